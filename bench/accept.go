@@ -20,7 +20,13 @@ func accept(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	for _, callers := range acceptCallers {
-		plan := load.Plan{Submitters: s.submitters, Callers: callers, Duration: b.size.spell / 5, Payload: transfer(), Prefix: fmt.Sprintf("warm-%d", callers)}
+		plan := load.Plan{
+			Submitters: s.submitters,
+			Callers:    callers,
+			Duration:   b.size.spell / 5,
+			Payload:    transfer(),
+			Prefix:     fmt.Sprintf("warm-%d", callers),
+		}
 		if _, err := load.Create(ctx, s.nodes[0].conns, plan); err != nil {
 			return err
 		}
@@ -59,7 +65,14 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	plan := load.Plan{Submitters: s.submitters, Callers: 1, Batch: batchSize, Duration: b.size.spell / 5, Payload: transfer(), Prefix: "warm"}
+	plan := load.Plan{
+		Submitters: s.submitters,
+		Callers:    1,
+		Batch:      batchSize,
+		Duration:   b.size.spell / 5,
+		Payload:    transfer(),
+		Prefix:     "warm",
+	}
 	if _, err := load.Create(ctx, s.nodes[0].conns, plan); err != nil {
 		return err
 	}
@@ -69,8 +82,10 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 		if err != nil {
 			return err
 		}
-		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d", callers)
-		profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", callers), b.size.spell)
+		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d",
+			callers)
+		profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", callers),
+			b.size.spell)
 		done, err := load.Create(ctx, s.nodes[0].conns, plan)
 		if err := errors.Join(err, profiled()); err != nil {
 			return err
@@ -95,7 +110,8 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 }
 
 // profile takes a profile of what a node does from now on for so long, where profiles are wanted. What it returns waits for it.
-func (b *bench) profile(ctx context.Context, n *node, name string, d time.Duration) (taken func() error) {
+func (b *bench) profile(ctx context.Context, n *node, name string,
+	d time.Duration) (taken func() error) {
 	if b.flags.profiles == "" {
 		return func() error { return nil }
 	}

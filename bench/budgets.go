@@ -64,14 +64,18 @@ func (all budgets) judge(r *results, check bool) error {
 		}
 		taken++
 		if !kept {
-			broken = append(broken, fmt.Sprintf("%s is %s %s, its budget is %s", name, plain(value), one.Unit, limit))
+			broken = append(broken,
+				fmt.Sprintf("%s is %s %s, its budget is %s", name, plain(value), one.Unit, limit))
 		}
 	}
 	switch {
 	case !check:
 		return nil
 	case len(broken) > 0:
-		return errors.New("over budget: " + strings.Join(broken, "; ") + "; mend it, or change bench/budgets.yaml and say why")
+		return errors.New(
+			"over budget: " + strings.Join(broken,
+				"; ") + "; mend it, or change bench/budgets.yaml and say why",
+		)
 	case taken == 0:
 		return errors.New("no count with a budget was taken")
 	}

@@ -13,7 +13,12 @@ func TestBudgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := map[string]bool{"accept": true, "accept.batch": true, "growth.memory": true, "growth.burst": true}
+	taken := map[string]bool{
+		"accept":        true,
+		"accept.batch":  true,
+		"growth.memory": true,
+		"growth.burst":  true,
+	}
 	for _, s := range sizes {
 		for _, e := range s.ends {
 			taken["end."+e.name()] = true
@@ -39,7 +44,11 @@ func TestBudgets(t *testing.T) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	most, least := 10.0, 0.5
-	all := budgets{"count": {Most: &most, Count: true}, "time": {Most: &most}, "accept.64.rate": {Least: &least, Count: true}}
+	all := budgets{
+		"count":          {Most: &most, Count: true},
+		"time":           {Most: &most},
+		"accept.64.rate": {Least: &least, Count: true},
+	}
 	for name, c := range map[string]struct {
 		values map[string]float64
 		check  bool
@@ -61,7 +70,8 @@ func TestJudge(t *testing.T) {
 				r.add(name, "1", value)
 			}
 			r.compare(against())
-			if err := all.judge(r, c.check); (err == nil) != (c.broken == "") || err != nil && !strings.Contains(err.Error(), c.broken) {
+			if err := all.judge(r, c.check); (err == nil) != (c.broken == "") ||
+				err != nil && !strings.Contains(err.Error(), c.broken) {
 				t.Errorf("%v, want %q", err, c.broken)
 			}
 		})

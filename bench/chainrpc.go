@@ -48,12 +48,23 @@ type chainOptions struct {
 func blockGas(accounts int) uint64 { return max(30_000_000, uint64(accounts)*30_000) }
 
 func startChain(o chainOptions) (*chainNode, error) {
-	n := &chainNode{calls: map[string]int64{}, gasLimit: blockGas(o.accounts), taken: make(chan struct{}, 1<<16)}
+	n := &chainNode{
+		calls:    map[string]int64{},
+		gasLimit: blockGas(o.accounts),
+		taken:    make(chan struct{}, 1<<16),
+	}
 	accounts := make([]txn.Address, o.accounts)
 	for i := range accounts {
 		accounts[i] = chaintest.Address(i)
 	}
-	n.Chain = chaintest.New(chaintest.Options{ChainID: benchChain, GasLimit: n.gasLimit, PoolLimit: max(6144, 4*o.accounts), Senders: newSenders(benchChain, accounts)})
+	n.Chain = chaintest.New(
+		chaintest.Options{
+			ChainID:   benchChain,
+			GasLimit:  n.gasLimit,
+			PoolLimit: max(6144, 4*o.accounts),
+			Senders:   newSenders(benchChain, accounts),
+		},
+	)
 	funds := *new(uint256.Int).Exp(uint256.NewInt(10), uint256.NewInt(24))
 	for _, a := range accounts {
 		n.Fund(a, funds)
@@ -150,7 +161,11 @@ func (n *chainNode) measure() asked {
 }
 
 func (a asked) since(before asked) asked {
-	return asked{requests: a.requests - before.requests, calls: a.calls - before.calls, by: less(a.by, before.by)}
+	return asked{
+		requests: a.requests - before.requests,
+		calls:    a.calls - before.calls,
+		by:       less(a.by, before.by),
+	}
 }
 
 // ethAPI are the methods that a node of Fencepost asks for.
@@ -184,7 +199,8 @@ func (a *ethAPI) GetBlockByNumber(ctx context.Context, tag string, _ bool) (map[
 }
 
 // GetBlockByHash is eth_getBlockByHash.
-func (a *ethAPI) GetBlockByHash(ctx context.Context, hash txn.Hash, _ bool) (map[string]any, error) {
+func (a *ethAPI) GetBlockByHash(ctx context.Context, hash txn.Hash,
+	_ bool) (map[string]any, error) {
 	a.n.count("eth_getBlockByHash")
 	block, err := a.n.Chain.BlockByHash(ctx, hash)
 	return a.blockJSON(block), err
@@ -207,8 +223,10 @@ func (a *ethAPI) blockJSON(b *txn.Block) map[string]any {
 		txs = []txn.Hash{}
 	}
 	return map[string]any{
-		"number": hexutil.Uint64(b.Number), "hash": b.Hash, "parentHash": b.Parent, "timestamp": hexutil.Uint64(b.Time),
-		"baseFeePerGas": (*hexutil.Big)(b.BaseFee.ToBig()), "gasLimit": hexutil.Uint64(a.n.gasLimit), "transactions": txs,
+		"number": hexutil.Uint64(
+			b.Number), "hash": b.Hash, "parentHash": b.Parent, "timestamp": hexutil.Uint64(b.Time),
+		"baseFeePerGas": (*hexutil.Big)(
+			b.BaseFee.ToBig()), "gasLimit": hexutil.Uint64(a.n.gasLimit), "transactions": txs,
 	}
 }
 
@@ -245,7 +263,8 @@ func (a *ethAPI) GetTransactionReceipt(ctx context.Context, hash txn.Hash) (*rec
 }
 
 // GetBlockReceipts is eth_getBlockReceipts.
-func (a *ethWithBlocks) GetBlockReceipts(ctx context.Context, number hexutil.Uint64) ([]*receiptJSON, error) {
+func (a *ethWithBlocks) GetBlockReceipts(ctx context.Context,
+	number hexutil.Uint64) ([]*receiptJSON, error) {
 	a.n.count("eth_getBlockReceipts")
 	block, err := a.n.Chain.BlockByNumber(ctx, uint64(number))
 	if block == nil || err != nil {
@@ -273,7 +292,8 @@ func (a *ethAPI) SendRawTransaction(ctx context.Context, raw hexutil.Bytes) (txn
 }
 
 // GetTransactionCount is eth_getTransactionCount.
-func (a *ethAPI) GetTransactionCount(ctx context.Context, address txn.Address, tag string) (hexutil.Uint64, error) {
+func (a *ethAPI) GetTransactionCount(ctx context.Context, address txn.Address,
+	tag string) (hexutil.Uint64, error) {
 	a.n.count("eth_getTransactionCount")
 	head, err := a.n.Head(ctx)
 	if err != nil {
@@ -300,7 +320,8 @@ func (a *ethAPI) GetTransactionCount(ctx context.Context, address txn.Address, t
 }
 
 // GetBalance is eth_getBalance at the head.
-func (a *ethAPI) GetBalance(ctx context.Context, address txn.Address, _ string) (*hexutil.Big, error) {
+func (a *ethAPI) GetBalance(ctx context.Context, address txn.Address,
+	_ string) (*hexutil.Big, error) {
 	a.n.count("eth_getBalance")
 	account, err := a.n.Account(ctx, address, 0)
 	return (*hexutil.Big)(account.BalanceAt.ToBig()), err
@@ -325,7 +346,8 @@ func (a *ethAPI) GasPrice() *hexutil.Big {
 }
 
 // FeeHistory is eth_feeHistory of a market that stands still.
-func (a *ethAPI) FeeHistory(ctx context.Context, blocks hexutil.Uint64, _ string, percentiles []float64) (map[string]any, error) {
+func (a *ethAPI) FeeHistory(ctx context.Context, blocks hexutil.Uint64, _ string,
+	percentiles []float64) (map[string]any, error) {
 	a.n.count("eth_feeHistory")
 	head, err := a.n.Head(ctx)
 	if err != nil {
@@ -340,5 +362,9 @@ func (a *ethAPI) FeeHistory(ctx context.Context, blocks hexutil.Uint64, _ string
 		}
 		rewards = append(rewards, row)
 	}
-	return map[string]any{"oldestBlock": hexutil.Uint64(head.Number + 1 - uint64(len(rewards))), "baseFeePerGas": base, "reward": rewards}, nil
+	return map[string]any{
+		"oldestBlock":   hexutil.Uint64(head.Number + 1 - uint64(len(rewards))),
+		"baseFeePerGas": base,
+		"reward":        rewards,
+	}, nil
 }

@@ -62,20 +62,28 @@ type told struct {
 
 // told reads them, and finds whether numbers are missing.
 func (l *ledger) told(ctx context.Context) (all []told, err error) {
-	rows, err := l.conn.Query(ctx, `SELECT e.tx_id::TEXT, s.name, t.labels->>'part', count(*), max(e.seq)
-		FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id JOIN managed_tx t ON t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id GROUP BY 1, 2, 3`)
+	rows, err := l.conn.Query(
+		ctx,
+		`SELECT e.tx_id::TEXT, s.name, t.labels->>'part', count(*), max(e.seq)
+		FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id JOIN managed_tx t ON t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id GROUP BY 1, 2, 3`,
+	)
 	if err != nil {
 		return nil, err
 	}
 	var one told
 	var newest uint64
-	_, err = pgx.ForEachRow(rows, []any{&one.tx, &one.submitter, &one.label, &one.events, &newest}, func() error {
-		if newest != one.events {
-			return fmt.Errorf("%s has %d events in the ledger, the newest of which is %d", one.tx, one.events, newest)
-		}
-		all = append(all, one)
-		return nil
-	})
+	_, err = pgx.ForEachRow(
+		rows,
+		[]any{&one.tx, &one.submitter, &one.label, &one.events, &newest},
+		func() error {
+			if newest != one.events {
+				return fmt.Errorf("%s has %d events in the ledger, the newest of which is %d",
+					one.tx, one.events, newest)
+			}
+			all = append(all, one)
+			return nil
+		},
+	)
 	return all, err
 }
 
@@ -111,7 +119,8 @@ func (t truth) check(w *watcher) error {
 		}
 	}
 	if len(w.last) != len(t[w.target]) {
-		return fmt.Errorf("it saw events of %d transactions, and %d are for it", len(w.last), len(t[w.target]))
+		return fmt.Errorf("it saw events of %d transactions, and %d are for it", len(w.last),
+			len(t[w.target]))
 	}
 	return nil
 }
@@ -151,5 +160,6 @@ func (c *crowd) compare(ctx context.Context, s *service) (deliveries int, err er
 		return deliveries, c.failed()
 	}
 	broken := fmt.Errorf("%d of %d watchers are not complete", len(faults), len(c.watchers))
-	return 0, errors.Join(append([]error{broken, late, c.failed()}, faults[:min(shownFaults, len(faults))]...)...)
+	return 0, errors.Join(
+		append([]error{broken, late, c.failed()}, faults[:min(shownFaults, len(faults))]...)...)
 }

@@ -10,7 +10,8 @@ import (
 // What a watcher saw is compared with the ledger event by event: whatever is missing, twice, out of order, or not for it, is told.
 func TestWatchersAreComparedWithTheLedger(t *testing.T) {
 	t.Parallel()
-	ledger := truthOf([]told{{"x", "s0", "part-0", 3}, {"y", "s0", "part-1", 1}, {"z", "s1", "part-0", 2}})
+	ledger := truthOf(
+		[]told{{"x", "s0", "part-0", 3}, {"y", "s0", "part-1", 1}, {"z", "s1", "part-0", 2}})
 	for name, c := range map[string]struct {
 		target target
 		saw    string // transaction and seq

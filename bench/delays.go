@@ -34,7 +34,8 @@ func arrivalOf(e load.Seen) arrival {
 
 // commits are when the events of the ledger were committed.
 func (l *ledger) commits(ctx context.Context) (map[eventKey]time.Time, error) {
-	rows, err := l.conn.Query(ctx, "SELECT tx_id::TEXT, seq, pg_xact_commit_timestamp(xid::XID) FROM tx_event -- pg_stat_statements: not counted")
+	rows, err := l.conn.Query(ctx,
+		"SELECT tx_id::TEXT, seq, pg_xact_commit_timestamp(xid::XID) FROM tx_event -- pg_stat_statements: not counted")
 	if err != nil {
 		return nil, fmt.Errorf("read when events were committed: %w", err)
 	}
@@ -76,8 +77,10 @@ func (w watch) addDelays(ctx context.Context, b *bench, s *service, came []arriv
 	b.add(name+"written.p99", "ms", millis(sinceWritten.At(0.99)))
 	if len(came) > 0 {
 		committed := commits[latest.event]
-		b.say("  the latest event was written at %s, committed %s later, and came %s after that", latest.written.Format("15:04:05.000"),
-			committed.Sub(latest.written).Round(time.Millisecond), latest.at.Sub(committed).Round(time.Millisecond))
+		b.say("  the latest event was written at %s, committed %s later, and came %s after that",
+			latest.written.Format("15:04:05.000"),
+			committed.Sub(latest.written).Round(time.Millisecond),
+			latest.at.Sub(committed).Round(time.Millisecond))
 	}
 	return nil
 }

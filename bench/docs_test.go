@@ -19,7 +19,11 @@ func TestThePageOnPerformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := regexp.MustCompile("(?m)(?:`|^)make ([a-z-]+)((?: [A-Z]+=[^ `\n]+)*)").FindAllStringSubmatch(string(text), -1)
+	lines := regexp.MustCompile(
+		"(?m)(?:`|^)make ([a-z-]+)((?: [A-Z]+=[^ `\n]+)*)").FindAllStringSubmatch(
+		string(text),
+		-1,
+	)
 	if len(lines) < 3 {
 		t.Fatalf("the page has %d commands; the pattern finds too few", len(lines))
 	}
@@ -40,7 +44,9 @@ func TestThePageOnPerformance(t *testing.T) {
 			}
 		}
 		s, known := sizes[size]
-		if !known || !slices.ContainsFunc(s.scenarios(), func(s scenario) bool { return only.MatchString(s.name) }) {
+		if !known ||
+			!slices.ContainsFunc(s.scenarios(),
+				func(s scenario) bool { return only.MatchString(s.name) }) {
 			t.Errorf("%q measures nothing", line[0])
 		}
 	}
@@ -50,7 +56,8 @@ func TestThePageOnPerformance(t *testing.T) {
 		}
 		for _, name := range s.names() {
 			family, _, _ := strings.Cut(name, ".")
-			if !strings.Contains(string(text), "`"+name+"`") && !strings.Contains(string(text), "`"+family+"`") {
+			if !strings.Contains(string(text), "`"+name+"`") &&
+				!strings.Contains(string(text), "`"+family+"`") {
 				t.Errorf("the page does not tell of %s, which size %s measures", name, size)
 			}
 		}

@@ -43,7 +43,17 @@ const (
 
 // run keeps the window of each submitter full, by what a watcher sees, and counts over a while in which nothing begins and nothing ends.
 func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
-	s, err := newService(ctx, b, serviceOptions{submitters: e.submitters, period: e.period, byHash: e.byHash, embedded: e.embedded, lockstep: e.lockstep})
+	s, err := newService(
+		ctx,
+		b,
+		serviceOptions{
+			submitters: e.submitters,
+			period:     e.period,
+			byHash:     e.byHash,
+			embedded:   e.embedded,
+			lockstep:   e.lockstep,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -233,7 +243,14 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 				case <-ctx.Done():
 					return
 				case name := <-f.jobs:
-					_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: name, RequestId: fmt.Sprintf("flow-%d-%d", i, n), Payload: f.payloads[name]})
+					_, err := client.CreateTx(
+						ctx,
+						&pb.CreateTxRequest{
+							Submitter: name,
+							RequestId: fmt.Sprintf("flow-%d-%d", i, n),
+							Payload:   f.payloads[name],
+						},
+					)
 					if err != nil {
 						cancel(err)
 					}
@@ -298,7 +315,8 @@ func (f *flow) saw(e load.Seen) {
 
 // warmUp waits until every part of a life goes on at once, for all submitters: what an owner does once, when it begins, is over.
 func (f *flow) warmUp(ctx context.Context, e endToEnd) error {
-	return f.wait(ctx, "submitters have a transaction that is final", e.submitters, func() int { return len(f.started) })
+	return f.wait(ctx, "submitters have a transaction that is final", e.submitters,
+		func() int { return len(f.started) })
 }
 
 const (

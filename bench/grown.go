@@ -61,7 +61,12 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 	if o.lockstep {
 		poll = o.period / 2
 	}
-	s.config = wire.Config{Chain: s.chain.url, Poll: poll, Lease: 10 * time.Second, MaxQueued: o.maxQueued}
+	s.config = wire.Config{
+		Chain:     s.chain.url,
+		Poll:      poll,
+		Lease:     10 * time.Second,
+		MaxQueued: o.maxQueued,
+	}
 	return s, s.addNode(ctx)
 }
 
@@ -88,7 +93,8 @@ const (
 
 // fill writes what the engine would have left of a past in which each submitter had a transaction in each of the first blocks, and what now waits on the first one.
 // The triggers that guard moves are passed over, since nothing moves; all constraints hold.
-func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte, each, queued int) error {
+func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
+	each, queued int) error {
 	for _, prepare := range []string{"SET synchronous_commit = off", "SET session_replication_role = replica"} {
 		if _, err := l.conn.Exec(ctx, prepare); err != nil {
 			return err

@@ -21,8 +21,17 @@ type growth struct {
 }
 
 var allGrowth = growth{
-	stored: []int{1000, 100_000, 1_000_000}, submitters: []int{10, 1000, 10_000}, queued: []int{10, 100_000}, idle: []int{10, 10_000},
-	memory: grown{submitters: 10_000, busy: 1000, period: time.Second, lockstep: true}, bloat: 2 * time.Minute, burst: 15 * time.Second,
+	stored: []int{
+		1000,
+		100_000,
+		1_000_000,
+	}, submitters: []int{10, 1000, 10_000}, queued: []int{10, 100_000}, idle: []int{10, 10_000},
+	memory: grown{
+		submitters: 10_000,
+		busy:       1000,
+		period:     time.Second,
+		lockstep:   true,
+	}, bloat: 2 * time.Minute, burst: 15 * time.Second,
 }
 
 const (
@@ -36,25 +45,67 @@ const (
 // scenarios are what growth compares.
 func (g *growth) scenarios() (all []scenario) {
 	for _, n := range g.stored {
-		o := grown{submitters: storedBusy, busy: storedBusy, stored: n, period: grownPeriod, lockstep: true}
+		o := grown{
+			submitters: storedBusy,
+			busy:       storedBusy,
+			stored:     n,
+			period:     grownPeriod,
+			lockstep:   true,
+		}
 		all = append(all, grownScenario("stored", n, o, 0))
 	}
 	for _, n := range g.submitters {
-		o := grown{submitters: n, busy: fewBusy, stored: n * fewPast, period: grownPeriod, lockstep: true}
+		o := grown{
+			submitters: n,
+			busy:       fewBusy,
+			stored:     n * fewPast,
+			period:     grownPeriod,
+			lockstep:   true,
+		}
 		all = append(all, grownScenario("submitters", n, o, fewLives))
 	}
 	for _, n := range g.queued {
-		all = append(all, scenario{fmt.Sprintf("growth-queued.%d", n), func(ctx context.Context, b *bench) error { return longQueue(ctx, b, n) }})
+		all = append(
+			all,
+			scenario{
+				fmt.Sprintf("growth-queued.%d", n),
+				func(ctx context.Context, b *bench) error { return longQueue(ctx, b, n) },
+			},
+		)
 	}
 	for _, n := range g.idle {
-		all = append(all, scenario{fmt.Sprintf("growth-idle.%d", n), func(ctx context.Context, b *bench) error { return idle(ctx, b, n) }})
+		all = append(
+			all,
+			scenario{
+				fmt.Sprintf("growth-idle.%d", n),
+				func(ctx context.Context, b *bench) error { return idle(ctx, b, n) },
+			},
+		)
 	}
-	all = append(all, scenario{"growth-memory", func(ctx context.Context, b *bench) error { return busyMemory(ctx, b, g.memory) }})
+	all = append(
+		all,
+		scenario{
+			"growth-memory",
+			func(ctx context.Context, b *bench) error { return busyMemory(ctx, b, g.memory) },
+		},
+	)
 	if g.bloat > 0 {
-		all = append(all, scenario{"growth-bloat", func(ctx context.Context, b *bench) error { return bloat(ctx, b, g.bloat) }})
+		all = append(
+			all,
+			scenario{
+				"growth-bloat",
+				func(ctx context.Context, b *bench) error { return bloat(ctx, b, g.bloat) },
+			},
+		)
 	}
 	if g.burst > 0 {
-		all = append(all, scenario{"growth-burst", func(ctx context.Context, b *bench) error { return burst(ctx, b, g.burst) }})
+		all = append(
+			all,
+			scenario{
+				"growth-burst",
+				func(ctx context.Context, b *bench) error { return burst(ctx, b, g.burst) },
+			},
+		)
 	}
 	for i, s := range all {
 		all[i].run = func(ctx context.Context, b *bench) error {
@@ -73,7 +124,8 @@ func (g *growth) against() map[string]string {
 	compare := func(what string, sizes []int, numbers []string) {
 		for _, n := range sizes[min(1, len(sizes)):] {
 			for _, number := range numbers {
-				pairs[fmt.Sprintf("growth.%s.%d.%s", what, n, number)] = fmt.Sprintf("growth.%s.%d.%s", what, sizes[0], number)
+				pairs[fmt.Sprintf("growth.%s.%d.%s", what, n, number)] = fmt.Sprintf(
+					"growth.%s.%d.%s", what, sizes[0], number)
 			}
 		}
 	}
@@ -85,27 +137,39 @@ func (g *growth) against() map[string]string {
 }
 
 // lifeNumbers are what a transaction costs, of which the last is about its acceptance alone.
-var lifeNumbers = []string{"statements", "commits", "wal", "buffers", "execution", "cpu.node", "cpu.postgres", "accept.p50"}
+var lifeNumbers = []string{
+	"statements",
+	"commits",
+	"wal",
+	"buffers",
+	"execution",
+	"cpu.node",
+	"cpu.postgres",
+	"accept.p50",
+}
 
 func grownScenario(what string, n int, o grown, lives int) scenario {
-	return scenario{fmt.Sprintf("growth-%s.%d", what, n), func(ctx context.Context, b *bench) (err error) {
-		s, err := newGrown(ctx, b, o)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.close()) }()
-		if err := rest(ctx, firstLooks(o.submitters-o.busy)); err != nil {
-			return err
-		}
-		if lives == 0 {
-			lives = b.size.lives
-		}
-		name := fmt.Sprintf("growth.%s.%d.", what, n)
-		if err := livesOf(ctx, b, s, name, lives); err != nil {
-			return err
-		}
-		return acceptGrown(ctx, b, s, name)
-	}}
+	return scenario{
+		fmt.Sprintf("growth-%s.%d", what, n),
+		func(ctx context.Context, b *bench) (err error) {
+			s, err := newGrown(ctx, b, o)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.close()) }()
+			if err := rest(ctx, firstLooks(o.submitters-o.busy)); err != nil {
+				return err
+			}
+			if lives == 0 {
+				lives = b.size.lives
+			}
+			name := fmt.Sprintf("growth.%s.%d.", what, n)
+			if err := livesOf(ctx, b, s, name, lives); err != nil {
+				return err
+			}
+			return acceptGrown(ctx, b, s, name)
+		},
+	}
 }
 
 // livesOf measures what a transaction costs from its creation to its end, as endToEnd.wholeLives does, and what PostgreSQL touches for it.
@@ -141,7 +205,17 @@ const (
 )
 
 func acceptGrown(ctx context.Context, b *bench, s *service, name string) error {
-	done, err := load.Create(ctx, s.nodes[0].conns, load.Plan{Submitters: s.submitters, Callers: grownCallers, Count: grownCreates, Payload: transfer(), Prefix: "accept"})
+	done, err := load.Create(
+		ctx,
+		s.nodes[0].conns,
+		load.Plan{
+			Submitters: s.submitters,
+			Callers:    grownCallers,
+			Count:      grownCreates,
+			Payload:    transfer(),
+			Prefix:     "accept",
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -169,8 +243,11 @@ func (s *service) cost(ctx context.Context) (c cost, err error) {
 	if c.work, err = s.ledger.measure(ctx); err != nil {
 		return c, err
 	}
-	rows, err := s.ledger.conn.Query(ctx, `SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(shared_blks_hit + shared_blks_read)::FLOAT8, sum(total_exec_time * 1000)::FLOAT8, sum(shared_blks_read)::FLOAT8
-		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query LIKE '-- name: %' GROUP BY 1`)
+	rows, err := s.ledger.conn.Query(
+		ctx,
+		`SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(shared_blks_hit + shared_blks_read)::FLOAT8, sum(total_exec_time * 1000)::FLOAT8, sum(shared_blks_read)::FLOAT8
+		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query LIKE '-- name: %' GROUP BY 1`,
+	)
 	if err != nil {
 		return c, err
 	}
@@ -201,5 +278,6 @@ func (c cost) report(b *bench, name string, before cost, txs float64) {
 	b.add(name+"cpu.postgres", "us/tx", micros(c.postgres-before.postgres)/txs)
 	b.add(name+"rate", "txs/s", txs/c.at.Sub(before.at).Seconds())
 	b.add(name+"rss", "MB", c.node.rss/(1<<20))
-	b.say("  a transaction takes: statements %s; of these %s", shares(w.by, txs), shares(less(c.by, before.by), txs))
+	b.say("  a transaction takes: statements %s; of these %s", shares(w.by, txs),
+		shares(less(c.by, before.by), txs))
 }

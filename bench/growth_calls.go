@@ -20,7 +20,14 @@ type call struct {
 
 var queueCalls = []call{
 	{"create", func(ctx context.Context, conn *grpc.ClientConn, submitter string, n int) error {
-		_, err := pb.NewTxServiceClient(conn).CreateTx(ctx, &pb.CreateTxRequest{Submitter: submitter, RequestId: fmt.Sprintf("call-%d", n), Payload: transfer()})
+		_, err := pb.NewTxServiceClient(conn).CreateTx(
+			ctx,
+			&pb.CreateTxRequest{
+				Submitter: submitter,
+				RequestId: fmt.Sprintf("call-%d", n),
+				Payload:   transfer(),
+			},
+		)
 		return err
 	}},
 	{"list", func(ctx context.Context, conn *grpc.ClientConn, submitter string, _ int) error {
@@ -37,7 +44,8 @@ var queueCalls = []call{
 		return err
 	}},
 	{"show", func(ctx context.Context, conn *grpc.ClientConn, submitter string, _ int) error {
-		_, err := pb.NewSubmitterServiceClient(conn).GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: submitter})
+		_, err := pb.NewSubmitterServiceClient(conn).GetSubmitter(ctx,
+			&pb.GetSubmitterRequest{Submitter: submitter})
 		return err
 	}},
 }
@@ -57,7 +65,18 @@ const (
 
 // longQueue measures what it costs to take the head of a queue, and what callers pay of a submitter with such a queue. Meanwhile it is worked off as usual.
 func longQueue(ctx context.Context, b *bench, queued int) (err error) {
-	s, err := newGrown(ctx, b, grown{submitters: fewBusy, busy: 1, stored: fewBusy * fewPast, queued: queued, period: grownPeriod, lockstep: true})
+	s, err := newGrown(
+		ctx,
+		b,
+		grown{
+			submitters: fewBusy,
+			busy:       1,
+			stored:     fewBusy * fewPast,
+			queued:     queued,
+			period:     grownPeriod,
+			lockstep:   true,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -95,5 +114,9 @@ func longQueue(ctx context.Context, b *bench, queued int) (err error) {
 
 // callStatements are those that a call sends, so that the work that goes on beside it is not counted.
 var callStatements = map[string][]string{
-	"create": {"InsertTxs", "TxsByRequest", "Gate"}, "list": {"ListTxs"}, "watch": {"FeedHead", "Settle", "ListTxs", "ListOpenTxs"}, "show": {"Submitters", "Blocking", "QueueHead", "Gaps"},
+	"create": {
+		"InsertTxs",
+		"TxsByRequest",
+		"Gate",
+	}, "list": {"ListTxs"}, "watch": {"FeedHead", "Settle", "ListTxs", "ListOpenTxs"}, "show": {"Submitters", "Blocking", "QueueHead", "Gaps"},
 }

@@ -25,7 +25,8 @@ const (
 
 // idle watches a node with submitters that have a past and no work, while the chain makes blocks.
 func idle(ctx context.Context, b *bench, submitters int) (err error) {
-	s, err := newGrown(ctx, b, grown{submitters: submitters, busy: 1, stored: submitters * fewPast, period: time.Second})
+	s, err := newGrown(ctx, b,
+		grown{submitters: submitters, busy: 1, stored: submitters * fewPast, period: time.Second})
 	if err != nil {
 		return err
 	}
@@ -44,14 +45,16 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 	if err != nil {
 		return err
 	}
-	name, took, w := fmt.Sprintf("growth.idle.%d.", submitters), after.at.Sub(before.at).Seconds(), after.work.since(before.work)
+	name, took, w := fmt.Sprintf("growth.idle.%d.", submitters), after.at.Sub(
+		before.at).Seconds(), after.work.since(before.work)
 	b.add(name+"statements", "1/s", w.statements/took)
 	b.add(name+"buffers", "pages/s", (after.buffers-before.buffers)/took)
 	b.add(name+"execution", "ms/s", (after.execution-before.execution)/1000/took)
 	b.add(name+"cpu.node", "cores", (after.node.cpu-before.node.cpu).Seconds()/took)
 	b.add(name+"cpu.postgres", "cores", (after.postgres-before.postgres).Seconds()/took)
 	b.add(name+"rss", "MB", after.node.rss/(1<<20))
-	b.say("  in a second: statements %s; of these %s", shares(w.by, took), shares(less(after.by, before.by), took))
+	b.say("  in a second: statements %s; of these %s", shares(w.by, took),
+		shares(less(after.by, before.by), took))
 	return nil
 }
 
@@ -138,8 +141,11 @@ const bloatLook = 5 * time.Second
 type tableSizes struct{ txs, tables, indexes, live, dead, vacuums float64 }
 
 func (l *ledger) sizes(ctx context.Context) (t tableSizes, err error) {
-	err = l.conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM managed_tx), sum(pg_table_size(relid)), sum(pg_indexes_size(relid)), sum(n_live_tup), sum(n_dead_tup), sum(autovacuum_count)
-		FROM pg_stat_user_tables -- pg_stat_statements: not counted`).Scan(&t.txs, &t.tables, &t.indexes, &t.live, &t.dead, &t.vacuums)
+	err = l.conn.QueryRow(
+		ctx,
+		`SELECT (SELECT count(*) FROM managed_tx), sum(pg_table_size(relid)), sum(pg_indexes_size(relid)), sum(n_live_tup), sum(n_dead_tup), sum(autovacuum_count)
+		FROM pg_stat_user_tables -- pg_stat_statements: not counted`,
+	).Scan(&t.txs, &t.tables, &t.indexes, &t.live, &t.dead, &t.vacuums)
 	return t, err
 }
 
@@ -152,7 +158,16 @@ const (
 // burst has callers create far more than slow blocks take, and come again at once when they are refused. Memory has to stay as it is, whoever is refused has to hear
 // when to come again, and what was accepted has to be there.
 func burst(ctx context.Context, b *bench, spell time.Duration) (err error) {
-	s, err := newGrown(ctx, b, grown{submitters: burstCallers, busy: burstCallers, period: time.Second, maxQueued: burstQueue})
+	s, err := newGrown(
+		ctx,
+		b,
+		grown{
+			submitters: burstCallers,
+			busy:       burstCallers,
+			period:     time.Second,
+			maxQueued:  burstQueue,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -207,9 +222,17 @@ type burstCount struct {
 }
 
 // create creates transactions until the first context ends; each call may take as long as the second one lasts, so that none is left whose fate nobody knows.
-func (c *burstCount) create(limited, ctx context.Context, client pb.TxServiceClient, submitter string, caller int) {
+func (c *burstCount) create(limited, ctx context.Context, client pb.TxServiceClient,
+	submitter string, caller int) {
 	for n := 0; limited.Err() == nil; n++ {
-		_, err := client.CreateTx(ctx, &pb.CreateTxRequest{Submitter: submitter, RequestId: fmt.Sprintf("burst-%d-%d", caller, n), Payload: transfer()})
+		_, err := client.CreateTx(
+			ctx,
+			&pb.CreateTxRequest{
+				Submitter: submitter,
+				RequestId: fmt.Sprintf("burst-%d-%d", caller, n),
+				Payload:   transfer(),
+			},
+		)
 		switch st := status.Convert(err); {
 		case err == nil:
 			c.accepted.Add(1)

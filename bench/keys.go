@@ -50,7 +50,8 @@ func writeKeys(count int, key func(int) *ecdsa.PrivateKey) (k *keyFiles, err err
 }
 
 func writeKey(path string, account txn.Address, key *ecdsa.PrivateKey) error {
-	content, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: account, PrivateKey: key}, signer, weakN, weakP)
+	content, err := keystore.EncryptKey(
+		&keystore.Key{Id: uuid.New(), Address: account, PrivateKey: key}, signer, weakN, weakP)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,15 @@ func TestKeyFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := sign.OpenKeyStore(t.Context(), sign.KeyStoreOptions{Dir: k.folder, PasswordFile: k.password, Clock: clock.Real{}, Log: slog.New(slog.DiscardHandler)})
+	held, err := sign.OpenKeyStore(
+		t.Context(),
+		sign.KeyStoreOptions{
+			Dir:          k.folder,
+			PasswordFile: k.password,
+			Clock:        clock.Real{},
+			Log:          slog.New(slog.DiscardHandler),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,8 @@ func rawRow(n int) []any {
 func timedID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
 // atConnections repeats a statement on so many connections for a while, and returns how often it was done in a second.
-func (l *ledger) atConnections(ctx context.Context, connections int, d time.Duration, do func(ctx context.Context, conn *pgx.Conn, n int) error) (float64, error) {
+func (l *ledger) atConnections(ctx context.Context, connections int, d time.Duration,
+	do func(ctx context.Context, conn *pgx.Conn, n int) error) (float64, error) {
 	conns := make([]*pgx.Conn, connections)
 	for i := range conns {
 		var err error
@@ -99,10 +100,15 @@ func rawInserts(ctx context.Context, b *bench) error {
 	var base, best float64 // request ids go on from one measurement to the next
 	for _, connections := range []int{1, 16, 64} {
 		base += 1e7
-		rate, err := l.atConnections(ctx, connections, b.size.spell, func(ctx context.Context, conn *pgx.Conn, n int) error {
-			_, err := conn.Exec(ctx, rawInsert, rawRow(int(base)+n)...)
-			return err
-		})
+		rate, err := l.atConnections(
+			ctx,
+			connections,
+			b.size.spell,
+			func(ctx context.Context, conn *pgx.Conn, n int) error {
+				_, err := conn.Exec(ctx, rawInsert, rawRow(int(base)+n)...)
+				return err
+			},
+		)
 		if err != nil {
 			return fmt.Errorf("raw insert: %w", err)
 		}
@@ -129,13 +135,19 @@ func rawBatches(ctx context.Context, b *bench) error {
 		for _, connections := range batchCallers {
 			base += 1e7
 			before := postgresCPU(b.db.dir)
-			rate, err := l.atConnections(ctx, connections, b.size.spell, func(ctx context.Context, conn *pgx.Conn, n int) error {
-				return insertBatch(ctx, conn, kind.insert, (base+n)*batchSize)
-			})
+			rate, err := l.atConnections(
+				ctx,
+				connections,
+				b.size.spell,
+				func(ctx context.Context, conn *pgx.Conn, n int) error {
+					return insertBatch(ctx, conn, kind.insert, (base+n)*batchSize)
+				},
+			)
 			if err != nil {
 				return fmt.Errorf("raw batched insert: %w", err)
 			}
-			b.add(fmt.Sprintf("%s.%d.cpu.postgres", kind.name, connections), "us/row", micros(postgresCPU(b.db.dir)-before)/(rate*batchSize*b.size.spell.Seconds()))
+			b.add(fmt.Sprintf("%s.%d.cpu.postgres", kind.name, connections), "us/row",
+				micros(postgresCPU(b.db.dir)-before)/(rate*batchSize*b.size.spell.Seconds()))
 			best = max(best, rate*batchSize)
 		}
 		b.add(kind.name, "rows/s", best)
@@ -149,7 +161,8 @@ const batchSize = 100
 var batchCallers = []int{1, 4}
 
 func insertBatch(ctx context.Context, conn *pgx.Conn, insert string, from int) error {
-	submitters, ids, requests := make([]int32, batchSize), make([][16]byte, batchSize), make([]string, batchSize)
+	submitters, ids, requests := make([]int32, batchSize), make([][16]byte,
+		batchSize), make([]string, batchSize)
 	for i := range batchSize {
 		submitters[i], ids[i], requests[i] = int32(i%64), timedID(), fmt.Sprintf("batch-%d", from+i)
 	}
@@ -194,15 +207,21 @@ func rawLifecycle(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		rate, err := l.atConnections(ctx, connections, 2*b.size.spell, func(ctx context.Context, conn *pgx.Conn, n int) error {
-			return liveBatch(ctx, conn, int64(connections)<<32+int64(n)+1000)
-		})
+		rate, err := l.atConnections(
+			ctx,
+			connections,
+			2*b.size.spell,
+			func(ctx context.Context, conn *pgx.Conn, n int) error {
+				return liveBatch(ctx, conn, int64(connections)<<32+int64(n)+1000)
+			},
+		)
 		if err != nil {
 			return fmt.Errorf("raw lifecycle: %w", err)
 		}
 		if ended, err := l.measure(ctx); err == nil && connections == 1 {
 			d := ended.since(began)
-			b.add("limit.lifecycle.wal", "bytes/tx", d.walBytes/d.commits*float64(len(rawLife))/batchSize)
+			b.add("limit.lifecycle.wal", "bytes/tx",
+				d.walBytes/d.commits*float64(len(rawLife))/batchSize)
 		}
 		best = max(best, rate*batchSize)
 	}
@@ -273,8 +292,17 @@ type bareService struct {
 }
 
 // CreateTx answers what it was asked.
-func (bareService) CreateTx(_ context.Context, r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
-	return &pb.CreateTxResponse{Tx: &pb.Tx{TxId: uuid.NewString(), Submitter: r.GetSubmitter(), RequestId: r.GetRequestId(), Payload: r.GetPayload()}, Created: true}, nil
+func (bareService) CreateTx(_ context.Context,
+	r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
+	return &pb.CreateTxResponse{
+		Tx: &pb.Tx{
+			TxId:      uuid.NewString(),
+			Submitter: r.GetSubmitter(),
+			RequestId: r.GetRequestId(),
+			Payload:   r.GetPayload(),
+		},
+		Created: true,
+	}, nil
 }
 
 // bareGRPC measures calls with the same message to a service that does nothing.
@@ -289,7 +317,8 @@ func bareGRPC(ctx context.Context, b *bench) error {
 	defer server.Stop()
 	var conns []*grpc.ClientConn
 	for range connections {
-		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(listener.Addr().String(),
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}
@@ -298,7 +327,9 @@ func bareGRPC(ctx context.Context, b *bench) error {
 	}
 	for _, callers := range []int{1, 64} {
 		done, err := load.Create(ctx, conns, load.Plan{
-			Submitters: []string{"s0"}, Callers: callers, Duration: b.size.spell, Payload: transfer(), Prefix: "bare",
+			Submitters: []string{
+				"s0",
+			}, Callers: callers, Duration: b.size.spell, Payload: transfer(), Prefix: "bare",
 		})
 		if err != nil {
 			return err

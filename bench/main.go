@@ -24,7 +24,8 @@ import (
 )
 
 func main() {
-	debug.SetGCPercent(400) // the callers and the chain are small, and would collect all the time on the processors that they share with what is measured
+	debug.SetGCPercent(
+		400) // the callers and the chain are small, and would collect all the time on the processors that they share with what is measured
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := measure(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -50,14 +51,19 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(errs)
 	set.StringVar(&f.size, "size", "small", "how much: "+strings.Join(sizeNames(), ", "))
-	set.StringVar(&f.only, "only", "", "run the scenarios whose names match this expression (-list shows them); a ratio needs what it is measured against too, as in 'limit|accept'")
-	set.BoolVar(&f.list, "list", false, "print the sizes and the names of their scenarios, and run none")
-	set.IntVar(&f.rounds, "rounds", 0, "how often each scenario runs; the median counts (default: by size)")
+	set.StringVar(&f.only, "only", "",
+		"run the scenarios whose names match this expression (-list shows them); a ratio needs what it is measured against too, as in 'limit|accept'")
+	set.BoolVar(&f.list, "list", false,
+		"print the sizes and the names of their scenarios, and run none")
+	set.IntVar(&f.rounds, "rounds", 0,
+		"how often each scenario runs; the median counts (default: by size)")
 	set.BoolVar(&f.json, "json", false, "print JSON")
 	set.BoolVar(&f.check, "check", false, "fail when a count is over its budget, or was not taken")
 	set.StringVar(&f.budgets, "budgets", "bench/budgets.yaml", "the file with the budgets")
-	set.StringVar(&f.node, "node", "", "the program of the node, from go build ./bench/node (default: bench-node beside this program)")
-	set.StringVar(&f.profiles, "profiles", "", "a folder for profiles of the node, and of this program as \"load\", taken end to end")
+	set.StringVar(&f.node, "node", "",
+		"the program of the node, from go build ./bench/node (default: bench-node beside this program)")
+	set.StringVar(&f.profiles, "profiles", "",
+		"a folder for profiles of the node, and of this program as \"load\", taken end to end")
 	return f, set.Parse(args)
 }
 
@@ -96,7 +102,8 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	if len(size.matching(only)) == 0 {
-		return fmt.Errorf("-only %q is none of the scenarios of size %s, which are %s", f.only, f.size, strings.Join(size.names(), ", "))
+		return fmt.Errorf("-only %q is none of the scenarios of size %s, which are %s", f.only,
+			f.size, strings.Join(size.names(), ", "))
 	}
 	budgets, err := readBudgets(f.budgets)
 	if err != nil {
@@ -108,7 +115,9 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	}
 	b := &bench{size: size, node: program, results: newResults(), errs: errs, flags: f}
 	if self, err := os.Executable(); err == nil && older(program, self) {
-		b.say("the node, %s, is older than this program and may be of other code: \"make bench\" builds both", program)
+		b.say(
+			"the node, %s, is older than this program and may be of other code: \"make bench\" builds both",
+			program)
 	}
 	b.say("starting PostgreSQL")
 	if b.db, err = startDatabase(ctx); err != nil {

@@ -21,7 +21,9 @@ func TestWhatThereIsToMeasure(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		args := append(strings.Fields(c.args), "-budgets", "budgets.yaml")
-		if err := measure(t.Context(), args, &out, &errs); err == nil || !strings.HasPrefix(err.Error(), c.says) || out.Len()+errs.Len() > 0 {
+		if err := measure(t.Context(), args, &out, &errs); err == nil ||
+			!strings.HasPrefix(err.Error(), c.says) ||
+			out.Len()+errs.Len() > 0 {
 			t.Errorf("%s: %v, printed %s%s", c.args, err, &out, &errs)
 		}
 	}
@@ -30,7 +32,8 @@ func TestWhatThereIsToMeasure(t *testing.T) {
 		t.Error(err)
 	}
 	for name, s := range sizes {
-		if line := name + ": " + strings.Join(s.names(), " ") + "\n"; !strings.Contains(out.String(), line) {
+		if line := name + ": " + strings.Join(s.names(), " ") + "\n"; !strings.Contains(
+			out.String(), line) {
 			t.Errorf("%q is not in\n%s", line, &out)
 		}
 	}
@@ -45,7 +48,8 @@ func TestRatiosThatAreMissing(t *testing.T) {
 	r.add("limit.b", "1/s", 4)
 	against := map[string]string{"a": "limit.a", "b": "limit.b", "c": "limit.c"}
 	r.compare(against)
-	if got := r.missing(against); !slices.Equal(got, []string{"limit.a"}) || r.by["a"].Of != "" || r.by["b"].Ratio != 0.5 {
+	if got := r.missing(against); !slices.Equal(got, []string{"limit.a"}) || r.by["a"].Of != "" ||
+		r.by["b"].Ratio != 0.5 {
 		t.Errorf("%v, %+v, %+v", got, r.by["a"], r.by["b"])
 	}
 }

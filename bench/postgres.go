@@ -39,7 +39,9 @@ func startDatabase(ctx context.Context) (*database, error) {
 		"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": "1000", "pg_stat_statements.track_utility": "off",
 	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL for the benchmark (with the extension pg_stat_statements, from its contrib package): %w", err)
+		return nil, fmt.Errorf(
+			"PostgreSQL for the benchmark (with the extension pg_stat_statements, from its contrib package): %w",
+			err)
 	}
 	return &database{server: server, dir: dir}, nil
 }
@@ -92,16 +94,25 @@ type work struct {
 // measure reads the counters: statements that were carried out in this database, transactions that wrote (each took an xid, and each waited for the disk), and
 // what went into the WAL.
 func (l *ledger) measure(ctx context.Context) (work, error) {
-	w := work{by: map[string]float64{}, spent: map[string]float64{}, updates: map[string]float64{}, at: time.Now()}
-	err := l.conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, (pg_current_wal_insert_lsn() - '0/0')::FLOAT8`).
+	w := work{
+		by:      map[string]float64{},
+		spent:   map[string]float64{},
+		updates: map[string]float64{},
+		at:      time.Now(),
+	}
+	err := l.conn.QueryRow(ctx,
+		`SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, (pg_current_wal_insert_lsn() - '0/0')::FLOAT8`).
 		Scan(&w.commits, &w.walBytes)
 	if err != nil {
 		return w, err
 	}
 	// sqlc puts "-- name: X :many" before each statement.
-	rows, err := l.conn.Query(ctx, `SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(calls)::FLOAT8, sum(total_exec_time)::FLOAT8 * 1000
+	rows, err := l.conn.Query(
+		ctx,
+		`SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(calls)::FLOAT8, sum(total_exec_time)::FLOAT8 * 1000
 		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg_stat_statements%'
-		 AND query NOT LIKE '%pg_current_wal_insert_lsn%' GROUP BY 1`)
+		 AND query NOT LIKE '%pg_current_wal_insert_lsn%' GROUP BY 1`,
+	)
 	if err != nil {
 		return w, err
 	}
@@ -120,13 +131,17 @@ func (l *ledger) measure(ctx context.Context) (work, error) {
 
 // events is how many have happened.
 func (l *ledger) events(ctx context.Context) (n float64, err error) {
-	err = l.conn.QueryRow(ctx, "SELECT count(*)::FLOAT8 FROM tx_event -- pg_stat_statements: not counted").Scan(&n)
+	err = l.conn.QueryRow(ctx,
+		"SELECT count(*)::FLOAT8 FROM tx_event -- pg_stat_statements: not counted").Scan(
+		&n,
+	)
 	return n, err
 }
 
 // measureUpdates reads what the statistics know, which sessions bring up to date once a second.
 func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64) error {
-	rows, err := l.conn.Query(ctx, "SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE n_tup_upd > 0 -- pg_stat_statements: not counted")
+	rows, err := l.conn.Query(ctx,
+		"SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE n_tup_upd > 0 -- pg_stat_statements: not counted")
 	if err != nil {
 		return err
 	}
@@ -143,7 +158,8 @@ func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64)
 func (w work) since(before work) work {
 	return work{
 		statements: w.statements - before.statements, commits: w.commits - before.commits, walBytes: w.walBytes - before.walBytes,
-		by: less(w.by, before.by), spent: less(w.spent, before.spent), updates: less(w.updates, before.updates), at: w.at,
+		by: less(w.by,
+			before.by), spent: less(w.spent, before.spent), updates: less(w.updates, before.updates), at: w.at,
 	}
 }
 

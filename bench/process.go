@@ -52,7 +52,9 @@ func nodeProgram(named string) (string, error) {
 		path = filepath.Join(filepath.Dir(self), "bench-node")
 	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf(`the program of the node is not at %s: run "make bench", which builds it, or build it with "go build -o bin/bench-node ./bench/node" and name it with -node bin/bench-node`, path)
+		return "", fmt.Errorf(
+			`the program of the node is not at %s: run "make bench", which builds it, or build it with "go build -o bin/bench-node ./bench/node" and name it with -node bin/bench-node`,
+			path)
 	}
 	return filepath.Abs(path) // or it would be looked for in PATH
 }
@@ -70,7 +72,10 @@ func older(program, than string) bool {
 func startNode(ctx context.Context, program string, cfg wire.Config) (*node, error) {
 	n := &node{cmd: exec.Command(program), ended: make(chan error, 1)}
 	n.cmd.Stderr = os.Stderr
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // whoever interrupts the benchmark from a terminal wants its table, and the node is stopped in order
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Pdeathsig: syscall.SIGKILL,
+		Setpgid:   true,
+	} // whoever interrupts the benchmark from a terminal wants its table, and the node is stopped in order
 	var err error
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -98,7 +103,8 @@ func startNode(ctx context.Context, program string, cfg wire.Config) (*node, err
 // connect makes connections for callers, and waits until it serves them.
 func (n *node) connect(ctx context.Context) error {
 	for range connections {
-		conn, err := grpc.NewClient(n.ready.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(n.ready.GRPC,
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			return err
 		}
@@ -106,7 +112,8 @@ func (n *node) connect(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, nodeStart)
 	defer cancel()
-	_, err := healthpb.NewHealthClient(n.conns[0]).Check(limited, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
+	_, err := healthpb.NewHealthClient(n.conns[0]).Check(limited, &healthpb.HealthCheckRequest{},
+		grpc.WaitForReady(true))
 	return err
 }
 
@@ -142,7 +149,8 @@ type resident struct {
 }
 
 func (n *node) measure(ctx context.Context) (u usage, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.ready.Debug+wire.MemoryPath, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+n.ready.Debug+wire.MemoryPath, nil)
 	if err != nil {
 		return u, err
 	}
@@ -163,7 +171,8 @@ func (n *node) measure(ctx context.Context) (u usage, err error) {
 
 // saveProfile writes a profile of the node to a file.
 func (n *node) saveProfile(ctx context.Context, query, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.ready.Debug+wire.ProfilesPath+query, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+n.ready.Debug+wire.ProfilesPath+query, nil)
 	if err != nil {
 		return err
 	}
@@ -242,7 +251,8 @@ func residentOf(pid int) (r resident, err error) {
 		if field == nil {
 			continue
 		}
-		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		kilobytes, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"),
+			64)
 		if err != nil {
 			return r, fmt.Errorf("/proc/%d/status is not as expected: %w", pid, err)
 		}

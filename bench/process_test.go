@@ -30,7 +30,9 @@ func TestTheProgramOfTheNode(t *testing.T) {
 		{there + "s", there + "s"}, {filepath.Dir(there), filepath.Dir(there)}, {"", filepath.Join(filepath.Dir(self), "bench-node")},
 	} {
 		_, err := nodeProgram(c.named)
-		if err == nil || !strings.Contains(err.Error(), " "+c.at+": ") || !strings.Contains(err.Error(), "make bench") || !strings.Contains(err.Error(), "go build -o bin/bench-node ./bench/node") {
+		if err == nil || !strings.Contains(err.Error(), " "+c.at+": ") ||
+			!strings.Contains(err.Error(), "make bench") ||
+			!strings.Contains(err.Error(), "go build -o bin/bench-node ./bench/node") {
 			t.Errorf("%q: %v", c.named, err)
 		}
 	}
@@ -70,7 +72,8 @@ func TestResident(t *testing.T) {
 		t.Logf("this system tells nothing: %+v", r)
 		return
 	}
-	if r.anon < 1<<20 || r.file < 1<<20 || math.Abs(r.rss-r.anon-r.file) > r.rss/10 { // the system adds up at different moments
+	if r.anon < 1<<20 || r.file < 1<<20 ||
+		math.Abs(r.rss-r.anon-r.file) > r.rss/10 { // the system adds up at different moments
 		t.Errorf("%+v", r)
 	}
 	if r, err := residentOf(1 << 30); err != nil || r != (resident{}) {
@@ -94,7 +97,9 @@ func TestTheNodeIsThatOfTheProduct(t *testing.T) {
 		t.Fatal("the product has no engine, or no server")
 	}
 	for p := range product {
-		commandLine := strings.HasPrefix(p, "cmd/") || p == "internal/config" || p == "bench/load" || p == "clients/go"
+		commandLine := strings.HasPrefix(p, "cmd/") || p == "internal/config" ||
+			p == "bench/load" ||
+			p == "clients/go"
 		if !measured[p] && !commandLine {
 			t.Errorf("the product is linked from %s, the node of the benchmark is not", p)
 		}

@@ -83,7 +83,8 @@ func (r *results) print(w io.Writer) {
 		if one.Kept != nil {
 			kept = map[bool]string{true: "kept", false: "MISSED"}[*one.Kept]
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.Name, plain(one.Value), one.Unit, ratio, one.Of, one.Budget, kept)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", one.Name, plain(one.Value), one.Unit,
+			ratio, one.Of, one.Budget, kept)
 	}
 	_ = table.Flush()
 }

@@ -63,7 +63,8 @@ func (s *senders) Sender(tx *types.Transaction) (txn.Address, error) {
 // known is the account whose recipient a transaction has.
 func (s *senders) known(tx *types.Transaction) (account txn.Address, ok bool) {
 	to := tx.To()
-	if to == nil || !bytes.Equal(to[:recipientPrefix], recipients[:recipientPrefix]) || tx.ChainId().Cmp(s.ChainID()) != 0 {
+	if to == nil || !bytes.Equal(to[:recipientPrefix], recipients[:recipientPrefix]) ||
+		tx.ChainId().Cmp(s.ChainID()) != 0 {
 		return account, false
 	}
 	i := binary.BigEndian.Uint32(to[recipientPrefix:])

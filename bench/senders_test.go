@@ -17,9 +17,14 @@ func TestSenders(t *testing.T) {
 	accounts := []txn.Address{chaintest.Address(0), chaintest.Address(1)}
 	s := newSenders(benchChain, accounts)
 	signed := func(key int, to txn.Address, nonce uint64, chain int64) *types.Transaction {
-		tx, err := types.SignNewTx(chaintest.Key(key), types.LatestSignerForChainID(big.NewInt(chain)), &types.DynamicFeeTx{
-			ChainID: big.NewInt(chain), To: &to, Nonce: nonce, Gas: transferGas, GasFeeCap: big.NewInt(2), GasTipCap: big.NewInt(1),
-		})
+		tx, err := types.SignNewTx(
+			chaintest.Key(key),
+			types.LatestSignerForChainID(big.NewInt(chain)),
+			&types.DynamicFeeTx{
+				ChainID: big.NewInt(
+					chain), To: &to, Nonce: nonce, Gas: transferGas, GasFeeCap: big.NewInt(2), GasTipCap: big.NewInt(1),
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +33,8 @@ func TestSenders(t *testing.T) {
 	const tries = 2 * recoverEach
 	of1, refused := common.HexToAddress(transferOf(1).GetTo()), 0
 	for n := range uint64(tries) {
-		if from, err := types.Sender(s, signed(1, of1, n, int64(benchChain))); err != nil || from != accounts[1] {
+		if from, err := types.Sender(s, signed(1, of1, n, int64(benchChain))); err != nil ||
+			from != accounts[1] {
 			t.Fatalf("its own: %s, %v", from, err)
 		}
 		if from, err := types.Sender(s, signed(0, of1, n, int64(benchChain))); err != nil {
@@ -41,7 +47,8 @@ func TestSenders(t *testing.T) {
 		t.Errorf("%d of %d signatures of another account were found", refused, tries)
 	}
 	for _, to := range []txn.Address{accounts[0], common.HexToAddress(transferOf(2).GetTo()), common.HexToAddress(transfer().GetTo())} {
-		if from, err := s.Sender(signed(0, to, 0, int64(benchChain))); err != nil || from != accounts[0] {
+		if from, err := s.Sender(signed(0, to, 0, int64(benchChain))); err != nil ||
+			from != accounts[0] {
 			t.Errorf("to %s: %s, %v", to, from, err)
 		}
 	}

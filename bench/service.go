@@ -81,7 +81,10 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 
 func (s *service) addNode(ctx context.Context) error {
 	cfg := s.config
-	cfg.Name, cfg.Database, cfg.ChainID, cfg.Confirmations = fmt.Sprintf("n%d", len(s.nodes)+1), s.ledger.url, uint64(benchChain), confirmations
+	cfg.Name, cfg.Database, cfg.ChainID, cfg.Confirmations = fmt.Sprintf("n%d",
+		len(s.nodes)+1), s.ledger.url, uint64(
+		benchChain,
+	), confirmations
 	cfg.Signer, cfg.Keys, cfg.PasswordFile = signer, s.keys.folder, s.keys.password
 	n, err := startNode(ctx, s.b.node, cfg)
 	if err == nil {

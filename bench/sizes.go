@@ -45,22 +45,66 @@ type size struct {
 
 var sizes = map[string]size{
 	// counts are taken in a short run, in CI too.
-	"counts": {rounds: 1, spell: time.Second, steady: 8 * time.Second, lives: 10, countOnly: true, check: true, ends: []endToEnd{
-		{submitters: 500, period: 250 * time.Millisecond, lockstep: true}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
-	}},
+	"counts": {
+		rounds:    1,
+		spell:     time.Second,
+		steady:    8 * time.Second,
+		lives:     10,
+		countOnly: true,
+		check:     true,
+		ends: []endToEnd{
+			{
+				submitters: 500,
+				period:     250 * time.Millisecond,
+				lockstep:   true,
+			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
+		},
+	},
 	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, lives: 10, ends: []endToEnd{
-		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+		{
+			submitters: 1,
+			period:     250 * time.Millisecond,
+		}, {submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
 	// watchers are the most that one node is made for, at twice the usual pace, and one alone for comparison.
-	"watchers": {rounds: 1, steady: 20 * time.Second, countOnly: true, check: true, watches: []watch{{1, 1000}, {10_000, 1000}}},
+	"watchers": {
+		rounds:    1,
+		steady:    20 * time.Second,
+		countOnly: true,
+		check:     true,
+		watches:   []watch{{1, 1000}, {10_000, 1000}},
+	},
 	// growth compares ledgers that hold little with ledgers that hold much.
 	"growth": {rounds: 1, lives: 10, countOnly: true, growth: &allGrowth},
-	"full": {rounds: 3, spell: 3 * time.Second, steady: 20 * time.Second, lives: 20, ends: []endToEnd{
-		{submitters: 1, period: 250 * time.Millisecond}, {submitters: 50, period: 250 * time.Millisecond},
-		{submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
-		{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
-		{submitters: 500, period: time.Second}, {submitters: 5000, period: time.Second}, {submitters: 50, period: 250 * time.Millisecond, embedded: true},
-	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}, {10_000, usualEvents}, {1, 1000}, {10_000, 1000}}, lease: 10 * time.Second},
+	"full": {
+		rounds: 3,
+		spell:  3 * time.Second,
+		steady: 20 * time.Second,
+		lives:  20,
+		ends: []endToEnd{
+			{
+				submitters: 1,
+				period:     250 * time.Millisecond,
+			}, {submitters: 50, period: 250 * time.Millisecond},
+			{
+				submitters: 500,
+				period:     250 * time.Millisecond,
+			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
+			{
+				submitters: 500,
+				period:     time.Second,
+			}, {submitters: 5000, period: time.Second}, {submitters: 50, period: 250 * time.Millisecond, embedded: true},
+		},
+		watches: []watch{
+			{1, usualEvents},
+			{1000, usualEvents},
+			{10_000, usualEvents},
+			{1, 1000},
+			{10_000, 1000},
+		},
+		lease: 10 * time.Second,
+	},
 }
 
 func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
@@ -69,7 +113,10 @@ func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
 func (s size) scenarios() (all []scenario) {
 	if !s.countOnly {
 		all = []scenario{
-			{"limit-fsync", fsyncs}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
+			{
+				"limit-fsync",
+				fsyncs,
+			}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
 			{"accept", accept}, {"accept-batch", acceptBatches},
 		}
 	}
@@ -90,7 +137,8 @@ func (s size) scenarios() (all []scenario) {
 
 // matching are the scenarios that are asked for.
 func (s size) matching(only *regexp.Regexp) []scenario {
-	return slices.DeleteFunc(s.scenarios(), func(one scenario) bool { return !only.MatchString(one.name) })
+	return slices.DeleteFunc(s.scenarios(),
+		func(one scenario) bool { return !only.MatchString(one.name) })
 }
 
 func (s size) names() (all []string) {
@@ -109,7 +157,11 @@ func printScenarios(w io.Writer) {
 
 // against tells which limit a number is measured against.
 func against() map[string]string {
-	pairs := map[string]string{"limit.insert.batched": "limit.insert.best", "limit.insert.batched.told": "limit.insert.batched", "accept.batch.rate": "limit.insert.batched"}
+	pairs := map[string]string{
+		"limit.insert.batched":      "limit.insert.best",
+		"limit.insert.batched.told": "limit.insert.batched",
+		"accept.batch.rate":         "limit.insert.batched",
+	}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"
 	}

@@ -14,7 +14,15 @@ const takeoverSubmitters = 50
 
 // takeover kills the node that owns everything, and measures how long it takes until another takes nonces: the first, and the last submitter's.
 func takeover(ctx context.Context, b *bench) (err error) {
-	s, err := newService(ctx, b, serviceOptions{submitters: takeoverSubmitters, period: 250 * time.Millisecond, lease: b.size.lease})
+	s, err := newService(
+		ctx,
+		b,
+		serviceOptions{
+			submitters: takeoverSubmitters,
+			period:     250 * time.Millisecond,
+			lease:      b.size.lease,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -34,7 +42,8 @@ func takeover(ctx context.Context, b *bench) (err error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { _ = load.Watch(ctx, s.nodes[1].conns[0], load.All(), func() { close(begun) }, h.saw) }) // a failure shows as a wait that ends in vain
+	wg.Go(
+		func() { _ = load.Watch(ctx, s.nodes[1].conns[0], load.All(), func() { close(begun) }, h.saw) }) // a failure shows as a wait that ends in vain
 	select {
 	case <-begun:
 	case <-ctx.Done():
@@ -77,7 +86,9 @@ func (h *heirs) saw(e load.Seen) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := e.GetTime().AsTime()
-	if h.killed.IsZero() || at.Sub(h.killed) < inFlight || e.GetKind() != pb.TxEventKind_TX_EVENT_KIND_ALLOCATED || !h.first[e.GetSubmitter()].IsZero() {
+	if h.killed.IsZero() || at.Sub(h.killed) < inFlight ||
+		e.GetKind() != pb.TxEventKind_TX_EVENT_KIND_ALLOCATED ||
+		!h.first[e.GetSubmitter()].IsZero() {
 		return
 	}
 	h.first[e.GetSubmitter()] = at

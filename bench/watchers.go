@@ -35,7 +35,8 @@ func (w watch) name() string {
 // run measures how late the watchers are, what they cost in memory and in queries, and compares what each of them saw with the ledger: one that missed an event, or
 // saw one twice or out of order, is an error.
 func (w watch) run(ctx context.Context, b *bench) (err error) {
-	s, err := newService(ctx, b, serviceOptions{submitters: watchedSubmitters, period: 250 * time.Millisecond})
+	s, err := newService(ctx, b,
+		serviceOptions{submitters: watchedSubmitters, period: 250 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,8 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	b.add(name+"complete", "watchers", float64(w.watchers))
-	b.say("  each of %d watchers has each of its events once and in order: %d in all", w.watchers, deliveries)
+	b.say("  each of %d watchers has each of its events once and in order: %d in all", w.watchers,
+		deliveries)
 	return nil
 }
 
@@ -89,7 +91,8 @@ func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) error {
 	var paced error
 	err = s.b.probed(w.name()+".", func() error {
 		rate := w.events / eventsOfLife
-		paced = s.pace(ctx, pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))})
+		paced = s.pace(ctx,
+			pace{prefix: "paced", rate: rate, count: int(b.size.steady.Seconds() * float64(rate))})
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), crowdLimit)
 		defer cancel()
 		after, err := s.measure(limited)
@@ -123,8 +126,10 @@ func (w watch) report(b *bench, deliveries int, before, after state) {
 	b.add(name+"queries.feed", "1/s", feed/took)
 	b.add(name+"cpu.node", "cores", (after.node.cpu-before.node.cpu).Seconds()/took)
 	b.add(name+"rss", "MB", after.node.rss/(1<<20))
-	if alone := b.results.by[watch{1, w.events}.name()+".rss"]; alone != nil && w.watchers > 1 { // the same events, but for the watchers
-		b.add(name+"memory.busy", "KB/watcher", (after.node.rss/1024-alone.Value*1024)/float64(w.watchers))
+	if alone := b.results.by[watch{1, w.events}.name()+".rss"]; alone != nil &&
+		w.watchers > 1 { // the same events, but for the watchers
+		b.add(name+"memory.busy", "KB/watcher",
+			(after.node.rss/1024-alone.Value*1024)/float64(w.watchers))
 	}
 	b.say("  queries in a second: %s", shares(d.by, took))
 }
@@ -256,10 +261,13 @@ func (s *service) pace(ctx context.Context, p pace) error {
 		}
 		wg.Go(func() {
 			who := n % len(s.submitters)
-			_, err := pb.NewTxServiceClient(s.nodes[0].conns[n%connections]).CreateTx(ctx, &pb.CreateTxRequest{
-				Submitter: s.submitters[who], RequestId: fmt.Sprintf("%s-%d", p.prefix, n), Payload: transferOf(who),
-				Labels: map[string]string{"part": partOf(n)},
-			})
+			_, err := pb.NewTxServiceClient(s.nodes[0].conns[n%connections]).CreateTx(
+				ctx,
+				&pb.CreateTxRequest{
+					Submitter: s.submitters[who], RequestId: fmt.Sprintf("%s-%d", p.prefix, n), Payload: transferOf(who),
+					Labels: map[string]string{"part": partOf(n)},
+				},
+			)
 			if err != nil {
 				cancel(err)
 			}

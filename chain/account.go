@@ -19,7 +19,8 @@ const accountTries = 3
 // The settled nonce is asked for at a block number that follows from the head, and the head comes with the batch. So the number is worked out from the last
 // known head, and the view is taken again when the head had moved. A chain that moves faster than that yields a settled nonce from a little deeper, which
 // errs on the side of "not settled".
-func (c *Client) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+func (c *Client) Account(ctx context.Context, address txn.Address,
+	settled uint64) (txn.Account, error) {
 	what := "read account " + address.Hex()
 	var view txn.Account
 	var noState bool
@@ -63,7 +64,8 @@ type stateError struct{ err error }
 func (e *stateError) Error() string { return e.err.Error() }
 
 // accountAt is one batch, with the settled nonce as of the block numbered at.
-func accountAt(ctx context.Context, client *rpc.Client, address txn.Address, at uint64) (txn.Account, error) {
+func accountAt(ctx context.Context, client *rpc.Client, address txn.Address,
+	at uint64) (txn.Account, error) {
 	var (
 		head                     *header
 		latest, pending, settled hexutil.Uint64
@@ -76,11 +78,16 @@ func accountAt(ctx context.Context, client *rpc.Client, address txn.Address, at 
 		{Method: "eth_getTransactionCount", Args: []any{address, "pending"}, Result: &pending},
 		{Method: "eth_getCode", Args: []any{address, "latest"}, Result: &code},
 		{Method: "eth_getBalance", Args: []any{address, "latest"}, Result: &balance},
-		{Method: "eth_getTransactionCount", Args: []any{address, hexutil.Uint64(at)}, Result: &settled},
+		{
+			Method: "eth_getTransactionCount",
+			Args:   []any{address, hexutil.Uint64(at)},
+			Result: &settled,
+		},
 	}
 	if err := batch(ctx, client, elems); err != nil {
 		var refused rpc.Error
-		if errors.As(elems[len(elems)-1].Error, &refused) && error(refused) == err { // it comes last, so all else was told
+		if errors.As(elems[len(elems)-1].Error, &refused) &&
+			error(refused) == err { // it comes last, so all else was told
 			return txn.Account{}, &stateError{err}
 		}
 		return txn.Account{}, err

@@ -192,8 +192,10 @@ func TestLimitOfAPart(t *testing.T) {
 	if got[0].Receipt == nil || !errors.Is(got[1].Err, txn.ErrUnavailable) {
 		t.Errorf("%+v", got)
 	}
-	if got := r.Receipts(t.Context(), []txn.Hash{{2}}); got[0].Receipt == nil || a.called("eth_getTransactionReceipt") != 2 {
-		t.Errorf("%+v after %d calls to the endpoint that is limited", got, a.called("eth_getTransactionReceipt"))
+	if got := r.Receipts(t.Context(), []txn.Hash{{2}}); got[0].Receipt == nil ||
+		a.called("eth_getTransactionReceipt") != 2 {
+		t.Errorf("%+v after %d calls to the endpoint that is limited", got,
+			a.called("eth_getTransactionReceipt"))
 	}
 	r.clock.Advance(5*time.Second - 1)
 	r.mustHead(t)
@@ -211,9 +213,13 @@ func TestRetryAfterBesideAnAnswer(t *testing.T) {
 		w.Header().Set("Retry-After", "11")
 		w.Header().Set("Content-Type", "application/json")
 		id := strings.SplitN(strings.SplitN(readBody(req), `"id":`, 2)[1], ",", 2)[0]
-		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32005,"message":"limit exceeded"}}`))
+		_, _ = w.Write(
+			[]byte(
+				`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32005,"message":"limit exceeded"}}`),
+		)
 	})
-	if o := r.Send(t.Context(), signed); o.Class != txn.RateLimited || o.RetryAfter != 11*time.Second {
+	if o := r.Send(t.Context(), signed); o.Class != txn.RateLimited ||
+		o.RetryAfter != 11*time.Second {
 		t.Errorf("%+v", o)
 	}
 }
@@ -229,7 +235,8 @@ func TestBulkheads(t *testing.T) {
 		n.receipt = func(hash common.Hash) (map[string]any, error) { return receiptOf(hash), nil }
 		n.baseFee = (*hexutil.Big)(common.Big1)
 	})
-	hung := dial(t, func(o *Options) { o.Name, o.Timeout, o.MaxInFlight = "dead", time.Hour, room }, dead.url())
+	hung := dial(t, func(o *Options) { o.Name, o.Timeout, o.MaxInFlight = "dead", time.Hour, room },
+		dead.url())
 	fast := dial(t, func(o *Options) { o.Name, o.MaxInFlight = "live", room }, live.url())
 	hung.mustHead(t)
 	entered, _ := dead.hang(t)
@@ -269,7 +276,9 @@ func TestBulkheads(t *testing.T) {
 		}
 	}
 	if n, m := back.Load(), entered.Load(); n != 0 || m > room {
-		t.Errorf("%d calls to the dead chain came back, and %d are under way where there is room for %d", n, m, room)
+		t.Errorf(
+			"%d calls to the dead chain came back, and %d are under way where there is room for %d",
+			n, m, room)
 	}
 	cancel()
 	for range callers {

@@ -58,7 +58,8 @@ type member map[string]json.RawMessage
 // mended is the answer without errors that are null, with results beside errors put where they are not lost, and as it is if it has neither, or is no JSON-RPC
 // answer.
 func mended(body []byte) []byte {
-	if !bytes.Contains(body, []byte(`"error"`)) { // as in nearly all answers: they are not read twice
+	if !bytes.Contains(body,
+		[]byte(`"error"`)) { // as in nearly all answers: they are not read twice
 		return body
 	}
 	var (

@@ -60,7 +60,8 @@ func TestNullErrorIsNone(t *testing.T) {
 		n := newNode(t)
 		n.set(func(n *fakeNode) { n.send = accept })
 		n.answering(func(_, answer []byte) []byte {
-			return bytes.ReplaceAll(answer, []byte(`"result":`), []byte(`"error" : null, "result":`))
+			return bytes.ReplaceAll(answer, []byte(`"result":`),
+				[]byte(`"error" : null, "result":`))
 		})
 		r := dial(t, nil, transport+"://"+n.addr)
 		r.mustHead(t)
@@ -117,7 +118,9 @@ func TestHashBesideAnError(t *testing.T) {
 				})
 				r := dial(t, nil, transport+"://"+n.addr)
 				r.mustHead(t)
-				if o := r.Send(t.Context(), signed); o.Class != c.want || (o.Detail == "") != (c.want == txn.Accepted) || strings.Contains(o.Detail, "fencepost:") {
+				if o := r.Send(t.Context(), signed); o.Class != c.want ||
+					(o.Detail == "") != (c.want == txn.Accepted) ||
+					strings.Contains(o.Detail, "fencepost:") {
 					t.Errorf("%+v, want %s", o, c.want)
 				}
 			})
@@ -131,7 +134,10 @@ func TestHashBesideAnErrorInA400(t *testing.T) {
 	n := newNode(t)
 	r := dial(t, nil, n.url())
 	r.mustHead(t)
-	overHTTP(400, nil, `{"jsonrpc":"2.0","id":1,"result":"`+signed.Hash.Hex()+`","error":{"code":-32000,"message":"invalid sender"}}`)(n)
+	overHTTP(400, nil,
+		`{"jsonrpc":"2.0","id":1,"result":"`+signed.Hash.Hex()+`","error":{"code":-32000,"message":"invalid sender"}}`)(
+		n,
+	)
 	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous || o.Detail == "" {
 		t.Errorf("%+v, want AMBIGUOUS", o)
 	}
@@ -152,7 +158,8 @@ func TestDataOfAnErrorBesideAResult(t *testing.T) {
 	} {
 		read, ok := ReadAnswer(mended([]byte(c.answer)))
 		data, result := apart(read.Data)
-		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) || string(result) != c.result {
+		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) ||
+			string(result) != c.result {
 			t.Errorf("%s: %+v, %v, %s", name, read, data, result)
 		}
 	}

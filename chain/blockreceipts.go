@@ -71,7 +71,8 @@ func (c *Client) fromBlocks(ctx context.Context, hashes []txn.Hash) map[txn.Hash
 	found := map[txn.Hash]*txn.Receipt{}
 	for _, b := range c.recent.crowded(hashes) {
 		for _, r := range c.blockReceipts(ctx, b) {
-			if fact, err := r.of(r.TxHash); err == nil && fact != nil && fact.BlockHash == b.Hash && found[fact.TxHash] == nil {
+			if fact, err := r.of(r.TxHash); err == nil && fact != nil && fact.BlockHash == b.Hash &&
+				found[fact.TxHash] == nil {
 				found[fact.TxHash] = fact
 			}
 		}

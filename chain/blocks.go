@@ -30,7 +30,13 @@ func (h *header) block() (*txn.Block, error) {
 	if h.Number == nil || !h.Number.ToInt().IsUint64() || h.Hash == (txn.Hash{}) {
 		return nil, fmt.Errorf("%w: a block without number or hash", errMalformed)
 	}
-	b := &txn.Block{Number: h.Number.ToInt().Uint64(), Hash: h.Hash, Parent: h.Parent, Time: uint64(h.Time), Txs: h.Txs}
+	b := &txn.Block{
+		Number: h.Number.ToInt().Uint64(),
+		Hash:   h.Hash,
+		Parent: h.Parent,
+		Time:   uint64(h.Time),
+		Txs:    h.Txs,
+	}
 	if h.BaseFee != nil {
 		fee, overflow := uint256.FromBig(h.BaseFee.ToInt())
 		if overflow {
@@ -57,7 +63,9 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 		return err
 	})
 	if f != nil {
-		if f.answered && takesNone(f) { // who does not serve the head to us serves nothing, in whatever form it says so
+		if f.answered &&
+			takesNone(
+				f) { // who does not serve the head to us serves nothing, in whatever form it says so
 			f.answered = false
 			e.keepHealth(ctx, f)
 		}

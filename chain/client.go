@@ -97,7 +97,10 @@ func (c *Client) unavailable(what string, r refusals) error {
 	for i := range r {
 		texts[i], errs[i] = r[i].from.label+": "+r[i].f.detail, r[i].f
 	}
-	return &unavailableError{text: fmt.Sprintf("chain %q: %s: %s", c.o.Name, what, strings.Join(texts, "; ")), errs: append(errs, txn.ErrUnavailable)}
+	return &unavailableError{
+		text: fmt.Sprintf("chain %q: %s: %s", c.o.Name, what, strings.Join(texts, "; ")),
+		errs: append(errs, txn.ErrUnavailable),
+	}
 }
 
 type unavailableError struct {
@@ -109,13 +112,15 @@ func (e *unavailableError) Error() string   { return e.text }
 func (e *unavailableError) Unwrap() []error { return e.errs }
 
 // read asks the endpoints in turn until one answers. The one that served the last head comes first; another must have seen as much of the chain.
-func (c *Client) read(ctx context.Context, what string, fn func(context.Context, *endpoint, *rpc.Client) error) error {
+func (c *Client) read(ctx context.Context, what string,
+	fn func(context.Context, *endpoint, *rpc.Client) error) error {
 	var r refusals
 	round := c.newRound()
 	for _, e := range c.order() {
 		f := c.upToDate(ctx, e)
 		if f == nil {
-			f = e.call(ctx, func(ctx context.Context, client *rpc.Client) error { return fn(ctx, e, client) })
+			f = e.call(ctx,
+				func(ctx context.Context, client *rpc.Client) error { return fn(ctx, e, client) })
 		}
 		if f == nil {
 			c.stayWith(e)
@@ -207,7 +212,12 @@ func (c *Client) upToDate(ctx context.Context, e *endpoint) *fault {
 }
 
 func behind(head, mark uint64) *fault {
-	return &fault{class: txn.Unavailable, answered: true, detail: fmt.Sprintf("its head is block %d, behind block %d that was seen already", head, mark)}
+	return &fault{
+		class:    txn.Unavailable,
+		answered: true,
+		detail: fmt.Sprintf("its head is block %d, behind block %d that was seen already", head,
+			mark),
+	}
 }
 
 // Head is the newest block of the most preferred endpoint that has seen as much of the chain as any other did.
@@ -278,7 +288,8 @@ func (c *Client) graceIsOver() bool {
 func (c *Client) lowerMark(e *endpoint, number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.o.Logger.Warn("no RPC endpoint reaches the highest block that was seen; going on from a lower one", "chain", c.o.Name, "endpoint", e.label,
-		"seen", c.mark, "head", number)
+	c.o.Logger.Warn(
+		"no RPC endpoint reaches the highest block that was seen; going on from a lower one",
+		"chain", c.o.Name, "endpoint", e.label, "seen", c.mark, "head", number)
 	c.mark, c.current, c.behindSince = number, e, time.Time{}
 }

@@ -26,7 +26,14 @@ type rig struct {
 func dial(t *testing.T, change func(*Options), urls ...string) *rig {
 	t.Helper()
 	r := &rig{clock: clock.NewFake(time.Unix(1_700_000_000, 0)), log: &bytes.Buffer{}}
-	o := Options{Name: "dev", ChainID: testChain, Endpoints: urls, Timeout: 2 * time.Second, Clock: r.clock, Logger: slog.New(slog.NewTextHandler(r.log, nil))}
+	o := Options{
+		Name:      "dev",
+		ChainID:   testChain,
+		Endpoints: urls,
+		Timeout:   2 * time.Second,
+		Clock:     r.clock,
+		Logger:    slog.New(slog.NewTextHandler(r.log, nil)),
+	}
 	if change != nil {
 		change(&o)
 	}
@@ -96,8 +103,11 @@ func TestDialRefusesWhatCannotWork(t *testing.T) {
 			o.Endpoints = append([]string(nil), good.Endpoints...)
 			c.change(&o)
 			_, err := Dial(t.Context(), o)
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `chain "dev"`) || strings.Contains(err.Error(), "secret-host") {
-				t.Errorf("got %v, want an error of chain \"dev\" about %s, without the address", err, c.want)
+			if err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), `chain "dev"`) ||
+				strings.Contains(err.Error(), "secret-host") {
+				t.Errorf("got %v, want an error of chain \"dev\" about %s, without the address",
+					err, c.want)
 			}
 		})
 	}
@@ -114,7 +124,8 @@ func TestHeadAndBlocks(t *testing.T) {
 				t.Error("there is a genesis before anybody was asked")
 			}
 			head := r.mustHead(t)
-			if head.Number != 10 || head.Hash != n.hash(10) || head.Parent != n.hash(9) || head.BaseFee != nil {
+			if head.Number != 10 || head.Hash != n.hash(10) || head.Parent != n.hash(9) ||
+				head.BaseFee != nil {
 				t.Errorf("head %+v", head)
 			}
 			if r.Genesis() != n.genesis || r.ID() != testChain {
@@ -131,7 +142,8 @@ func TestHeadAndBlocks(t *testing.T) {
 			if b, err := r.BlockByNumber(t.Context(), 11); b != nil || err != nil {
 				t.Errorf("above the head: %+v, %v; want neither", b, err)
 			}
-			if b, err := r.BlockByHash(t.Context(), common.HexToHash("0x404")); b != nil || err != nil {
+			if b, err := r.BlockByHash(t.Context(), common.HexToHash("0x404")); b != nil ||
+				err != nil {
 				t.Errorf("an unknown hash: %+v, %v; want neither", b, err)
 			}
 		})
@@ -161,7 +173,8 @@ func TestWrongChain(t *testing.T) {
 	}
 	o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}})
 	if o.Class != txn.Unavailable || n.called("eth_sendRawTransaction") != 0 {
-		t.Errorf("a send to a wrong chain: %+v after %d calls; want UNAVAILABLE and none", o, n.called("eth_sendRawTransaction"))
+		t.Errorf("a send to a wrong chain: %+v after %d calls; want UNAVAILABLE and none", o,
+			n.called("eth_sendRawTransaction"))
 	}
 	// It is looked at again: the address may be mended while we run.
 	n.set(func(n *fakeNode) { n.chainID = uint64(testChain) })
@@ -198,7 +211,8 @@ func TestRefusedCheckBacksOff(t *testing.T) {
 	n.set(func(n *fakeNode) { n.idErr = coded{code: -32000, msg: "node is syncing"} })
 	r := dial(t, nil, n.url())
 	for range 3 {
-		if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) || !strings.Contains(err.Error(), "syncing") {
+		if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "syncing") {
 			t.Fatal(err)
 		}
 	}
@@ -231,7 +245,9 @@ func TestWrongGenesis(t *testing.T) {
 		n := newNode(t)
 		r := dial(t, func(o *Options) { o.Genesis = common.HexToHash("0xabc") }, n.url())
 		err := r.Verify(t.Context())
-		if !errors.Is(err, ErrWrongGenesis) || !strings.Contains(err.Error(), common.HexToHash("0xabc").Hex()) || !strings.Contains(err.Error(), n.genesis.Hex()) {
+		if !errors.Is(err, ErrWrongGenesis) ||
+			!strings.Contains(err.Error(), common.HexToHash("0xabc").Hex()) ||
+			!strings.Contains(err.Error(), n.genesis.Hex()) {
 			t.Errorf("%v; want ErrWrongGenesis with both hashes", err)
 		}
 	})
@@ -242,7 +258,8 @@ func TestWrongGenesis(t *testing.T) {
 		r := dial(t, nil, a.url(), b.url())
 		r.mustHead(t)
 		a.stop()
-		if _, err := r.Head(t.Context()); !errors.Is(err, ErrWrongGenesis) || !errors.Is(err, txn.ErrUnavailable) {
+		if _, err := r.Head(t.Context()); !errors.Is(err, ErrWrongGenesis) ||
+			!errors.Is(err, txn.ErrUnavailable) {
 			t.Errorf("head with the right endpoint down: %v; want ErrWrongGenesis", err)
 		}
 		if r.Genesis() != a.genesis {
@@ -254,7 +271,8 @@ func TestWrongGenesis(t *testing.T) {
 		n := newNode(t)
 		n.set(func(n *fakeNode) { n.genesis = common.Hash{} })
 		r := dial(t, nil, n.url())
-		if err := r.Verify(t.Context()); !errors.Is(err, txn.ErrUnavailable) || errors.Is(err, ErrWrongGenesis) {
+		if err := r.Verify(t.Context()); !errors.Is(err, txn.ErrUnavailable) ||
+			errors.Is(err, ErrWrongGenesis) {
 			t.Errorf("%v; want unavailable", err)
 		}
 	})
@@ -268,7 +286,8 @@ func TestRecoversByItself(t *testing.T) {
 			n := newNode(t)
 			n.stop()
 			r := dial(t, nil, transport+"://"+n.addr)
-			if err := r.Verify(t.Context()); !errors.Is(err, txn.ErrUnavailable) || errors.Is(err, ErrWrongChain) {
+			if err := r.Verify(t.Context()); !errors.Is(err, txn.ErrUnavailable) ||
+				errors.Is(err, ErrWrongChain) {
 				t.Fatalf("verify of a chain that is down: %v; want unavailable", err)
 			}
 			for round := range 3 {
@@ -384,8 +403,10 @@ func TestFailOverAndBack(t *testing.T) {
 	a.listen(t)
 	r.clock.Advance(lastBackoff)
 	served := b.called("eth_getBlockByNumber")
-	if _, err := r.BlockByNumber(t.Context(), 3); err != nil || b.called("eth_getBlockByNumber") != served+1 {
-		t.Errorf("a read within the pass: %v, %d calls to the second endpoint", err, b.called("eth_getBlockByNumber")-served)
+	if _, err := r.BlockByNumber(t.Context(), 3); err != nil ||
+		b.called("eth_getBlockByNumber") != served+1 {
+		t.Errorf("a read within the pass: %v, %d calls to the second endpoint", err,
+			b.called("eth_getBlockByNumber")-served)
 	}
 	r.awaitWell(t, 0) // it is tried aside, for the other one serves
 	served = b.called("eth_getBlockByNumber")
@@ -393,7 +414,8 @@ func TestFailOverAndBack(t *testing.T) {
 	if b.called("eth_getBlockByNumber") != served {
 		t.Error("the first endpoint is not preferred again after it came back")
 	}
-	if !strings.Contains(r.log.String(), "is not usable") || !strings.Contains(r.log.String(), "is back") {
+	if !strings.Contains(r.log.String(), "is not usable") ||
+		!strings.Contains(r.log.String(), "is back") {
 		t.Errorf("the log does not tell of the fault and its end:\n%s", r.log)
 	}
 }
@@ -405,7 +427,8 @@ func TestLaggingFallback(t *testing.T) {
 	r := dial(t, nil, a.url(), b.url())
 	r.mustHead(t)
 	a.stop()
-	if head, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) || !strings.Contains(err.Error(), "behind") {
+	if head, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "behind") {
 		t.Fatalf("head %+v, %v; the fallback lags and must not be taken for a reorg", head, err)
 	}
 	if _, err := r.Account(t.Context(), common.Address{1}, 0); !errors.Is(err, txn.ErrUnavailable) {

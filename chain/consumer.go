@@ -15,7 +15,8 @@ const consumerReach = 4096
 
 // Consumer tells who used a nonce of an account: the transaction, or the block in which the nonce was passed without one. It is nil when the nonce is not used
 // as of the newest block, and when the block of its use is below what the endpoint still has the state of.
-func (c *Client) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {
+func (c *Client) Consumer(ctx context.Context, address txn.Address,
+	nonce txn.Nonce) (*txn.Consumer, error) {
 	var found *txn.Consumer
 	what := fmt.Sprintf("look for the use of nonce %d of %s", nonce, address.Hex())
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
@@ -101,7 +102,11 @@ func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	counts := make([]hexutil.Uint64, len(heights))
 	elems := make([]rpc.BatchElem, len(heights))
 	for i, h := range heights {
-		elems[i] = rpc.BatchElem{Method: "eth_getTransactionCount", Args: []any{s.address, hexutil.Uint64(h)}, Result: &counts[i]}
+		elems[i] = rpc.BatchElem{
+			Method: "eth_getTransactionCount",
+			Args:   []any{s.address, hexutil.Uint64(h)},
+			Result: &counts[i],
+		}
 	}
 	if err := s.client.BatchCallContext(ctx, elems); err != nil {
 		return nil, err

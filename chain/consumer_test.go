@@ -40,10 +40,19 @@ func (h history) on(n *fakeNode) {
 	}
 	n.full = func(number uint64) map[string]any {
 		b := n.block(number)
-		txs := []map[string]any{{"hash": common.Hash{1}, "from": txn.Address{1}, "nonce": hexutil.Uint64(0)}}
+		txs := []map[string]any{
+			{"hash": common.Hash{1}, "from": txn.Address{1}, "nonce": hexutil.Uint64(0)},
+		}
 		for nonce, use := range h.uses {
 			if use == number {
-				txs = append(txs, map[string]any{"hash": useHash(nonce), "from": spender, "nonce": hexutil.Uint64(nonce)})
+				txs = append(
+					txs,
+					map[string]any{
+						"hash":  useHash(nonce),
+						"from":  spender,
+						"nonce": hexutil.Uint64(nonce),
+					},
+				)
 			}
 		}
 		b["transactions"] = txs
@@ -86,7 +95,11 @@ func TestConsumer(t *testing.T) {
 			}
 			var want *txn.Consumer
 			if c.block > 0 {
-				want = &txn.Consumer{Block: c.block, BlockHash: n.hash(c.block), TxHash: useHash(c.nonce)}
+				want = &txn.Consumer{
+					Block:     c.block,
+					BlockHash: n.hash(c.block),
+					TxHash:    useHash(c.nonce),
+				}
 			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("got %+v, want %+v", got, want)
@@ -127,7 +140,8 @@ func TestConsumerThatCannotBeLookedFor(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.set(change)
-			if got, err := dial(t, nil, n.url()).Consumer(t.Context(), spender, 0); !errors.Is(err, txn.ErrUnavailable) {
+			if got, err := dial(t, nil, n.url()).Consumer(t.Context(), spender, 0); !errors.Is(err,
+				txn.ErrUnavailable) {
 				t.Errorf("got %+v, %v; want unavailable", got, err)
 			}
 		})
@@ -137,7 +151,8 @@ func TestConsumerThatCannotBeLookedFor(t *testing.T) {
 		history{head: 100, uses: []uint64{50}}.on(n)
 		n.full = func(uint64) map[string]any { return nil }
 	})
-	if got, err := dial(t, nil, n.url()).Consumer(t.Context(), spender, 0); got != nil || err != nil {
+	if got, err := dial(t, nil, n.url()).Consumer(t.Context(), spender, 0); got != nil ||
+		err != nil {
 		t.Errorf("got %+v, %v for a block that left the chain", got, err)
 	}
 }

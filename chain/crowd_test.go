@@ -81,12 +81,16 @@ func TestReceiptsByBlock(t *testing.T) {
 			r := dial(t, nil, n.url())
 			r.mustHead(t) // which has block 10
 			for i, a := range r.Receipts(t.Context(), hashes[:c.ask]) {
-				if a.Err != nil || a.Receipt == nil || a.Hash != hashes[i] || a.Receipt.TxHash != hashes[i] || a.Receipt.BlockHash != n.hash(10) {
+				if a.Err != nil || a.Receipt == nil || a.Hash != hashes[i] ||
+					a.Receipt.TxHash != hashes[i] ||
+					a.Receipt.BlockHash != n.hash(10) {
 					t.Fatalf("answer %d: %+v", i, a)
 				}
 			}
-			if blocks, single := n.called("eth_getBlockReceipts"), n.called("eth_getTransactionReceipt"); blocks != c.blocks || single != c.single {
-				t.Errorf("%d calls by block and %d by hash, want %d and %d", blocks, single, c.blocks, c.single)
+			if blocks, single := n.called("eth_getBlockReceipts"), n.called("eth_getTransactionReceipt"); blocks != c.blocks ||
+				single != c.single {
+				t.Errorf("%d calls by block and %d by hash, want %d and %d", blocks, single,
+					c.blocks, c.single)
 			}
 		})
 	}
@@ -118,7 +122,8 @@ func TestRecentBlocksAreBounded(t *testing.T) {
 		r.saw(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}})
 		r.saw(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}}) // seen twice
 	}
-	if got := r.crowded(hashes); len(got) != 1 || got[0].Number != 1 || len(r.blocks) != recentBlocks {
+	if got := r.crowded(hashes); len(got) != 1 || got[0].Number != 1 ||
+		len(r.blocks) != recentBlocks {
 		t.Fatalf("%d of %d blocks", len(got), len(r.blocks))
 	}
 	r.saw(txn.Block{Number: 99, Hash: txn.Hash{99}})

@@ -35,7 +35,8 @@ func TestPooled(t *testing.T) {
 			n := newNode(t)
 			n.set(func(n *fakeNode) {
 				n.count = func(tag string) (hexutil.Uint64, error) {
-					return hexutil.Uint64(map[string]uint64{"latest": c.latest, "pending": c.pending}[tag]), nil
+					return hexutil.Uint64(
+						map[string]uint64{"latest": c.latest, "pending": c.pending}[tag]), nil
 				}
 				n.known = func(hash common.Hash) (map[string]any, error) {
 					switch is := c.known[hash]; is {
@@ -67,7 +68,8 @@ func TestPooledIsOneRequest(t *testing.T) {
 	r := dial(t, nil, n.url())
 	r.mustHead(t)
 	n.set(func(n *fakeNode) { n.requests = 0 })
-	if _, err := r.Pooled(t.Context(), txn.Address{1}, 0, make([]txn.Hash, 20)); err != nil || n.requests != 1 {
+	if _, err := r.Pooled(t.Context(), txn.Address{1}, 0, make([]txn.Hash, 20)); err != nil ||
+		n.requests != 1 {
 		t.Errorf("%v after %d requests", err, n.requests)
 	}
 }
@@ -127,7 +129,8 @@ func TestTagged(t *testing.T) {
 			}
 		})
 	}
-	if _, err := dial(t, nil, "http://127.0.0.1:1").Tagged(t.Context(), "latest"); !errors.Is(err, ErrNoTags) {
+	if _, err := dial(t, nil, "http://127.0.0.1:1").Tagged(t.Context(), "latest"); !errors.Is(err,
+		ErrNoTags) {
 		t.Errorf("another tag: %v", err)
 	}
 }

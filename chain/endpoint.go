@@ -97,8 +97,10 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 	address := o.Endpoints[i]
 	scheme, _, _ := strings.Cut(address, ":")
 	return &endpoint{
-		label: fmt.Sprintf("endpoint %d", i+1), url: address, ws: isWebSocket(strings.ToLower(scheme)), o: o, pin: pin, secrets: redactorFor(address),
-		slots: make(chan struct{}, o.MaxInFlight), connecting: make(chan struct{}, 1), checked: unchecked,
+		label: fmt.Sprintf("endpoint %d",
+			i+1), url: address, ws: isWebSocket(strings.ToLower(scheme)), o: o, pin: pin, secrets: redactorFor(address),
+		slots: make(chan struct{},
+			o.MaxInFlight), connecting: make(chan struct{}, 1), checked: unchecked,
 	}
 }
 
@@ -124,7 +126,8 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 }
 
 // do is one call in one slot.
-func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *notes, fn func(context.Context, *rpc.Client) error) *fault {
+func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *notes,
+	fn func(context.Context, *rpc.Client) error) *fault {
 	if ctx.Err() != nil { // which a connection with room may overlook
 		return &fault{class: txn.Unavailable, detail: describe(ctx.Err()), ours: true}
 	}
@@ -134,7 +137,11 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
-		return &fault{class: txn.Unavailable, detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots)), ours: true}
+		return &fault{
+			class:  txn.Unavailable,
+			detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots)),
+			ours:   true,
+		}
 	}
 	ctx, done, ok := e.whileUp(withNotes(ctx, n), client)
 	if !ok {
@@ -149,7 +156,8 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 }
 
 // whileUp is ctx that ends when the client's WebSocket is lost; not ok: it was let go meanwhile.
-func (e *endpoint) whileUp(ctx context.Context, client *rpc.Client) (up context.Context, done func(), ok bool) {
+func (e *endpoint) whileUp(ctx context.Context,
+	client *rpc.Client) (up context.Context, done func(), ok bool) {
 	if !e.ws {
 		return ctx, func() {}, true
 	}
@@ -305,7 +313,8 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.connectTimeout())
 	defer cancel()
 	if !e.ws {
-		client, idle, err := openHTTP(ctx, e.url, e.o.MaxInFlight, e.o.maxAnswer, func() { e.dials.Add(1) })
+		client, idle, err := openHTTP(ctx, e.url, e.o.MaxInFlight, e.o.maxAnswer,
+			func() { e.dials.Add(1) })
 		e.mu.Lock()
 		e.idle = idle
 		e.mu.Unlock()
@@ -343,26 +352,41 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 		genesis *header
 		head    hexutil.Uint64
 	)
-	f := e.do(ctx, client, e.connectTimeout(), new(notes), func(ctx context.Context, client *rpc.Client) error {
-		return batch(ctx, client, []rpc.BatchElem{
-			{Method: "eth_chainId", Result: &id},
-			{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
-			{Method: "eth_blockNumber", Result: &head},
-		})
-	})
+	f := e.do(
+		ctx,
+		client,
+		e.connectTimeout(),
+		new(notes),
+		func(ctx context.Context, client *rpc.Client) error {
+			return batch(ctx, client, []rpc.BatchElem{
+				{Method: "eth_chainId", Result: &id},
+				{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
+				{Method: "eth_blockNumber", Result: &head},
+			})
+		},
+	)
 	if f != nil {
 		return f
 	}
 	if got := id.ToInt(); !got.IsUint64() || txn.ChainID(got.Uint64()) != e.o.ChainID {
 		return &fault{class: txn.WrongChain, cause: ErrWrongChain, detail: fmt.Sprintf(
-			"the configuration says chain_id %d, the node answers %s: point the chain's rpc at the right network, or correct its chain_id", e.o.ChainID, got)}
+			"the configuration says chain_id %d, the node answers %s: point the chain's rpc at the right network, or correct its chain_id",
+			e.o.ChainID,
+			got,
+		)}
 	}
 	if genesis == nil || genesis.Hash == (txn.Hash{}) {
-		return &fault{class: txn.Unavailable, detail: "the node does not serve block 0, so it cannot be told which chain it follows"}
+		return &fault{
+			class:  txn.Unavailable,
+			detail: "the node does not serve block 0, so it cannot be told which chain it follows",
+		}
 	}
 	if want := e.pin.hold(genesis.Hash); want != genesis.Hash {
 		return &fault{class: txn.WrongChain, cause: ErrWrongGenesis, detail: fmt.Sprintf(
-			"block 0 is %s, expected %s: the chain was reset or this is another network with the same chain_id", genesis.Hash, want)}
+			"block 0 is %s, expected %s: the chain was reset or this is another network with the same chain_id",
+			genesis.Hash,
+			want,
+		)}
 	}
 	e.sawHead(uint64(head))
 	e.mu.Lock()
@@ -410,7 +434,8 @@ func (e *endpoint) judge(f *fault) (end func()) {
 	e.failures++
 	e.retryAt, e.last = e.o.Clock.Now().Add(wait), f
 	if !e.ailing {
-		e.o.Logger.Warn("RPC endpoint is not usable", "chain", e.o.Name, "endpoint", e.label, "class", string(f.class), "reason", f.detail, "retry_in", wait)
+		e.o.Logger.Warn("RPC endpoint is not usable", "chain", e.o.Name, "endpoint", e.label,
+			"class", string(f.class), "reason", f.detail, "retry_in", wait)
 	}
 	e.ailing, e.suspect = true, e.suspect || f.class != txn.RateLimited
 	if f.answered || f.status != 0 {

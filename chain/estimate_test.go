@@ -62,7 +62,8 @@ func TestEstimateFailsOver(t *testing.T) {
 			for i, behave := range c.endpoints {
 				nodes[i] = newNode(t)
 				nodes[i].set(func(n *fakeNode) {
-					n.gasPrice, n.baseFee, n.balance = (*hexutil.Big)(common.Big1), (*hexutil.Big)(common.Big1), (*hexutil.Big)(hexutil.MustDecodeBig("0xffffffffffffff"))
+					n.gasPrice, n.baseFee, n.balance = (*hexutil.Big)(common.Big1), (*hexutil.Big)(
+						common.Big1), (*hexutil.Big)(hexutil.MustDecodeBig("0xffffffffffffff"))
 				})
 				behave(nodes[i])
 				urls[i] = nodes[i].url()
@@ -103,18 +104,23 @@ func TestWantOfTheValueCountsGas(t *testing.T) {
 			n := newNode(t)
 			n.set(func(n *fakeNode) {
 				n.baseFee = nil
-				n.gasPrice, n.balance = (*hexutil.Big)(big.NewInt(price)), (*hexutil.Big)(big.NewInt(have))
+				n.gasPrice, n.balance = (*hexutil.Big)(big.NewInt(price)), (*hexutil.Big)(
+					big.NewInt(have))
 			})
 			estimatesFail(c.words)(n)
 			r := dial(t, func(o *Options) { o.GasMargin = 1.5 }, n.url())
 			r.mustHead(t)
 			c.payload.To, c.payload.Value = &txn.Address{1}, *uint256.NewInt(value)
 			_, o := r.Quote(t.Context(), txn.Draft{Payload: c.payload})
-			if o.Class != txn.InsufficientFunds || o.Have == nil || o.Want == nil || o.Short == nil {
+			if o.Class != txn.InsufficientFunds || o.Have == nil || o.Want == nil ||
+				o.Short == nil {
 				t.Fatalf("%+v", o)
 			}
-			if o.Have.Uint64() != have || o.Want.Uint64() != c.want || o.Short.Uint64() != c.want-have || o.AtLeast != c.atLeast {
-				t.Errorf("has %s, wants %s (want %d), short of %s, at least: %v", o.Have.Dec(), o.Want.Dec(), c.want, o.Short.Dec(), o.AtLeast)
+			if o.Have.Uint64() != have || o.Want.Uint64() != c.want ||
+				o.Short.Uint64() != c.want-have ||
+				o.AtLeast != c.atLeast {
+				t.Errorf("has %s, wants %s (want %d), short of %s, at least: %v", o.Have.Dec(),
+					o.Want.Dec(), c.want, o.Short.Dec(), o.AtLeast)
 			}
 		})
 	}

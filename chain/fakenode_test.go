@@ -60,7 +60,13 @@ type fakeNode struct {
 
 func newNode(t *testing.T) *fakeNode {
 	t.Helper()
-	n := &fakeNode{chainID: uint64(testChain), genesis: common.HexToHash("0x9e"), head: 10, calls: map[string]int{}, heads: make(chan struct{})}
+	n := &fakeNode{
+		chainID: uint64(testChain),
+		genesis: common.HexToHash("0x9e"),
+		head:    10,
+		calls:   map[string]int{},
+		heads:   make(chan struct{}),
+	}
 	n.port = holdPort(t)
 	n.addr = n.port.addr
 	n.listen(t)
@@ -156,6 +162,7 @@ func (a *fakeAPI) begin(method string) *fakeNode {
 	return a.n
 }
 
+//
 //lint:ignore ST1003 the name is the method's on the wire, eth_chainId
 func (a *fakeAPI) ChainId() (hexutil.Uint64, error) { //nolint:staticcheck // the method's name on the wire is eth_chainId
 	n := a.begin("eth_chainId")
@@ -219,7 +226,8 @@ func (n *fakeNode) block(number uint64) map[string]any {
 		txs = []common.Hash{}
 	}
 	b := map[string]any{
-		"number": hexutil.Uint64(number), "hash": n.hash(number), "timestamp": hexutil.Uint64(number), "gasLimit": hexutil.Uint64(30_000_000), "transactions": txs,
+		"number": hexutil.Uint64(
+			number), "hash": n.hash(number), "timestamp": hexutil.Uint64(number), "gasLimit": hexutil.Uint64(30_000_000), "transactions": txs,
 		"parentHash": common.Hash{},
 	}
 	if number > 0 {
@@ -285,13 +293,17 @@ func (a *fakeAPI) EstimateGas(args map[string]any) (hexutil.Uint64, error) {
 	return estimate(args)
 }
 
-func (a *fakeAPI) FeeHistory(_ hexutil.Uint64, _ string, percentiles []float64) (map[string]any, error) {
+func (a *fakeAPI) FeeHistory(_ hexutil.Uint64, _ string,
+	percentiles []float64) (map[string]any, error) {
 	n := a.begin("eth_feeHistory")
 	history := n.history
 	n.asked = percentiles
 	n.mu.Unlock()
 	if history == nil {
-		return nil, coded{code: -32601, msg: "the method eth_feeHistory does not exist/is not available"}
+		return nil, coded{
+			code: -32601,
+			msg:  "the method eth_feeHistory does not exist/is not available",
+		}
 	}
 	return history()
 }
@@ -311,7 +323,10 @@ func (a *fakeAPI) GetBlockReceipts(number hexutil.Uint64) ([]map[string]any, err
 	inBlock := n.inBlock
 	n.mu.Unlock()
 	if inBlock == nil {
-		return nil, coded{code: -32601, msg: "the method eth_getBlockReceipts does not exist/is not available"}
+		return nil, coded{
+			code: -32601,
+			msg:  "the method eth_getBlockReceipts does not exist/is not available",
+		}
 	}
 	return inBlock(uint64(number))
 }
@@ -320,7 +335,10 @@ func (a *fakeAPI) GasPrice() (*hexutil.Big, error) {
 	n := a.begin("eth_gasPrice")
 	defer n.mu.Unlock()
 	if n.gasPrice == nil {
-		return nil, coded{code: -32601, msg: "the method eth_gasPrice does not exist/is not available"}
+		return nil, coded{
+			code: -32601,
+			msg:  "the method eth_gasPrice does not exist/is not available",
+		}
 	}
 	return n.gasPrice, nil
 }

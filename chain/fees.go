@@ -138,7 +138,10 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	}
 	need, ok := cost(quote.GasLimit, fees, draft.Payload.Value)
 	if !ok {
-		return txn.Quote{}, txn.Outcome{Class: txn.Invalid, Detail: "value and gas together are more than any account can hold"}
+		return txn.Quote{}, txn.Outcome{
+			Class:  txn.Invalid,
+			Detail: "value and gas together are more than any account can hold",
+		}
 	}
 	if m.Balance.Lt(&need) {
 		return txn.Quote{}, tooPoor(m.Balance, need)
@@ -168,11 +171,24 @@ func (f FeeOptions) fits(gas uint64, m Market) txn.Outcome {
 	blockGas := m.BlockGas
 	switch {
 	case gas < m.Estimate/100*leastPercent, gas < leastGas && m.Estimate >= leastGas:
-		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is not enough: it takes %d; raise it, or leave it out", gas, m.Estimate)}
+		return txn.Outcome{
+			Class: txn.Invalid,
+			Detail: fmt.Sprintf(
+				"a gas limit of %d is not enough: it takes %d; raise it, or leave it out", gas,
+				m.Estimate),
+		}
 	case f.MaxGas > 0 && gas > f.MaxGas:
-		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is above the chain's limit for one transaction, %d", gas, f.MaxGas)}
+		return txn.Outcome{
+			Class: txn.Invalid,
+			Detail: fmt.Sprintf(
+				"a gas limit of %d is above the chain's limit for one transaction, %d", gas,
+				f.MaxGas),
+		}
 	case blockGas > 0 && gas > blockGas:
-		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("a gas limit of %d is above that of a block, %d", gas, blockGas)}
+		return txn.Outcome{
+			Class:  txn.Invalid,
+			Detail: fmt.Sprintf("a gas limit of %d is above that of a block, %d", gas, blockGas),
+		}
 	}
 	return txn.Outcome{Class: txn.Accepted}
 }
@@ -184,18 +200,25 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	chains := f.MaxFee != limit // else nothing is gained by raising it
 	if f.FixedPrice != nil {
 		if !limit.IsZero() && f.FixedPrice.Gt(&limit) {
-			return txn.Fees{}, tooDear("the chain's fixed price is %s gwei, above the cap of %s gwei", *f.FixedPrice, limit, false)
+			return txn.Fees{}, tooDear(
+				"the chain's fixed price is %s gwei, above the cap of %s gwei", *f.FixedPrice,
+				limit, false)
 		}
 		return f.LegacyFees(*f.FixedPrice), txn.Outcome{Class: txn.Accepted}
 	}
 	f.MinPrice = larger(f.MinPrice, m.Floor.Price)
 	if least := larger(f.MinPrice, m.Floor.Tip); !f.MaxFee.IsZero() && least.Gt(&f.MaxFee) {
-		return txn.Fees{}, tooDear("the chain's nodes take nothing below %s gwei, and the cap is %s gwei", least, f.MaxFee, chains)
+		return txn.Fees{}, tooDear(
+			"the chain's nodes take nothing below %s gwei, and the cap is %s gwei", least, f.MaxFee,
+			chains)
 	}
 	if m.BaseFee == nil {
 		f.MinPrice = larger(f.MinPrice, m.Floor.Tip)
 		if m.GasPrice == nil {
-			return txn.Fees{}, txn.Outcome{Class: txn.Unavailable, Detail: "the node does not tell a gas price"}
+			return txn.Fees{}, txn.Outcome{
+				Class:  txn.Unavailable,
+				Detail: "the node does not tell a gas price",
+			}
 		}
 		return f.LegacyFees(hurried(*m.GasPrice, speed)), txn.Outcome{Class: txn.Accepted}
 	}
@@ -203,9 +226,12 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
 	switch {
 	case !ok && f.MaxFee.Lt(&next):
-		return fees, tooDear("the next block's base fee is %s gwei, above the cap of %s gwei", next, f.MaxFee, chains)
+		return fees, tooDear("the next block's base fee is %s gwei, above the cap of %s gwei", next,
+			f.MaxFee, chains)
 	case !ok:
-		return fees, tooDear("the next block's base fee with the least tip is %s gwei, above the cap of %s gwei", f.leastCap(next), f.MaxFee, chains)
+		return fees, tooDear(
+			"the next block's base fee with the least tip is %s gwei, above the cap of %s gwei",
+			f.leastCap(next), f.MaxFee, chains)
 	}
 	return fees, txn.Outcome{Class: txn.Accepted}
 }
@@ -218,7 +244,11 @@ func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees,
 }
 
 func tooDear(text string, asked, limit txn.Wei, chains bool) txn.Outcome {
-	return txn.Outcome{Class: txn.FeeCapBelowBaseFee, Detail: fmt.Sprintf(text, txn.InGwei(asked), txn.InGwei(limit)), ChainsCap: chains}
+	return txn.Outcome{
+		Class:     txn.FeeCapBelowBaseFee,
+		Detail:    fmt.Sprintf(text, txn.InGwei(asked), txn.InGwei(limit)),
+		ChainsCap: chains,
+	}
 }
 
 // nextBaseFee is what the node tells, else the most that it can be: a full block raises the base fee by an eighth.
@@ -263,7 +293,12 @@ func leastOf(p txn.Payload) uint64 {
 // OwnGasFits is INVALID for a payload whose own gas limit is not enough for its data: nothing with less is ever included. Otherwise it is ACCEPTED.
 func OwnGasFits(p txn.Payload) txn.Outcome {
 	if least := leastOf(p); p.GasLimit > 0 && p.GasLimit < least {
-		return txn.Outcome{Class: txn.Invalid, Detail: fmt.Sprintf("the gas limit of %d is below %d, which a transaction with these data takes at least", p.GasLimit, least)}
+		return txn.Outcome{
+			Class: txn.Invalid,
+			Detail: fmt.Sprintf(
+				"the gas limit of %d is below %d, which a transaction with these data takes at least",
+				p.GasLimit, least),
+		}
 	}
 	return txn.Outcome{Class: txn.Accepted}
 }

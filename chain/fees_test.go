@@ -68,12 +68,17 @@ func TestOffer(t *testing.T) {
 			fees, o := c.f.Offer(c.speed, wei(c.limit), c.m)
 			if c.wantWords != "" {
 				capped := o.Class == txn.FeeCapBelowBaseFee
-				if o.Class == txn.Accepted || !strings.Contains(o.Detail, c.wantWords) || o.ChainsCap != (capped && c.limit == 0) {
+				if o.Class == txn.Accepted || !strings.Contains(o.Detail, c.wantWords) ||
+					o.ChainsCap != (capped && c.limit == 0) {
 					t.Errorf("%+v, %+v; want a refusal with %q", fees, o, c.wantWords)
 				}
 				return
 			}
-			want := txn.Fees{Cap: wei(c.limitFee * gwei), Tip: wei(c.tip * gwei), Legacy: c.m.BaseFee == nil || c.f.FixedPrice != nil}
+			want := txn.Fees{
+				Cap:    wei(c.limitFee * gwei),
+				Tip:    wei(c.tip * gwei),
+				Legacy: c.m.BaseFee == nil || c.f.FixedPrice != nil,
+			}
 			if o.Class != txn.Accepted || fees != want {
 				t.Errorf("%+v, %+v; want %+v", fees, o, want)
 			}
@@ -98,9 +103,15 @@ func TestOwnGasLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := Market{BaseFee: new(wei(1)), Balance: wei(1 << 60), Estimate: c.estimate, BlockGas: 30_000_000}
+			m := Market{
+				BaseFee:  new(wei(1)),
+				Balance:  wei(1 << 60),
+				Estimate: c.estimate,
+				BlockGas: 30_000_000,
+			}
 			q, o := FeeOptions{}.Quote(txn.Draft{Payload: txn.Payload{GasLimit: c.gas}}, m, 1.2)
-			if c.ok != (o.Class == txn.Accepted) || c.ok && q.GasLimit != c.gas || !c.ok && o.Class != txn.Invalid {
+			if c.ok != (o.Class == txn.Accepted) || c.ok && q.GasLimit != c.gas ||
+				!c.ok && o.Class != txn.Invalid {
 				t.Errorf("%+v, %+v", q, o)
 			}
 		})
@@ -113,7 +124,10 @@ func TestOfferKeepsCapsAndFloors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amount := func(name string) txn.Wei { return wei(rapid.Uint64Range(0, 100).Draw(t, name)) }
 		f := FeeOptions{MinTip: wei(1), MinPrice: amount("least price"), MaxFee: amount("cap")}
-		m := Market{Tip: amount("tip"), Floor: Floor{Tip: amount("tip floor"), Price: amount("price floor")}}
+		m := Market{
+			Tip:   amount("tip"),
+			Floor: Floor{Tip: amount("tip floor"), Price: amount("price floor")},
+		}
 		price := amount("market")
 		if m.GasPrice = &price; rapid.Bool().Draw(t, "base fee") {
 			m.BaseFee, m.NextBaseFee, m.GasPrice = &price, &price, nil
@@ -148,7 +162,10 @@ func TestSpeedsAskForTheirPercentile(t *testing.T) {
 	n.set(func(n *fakeNode) {
 		n.baseFee = (*hexutil.Big)(big.NewInt(1000))
 		n.history = func() (map[string]any, error) {
-			return map[string]any{"baseFeePerGas": []hexutil.Uint64{1000, 1000}, "reward": [][]hexutil.Uint64{{5_000_000}}}, nil
+			return map[string]any{
+				"baseFeePerGas": []hexutil.Uint64{1000, 1000},
+				"reward":        [][]hexutil.Uint64{{5_000_000}},
+			}, nil
 		}
 		n.balance = (*hexutil.Big)(new(big.Int).Lsh(big.NewInt(1), 100))
 	})
@@ -164,15 +181,20 @@ func TestSpeedsAskForTheirPercentile(t *testing.T) {
 		r := dial(t, func(o *Options) { o.Fees = c.o }, n.url())
 		for i, speed := range []txn.Speed{txn.Slow, txn.Standard, txn.Fast} {
 			fees, o := r.Fees(t.Context(), speed, txn.Wei{})
-			if o.Class != txn.Accepted || fees.Tip != wei(5_000_000) || fees.Cap != wei(5_002_000) || !slices.Equal(n.asked, c.want[i:i+1]) {
-				t.Errorf("fees at %q: %+v, %+v, asked for %v, want %v", speed, fees, o, n.asked, c.want[i])
+			if o.Class != txn.Accepted || fees.Tip != wei(5_000_000) ||
+				fees.Cap != wei(5_002_000) ||
+				!slices.Equal(n.asked, c.want[i:i+1]) {
+				t.Errorf("fees at %q: %+v, %+v, asked for %v, want %v", speed, fees, o, n.asked,
+					c.want[i])
 			}
-			if _, o := r.Quote(t.Context(), txn.Draft{Speed: speed, Payload: txn.Payload{To: &txn.Address{}}}); o.Class != txn.Accepted || !slices.Equal(n.asked, c.want[i:i+1]) {
+			if _, o := r.Quote(t.Context(), txn.Draft{Speed: speed, Payload: txn.Payload{To: &txn.Address{}}}); o.Class != txn.Accepted ||
+				!slices.Equal(n.asked, c.want[i:i+1]) {
 				t.Errorf("quote at %q: %+v, asked for %v, want %v", speed, o, n.asked, c.want[i])
 			}
 		}
 	}
-	if n.called("eth_getBalance") != n.called("eth_estimateGas") || n.called("eth_feeHistory") != 2*n.called("eth_estimateGas") {
+	if n.called("eth_getBalance") != n.called("eth_estimateGas") ||
+		n.called("eth_feeHistory") != 2*n.called("eth_estimateGas") {
 		t.Error("fees alone ask for an account, or simulate")
 	}
 }
@@ -238,7 +260,8 @@ func offered(t *testing.T, limit, tip int64) txn.Signed {
 	if tip > limit {
 		data = &types.LegacyTx{To: &common.Address{}, Gas: 21000, GasPrice: big.NewInt(limit)}
 	}
-	tx, err := types.SignNewTx(learnerKey, types.LatestSignerForChainID(big.NewInt(int64(testChain))), data)
+	tx, err := types.SignNewTx(learnerKey,
+		types.LatestSignerForChainID(big.NewInt(int64(testChain))), data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +350,11 @@ func TestClientLearnsTheFloor(t *testing.T) {
 	n.set(func(n *fakeNode) {
 		n.baseFee = (*hexutil.Big)(big.NewInt(1000))
 		n.send = func(raw hexutil.Bytes) (common.Hash, error) {
-			return common.Hash{}, coded{code: -32000, msg: fmt.Sprintf("transaction underpriced: gas tip cap %d, minimum needed %d", 100, 30_000_000)}
+			return common.Hash{}, coded{
+				code: -32000,
+				msg: fmt.Sprintf("transaction underpriced: gas tip cap %d, minimum needed %d", 100,
+					30_000_000),
+			}
 		}
 	})
 	r := dial(t, func(o *Options) { o.Fees.MaxFee = wei(20_000_000) }, n.url())
@@ -336,7 +363,8 @@ func TestClientLearnsTheFloor(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	fees, o := r.Fees(t.Context(), txn.Standard, wei(20_000_000))
-	if o.Class != txn.Accepted || before.Tip != wei(1_000_000) || fees.Tip != wei(20_000_000) || fees.Cap != wei(20_000_000) {
+	if o.Class != txn.Accepted || before.Tip != wei(1_000_000) || fees.Tip != wei(20_000_000) ||
+		fees.Cap != wei(20_000_000) {
 		t.Errorf("before %+v, after %+v, %+v", before, fees, o)
 	}
 	r.clock.Advance(2 * floorHold)

@@ -34,7 +34,8 @@ func (c *Client) Heads(ctx context.Context) <-chan struct{} {
 			for _, e := range sockets {
 				e.follow(ctx, wake)
 			}
-			_ = clock.Sleep(ctx, c.o.Clock, resubscribeAfter) // ends early only with ctx, which the loop asks
+			_ = clock.Sleep(ctx, c.o.Clock,
+				resubscribeAfter) // ends early only with ctx, which the loop asks
 		}
 	}()
 	return wake

@@ -20,14 +20,20 @@ func TestRefusalOfBytesIsNotIllHealth(t *testing.T) {
 	a, b := newNode(t), newNode(t)
 	a.set(func(n *fakeNode) {
 		n.send = func(hexutil.Bytes) (common.Hash, error) {
-			return common.Hash{}, coded{code: -32000, msg: "nonce too low: next nonce 12, tx nonce 11"}
+			return common.Hash{}, coded{
+				code: -32000,
+				msg:  "nonce too low: next nonce 12, tx nonce 11",
+			}
 		}
 	})
 	r := dial(t, nil, a.url(), b.url())
 	for i := range 3 {
 		o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}})
-		if o.Class != txn.NonceTooLow || a.called("eth_sendRawTransaction") != i+1 || b.called("eth_sendRawTransaction") != 0 {
-			t.Fatalf("send %d: %+v, %d and %d calls; want NONCE_TOO_LOW of the first endpoint each time", i, o, a.called("eth_sendRawTransaction"), b.called("eth_sendRawTransaction"))
+		if o.Class != txn.NonceTooLow || a.called("eth_sendRawTransaction") != i+1 ||
+			b.called("eth_sendRawTransaction") != 0 {
+			t.Fatalf(
+				"send %d: %+v, %d and %d calls; want NONCE_TOO_LOW of the first endpoint each time",
+				i, o, a.called("eth_sendRawTransaction"), b.called("eth_sendRawTransaction"))
 		}
 	}
 }
@@ -38,16 +44,20 @@ func TestRateLimit(t *testing.T) {
 	r := dial(t, nil, n.url())
 	r.mustHead(t)
 	n.answerHTTP(http.StatusTooManyRequests, map[string]string{"Retry-After": "7"}, "slow down")
-	if o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}}); o.Class != txn.RateLimited || o.RetryAfter != 7*time.Second {
+	if o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}}); o.Class != txn.RateLimited ||
+		o.RetryAfter != 7*time.Second {
 		t.Fatalf("%+v; want RATE_LIMITED for 7 s", o)
 	}
 	n.set(func(n *fakeNode) { n.intercept = nil })
 	before := n.called("eth_getBlockByNumber")
 	r.clock.Advance(6 * time.Second)
-	if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) || n.called("eth_getBlockByNumber") != before {
-		t.Errorf("asked within the time that the provider wants: %v, %d calls", err, n.called("eth_getBlockByNumber")-before)
+	if _, err := r.Head(t.Context()); !errors.Is(err, txn.ErrUnavailable) ||
+		n.called("eth_getBlockByNumber") != before {
+		t.Errorf("asked within the time that the provider wants: %v, %d calls", err,
+			n.called("eth_getBlockByNumber")-before)
 	}
-	if o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}}); o.Class != txn.RateLimited || o.RetryAfter != time.Second {
+	if o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}}); o.Class != txn.RateLimited ||
+		o.RetryAfter != time.Second {
 		t.Errorf("%+v; want RATE_LIMITED for the second that is left", o)
 	}
 	r.clock.Advance(time.Second)
@@ -64,7 +74,9 @@ func TestRateLimitHintInTheBody(t *testing.T) {
 		r := dial(t, nil, n.url())
 		r.mustHead(t)
 		n.answerHTTP(http.StatusTooManyRequests, nil, body)
-		if o := r.Send(t.Context(), signed); o.Class != txn.RateLimited || o.RetryAfter != 3*time.Second || o.Detail != "limit" {
+		if o := r.Send(t.Context(), signed); o.Class != txn.RateLimited ||
+			o.RetryAfter != 3*time.Second ||
+			o.Detail != "limit" {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
@@ -79,7 +91,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	a.onSend(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, b.url(), http.StatusTemporaryRedirect)
 	})
-	if o := r.Send(t.Context(), signed); o.Class != txn.Unavailable || b.called("eth_sendRawTransaction") != 0 {
+	if o := r.Send(t.Context(), signed); o.Class != txn.Unavailable ||
+		b.called("eth_sendRawTransaction") != 0 {
 		t.Errorf("%+v, and the other address got %d sends", o, b.called("eth_sendRawTransaction"))
 	}
 }
@@ -97,7 +110,8 @@ func TestEndlessAnswer(t *testing.T) {
 			}
 		}
 	})
-	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous || !strings.Contains(o.Detail, "larger than") {
+	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous ||
+		!strings.Contains(o.Detail, "larger than") {
 		t.Errorf("%+v", o)
 	}
 }
@@ -108,10 +122,15 @@ func TestRateLimitMovesOn(t *testing.T) {
 	hash := common.HexToHash("0x5e")
 	a.set(func(n *fakeNode) {
 		n.send = func(hexutil.Bytes) (common.Hash, error) {
-			return common.Hash{}, coded{code: -32005, msg: "daily request count exceeded", data: map[string]any{"rate": map[string]any{"backoff_seconds": 30}}}
+			return common.Hash{}, coded{
+				code: -32005,
+				msg:  "daily request count exceeded",
+				data: map[string]any{"rate": map[string]any{"backoff_seconds": 30}},
+			}
 		}
 	})
-	b.set(func(n *fakeNode) { n.send = func(hexutil.Bytes) (common.Hash, error) { return hash, nil } })
+	b.set(
+		func(n *fakeNode) { n.send = func(hexutil.Bytes) (common.Hash, error) { return hash, nil } })
 	r := dial(t, nil, a.url(), b.url())
 	for range 2 {
 		if o := r.Send(t.Context(), txn.Signed{Hash: hash, Raw: []byte{1}}); o.Class != txn.Accepted {
@@ -139,7 +158,8 @@ func TestInFlightLimit(t *testing.T) {
 	<-inside
 	late, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
-	if _, err := r.BlockByNumber(late, 1); !errors.Is(err, txn.ErrUnavailable) || !strings.Contains(err.Error(), "taken") {
+	if _, err := r.BlockByNumber(late, 1); !errors.Is(err, txn.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "taken") {
 		t.Errorf("a call that waited for a slot in vain: %v", err)
 	}
 	go func() { done <- r.Send(t.Context(), signed) }()
@@ -186,7 +206,8 @@ func TestAddressIsNeverTold(t *testing.T) {
 			t.Run(name+" "+transport, func(t *testing.T) {
 				t.Parallel()
 				n := newNode(t)
-				r := dial(t, nil, transport+"://user:hunter2@"+n.addr+"/v3/SeCrEtKeY0123456789?token=queryToken987")
+				r := dial(t, nil,
+					transport+"://user:hunter2@"+n.addr+"/v3/SeCrEtKeY0123456789?token=queryToken987")
 				breakIt(n)
 				_, headErr := r.Head(t.Context())
 				if headErr == nil {
@@ -198,7 +219,8 @@ func TestAddressIsNeverTold(t *testing.T) {
 				_, quoted := r.Quote(t.Context(), txn.Draft{})
 				r.clock.Advance(time.Minute)
 				receipt := r.Receipts(t.Context(), []txn.Hash{{1}})[0].Err
-				text := fmt.Sprint(headErr, o.Detail, quoted.Detail, receipt, r.Verify(t.Context()), r.log)
+				text := fmt.Sprint(headErr, o.Detail, quoted.Detail, receipt, r.Verify(t.Context()),
+					r.log)
 				for _, secret := range append(secrets, n.addr) {
 					if strings.Contains(text, secret) {
 						t.Errorf("%q is told: %s", secret, text)

@@ -39,27 +39,34 @@ const (
 )
 
 func newKnown() known {
-	return known{prices: map[txn.Speed]*market{}, purses: map[txn.Address]*purse{}, asking: map[txn.Speed]chan struct{}{}}
+	return known{
+		prices: map[txn.Speed]*market{},
+		purses: map[txn.Address]*purse{},
+		asking: map[txn.Speed]chan struct{}{},
+	}
 }
 
 // recallPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it and
 // take what it is told: if each of them looked again whether that is the newest, at a chain that moves on quickly they would ask one after the other. done must be
 // called by the one who asks.
-func (c *Client) recallPrices(ctx context.Context, speed txn.Speed) (prices *market, done func(*market)) {
+func (c *Client) recallPrices(ctx context.Context,
+	speed txn.Speed) (prices *market, done func(*market)) {
 	prices, asked, done := c.pricesOrWait(speed)
 	if asked == nil {
 		return prices, done
 	}
 	select {
 	case <-asked:
-		return c.known.learned(speed), nil // nil: everybody asks for itself, as the errors are each one's own
+		return c.known.learned(
+			speed), nil // nil: everybody asks for itself, as the errors are each one's own
 	case <-ctx.Done():
 		return nil, nil
 	}
 }
 
 // pricesOrWait are prices, or what tells that somebody has asked for them; with neither of them the caller is the one who asks.
-func (c *Client) pricesOrWait(speed txn.Speed) (prices *market, asked <-chan struct{}, done func(*market)) {
+func (c *Client) pricesOrWait(
+	speed txn.Speed) (prices *market, asked <-chan struct{}, done func(*market)) {
 	k := &c.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -105,7 +112,8 @@ func (k *known) canSpend(from txn.Address, need txn.Wei, now time.Time) bool {
 		return false
 	}
 	var much txn.Wei
-	if _, overflow := much.MulOverflow(&need, uint256.NewInt(plenty)); overflow || p.left.Lt(&much) {
+	if _, overflow := much.MulOverflow(&need, uint256.NewInt(plenty)); overflow ||
+		p.left.Lt(&much) {
 		return false
 	}
 	p.left.Sub(&p.left, &need)
@@ -168,9 +176,13 @@ func (c *Client) quoteKnown(ctx context.Context, draft txn.Draft) (txn.Quote, bo
 // hasNow asks for a balance, and tells whether it is enough.
 func (c *Client) hasNow(ctx context.Context, from txn.Address, need txn.Wei) bool {
 	var told hexutil.Big
-	err := c.read(ctx, "read a balance", func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
-		return client.CallContext(ctx, &told, "eth_getBalance", from, "latest")
-	})
+	err := c.read(
+		ctx,
+		"read a balance",
+		func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
+			return client.CallContext(ctx, &told, "eth_getBalance", from, "latest")
+		},
+	)
 	if err != nil {
 		return false
 	}
@@ -186,7 +198,8 @@ func (c *Client) hasNow(ctx context.Context, from txn.Address, need txn.Wei) boo
 func (c *Client) learnPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
 	var learned *market
 	defer func() { done(learned) }()
-	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted && m.from != nil { // those of no head are nobody's
+	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted &&
+		m.from != nil { // those of no head are nobody's
 		learned = &m
 	}
 }

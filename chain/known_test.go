@@ -57,7 +57,9 @@ func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
 		t.Helper()
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if n.calls["eth_feeHistory"] != histories || n.calls["eth_getBalance"] < least || n.calls["eth_getBalance"] > most || n.calls["eth_estimateGas"] != 0 {
+		if n.calls["eth_feeHistory"] != histories || n.calls["eth_getBalance"] < least ||
+			n.calls["eth_getBalance"] > most ||
+			n.calls["eth_estimateGas"] != 0 {
 			t.Errorf("%s: calls %v", what, n.calls)
 		}
 		clear(n.calls)
@@ -69,7 +71,8 @@ func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
 	n.set(func(n *fakeNode) { n.head, n.baseFee = n.head+1, (*hexutil.Big)(big.NewInt(5000)) })
 	r.mustHead(t)
 	if after := quoteAll(); !after.Fees.Cap.Gt(&before.Fees.Cap) {
-		t.Errorf("fees %s under a base fee of 5000, %s under one of 1000", after.Fees.Cap.Dec(), before.Fees.Cap.Dec())
+		t.Errorf("fees %s under a base fee of 5000, %s under one of 1000", after.Fees.Cap.Dec(),
+			before.Fees.Cap.Dec())
 	}
 	asked("under the next head", 1, 0, 0)
 	r.clock.Advance(purseAge + 1)
@@ -106,9 +109,14 @@ func TestMoneyIsFollowed(t *testing.T) {
 	q := quote(txn.Accepted)
 	n.set(func(n *fakeNode) { n.balance = (*hexutil.Big)(big.NewInt(1)) })
 	quote(txn.Accepted) // it was rich a moment ago
-	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(big.NewInt(int64(testChain))), &types.DynamicFeeTx{
-		ChainID: big.NewInt(int64(testChain)), To: &from, Gas: 21_000, GasFeeCap: q.Fees.Cap.ToBig(), GasTipCap: q.Fees.Tip.ToBig(),
-	})
+	tx, err := types.SignNewTx(
+		key,
+		types.LatestSignerForChainID(big.NewInt(int64(testChain))),
+		&types.DynamicFeeTx{
+			ChainID: big.NewInt(
+				int64(testChain)), To: &from, Gas: 21_000, GasFeeCap: q.Fees.Cap.ToBig(), GasTipCap: q.Fees.Tip.ToBig(),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +173,8 @@ func TestWhichDraftsAreSimulated(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.set(func(n *fakeNode) {
-				n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+				n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(
+					big.NewInt(1e18))
 				n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, errors.New("execution reverted: nope") }
 			})
 			r := dial(t, func(o *Options) { o.TrustGasLimits = c.trust }, n.url())
@@ -190,7 +199,9 @@ func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{known: newKnown()}
-		old := &market{from: &endpoint{o: &Options{Clock: clock.NewFake(time.Now())}}} // its endpoint has told no head lately
+		old := &market{
+			from: &endpoint{o: &Options{Clock: clock.NewFake(time.Now())}},
+		} // its endpoint has told no head lately
 		_, done := c.recallPrices(t.Context(), "")
 		const waiting = 3
 		got := make(chan *market, waiting)

@@ -109,7 +109,8 @@ func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
 		t.Fatal(f)
 	}
 	e.close()
-	f = e.do(t.Context(), client, time.Second, new(notes), func(context.Context, *rpc.Client) error { return errors.New("it was called") })
+	f = e.do(t.Context(), client, time.Second, new(notes),
+		func(context.Context, *rpc.Client) error { return errors.New("it was called") })
 	if f == nil || f.class != txn.Unavailable || f.detail != describe(errLost) {
 		t.Errorf("%+v; want unavailable, as not a byte left", f)
 	}

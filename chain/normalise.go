@@ -21,8 +21,10 @@ var (
 	quoteMarks  = strings.NewReplacer(`'`, "", `"`, "", "`", "", "’", "", "\\", "")
 	spaceRun    = regexp.MustCompile(`\s+`)
 	trailing    = " .!\n\t"
-	retryInText = regexp.MustCompile(`(?:(?:try|retry)(?:ing)?(?: again)? (?:in|after)|retry after:?|reset(?:s)? in|back ?off(?: seconds)?:?|wait(?: for)?|try again in:?)\s*` +
-		`([0-9]+(?:\.[0-9]+)?)\s*(ms|millis\w*|s|secs?|seconds?|m|mins?|minutes?)?\b`)
+	retryInText = regexp.MustCompile(
+		`(?:(?:try|retry)(?:ing)?(?: again)? (?:in|after)|retry after:?|reset(?:s)? in|back ?off(?: seconds)?:?|wait(?: for)?|try again in:?)\s*` +
+			`([0-9]+(?:\.[0-9]+)?)\s*(ms|millis\w*|s|secs?|seconds?|m|mins?|minutes?)?\b`,
+	)
 )
 
 // normalise brings the spelling of some sixty clients to one: lower case, MaxFeePerGas and max_fee_per_gas and max-fee-per-gas as "max fee per gas", no
@@ -72,8 +74,10 @@ func unitOf(word string) time.Duration {
 }
 
 var (
-	wantedNonce = regexp.MustCompile(`\b(?:expected|expect|expecting|expects|next|state|account|current|required|require|want|wanted|should be|ac)\b[^0-9]{0,30}?([0-9]+)`)
-	givenNonce  = regexp.MustCompile(`\b(?:got|given|provided|actual|received|tx|txn|transaction|was|found|have|sent)\b[^0-9]{0,20}?([0-9]+)`)
+	wantedNonce = regexp.MustCompile(
+		`\b(?:expected|expect|expecting|expects|next|state|account|current|required|require|want|wanted|should be|ac)\b[^0-9]{0,30}?([0-9]+)`)
+	givenNonce = regexp.MustCompile(
+		`\b(?:got|given|provided|actual|received|tx|txn|transaction|was|found|have|sent)\b[^0-9]{0,20}?([0-9]+)`)
 )
 
 // nonceByNumbers reads the direction of a nonce mismatch from its two numbers: "invalid nonce; got 18, expected 32" is too low, the same words with the

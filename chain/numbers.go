@@ -29,12 +29,20 @@ const (
 
 var (
 	numeral   = regexp.MustCompile(`0x[0-9a-f]{1,5}\b|[0-9]+(?:[_,][0-9]{3})*(?:\.[0-9]+)?`)
-	moneyUnit = regexp.MustCompile(`^ ?(wei|kwei|mwei|gwei|szabo|finney|ether|eth|fil|bnb|matic|pol|avax|celo|xdai|ftm)\b`)
+	moneyUnit = regexp.MustCompile(
+		`^ ?(wei|kwei|mwei|gwei|szabo|finney|ether|eth|fil|bnb|matic|pol|avax|celo|xdai|ftm)\b`)
 	// clauseStart separates the words of one number from those of another one: "expected nonce (nonce: 20, next nonce: 12)".
 	clauseStart = regexp.MustCompile(`[,;(][^a-z]*[a-z]`)
 )
 
-var unitDigits = map[string]int{"wei": 0, "kwei": 3, "mwei": 6, "gwei": 9, "szabo": 12, "finney": 15} // every other is a chain's coin
+var unitDigits = map[string]int{
+	"wei":    0,
+	"kwei":   3,
+	"mwei":   6,
+	"gwei":   9,
+	"szabo":  12,
+	"finney": 15,
+} // every other is a chain's coin
 
 const coinDigits = 18
 
@@ -66,7 +74,8 @@ func figures(text string) []figure {
 
 // figureAt reads the number that stands at [from, to) and tells how long it is with its unit.
 func figureAt(text string, from, to int) (f figure, length int, ok bool) {
-	if from > 0 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_.#^", rune(text[from-1])) || negative(text[:from]) {
+	if from > 0 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_.#^", rune(text[from-1])) ||
+		negative(text[:from]) {
 		return f, 0, false
 	}
 	digits, rest, exponent := text[from:to], text[to:], 0
@@ -134,8 +143,16 @@ func roleOf(words string, roles []role) string {
 }
 
 var nonceRoles = []role{
-	{"expected", regexp.MustCompile(`\b(expect(ed|s|ing)?|next|state|account|current|requires?|required|want(ed)?|should be|must be|at least|minimum|gapped|chain|acc?|allowed|ledger)\b`)},
-	{"given", regexp.MustCompile(`\b(got|given|provided|actual|received|txn?|trx|transactions?|message|rejected|have|sent|supplied|your|found)\b`)},
+	{
+		"expected",
+		regexp.MustCompile(
+			`\b(expect(ed|s|ing)?|next|state|account|current|requires?|required|want(ed)?|should be|must be|at least|minimum|gapped|chain|acc?|allowed|ledger)\b`),
+	},
+	{
+		"given",
+		regexp.MustCompile(
+			`\b(got|given|provided|actual|received|txn?|trx|transactions?|message|rejected|have|sent|supplied|your|found)\b`),
+	},
 }
 
 var (
@@ -182,9 +199,11 @@ func directionOf(expected, given txn.Nonce) txn.Class {
 }
 
 var (
-	comparison = regexp.MustCompile(`\bnonce ` + few + `(lower|less|smaller|below|behind|higher|greater|larger|bigger|ahead|exceeds|<|>)`)
-	ledgerSide = regexp.MustCompile(`\b(account|state|current|next|expected|on chain|chain|pending) $`)
-	lowWords   = []string{"lower", "less", "smaller", "below", "behind", "<"}
+	comparison = regexp.MustCompile(
+		`\bnonce ` + few + `(lower|less|smaller|below|behind|higher|greater|larger|bigger|ahead|exceeds|<|>)`)
+	ledgerSide = regexp.MustCompile(
+		`\b(account|state|current|next|expected|on chain|chain|pending) $`)
+	lowWords = []string{"lower", "less", "smaller", "below", "behind", "<"}
 )
 
 // nonceCompared reads "X nonce is lower than Y nonce". Which of them is the ledger's the words tell, unless the numbers do.
@@ -211,7 +230,8 @@ func addNumbers(o *txn.Outcome, text string) {
 	switch o.Class {
 	case txn.NonceTooLow, txn.NonceGap:
 		expected, given := noncesIn(text)
-		if expected != nil && given != nil && (*expected == *given || directionOf(*expected, *given) != o.Class) {
+		if expected != nil && given != nil &&
+			(*expected == *given || directionOf(*expected, *given) != o.Class) {
 			return
 		}
 		o.NonceExpected, o.NonceGiven = expected, given

@@ -16,11 +16,14 @@ var (
 )
 
 var (
-	feeField = regexp.MustCompile(`\b(?:(blob \S+ ?\S*|per blob gas)|(\S*tip( cap)?|priority fee( per gas)?|(gas )?premium)|(gas ?price|(gas ?)?fee ?cap|max fee|base ?fee|fee per gas|price))\b`)
+	feeField = regexp.MustCompile(
+		`\b(?:(blob \S+ ?\S*|per blob gas)|(\S*tip( cap)?|priority fee( per gas)?|(gas )?premium)|(gas ?price|(gas ?)?fee ?cap|max fee|base ?fee|fee per gas|price))\b`)
 	// neededBefore are words that lead to the least that is taken.
-	neededBefore = regexp.MustCompile(`\b(minimum|minimal|min|at least|needed|required?|requires|must be|should be|lower bound|base ?fee|floor)\b[^0-9]{0,45}$|\bincrease \S+ \S* ?to $`)
+	neededBefore = regexp.MustCompile(
+		`\b(minimum|minimal|min|at least|needed|required?|requires|must be|should be|lower bound|base ?fee|floor)\b[^0-9]{0,45}$|\bincrease \S+ \S* ?to $`)
 	// moreThan asks for more than the number that follows.
-	moreThan = regexp.MustCompile(`\b(higher|greater|more|larger) than( the)? \W*$|> ?$|<= ?$|\b(in the (queue|pool)|existing|queued|pending) [^0-9]{0,30}$`)
+	moreThan = regexp.MustCompile(
+		`\b(higher|greater|more|larger) than( the)? \W*$|> ?$|<= ?$|\b(in the (queue|pool)|existing|queued|pending) [^0-9]{0,30}$`)
 	lessThan = regexp.MustCompile(`< ?$`)
 	// notFee are numbers beside a fee that count something else.
 	notFee     = regexp.MustCompile(`\bgas ?limit\b[^0-9]*$|\b(next|block number|block|nonce)\W*$`)
@@ -87,7 +90,11 @@ func neededFee(f figure) (txn.Wei, bool) {
 
 var amountRoles = []role{
 	{"have", regexp.MustCompile(`\b(have|has|had|balance|got|available|funds|spendable)\b`)},
-	{"want", regexp.MustCompile(`\b(want|needs?|needed|requires?|required|costs?|fee|value|total|price)\b`)},
+	{
+		"want",
+		regexp.MustCompile(
+			`\b(want|needs?|needed|requires?|required|costs?|fee|value|total|price)\b`),
+	},
 	{"short", regexp.MustCompile(`\b(overshot|short|shortfall|missing|lacks|deficit)\b`)},
 }
 

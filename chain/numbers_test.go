@@ -215,7 +215,9 @@ func TestRetryAfterHeader(t *testing.T) {
 // Whatever stands in the place of the numbers of a known answer, its reading stays as safe as it was; and no number leaves its limits.
 func TestNumbersAreSafe(t *testing.T) {
 	t.Parallel()
-	known, more := readSamples(t), append(further(t, "further_rpc_errors.jsonl"), further(t, "later_rpc_errors.jsonl")...)
+	known, more := readSamples(t), append(
+		further(t, "further_rpc_errors.jsonl"),
+		further(t, "later_rpc_errors.jsonl")...)
 	rapid.Check(t, func(t *rapid.T) {
 		var s sample
 		var want txn.Class
@@ -226,8 +228,12 @@ func TestNumbersAreSafe(t *testing.T) {
 			s = rapid.SampledFrom(known).Draw(t, "sample")
 			want = classesOf[s.Class][0]
 		}
-		numbers := rapid.OneOf(rapid.StringMatching(`[0-9]{1,3}`), rapid.StringMatching(`[0-9]{1,100}`), rapid.StringMatching(`[0-9]{1,20}[.,_][0-9]{1,20}`), rapid.Just("-1"), rapid.Just("0x7"))
-		s.Message = digits.ReplaceAllStringFunc(s.Message, func(string) string { return numbers.Draw(t, "number") })
+		numbers := rapid.OneOf(rapid.StringMatching(`[0-9]{1,3}`),
+			rapid.StringMatching(`[0-9]{1,100}`),
+			rapid.StringMatching(`[0-9]{1,20}[.,_][0-9]{1,20}`), rapid.Just("-1"),
+			rapid.Just("0x7"))
+		s.Message = digits.ReplaceAllStringFunc(s.Message,
+			func(string) string { return numbers.Draw(t, "number") })
 		o := Classify(s.answer())
 		if unsafeReading(want, o.Class) {
 			t.Fatalf("%s of %s is read as %s: %q", want, s.Client, o.Class, s.Message)

@@ -15,8 +15,10 @@ const (
 )
 
 var (
-	waitKey     = regexp.MustCompile(`^(retry|try again|back ?off|wait|cool ?down|reset)( (after|in|again|again in|delay|for|time))?( (seconds?|secs?|s|ms|millis\w*|minutes?))?$`)
-	waitText    = regexp.MustCompile(`(?:\b(?:try|retry)(?:ing)?(?: again| your request)?(?: in| after)|\bretry after:?|\bresets? (?:in|after)|\b(?:please )?wait(?: for)?(?: at least)?)[ :=]*([0-9][0-9a-zµ.]*(?: ?(?:hours?|hrs?))?)`)
+	waitKey = regexp.MustCompile(
+		`^(retry|try again|back ?off|wait|cool ?down|reset)( (after|in|again|again in|delay|for|time))?( (seconds?|secs?|s|ms|millis\w*|minutes?))?$`)
+	waitText = regexp.MustCompile(
+		`(?:\b(?:try|retry)(?:ing)?(?: again| your request)?(?: in| after)|\bretry after:?|\bresets? (?:in|after)|\b(?:please )?wait(?: for)?(?: at least)?)[ :=]*([0-9][0-9a-zµ.]*(?: ?(?:hours?|hrs?))?)`)
 	hoursInText = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?h`)
 )
 
@@ -84,7 +86,8 @@ func waitOf(name string, value any) time.Duration {
 
 // waitFor is a wait of so many units. A number that is a point in time, as "reset" often has it, says no length without a clock that both sides share.
 func waitFor(n float64, unit time.Duration) time.Duration {
-	if !(n > 0) || isPointInTime(n*unit.Seconds()) || unit == time.Second && isPointInTime(n/1000) { // NaN too
+	if !(n > 0) || isPointInTime(n*unit.Seconds()) ||
+		unit == time.Second && isPointInTime(n/1000) { // NaN too
 		return 0
 	}
 	// Compared as numbers of floating point: a longer one does not fit a Duration.

@@ -107,17 +107,22 @@ func (o Options) check() error {
 	case len(o.Endpoints) == 0:
 		return errors.New("no RPC endpoint: give at least one http, https, ws or wss address")
 	case o.Timeout < 0 || o.MaxInFlight < 0 || o.BatchLimit < 0 || o.LagGrace < 0:
-		return errors.New("timeout, in-flight limit, batch limit and lag grace must not be negative")
+		return errors.New(
+			"timeout, in-flight limit, batch limit and lag grace must not be negative")
 	case o.GasMargin < 1 || o.GasMargin > maxGasMargin:
-		return fmt.Errorf("the gas margin is %g: it multiplies an estimate and must lie between 1 and %d", o.GasMargin, maxGasMargin)
+		return fmt.Errorf(
+			"the gas margin is %g: it multiplies an estimate and must lie between 1 and %d",
+			o.GasMargin, maxGasMargin)
 	}
 	if err := o.Fees.check(); err != nil {
 		return err
 	}
 	for i, address := range o.Endpoints {
 		u, err := url.Parse(address)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && !isWebSocket(u.Scheme) {
-			return fmt.Errorf("endpoint %d is not an http, https, ws or wss address with a host", i+1)
+		if err != nil || u.Host == "" ||
+			u.Scheme != "http" && u.Scheme != "https" && !isWebSocket(u.Scheme) {
+			return fmt.Errorf("endpoint %d is not an http, https, ws or wss address with a host",
+				i+1)
 		}
 	}
 	return nil
@@ -126,15 +131,20 @@ func (o Options) check() error {
 func (f FeeOptions) check() error {
 	switch {
 	case f.HistoryBlocks < 1 || f.HistoryBlocks > maxHistoryBlocks:
-		return fmt.Errorf("fee history of %d blocks: must lie between 1 and %d", f.HistoryBlocks, maxHistoryBlocks)
+		return fmt.Errorf("fee history of %d blocks: must lie between 1 and %d", f.HistoryBlocks,
+			maxHistoryBlocks)
 	case f.SlowPercentile < 0 || f.FastPercentile > 100:
-		return fmt.Errorf("fee percentiles %g, %g and %g: each must lie between 0 and 100", f.SlowPercentile, f.Percentile, f.FastPercentile)
+		return fmt.Errorf("fee percentiles %g, %g and %g: each must lie between 0 and 100",
+			f.SlowPercentile, f.Percentile, f.FastPercentile)
 	case f.SlowPercentile > f.Percentile || f.Percentile > f.FastPercentile:
-		return fmt.Errorf("fee percentiles %g, %g and %g: they must rise from slow to fast", f.SlowPercentile, f.Percentile, f.FastPercentile)
+		return fmt.Errorf("fee percentiles %g, %g and %g: they must rise from slow to fast",
+			f.SlowPercentile, f.Percentile, f.FastPercentile)
 	case !f.MaxFee.IsZero() && f.MinTip.Gt(&f.MaxFee):
-		return errors.New("the minimum tip is above the maximum fee: no transaction could keep both")
+		return errors.New(
+			"the minimum tip is above the maximum fee: no transaction could keep both")
 	case !f.MaxFee.IsZero() && f.MinPrice.Gt(&f.MaxFee):
-		return errors.New("the minimum price is above the maximum fee: no transaction could keep both")
+		return errors.New(
+			"the minimum price is above the maximum fee: no transaction could keep both")
 	}
 	return nil
 }

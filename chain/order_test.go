@@ -48,23 +48,24 @@ func takenThenCut(n *fakeNode) {
 func TestOrderOfAnswers(t *testing.T) {
 	t.Parallel()
 	var (
-		accepts  = answers(accept)
-		known    = words(-32000, "already known")
-		low      = words(-32000, "nonce too low: next nonce 5, tx nonce 4")
-		outbid   = words(-32000, "replacement transaction underpriced")
-		gap      = words(-32000, "nonce too high: tx nonce 9, gapped nonce 4")
-		full     = words(-32000, "txpool is full")
-		cheap    = words(-32000, "transaction underpriced")
-		poor     = words(-32000, "insufficient funds for gas * price + value")
-		invalid  = words(-32000, "intrinsic gas too low")
-		revert   = words(3, "execution reverted")
-		gibber   = words(-32000, "the moon is in the wrong house")
-		closing  = words(-32000, "server shutting down")
-		shut     = words(-32601, "the method eth_sendRawTransaction does not exist/is not available")
-		limited  = words(-32005, "rate limited, try again in 9s")
-		sooner   = words(-32005, "rate limited, try again in 4s")
-		zero     = answers(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil })
-		another  = answers(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{0xbd}, nil })
+		accepts = answers(accept)
+		known   = words(-32000, "already known")
+		low     = words(-32000, "nonce too low: next nonce 5, tx nonce 4")
+		outbid  = words(-32000, "replacement transaction underpriced")
+		gap     = words(-32000, "nonce too high: tx nonce 9, gapped nonce 4")
+		full    = words(-32000, "txpool is full")
+		cheap   = words(-32000, "transaction underpriced")
+		poor    = words(-32000, "insufficient funds for gas * price + value")
+		invalid = words(-32000, "intrinsic gas too low")
+		revert  = words(3, "execution reverted")
+		gibber  = words(-32000, "the moon is in the wrong house")
+		closing = words(-32000, "server shutting down")
+		shut    = words(-32601, "the method eth_sendRawTransaction does not exist/is not available")
+		limited = words(-32005, "rate limited, try again in 9s")
+		sooner  = words(-32005, "rate limited, try again in 4s")
+		zero    = answers(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil })
+		another = answers(
+			func(hexutil.Bytes) (common.Hash, error) { return common.Hash{0xbd}, nil })
 		gateway  = overHTTP(502, nil, "<h1>502 Bad Gateway</h1>")
 		upstream = overHTTP(504, nil, "upstream timed out")
 		insides  = overHTTP(500, nil, "Internal Server Error")
@@ -134,7 +135,8 @@ func TestOrderOfAnswers(t *testing.T) {
 				})
 			}
 			o := r.Send(t.Context(), signed)
-			if o.Class != c.want || o.RetryAfter != c.after || (o.Detail == "") != (o.Class == txn.Accepted) {
+			if o.Class != c.want || o.RetryAfter != c.after ||
+				(o.Detail == "") != (o.Class == txn.Accepted) {
 				t.Errorf("%+v, want %s after %v", o, c.want, c.after)
 			}
 			if c.asked == 0 {
@@ -143,7 +145,8 @@ func TestOrderOfAnswers(t *testing.T) {
 			for i, n := range nodes {
 				n.mu.Lock()
 				if (n.sends > 0) != (i < c.asked) || n.sends > 1 {
-					t.Errorf("endpoint %d got the bytes %d times, want the first %d once each", i+1, n.sends, c.asked)
+					t.Errorf("endpoint %d got the bytes %d times, want the first %d once each", i+1,
+						n.sends, c.asked)
 				}
 				n.mu.Unlock()
 			}
@@ -174,10 +177,12 @@ func TestWhatAnAmbiguousSendLeavesOpen(t *testing.T) {
 			}
 			n.set(func(n *fakeNode) { n.intercept = nil })
 			r.clock.Advance(lastBackoff)
-			if d, err := r.Pooled(t.Context(), txn.Address{1}, 0, []txn.Hash{signed.Hash}); err != nil || d != c.pool {
+			if d, err := r.Pooled(t.Context(), txn.Address{1}, 0, []txn.Hash{signed.Hash}); err != nil ||
+				d != c.pool {
 				t.Errorf("the pool: %q, %v; want %q", d, err, c.pool)
 			}
-			if a := r.Receipts(t.Context(), []txn.Hash{signed.Hash})[0]; a.Err != nil || a.Receipt != nil {
+			if a := r.Receipts(t.Context(), []txn.Hash{signed.Hash})[0]; a.Err != nil ||
+				a.Receipt != nil {
 				t.Errorf("%+v, want none", a)
 			}
 		})
@@ -202,7 +207,9 @@ func TestRoundEnds(t *testing.T) {
 			cutConnection(w, req)
 		})
 	}
-	if o := r.Send(context.WithoutCancel(t.Context()), signed); o.Class != txn.Ambiguous || asked != roundTimeouts {
-		t.Errorf("%+v after %d endpoints that took a timeout each; want an end after %d", o, asked, roundTimeouts)
+	if o := r.Send(context.WithoutCancel(t.Context()), signed); o.Class != txn.Ambiguous ||
+		asked != roundTimeouts {
+		t.Errorf("%+v after %d endpoints that took a timeout each; want an end after %d", o, asked,
+			roundTimeouts)
 	}
 }

@@ -132,20 +132,34 @@ func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
 		for i, p := range b.list {
 			if p.ctx.Err() == nil {
-				elems, sent = append(elems, rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Encode(p.signed.Raw)}, Result: &hashes[i]}), append(sent, i)
+				elems, sent = append(
+					elems,
+					rpc.BatchElem{
+						Method: "eth_sendRawTransaction",
+						Args:   []any{hexutil.Encode(p.signed.Raw)},
+						Result: &hashes[i],
+					},
+				), append(sent, i)
 			}
 		}
 		if len(elems) == 0 {
-			return &fault{class: txn.Unavailable, detail: "nobody waits for it any more", ours: true}
+			return &fault{
+				class:  txn.Unavailable,
+				detail: "nobody waits for it any more",
+				ours:   true,
+			}
 		}
 		return e.notTheBatch(ctx, client.BatchCallContext(ctx, elems))
 	})
 	if f != nil {
 		for _, i := range sent {
-			b.list[i].doubt = f.status >= 500 && behindGateway(f.class, f.status) == txn.Ambiguous // a server that failed may have taken them before
+			b.list[i].doubt = f.status >= 500 &&
+				behindGateway(f.class,
+					f.status) == txn.Ambiguous // a server that failed may have taken them before
 		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
-			e.outbox.noBatches(e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
+			e.outbox.noBatches(
+				e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
 		}
 		return f
 	}
@@ -155,7 +169,8 @@ func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
 			continue
 		}
 		said := e.elementFault(elems[n])
-		p.doubt = said == nil || !said.answered || rankOf(said.class) <= doubtful || names(said.result, p.signed.Hash)
+		p.doubt = said == nil || !said.answered || rankOf(said.class) <= doubtful ||
+			names(said.result, p.signed.Hash)
 	}
 	return nil
 }
@@ -167,7 +182,8 @@ func (e *endpoint) notTheBatch(ctx context.Context, err error) error {
 	}
 	n, _ := ctx.Value(notesKey{}).(*notes)
 	f := e.faultOf(lossOf(ctx, err), n)
-	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited && f.class != txn.Unauthorized
+	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited &&
+		f.class != txn.Unauthorized
 	return f
 }
 
@@ -204,7 +220,8 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		e.sends.note(e.o.Clock.Now(), nil)
 		return txn.Outcome{Class: txn.Accepted}
 	case p.fault != nil && !p.fault.answered && p.fault.status == 0:
-		return e.outcomeOf(signed, txn.Hash{}, p.fault) // no answer: what is known of a part is what is known of all
+		return e.outcomeOf(signed, txn.Hash{},
+			p.fault) // no answer: what is known of a part is what is known of all
 	}
 	alone := e.sendAlone(ctx, signed)
 	if !p.doubt {

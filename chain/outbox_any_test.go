@@ -44,7 +44,10 @@ func (m *moodyNode) intercept(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusGatewayTimeout)
 	case 3:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`[{"jsonrpc":"2.0","id":77777777,"result":"0x00"},{"jsonrpc":"2.0","id":77777777}]`))
+		_, _ = w.Write(
+			[]byte(
+				`[{"jsonrpc":"2.0","id":77777777,"result":"0x00"},{"jsonrpc":"2.0","id":77777777}]`),
+		)
 	default:
 		return false
 	}
@@ -71,7 +74,11 @@ func (m *moodyNode) send(raw hexutil.Bytes) (common.Hash, error) {
 // when they have; and no slot is lost.
 func TestAnyCrowd(t *testing.T) {
 	t.Parallel()
-	m := &moodyNode{rand: rand.New(rand.NewPCG(12, 1)), took: map[string]bool{}, maybe: map[string]bool{}}
+	m := &moodyNode{
+		rand:  rand.New(rand.NewPCG(12, 1)),
+		took:  map[string]bool{},
+		maybe: map[string]bool{},
+	}
 	n := newNode(t)
 	r := dial(t, func(o *Options) { o.BatchLimit, o.MaxInFlight = 7, 5 }, n.url())
 	r.mustHead(t)

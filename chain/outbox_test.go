@@ -46,7 +46,8 @@ func takeAll(raw hexutil.Bytes) (common.Hash, error) { return crypto.Keccak256Ha
 func isBatch(r *http.Request) bool {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return bytes.HasPrefix(body, []byte("[")) && bytes.Contains(body, []byte("eth_sendRawTransaction"))
+	return bytes.HasPrefix(body, []byte("[")) &&
+		bytes.Contains(body, []byte("eth_sendRawTransaction"))
 }
 
 // What many hand over at once goes in a few requests, and each hears of its own bytes.
@@ -113,9 +114,11 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 				}
 			})
 			r := dial(t, nil, n.url())
-			ails := strings.HasPrefix(name, "gateway") || name == "refused as one" // it rests, and those that come meanwhile have nobody who looks at them
+			ails := strings.HasPrefix(name, "gateway") ||
+				name == "refused as one" // it rests, and those that come meanwhile have nobody who looks at them
 			for i, o := range sendAll(t.Context(), r.Client, crowdOf(100)) {
-				if o.Class != txn.Accepted && (!ails || o.Class != txn.Ambiguous && rankOf(o.Class) != notLookedAt) {
+				if o.Class != txn.Accepted &&
+					(!ails || o.Class != txn.Ambiguous && rankOf(o.Class) != notLookedAt) {
 					t.Errorf("transaction %d: %+v", i, o)
 				}
 			}

@@ -60,7 +60,9 @@ const (
 var (
 	// tag is one of HTML; "<" is also what nodes write between two numbers.
 	tag     = regexp.MustCompile(`</?[a-zA-Z!][^<>]*>`)
-	escapes = strings.NewReplacer(`\u0027`, "'", `\u0022`, `"`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&", `\n`, " ", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&#39;", "'")
+	escapes = strings.NewReplacer(`\u0027`, "'", `\u0022`, `"`, `\u003c`, "<", `\u003e`, ">",
+		`\u0026`, "&", `\n`, " ", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&#39;",
+		"'")
 )
 
 const (
@@ -79,7 +81,18 @@ func (a Answer) text() string {
 }
 
 // textKeys are the fields of data that hold words, in the order in which they are read.
-var textKeys = []string{"message", "reason", "error", "details", "detail", "description", "cause", "errors", "originalError", "data"}
+var textKeys = []string{
+	"message",
+	"reason",
+	"error",
+	"details",
+	"detail",
+	"description",
+	"cause",
+	"errors",
+	"originalError",
+	"data",
+}
 
 // textsIn are the words in data. Hex is a contract's.
 func textsIn(data any, depth int) []string {
@@ -130,17 +143,47 @@ type numbered struct {
 // codes mean one thing each wherever the text is silent. The codes that several clients use for different things are left out: reading one of them wrongly
 // could give up bytes that sit in a pool.
 var codes = []numbered{
-	{[]int{429, -32005, -32007, -32029, -32097}, verdict{txn.RateLimited, "the code is one that providers use for their request limits"}},
-	{[]int{401, 403, -32601, 4200, -40100}, verdict{txn.Unauthorized, "the code says that this endpoint does not serve the method to us"}},
+	{
+		[]int{429, -32005, -32007, -32029, -32097},
+		verdict{txn.RateLimited, "the code is one that providers use for their request limits"},
+	},
+	{
+		[]int{401, 403, -32601, 4200, -40100},
+		verdict{
+			txn.Unauthorized,
+			"the code says that this endpoint does not serve the method to us",
+		},
+	},
 }
 
 // statuses are of HTTP, for bodies that say nothing that is known. A 5xx that every server may send is not here: the server behind the gateway may have
 // taken the bytes.
 var statuses = []numbered{
-	{[]int{402, 429}, verdict{txn.RateLimited, "HTTP status for too many requests, or for a plan that is used up"}},
-	{[]int{521, 523, 525, 526}, verdict{txn.Unavailable, "the gateway's own status for a server that it could not connect to"}},
-	{[]int{301, 302, 303, 307, 308}, verdict{txn.Unavailable, "the endpoint has moved, and bytes are sent only to configured addresses"}},
-	{[]int{401, 403, 404, 405, 407, 410, 451}, verdict{txn.Unauthorized, "HTTP status for an endpoint that does not serve us"}},
+	{
+		[]int{402, 429},
+		verdict{
+			txn.RateLimited,
+			"HTTP status for too many requests, or for a plan that is used up",
+		},
+	},
+	{
+		[]int{521, 523, 525, 526},
+		verdict{
+			txn.Unavailable,
+			"the gateway's own status for a server that it could not connect to",
+		},
+	},
+	{
+		[]int{301, 302, 303, 307, 308},
+		verdict{
+			txn.Unavailable,
+			"the endpoint has moved, and bytes are sent only to configured addresses",
+		},
+	},
+	{
+		[]int{401, 403, 404, 405, 407, 410, 451},
+		verdict{txn.Unauthorized, "HTTP status for an endpoint that does not serve us"},
+	},
 }
 
 func verdictOf(table []numbered, number int) (verdict, bool) {
@@ -161,7 +204,8 @@ func revertReason(a Answer) string {
 	reason, ok := solidityReason(a.Data)
 	switch {
 	case !ok:
-		return fmt.Sprintf("execution reverted with a custom error, selector %s, %d bytes", hexutil.Encode(data[:selectorSize]), len(data))
+		return fmt.Sprintf("execution reverted with a custom error, selector %s, %d bytes",
+			hexutil.Encode(data[:selectorSize]), len(data))
 	case reason == "":
 		return "execution reverted without a reason"
 	}

@@ -28,25 +28,72 @@ const (
 // Meanings are all classes, in the order of the design.
 func Meanings() []Meaning {
 	return []Meaning{
-		{txn.Accepted, "the node took the bytes, and the hash that it answered is theirs", "looks for the hash in blocks, and hands the bytes over again if no block takes them"},
-		{txn.AlreadyKnown, "the node has these very bytes, in its pool or in a block", "the same as after ACCEPTED"},
+		{
+			txn.Accepted,
+			"the node took the bytes, and the hash that it answered is theirs",
+			"looks for the hash in blocks, and hands the bytes over again if no block takes them",
+		},
+		{
+			txn.AlreadyKnown,
+			"the node has these very bytes, in its pool or in a block",
+			"the same as after ACCEPTED",
+		},
 		{txn.NonceTooLow, "the nonce is used up, by one of our attempts or by somebody else",
 			"looks for the receipts of every attempt and at the account's nonce; " + sameAgain},
-		{txn.NonceGap, "a lower nonce is missing at this node", "sees to the lower nonces first; " + sameAgain},
-		{txn.ReplacementUnderpriced, "another attempt of the same nonce is in the pool and is not outbid", "goes on following every attempt; " + offerMore},
+		{
+			txn.NonceGap,
+			"a lower nonce is missing at this node",
+			"sees to the lower nonces first; " + sameAgain,
+		},
+		{
+			txn.ReplacementUnderpriced,
+			"another attempt of the same nonce is in the pool and is not outbid",
+			"goes on following every attempt; " + offerMore,
+		},
 		{txn.Underpriced, "below the node's or the chain's minimum", offerMore},
-		{txn.FeeCapBelowBaseFee, "the most that is paid is below what a block asks now", offerMore + ". Before a nonce is taken it waits for the fees to fall"},
-		{txn.InsufficientFunds, "the account cannot pay for it now", sameAgain + ", and signs no replacement that offers more. Before a nonce is taken it waits without one. Either way its sub-state is UNFUNDED, and it goes on by itself once the account is funded"},
+		{
+			txn.FeeCapBelowBaseFee,
+			"the most that is paid is below what a block asks now",
+			offerMore + ". Before a nonce is taken it waits for the fees to fall",
+		},
+		{
+			txn.InsufficientFunds,
+			"the account cannot pay for it now",
+			sameAgain + ", and signs no replacement that offers more. Before a nonce is taken it waits without one. Either way its sub-state is UNFUNDED, and it goes on by itself once the account is funded",
+		},
 		{txn.PoolFull, "the pool has no room for it now", sameAgain},
-		{txn.RateLimited, "a provider's request limit: the bytes were not looked at", nextEndpoint + ": at least for as long as the provider asks"},
-		{txn.Unavailable, "the bytes did not reach a node, or the endpoint cannot serve now", nextEndpoint},
-		{txn.Unauthorized, "this endpoint does not serve the method, the account or us", nextEndpoint + "; the refusal is shown as the reason"},
-		{txn.WrongChain, "signed for another chain than the one that the node follows", sameAgain + ". It is shown as the reason: the endpoint or the chain_id has to be corrected"},
+		{
+			txn.RateLimited,
+			"a provider's request limit: the bytes were not looked at",
+			nextEndpoint + ": at least for as long as the provider asks",
+		},
+		{
+			txn.Unavailable,
+			"the bytes did not reach a node, or the endpoint cannot serve now",
+			nextEndpoint,
+		},
+		{
+			txn.Unauthorized,
+			"this endpoint does not serve the method, the account or us",
+			nextEndpoint + "; the refusal is shown as the reason",
+		},
+		{
+			txn.WrongChain,
+			"signed for another chain than the one that the node follows",
+			sameAgain + ". It is shown as the reason: the endpoint or the chain_id has to be corrected",
+		},
 		{txn.Invalid, "these bytes can never pass, at any node of the chain",
 			"has its nonce cancelled, and fails; what a pool may have all the same goes on like AMBIGUOUS, and is STUCK after as many hand-overs. Of a cancel it asks anew what gas it takes. Before a nonce is taken it fails, once the chain has said so on several blocks"},
-		{txn.ExecutionReverted, "a contract refused the call", sameAgain + ". Before a nonce is taken it fails, once the chain has said so on several blocks"},
-		{txn.Ambiguous, "everything else, a call without an answer included: the bytes may have been taken",
-			"gives the next endpoint the same bytes, looks for the hash and at the account's nonce; " + sameAgain},
+		{
+			txn.ExecutionReverted,
+			"a contract refused the call",
+			sameAgain + ". Before a nonce is taken it fails, once the chain has said so on several blocks",
+		},
+		{
+			txn.Ambiguous,
+			"everything else, a call without an answer included: the bytes may have been taken",
+			"gives the next endpoint the same bytes, looks for the hash and at the account's nonce; " + sameAgain,
+		},
 	}
 }
 
@@ -91,7 +138,9 @@ func OutcomesReference() string {
 	for _, m := range Meanings() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Class, m.Says, m.Does)
 	}
-	fmt.Fprintf(&b, "\nA nonce that was taken is %s. It is free for nobody else until a block with a transaction of that nonce is final.\n\n", NonceKept)
+	fmt.Fprintf(&b,
+		"\nA nonce that was taken is %s. It is free for nobody else until a block with a transaction of that nonce is final.\n\n",
+		NonceKept)
 	b.WriteString(rulesIntroduction)
 	row := 0
 	add := func(class, why string) {

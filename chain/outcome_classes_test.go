@@ -28,7 +28,8 @@ func TestMeanings(t *testing.T) {
 			t.Errorf("%s is twice in the table", m.Class)
 		}
 		seen[m.Class] = true
-		if m.Says == "" || m.Does == "" || strings.ContainsAny(m.Says+m.Does, "|\n") || MeaningOf(m.Class) != m {
+		if m.Says == "" || m.Does == "" || strings.ContainsAny(m.Says+m.Does, "|\n") ||
+			MeaningOf(m.Class) != m {
 			t.Errorf("%s: %q, %q", m.Class, m.Says, m.Does)
 		}
 	}

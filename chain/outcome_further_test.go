@@ -43,10 +43,20 @@ func heldOut(client string) bool {
 }
 
 // open are the classes that leave everything open: bytes that may sit in a pool, or that the node did not judge.
-var open = []txn.Class{txn.AlreadyKnown, txn.NonceTooLow, txn.NonceGap, txn.ReplacementUnderpriced, txn.Unavailable, txn.RateLimited, txn.PoolFull, txn.Ambiguous}
+var open = []txn.Class{
+	txn.AlreadyKnown,
+	txn.NonceTooLow,
+	txn.NonceGap,
+	txn.ReplacementUnderpriced,
+	txn.Unavailable,
+	txn.RateLimited,
+	txn.PoolFull,
+	txn.Ambiguous,
+}
 
 func unsafeReading(want, got txn.Class) bool {
-	return slices.Contains(open, want) && slices.Contains(givenUp, got) || want != got && (got == txn.AlreadyKnown || got == txn.Accepted)
+	return slices.Contains(open, want) && slices.Contains(givenUp, got) ||
+		want != got && (got == txn.AlreadyKnown || got == txn.Accepted)
 }
 
 func TestClassifyFurther(t *testing.T) {
@@ -57,7 +67,8 @@ func TestClassifyFurther(t *testing.T) {
 		want, held := txn.Class(s.Class), heldOut(s.Client)
 		got, why := Explain(s.answer())
 		if unsafeReading(want, got) {
-			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why, s.Message)
+			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why,
+				s.Message)
 		}
 		if s.Ambiguous {
 			continue
@@ -65,12 +76,14 @@ func TestClassifyFurther(t *testing.T) {
 		judged[held]++
 		if got != want {
 			wrong[held]++
-			t.Logf("held out %v: %s of %s is read as %s because %s: %q", held, want, s.Client, got, why, s.Message)
+			t.Logf("held out %v: %s of %s is read as %s because %s: %q", held, want, s.Client, got,
+				why, s.Message)
 		}
 	}
 	for _, held := range []bool{false, true} {
 		accuracy := 1 - float64(wrong[held])/float64(judged[held])
-		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f", held, judged[held], wrong[held], accuracy)
+		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f", held, judged[held], wrong[held],
+			accuracy)
 		if accuracy < wantAccuracy {
 			t.Errorf("held out %v: accuracy %.3f, want %.2f", held, accuracy, wantAccuracy)
 		}
@@ -86,7 +99,8 @@ func TestClassifyLater(t *testing.T) {
 		want := txn.Class(s.Class)
 		got, why := Explain(s.answer())
 		if unsafeReading(want, got) {
-			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why, s.Message)
+			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why,
+				s.Message)
 		}
 		if s.Ambiguous {
 			continue

@@ -36,7 +36,8 @@ func TestClassifyBorrowedWords(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"transaction hash already exists in the blacklist", "duplicate transaction type field", "insufficient funds: tx already imported would exceed balance"} {
-		if got, why := Explain(Answer{Message: text}); slices.Contains([]txn.Class{txn.AlreadyKnown, txn.Accepted}, got) {
+		if got, why := Explain(Answer{Message: text}); slices.Contains(
+			[]txn.Class{txn.AlreadyKnown, txn.Accepted}, got) {
 			t.Errorf("a refusal, %q, is %s because %s", text, got, why)
 		}
 	}

@@ -78,7 +78,11 @@ func unsafe(fileClass string, got txn.Class) bool {
 	switch fileClass {
 	case "known_transaction":
 		return slices.Contains(givenUp, got)
-	case "nonce_too_low", "replacement_underpriced", "node_unavailable", "rate_limited", "txpool_full":
+	case "nonce_too_low",
+		"replacement_underpriced",
+		"node_unavailable",
+		"rate_limited",
+		"txpool_full":
 		return slices.Contains(givenUp, got) || got == txn.AlreadyKnown || got == txn.Accepted
 	}
 	return got == txn.AlreadyKnown || got == txn.Accepted
@@ -91,7 +95,8 @@ func TestClassifyCorpus(t *testing.T) {
 	for _, s := range readSamples(t) {
 		got, why := Explain(s.answer())
 		if unsafe(s.Class, got) {
-			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", s.Class, s.Client, got, why, s.Message)
+			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", s.Class, s.Client, got, why,
+				s.Message)
 		}
 		if s.Ambiguous {
 			continue
@@ -116,7 +121,10 @@ func TestClassifyWrapped(t *testing.T) {
 	}{
 		{"call failed", func(m string) string { return "call failed: " + m }},
 		{"grpc", func(m string) string { return "rpc error: code = Unknown desc = " + m }},
-		{"forwarded", func(m string) string { return "failed to forward tx to sequencer. Error message: '" + m + "'" }},
+		{
+			"forwarded",
+			func(m string) string { return "failed to forward tx to sequencer. Error message: '" + m + "'" },
+		},
 		{"json in text", func(m string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":-32000,"message":%q}}`, m)
 		}},
@@ -137,7 +145,8 @@ func TestClassifyWrapped(t *testing.T) {
 				want, _ := Explain(bare)
 				got, why := Explain(wrapped)
 				if unsafe(s.Class, got) {
-					t.Errorf("unsafe: %s is read as %s because %s: %q", s.Class, got, why, wrapped.Message)
+					t.Errorf("unsafe: %s is read as %s because %s: %q", s.Class, got, why,
+						wrapped.Message)
 				}
 				judged++
 				if got == want {
@@ -155,7 +164,9 @@ func TestClassifyWrapped(t *testing.T) {
 func TestClassifyRevertText(t *testing.T) {
 	t.Parallel()
 	for _, s := range readSamples(t) {
-		if strings.Contains(s.Message, "failed to pay") || strings.Contains(strings.ToLower(s.Message), "validation revert") || strings.Contains(s.Message, "Failed to pay") {
+		if strings.Contains(s.Message, "failed to pay") ||
+			strings.Contains(strings.ToLower(s.Message), "validation revert") ||
+			strings.Contains(s.Message, "Failed to pay") {
 			continue // zkSync's checks of fee and sender speak of reverts themselves
 		}
 		if got, _ := Explain(Answer{Message: "execution reverted: " + s.Message}); got != txn.ExecutionReverted {

@@ -16,7 +16,8 @@ type pooled struct {
 }
 
 // Pooled looks for the attempts of one nonce in the pool of the current endpoint, in one batch unless the batch limit is lower than that.
-func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
+func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
+	hashes []txn.Hash) (txn.Diagnosis, error) {
 	var found txn.Diagnosis
 	what := fmt.Sprintf("look for nonce %d of %s in the pool", nonce, address.Hex())
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
@@ -29,7 +30,14 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 			{Method: "eth_getTransactionCount", Args: []any{address, "pending"}, Result: &next},
 		}
 		for i, hash := range hashes {
-			elems = append(elems, rpc.BatchElem{Method: "eth_getTransactionByHash", Args: []any{hash}, Result: &known[i]})
+			elems = append(
+				elems,
+				rpc.BatchElem{
+					Method: "eth_getTransactionByHash",
+					Args:   []any{hash},
+					Result: &known[i],
+				},
+			)
 		}
 		if err := e.inBatches(ctx, client, elems); err != nil {
 			return err
@@ -55,7 +63,8 @@ func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rp
 }
 
 // diagnose judges the answers: the two counts, then one for each attempt. An attempt that could not be looked for forbids to say that none is there.
-func diagnose(nonce, latest, next txn.Nonce, elems []rpc.BatchElem, known []*pooled) (txn.Diagnosis, error) {
+func diagnose(nonce, latest, next txn.Nonce, elems []rpc.BatchElem,
+	known []*pooled) (txn.Diagnosis, error) {
 	for i := range 2 {
 		if elems[i].Error != nil {
 			return txn.Undiagnosed, elems[i].Error

@@ -55,7 +55,8 @@ func (p heldPort) listen(t *testing.T) net.Listener {
 }
 
 func shared(fd int) error {
-	return os.NewSyscallError("setsockopt SO_REUSEPORT", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
+	return os.NewSyscallError("setsockopt SO_REUSEPORT",
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
 // TestAHeldPortIsNobodyElses: while nobody listens at it, nobody gets it, be it by name or among the free ones, and who calls is refused.

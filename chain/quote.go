@@ -65,7 +65,9 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 		return txn.Quote{}, o
 	}
 	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
-	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok && o.Class == txn.Accepted && c.o.TrustGasLimits {
+	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok &&
+		o.Class == txn.Accepted &&
+		c.o.TrustGasLimits {
 		c.known.sawBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
 	}
 	return quote, o
@@ -200,7 +202,8 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 	switch {
 	case o.Class == txn.NonceTooLow || o.Class == txn.NonceGap || o.Class == txn.AlreadyKnown || o.Class == txn.ReplacementUnderpriced:
 		o.Class = txn.Ambiguous
-	case o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail), o.Class == txn.Ambiguous && isRevert(data):
+	case o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail),
+		o.Class == txn.Ambiguous && isRevert(data):
 		o.Class = txn.ExecutionReverted
 	case o.Class == txn.Invalid && cannotAfford(o.Detail):
 		o.Class = txn.InsufficientFunds
@@ -216,7 +219,8 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 
 // isRevert tells whether data is what Solidity's require, revert and assert return.
 func isRevert(data []byte) bool {
-	return len(data) >= selectorSize && (selector(data[:selectorSize]) == errorSelector || selector(data[:selectorSize]) == panicSelector)
+	return len(data) >= selectorSize &&
+		(selector(data[:selectorSize]) == errorSelector || selector(data[:selectorSize]) == panicSelector)
 }
 
 var allowance = regexp.MustCompile(`(?i)exceeds allowance \((\d{1,19})\)`)
@@ -237,22 +241,46 @@ const leastGas = 21_000
 
 // executionFailed is how a simulation tells that the EVM stopped for another reason than REVERT. To a send such words would say nothing: they are told of
 // transactions that were included, too.
-var executionFailed = regexp.MustCompile(`(?i)\b(invalid opcode|opcode .* not defined|stack (under|over)flow|stack limit|out of gas|invalid jump|bad jump|write protection|` +
-	`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|max call depth|contract address collision|always failing transaction|gas uint64 overflow|` +
-	`execution (error|failed)|evm error|precompile)`)
+var executionFailed = regexp.MustCompile(
+	`(?i)\b(invalid opcode|opcode .* not defined|stack (under|over)flow|stack limit|out of gas|invalid jump|bad jump|write protection|` +
+		`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|max call depth|contract address collision|always failing transaction|gas uint64 overflow|` +
+		`execution (error|failed)|evm error|precompile)`,
+)
 
 // askMarket sends the batch. Only the head, and for a draft the balance, must be answered: the rest has substitutes, or is an answer even when it is an error.
 func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question, m *market) error {
 	elems := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &m.head},
-		{Method: "eth_feeHistory", Args: []any{hexutil.Uint64(e.o.Fees.HistoryBlocks), "latest", []float64{e.o.Fees.percentile(q.speed)}}, Result: &m.history},
+		{
+			Method: "eth_feeHistory",
+			Args: []any{
+				hexutil.Uint64(e.o.Fees.HistoryBlocks),
+				"latest",
+				[]float64{e.o.Fees.percentile(q.speed)},
+			},
+			Result: &m.history,
+		},
 		{Method: "eth_gasPrice", Result: &m.price},
 	}
 	if q.draft != nil {
-		elems = append(elems, rpc.BatchElem{Method: "eth_getBalance", Args: []any{q.draft.From, "latest"}, Result: &m.balance})
+		elems = append(
+			elems,
+			rpc.BatchElem{
+				Method: "eth_getBalance",
+				Args:   []any{q.draft.From, "latest"},
+				Result: &m.balance,
+			},
+		)
 	}
 	if q.simulate {
-		elems = append(elems, rpc.BatchElem{Method: "eth_estimateGas", Args: []any{callArgs(*q.draft)}, Result: &m.estimate})
+		elems = append(
+			elems,
+			rpc.BatchElem{
+				Method: "eth_estimateGas",
+				Args:   []any{callArgs(*q.draft)},
+				Result: &m.estimate,
+			},
+		)
 	}
 	if err := client.BatchCallContext(ctx, elems); err != nil {
 		return err
@@ -272,7 +300,9 @@ func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question
 		m.from, m.number = e, block.Number
 		e.sawHead(block.Number)
 	}
-	m.noHistory, m.noPrice = elems[1].Error != nil || m.history == nil, elems[2].Error != nil || m.price == nil
+	m.noHistory, m.noPrice = elems[1].Error != nil ||
+		m.history == nil, elems[2].Error != nil ||
+		m.price == nil
 	if q.draft == nil {
 		return nil
 	}
@@ -331,7 +361,11 @@ func (m *market) facts() (Market, error) {
 	if err != nil {
 		return Market{}, err
 	}
-	facts := Market{BaseFee: block.BaseFee, Estimate: uint64(m.estimate), BlockGas: uint64(m.head.GasLimit)}
+	facts := Market{
+		BaseFee:  block.BaseFee,
+		Estimate: uint64(m.estimate),
+		BlockGas: uint64(m.head.GasLimit),
+	}
 	if facts.Balance.SetFromBig(m.balance.ToInt()) {
 		return Market{}, fmt.Errorf("%w: a balance above 2^256-1", errMalformed)
 	}

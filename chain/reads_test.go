@@ -66,7 +66,14 @@ func TestReceipts(t *testing.T) {
 			t.Errorf("receipt %d of %s is %s, want %s", i+1, a.Hash, is, want)
 		}
 	}
-	want := txn.Receipt{TxHash: h(1), BlockNumber: 7, BlockHash: common.HexToHash("0xb1"), Success: true, GasUsed: 21000, EffectiveGasPrice: *uint256.NewInt(9)}
+	want := txn.Receipt{
+		TxHash:            h(1),
+		BlockNumber:       7,
+		BlockHash:         common.HexToHash("0xb1"),
+		Success:           true,
+		GasUsed:           21000,
+		EffectiveGasPrice: *uint256.NewInt(9),
+	}
 	if *got[0].Receipt != want {
 		t.Errorf("got %+v, want %+v", *got[0].Receipt, want)
 	}
@@ -86,7 +93,8 @@ func TestReceiptsInBatches(t *testing.T) {
 		hashes[i] = common.BigToHash(big.NewInt(int64(i + 1)))
 	}
 	for i, a := range r.Receipts(t.Context(), hashes) {
-		if a.Err != nil || a.Hash != hashes[i] || a.Receipt == nil || a.Receipt.TxHash != hashes[i] {
+		if a.Err != nil || a.Hash != hashes[i] || a.Receipt == nil ||
+			a.Receipt.TxHash != hashes[i] {
 			t.Fatalf("answer %d: %+v", i, a)
 		}
 	}
@@ -149,7 +157,9 @@ func TestAccountOfAChainThatGoesBack(t *testing.T) {
 	r.mustHead(t)
 	n.set(func(n *fakeNode) { n.head = 9 })
 	if a, err := r.Account(t.Context(), common.Address{1}, 1); !errors.Is(err, txn.ErrUnavailable) {
-		t.Errorf("%+v, %v; want unavailable: the settled nonce is of a block that is not deep enough", a, err)
+		t.Errorf(
+			"%+v, %v; want unavailable: the settled nonce is of a block that is not deep enough", a,
+			err)
 	}
 }
 
@@ -191,7 +201,14 @@ func TestAccount(t *testing.T) {
 		moves = c.moves
 		n.set(func(n *fakeNode) { n.head += c.mined })
 		a, err := r.Account(t.Context(), common.Address{1}, c.settled)
-		want := txn.Account{Latest: 5, Pending: 6, Settled: txn.Nonce(c.atBlock), Head: c.head, HeadHash: n.hash(c.head), BalanceAt: *uint256.NewInt(77)}
+		want := txn.Account{
+			Latest:    5,
+			Pending:   6,
+			Settled:   txn.Nonce(c.atBlock),
+			Head:      c.head,
+			HeadHash:  n.hash(c.head),
+			BalanceAt: *uint256.NewInt(77),
+		}
 		if err != nil || a != want {
 			t.Errorf("%+v: %+v, %v; want %+v", c, a, err, want)
 		}
@@ -267,7 +284,10 @@ func awaitWake(t *testing.T, wake <-chan struct{}) {
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	to := common.HexToAddress("0xb0b")
-	draft := txn.Draft{From: common.HexToAddress("0xa11ce"), Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}}}
+	draft := txn.Draft{
+		From:    common.HexToAddress("0xa11ce"),
+		Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}},
+	}
 	rich := func(n *fakeNode) { n.balance = (*hexutil.Big)(new(big.Int).Lsh(big.NewInt(1), 200)) }
 	london := func(n *fakeNode) {
 		rich(n)
@@ -383,7 +403,8 @@ func TestDynamicFees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amount := func(name string) txn.Wei {
 			var b [32]byte
-			copy(b[rapid.SampledFrom([]int{0, 16, 24, 28}).Draw(t, name+" offset"):], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, name))
+			copy(b[rapid.SampledFrom([]int{0, 16, 24, 28}).Draw(t, name+" offset"):],
+				rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, name))
 			return *new(uint256.Int).SetBytes32(b[:])
 		}
 		f := FeeOptions{MinTip: amount("floor"), MaxFee: amount("cap")}
@@ -399,7 +420,8 @@ func TestDynamicFees(t *testing.T) {
 			}
 			return
 		}
-		if room := new(txn.Wei).Sub(&fees.Cap, &base); room.Lt(&f.MinTip) && fees.Cap != *new(txn.Wei).SetAllOne() {
+		if room := new(txn.Wei).Sub(&fees.Cap, &base); room.Lt(&f.MinTip) &&
+			fees.Cap != *new(txn.Wei).SetAllOne() {
 			t.Fatal("the cap leaves less than the least tip")
 		}
 		switch {
@@ -424,7 +446,8 @@ func TestGasLimit(t *testing.T) {
 		block := rapid.Uint64Range(0, 1<<40).Draw(t, "block")
 		margin := rapid.Float64Range(1, maxGasMargin).Draw(t, "margin")
 		got := gasLimit(estimate, block, margin)
-		if got < estimate || got > estimate && (block > 0 && got > block || estimate <= maxTxGas && got > maxTxGas) {
+		if got < estimate ||
+			got > estimate && (block > 0 && got > block || estimate <= maxTxGas && got > maxTxGas) {
 			t.Fatalf("%d of an estimate of %d in a block of %d", got, estimate, block)
 		}
 	})
@@ -435,7 +458,8 @@ func TestAccountOfAPrunedState(t *testing.T) {
 	t.Parallel()
 	const head, kept = 1000, 128
 	n, archive := newNode(t), newNode(t)
-	words, newest := "missing trie node 1234 (path ) state 0x12 is not available, not found", error(nil)
+	words, newest := "missing trie node 1234 (path ) state 0x12 is not available, not found", error(
+		nil)
 	n.set(func(n *fakeNode) {
 		n.head = head
 		n.count = func(tag string) (hexutil.Uint64, error) {
@@ -454,15 +478,19 @@ func TestAccountOfAPrunedState(t *testing.T) {
 	if a, err := r.Account(t.Context(), common.Address{1}, 64); err != nil || a.Settled != 5 {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if _, err := r.Account(t.Context(), common.Address{1}, 256); !errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+	if _, err := r.Account(t.Context(), common.Address{1}, 256); !errors.Is(err, txn.ErrNoState) ||
+		!errors.Is(err, txn.ErrUnavailable) {
 		t.Errorf("a state that is gone: %v", err)
 	}
 	words = "too many requests, rate limit reached"
-	if _, err := r.Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+	if _, err := r.Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) ||
+		!errors.Is(err, txn.ErrUnavailable) {
 		t.Errorf("no more calls for now: %v", err)
 	}
 	words, newest = "missing trie node", errors.New("header not found")
-	if _, err := dial(t, nil, n.url()).Account(t.Context(), common.Address{1}, 256); errors.Is(err, txn.ErrNoState) || !errors.Is(err, txn.ErrUnavailable) {
+	if _, err := dial(t, nil, n.url()).Account(t.Context(), common.Address{1}, 256); errors.Is(err,
+		txn.ErrNoState) ||
+		!errors.Is(err, txn.ErrUnavailable) {
 		t.Errorf("nothing is told: %v", err)
 	}
 	newest = nil

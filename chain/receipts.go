@@ -46,33 +46,43 @@ func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptA
 func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
 	answers := make([]txn.ReceiptAnswer, 0, len(hashes))
 	for start := 0; start < len(hashes); start += c.o.BatchLimit {
-		answers = append(answers, c.receiptBatch(ctx, hashes[start:min(start+c.o.BatchLimit, len(hashes))])...)
+		answers = append(
+			answers,
+			c.receiptBatch(ctx, hashes[start:min(start+c.o.BatchLimit, len(hashes))])...)
 	}
 	return answers
 }
 
 func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
 	answers := make([]txn.ReceiptAnswer, len(hashes))
-	err := c.read(ctx, fmt.Sprintf("read %d receipts", len(hashes)), func(ctx context.Context, e *endpoint, client *rpc.Client) error {
-		elems, found := make([]rpc.BatchElem, len(hashes)), make([]*receipt, len(hashes))
-		for i, hash := range hashes {
-			elems[i] = rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{hash}, Result: &found[i]}
-		}
-		if err := client.BatchCallContext(ctx, elems); err != nil {
-			return err
-		}
-		for i, hash := range hashes {
-			answers[i] = txn.ReceiptAnswer{Hash: hash}
-			if elems[i].Error != nil {
-				f := e.faultOf(elems[i].Error, nil)
-				noteLimit(ctx, f)
-				answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, f)
-				continue
+	err := c.read(
+		ctx,
+		fmt.Sprintf("read %d receipts", len(hashes)),
+		func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+			elems, found := make([]rpc.BatchElem, len(hashes)), make([]*receipt, len(hashes))
+			for i, hash := range hashes {
+				elems[i] = rpc.BatchElem{
+					Method: "eth_getTransactionReceipt",
+					Args:   []any{hash},
+					Result: &found[i],
+				}
 			}
-			answers[i].Receipt, answers[i].Err = found[i].of(hash)
-		}
-		return refusedAsAWhole(elems)
-	})
+			if err := client.BatchCallContext(ctx, elems); err != nil {
+				return err
+			}
+			for i, hash := range hashes {
+				answers[i] = txn.ReceiptAnswer{Hash: hash}
+				if elems[i].Error != nil {
+					f := e.faultOf(elems[i].Error, nil)
+					noteLimit(ctx, f)
+					answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, f)
+					continue
+				}
+				answers[i].Receipt, answers[i].Err = found[i].of(hash)
+			}
+			return refusedAsAWhole(elems)
+		},
+	)
 	if err != nil {
 		for i, hash := range hashes {
 			answers[i] = txn.ReceiptAnswer{Hash: hash, Err: err}
@@ -98,11 +108,15 @@ func (r *receipt) of(hash txn.Hash) (*txn.Receipt, error) {
 	}
 	switch {
 	case r.TxHash != hash:
-		return nil, fmt.Errorf("read receipt %s: the node answered the receipt of %s: %w", hash, r.TxHash, txn.ErrUnavailable)
+		return nil, fmt.Errorf("read receipt %s: the node answered the receipt of %s: %w", hash,
+			r.TxHash, txn.ErrUnavailable)
 	case r.Status == nil:
-		return nil, fmt.Errorf("read receipt %s: it does not say whether the transaction succeeded: %w", hash, txn.ErrUnavailable)
+		return nil, fmt.Errorf(
+			"read receipt %s: it does not say whether the transaction succeeded: %w", hash,
+			txn.ErrUnavailable)
 	case !r.BlockNumber.ToInt().IsUint64():
-		return nil, fmt.Errorf("read receipt %s: block number out of range: %w", hash, txn.ErrUnavailable)
+		return nil, fmt.Errorf("read receipt %s: block number out of range: %w", hash,
+			txn.ErrUnavailable)
 	}
 	fact := &txn.Receipt{
 		TxHash: hash, BlockNumber: r.BlockNumber.ToInt().Uint64(), BlockHash: *r.BlockHash,

@@ -101,7 +101,8 @@ func TestRestKeepsNobodyOut(t *testing.T) {
 func TestAnswersThatTellOfHealth(t *testing.T) {
 	t.Parallel()
 	unsynced := func(n *fakeNode) {
-		n.answerHTTP(200, nil, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"node is not synced"}}`)
+		n.answerHTTP(200, nil,
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"node is not synced"}}`)
 	}
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url(), b.url())

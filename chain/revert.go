@@ -45,7 +45,8 @@ func LoadErrors(files ...string) (*Errors, error) {
 	e := &Errors{known: map[selector][]abi.Error{}}
 	for _, name := range files {
 		if err := e.load(name); err != nil {
-			return nil, fmt.Errorf("ABI file %s: %w; give a JSON ABI or a compiler's artifact that has one", name, err)
+			return nil, fmt.Errorf(
+				"ABI file %s: %w; give a JSON ABI or a compiler's artifact that has one", name, err)
 		}
 	}
 	return e, nil
@@ -107,7 +108,9 @@ func (e *Errors) Reason(data []byte) (string, bool) {
 	if words, ok := e.custom(data); ok {
 		return bounded(said + ": " + words), true
 	}
-	return fmt.Sprintf("%s with a custom error, selector %s, %d bytes; with the contract's ABI in abi_files it is told by name", said, hexutil.Encode(data[:selectorSize]), len(data)), true
+	return fmt.Sprintf(
+		"%s with a custom error, selector %s, %d bytes; with the contract's ABI in abi_files it is told by name",
+		said, hexutil.Encode(data[:selectorSize]), len(data)), true
 }
 
 // panicReason names a panic of Solidity by its code.

@@ -78,7 +78,8 @@ func TestReason(t *testing.T) {
 	known := vault(t)
 	who := common.HexToAddress("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266")
 	poor := thrown(t, "ERC20InsufficientBalance", who, big.NewInt(5), big.NewInt(1e18))
-	odd := thrown(t, "Odd", [4]byte{0xde, 0xad, 0xbe, 0xef}, "no\x00\nway", []uint16{1, 2}, pair{big.NewInt(-7), true}, []byte{1, 2, 3})
+	odd := thrown(t, "Odd", [4]byte{0xde, 0xad, 0xbe, 0xef}, "no\x00\nway", []uint16{1, 2},
+		pair{big.NewInt(-7), true}, []byte{1, 2, 3})
 	const unnamed = "with a custom error, selector 0x"
 	for name, c := range map[string]struct {
 		errors *Errors
@@ -105,7 +106,9 @@ func TestReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, ok := c.errors.Reason(c.data)
-			if !ok || got != c.want && !(strings.HasPrefix(c.want, "with") && strings.Contains(got, c.want)) {
+			if !ok ||
+				got != c.want &&
+					!(strings.HasPrefix(c.want, "with") && strings.Contains(got, c.want)) {
 				t.Errorf("%q, %v; want %q", got, ok, c.want)
 			}
 		})
@@ -121,10 +124,17 @@ func TestReason(t *testing.T) {
 func TestReasonIsBoundedAndClean(t *testing.T) {
 	t.Parallel()
 	known := vault(t)
-	heads := [][]byte{errorSelector[:], panicSelector[:], thrown(t, "ERC20InsufficientBalance", common.Address{}, new(big.Int), new(big.Int))[:4], nil,
-		thrown(t, "Odd", [4]byte{}, "", []uint16{}, pair{new(big.Int), false}, []byte{})[:4]}
+	heads := [][]byte{
+		errorSelector[:],
+		panicSelector[:],
+		thrown(t, "ERC20InsufficientBalance", common.Address{}, new(big.Int), new(big.Int))[:4],
+		nil,
+		thrown(t, "Odd", [4]byte{}, "", []uint16{}, pair{new(big.Int), false}, []byte{})[:4],
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		data := append(slices.Clip(heads[rapid.IntRange(0, len(heads)-1).Draw(t, "head")]), rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "rest")...)
+		data := append(
+			slices.Clip(heads[rapid.IntRange(0, len(heads)-1).Draw(t, "head")]),
+			rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "rest")...)
 		check(t, known, data)
 	})
 	for name, data := range map[string][]byte{
@@ -144,7 +154,9 @@ func check(t interface {
 }, known *Errors, data []byte) {
 	t.Helper()
 	got, ok := known.Reason(data)
-	if ok != (len(data) >= selectorSize) || len([]rune(got)) > detailLimit || strings.ContainsAny(got, "\n\x00") || strings.Contains(got, "key0123456789") {
+	if ok != (len(data) >= selectorSize) || len([]rune(got)) > detailLimit ||
+		strings.ContainsAny(got, "\n\x00") ||
+		strings.Contains(got, "key0123456789") {
 		t.Errorf("%q of %d runes, %v", got, len([]rune(got)), ok)
 	}
 }
@@ -160,7 +172,8 @@ func TestLoadErrors(t *testing.T) {
 		return name
 	}
 	list := write("list.json", vaultABI)
-	artifact := write("artifact.json", `{"contractName": "Vault", "abi": `+vaultABI+`, "bytecode": "0x"}`)
+	artifact := write("artifact.json",
+		`{"contractName": "Vault", "abi": `+vaultABI+`, "bytecode": "0x"}`)
 	for _, files := range [][]string{{list}, {artifact}, {list, artifact}} {
 		e, err := LoadErrors(files...)
 		if err != nil {
@@ -172,14 +185,17 @@ func TestLoadErrors(t *testing.T) {
 	}
 	for name, text := range map[string]string{"not JSON": "hello", "no ABI": `{"bytecode": "0x"}`, "wrong ABI": `[{"type":"error","name":"X","inputs":[{"type":"nothing"}]}]`, "endless": strings.Repeat(" ", maxABI+1)} {
 		file := write("bad.json", text)
-		if _, err := LoadErrors(list, file); err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "JSON ABI") {
+		if _, err := LoadErrors(list, file); err == nil || !strings.Contains(err.Error(), file) ||
+			!strings.Contains(err.Error(), "JSON ABI") {
 			t.Errorf("%s: %v; want an error that names the file and what it should be", name, err)
 		}
 	}
 	if _, err := LoadErrors(dir); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("a folder: %v", err)
 	}
-	if _, err := LoadErrors(filepath.Join(dir, "absent.json")); err == nil || strings.Count(err.Error(), "absent.json") != 1 || !strings.Contains(err.Error(), "no such file") {
+	if _, err := LoadErrors(filepath.Join(dir, "absent.json")); err == nil ||
+		strings.Count(err.Error(), "absent.json") != 1 ||
+		!strings.Contains(err.Error(), "no such file") {
 		t.Errorf("%v", err)
 	}
 }

@@ -43,7 +43,8 @@ func cleanText(text string) string {
 
 // keepHarmless keeps what is an address, a hash, a number or a word; a key mixes digits and letters.
 func keepHarmless(token string) string {
-	if keptHex.MatchString(token) || !strings.ContainsFunc(token, unicode.IsDigit) || !strings.ContainsFunc(token, unicode.IsLetter) {
+	if keptHex.MatchString(token) || !strings.ContainsFunc(token, unicode.IsDigit) ||
+		!strings.ContainsFunc(token, unicode.IsLetter) {
 		return token
 	}
 	return redacted
@@ -95,7 +96,8 @@ func redactorFor(address string) redactor {
 			add(value, minSegment)
 		}
 	}
-	slices.SortFunc(r, func(a, b string) int { return len(b) - len(a) }) // "host:port" before "host"
+	slices.SortFunc(r,
+		func(a, b string) int { return len(b) - len(a) }) // "host:port" before "host"
 	return slices.Compact(r)
 }
 

@@ -42,7 +42,15 @@ func TestCleanTextHidesSecretsAnywhere(t *testing.T) {
 		key := rapid.StringMatching(`[a-f]{4}[0-9a-f]{28}9`).Draw(t, "key")
 		before := rapid.String().Draw(t, "before")
 		after := rapid.String().Draw(t, "after")
-		form := rapid.SampledFrom([]string{"https://rpc.example/v3/%", "wss://%:x@rpc.example", "rpc.example/%", " % ", "0x%" + strings.Repeat("0", 60)}).Draw(t, "form")
+		form := rapid.SampledFrom(
+			[]string{
+				"https://rpc.example/v3/%",
+				"wss://%:x@rpc.example",
+				"rpc.example/%",
+				" % ",
+				"0x%" + strings.Repeat("0", 60),
+			},
+		).Draw(t, "form")
 		got := cleanText(before + " " + strings.ReplaceAll(form, "%", key) + " " + after)
 		if strings.Contains(got, key) {
 			t.Fatalf("%q leaks", got)

@@ -103,7 +103,8 @@ func better(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 func (e *endpoint) sendAlone(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var answered txn.Hash
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
-		return client.CallContext(ctx, &answered, "eth_sendRawTransaction", hexutil.Encode(signed.Raw))
+		return client.CallContext(ctx, &answered, "eth_sendRawTransaction",
+			hexutil.Encode(signed.Raw))
 	})
 	return e.outcomeOf(signed, answered, f)
 }
@@ -111,14 +112,18 @@ func (e *endpoint) sendAlone(ctx context.Context, signed txn.Signed) txn.Outcome
 // outcomeOf reads what came of a try: the hash that was answered, or a fault.
 func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn.Outcome {
 	if e.sends.note(e.o.Clock.Now(), f) {
-		e.o.Logger.Warn("RPC endpoint takes no transactions", "chain", e.o.Name, "endpoint", e.label, "class", string(f.class), "reason", f.detail)
+		e.o.Logger.Warn("RPC endpoint takes no transactions", "chain", e.o.Name, "endpoint",
+			e.label, "class", string(f.class), "reason", f.detail)
 	}
 	switch {
 	case f == nil && answered == signed.Hash:
 		return txn.Outcome{Class: txn.Accepted}
 	case f == nil:
 		// These bytes have one hash. A node that names another took something else, or lies.
-		return txn.Outcome{Class: txn.Ambiguous, Detail: "the node answered hash " + answered.Hex() + ", not the hash of these bytes"}
+		return txn.Outcome{
+			Class:  txn.Ambiguous,
+			Detail: "the node answered hash " + answered.Hex() + ", not the hash of these bytes",
+		}
 	case f.cause != nil && f.class == txn.WrongChain:
 		// The endpoint is misplaced, not the bytes, and it did not get them.
 		return txn.Outcome{Class: txn.Unavailable, Detail: f.detail, RetryAfter: f.retryAfter}

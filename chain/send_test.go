@@ -92,7 +92,8 @@ func TestSendTellsNumbers(t *testing.T) {
 	n := newNode(t)
 	n.set(func(n *fakeNode) { n.send = says(-32000, "nonce too low: next nonce 12, tx nonce 11") })
 	o := dial(t, nil, n.url()).Send(t.Context(), signed)
-	if o.NonceExpected == nil || *o.NonceExpected != 12 || o.NonceGiven == nil || *o.NonceGiven != 11 {
+	if o.NonceExpected == nil || *o.NonceExpected != 12 || o.NonceGiven == nil ||
+		*o.NonceGiven != 11 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -136,7 +137,8 @@ func TestSendTimeout(t *testing.T) {
 	r := dial(t, func(o *Options) { o.Timeout = 100 * time.Millisecond }, n.url())
 	r.mustHead(t)
 	n.onSend(func(http.ResponseWriter, *http.Request) { <-release })
-	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous || !strings.Contains(o.Detail, "in time") {
+	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous ||
+		!strings.Contains(o.Detail, "in time") {
 		t.Errorf("%+v, want AMBIGUOUS", o)
 	}
 }
@@ -155,7 +157,8 @@ func TestSendThatNeverLeft(t *testing.T) {
 				n.stop()
 			}
 			if o := r.Send(t.Context(), signed); o.Class != txn.Unavailable {
-				t.Errorf("%s, connected before %v: %+v; not a byte left, want UNAVAILABLE", transport, connected, o)
+				t.Errorf("%s, connected before %v: %+v; not a byte left, want UNAVAILABLE",
+					transport, connected, o)
 			}
 			n.listen(t)
 		}
@@ -167,7 +170,8 @@ func TestSendThatNeverLeft(t *testing.T) {
 		r.mustHead(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if o := r.Send(ctx, signed); o.Class != txn.Unavailable || n.called("eth_sendRawTransaction") != 0 {
+		if o := r.Send(ctx, signed); o.Class != txn.Unavailable ||
+			n.called("eth_sendRawTransaction") != 0 {
 			t.Errorf("%+v", o)
 		}
 	})

@@ -46,7 +46,8 @@ type socket struct {
 
 // openWS opens a connection that is used until it breaks and never replaced behind our back. The socket's hangUp ends it, and has to come before the client is
 // closed, which waits for its reader.
-func openWS(ctx context.Context, address string, timeout time.Duration, maxAnswer int64) (client *rpc.Client, s *socket, err error) {
+func openWS(ctx context.Context, address string, timeout time.Duration,
+	maxAnswer int64) (client *rpc.Client, s *socket, err error) {
 	plain, header, err := withoutUser(address)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +82,8 @@ func withoutUser(address string) (plain string, header http.Header, err error) {
 	header = http.Header{}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+		header.Set("Authorization",
+			"Basic "+base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
 		u.User = nil
 	}
 	return u.String(), header, nil

@@ -23,10 +23,13 @@ var ErrNoTags = errors.New("the node does not know this tag of blocks")
 var (
 	// noneYet is how nodes tell that a tag has no block yet, where they do not answer null: go-ethereum, Reth, and those who follow the code of the
 	// execution API specification (-39001).
-	noneYet = regexp.MustCompile(`(?i)\b(safe|finali[sz]ed|final)\b.*\bnot (yet )?(found|known|available|set)\b|\bblock (is )?not found\b|\bunknown block\b|\bno (safe|finali[sz]ed) block\b`)
+	noneYet = regexp.MustCompile(
+		`(?i)\b(safe|finali[sz]ed|final)\b.*\bnot (yet )?(found|known|available|set)\b|\bblock (is )?not found\b|\bunknown block\b|\bno (safe|finali[sz]ed) block\b`)
 	// unknownTag is how nodes without tags refuse them: as a block number that cannot be read, or in plain words.
-	unknownTag = regexp.MustCompile(`(?i)\b(hex|0x|prefix|parse|unmarshal|deserialize)\b|\b(invalid|unknown|unsupported|bad|unrecognized|illegal)\b.*\b(argument|param\w*|tag|block|variant|number|value|input|string)\b|` +
-		`\b(tag|parameter|safe|finali[sz]ed)\b.*\b(not|un)[ -]?(supported|implemented|recognized|allowed|valid)\b`)
+	unknownTag = regexp.MustCompile(
+		`(?i)\b(hex|0x|prefix|parse|unmarshal|deserialize)\b|\b(invalid|unknown|unsupported|bad|unrecognized|illegal)\b.*\b(argument|param\w*|tag|block|variant|number|value|input|string)\b|` +
+			`\b(tag|parameter|safe|finali[sz]ed)\b.*\b(not|un)[ -]?(supported|implemented|recognized|allowed|valid)\b`,
+	)
 )
 
 const (
@@ -37,7 +40,8 @@ const (
 // Tagged is the newest block that the node calls by the tag; nil when there is none yet.
 func (c *Client) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	if tag != Safe && tag != Finalized {
-		return nil, fmt.Errorf("chain %q: read the %q block: %w: it is %q or %q", c.o.Name, tag, ErrNoTags, Safe, Finalized)
+		return nil, fmt.Errorf("chain %q: read the %q block: %w: it is %q or %q", c.o.Name, tag,
+			ErrNoTags, Safe, Finalized)
 	}
 	var (
 		block    *txn.Block

@@ -60,12 +60,14 @@ func noteLimit(ctx context.Context, f *fault) {
 
 // withNotes gives a call its notes. Over HTTP the request cannot have left before a connection was at hand.
 func withNotes(ctx context.Context, n *notes) context.Context {
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { n.mayHaveLeft.Store(true) }})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { n.mayHaveLeft.Store(true) }})
 	return context.WithValue(ctx, notesKey{}, n)
 }
 
 // openHTTP makes a client that connects when it is first used and tells of every connection that it opens.
-func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64, dialed func()) (client *rpc.Client, idle func(), err error) {
+func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
+	dialed func()) (client *rpc.Client, idle func(), err error) {
 	dialer := &net.Dialer{KeepAlive: 30 * time.Second}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
@@ -80,7 +82,11 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64, di
 		TLSHandshakeTimeout: tlsTimeout,
 	}
 	caller := &http.Client{
-		Transport: noteTaker{transport, maxAnswer, &sync.Pool{New: func() any { return new(bytes.Buffer) }}},
+		Transport: noteTaker{
+			transport,
+			maxAnswer,
+			&sync.Pool{New: func() any { return new(bytes.Buffer) }},
+		},
 		// A redirect would hand signed bytes to an address that nobody configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -104,7 +110,10 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n != nil {
 		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
 	}
-	resp.Body = &mender{ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer), spare: t.spare}
+	resp.Body = &mender{
+		ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer),
+		spare:      t.spare,
+	}
 	return resp, nil
 }
 
@@ -159,7 +168,11 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 	if errors.As(err, &status) {
 		return httpFault(status, n.hint(), e.secrets)
 	}
-	f = &fault{class: txn.Unavailable, detail: describe(err), late: errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)}
+	f = &fault{
+		class:  txn.Unavailable,
+		detail: describe(err),
+		late:   errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled),
+	}
 	if n != nil && n.mayHaveLeft.Load() {
 		f.class = txn.Ambiguous
 	}
@@ -175,7 +188,16 @@ func refusal(a Answer, secrets redactor) *fault {
 		a.Data = secrets.hide(words)
 	}
 	o := Classify(a)
-	return &fault{class: o.Class, detail: o.Detail, retryAfter: o.RetryAfter, answered: true, status: a.HTTPStatus, data: a.Data, said: o, result: result}
+	return &fault{
+		class:      o.Class,
+		detail:     o.Detail,
+		retryAfter: o.RetryAfter,
+		answered:   true,
+		status:     a.HTTPStatus,
+		data:       a.Data,
+		said:       o,
+		result:     result,
+	}
 }
 
 func answerOf(err rpc.Error) Answer {
@@ -200,7 +222,13 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), textLimit)]))
 	}
 	o := Classify(a)
-	return &fault{class: o.Class, detail: o.Detail, retryAfter: max(o.RetryAfter, retryAfter), status: e.StatusCode, said: o}
+	return &fault{
+		class:      o.Class,
+		detail:     o.Detail,
+		retryAfter: max(o.RetryAfter, retryAfter),
+		status:     e.StatusCode,
+		said:       o,
+	}
 }
 
 // ReadAnswer finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
@@ -223,7 +251,11 @@ func ReadAnswer(body []byte) (Answer, bool) {
 	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
 		return Answer{}, false
 	}
-	return Answer{Code: envelope.Error.Code, Message: envelope.Error.Message, Data: envelope.Error.Data}, true
+	return Answer{
+		Code:    envelope.Error.Code,
+		Message: envelope.Error.Message,
+		Data:    envelope.Error.Data,
+	}, true
 }
 
 var handshakeStatus = regexp.MustCompile(`HTTP status (\d{3})`)
@@ -263,7 +295,11 @@ func describe(err error) string {
 		return "the answer is not the JSON-RPC that was expected"
 	case errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
 		return "the answer lacks the result"
-	case errors.Is(err, errLost), errors.Is(err, rpc.ErrClientQuit), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, errLost),
+		errors.Is(err, rpc.ErrClientQuit),
+		errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed):
 		return "the connection closed before the answer"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "no answer in time"

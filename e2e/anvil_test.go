@@ -23,7 +23,8 @@ func TestAnvilConforms(t *testing.T) {
 	t.Parallel()
 	c := anvil(t)
 	conformance.Run(t, func(t *testing.T) *conformance.Harness {
-		client, err := chain.Dial(t.Context(), chain.Options{Name: "anvil", ChainID: txn.ChainID(c.id), Endpoints: []string{c.url}})
+		client, err := chain.Dial(t.Context(),
+			chain.Options{Name: "anvil", ChainID: txn.ChainID(c.id), Endpoints: []string{c.url}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,10 +44,14 @@ func anvil(t *testing.T) *testChain {
 	// The program itself: npm's wrapper would be the one that is killed in the end, and leave it running.
 	found, err := filepath.Glob("../node_modules/@foundry-rs/anvil-*/bin/anvil")
 	if err != nil || len(found) != 1 {
-		t.Fatalf("anvil is not in node_modules (%v, %v); run this through `make e2e`, which fetches it", found, err)
+		t.Fatalf(
+			"anvil is not in node_modules (%v, %v); run this through `make e2e`, which fetches it",
+			found, err)
 	}
 	port := freePort(t)
-	startProcess(t, exec.Command(found[0], "--quiet", "--no-mining", "--host", "127.0.0.1", "--port", port), filepath.Join(t.TempDir(), "anvil.log"))
+	startProcess(t,
+		exec.Command(found[0], "--quiet", "--no-mining", "--host", "127.0.0.1", "--port", port),
+		filepath.Join(t.TempDir(), "anvil.log"))
 	url := "http://127.0.0.1:" + port
 	eventually(t, 60*time.Second, "anvil answers", func() error { return answers(url) })
 	c := dial(t, url)
@@ -55,7 +60,8 @@ func anvil(t *testing.T) *testChain {
 		t.Fatal(err)
 	}
 	c.keys = append(c.keys, key)
-	c.ask(t, nil, "anvil_setBalance", crypto.PubkeyToAddress(key.PublicKey), (*hexutil.Big)(new(big.Int).Mul(big.NewInt(100), big.NewInt(params.Ether))))
+	c.ask(t, nil, "anvil_setBalance", crypto.PubkeyToAddress(key.PublicKey),
+		(*hexutil.Big)(new(big.Int).Mul(big.NewInt(100), big.NewInt(params.Ether))))
 	return c
 }
 

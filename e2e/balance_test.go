@@ -23,7 +23,8 @@ func TestTwoThousandSubmittersInBalance(t *testing.T) {
 	const submitters = 2000
 	c := embedded(t, 0, submitters)
 	lease := "mode: worker-queue, duration: 6s, renew_interval: 1s"
-	cl := prepareCluster(t, c, 3, nodeOptions{confirmations: 2, poll: 250 * time.Millisecond, lease: lease}, freshDatabase(t))
+	cl := prepareCluster(t, c, 3,
+		nodeOptions{confirmations: 2, poll: 250 * time.Millisecond, lease: lease}, freshDatabase(t))
 	renewals := cl.countRenewals()
 	cl.startAll(t)
 	cl.queueOneEach(t)
@@ -84,36 +85,44 @@ func (cl *cluster) settles(t *testing.T, submitters int, names ...string) map[in
 	since := begun // when the leases were first seen as they are
 	var last map[int]holder
 	var least, most float64
-	eventually(t, settleLimit, "leases are in balance between "+strings.Join(names, ", "), func() error {
-		before := last
-		last = cl.holders(t)
-		counts := map[string]int{}
-		for _, h := range last {
-			counts[h.name]++
-		}
-		share := float64(submitters) / float64(len(names))
-		least, most = 2, 0
-		for _, name := range names {
-			least, most = min(least, float64(counts[name])/share), max(most, float64(counts[name])/share)
-		}
-		if len(last) != submitters || len(counts) != len(names) || least < 0.85 || most > 1.15 {
-			return fmt.Errorf("%d owned: %v", len(last), counts)
-		}
-		if !maps.Equal(before, last) {
-			since = time.Now()
-		}
-		if time.Since(since) < settledFor {
-			return fmt.Errorf("still moving: %v", counts)
-		}
-		return nil
-	})
-	t.Logf("in balance between %s after %s: %.1f %% to %.1f %% of an equal share", strings.Join(names, ", "), since.Sub(begun).Round(time.Millisecond), 100*least, 100*most)
+	eventually(
+		t,
+		settleLimit,
+		"leases are in balance between "+strings.Join(names, ", "),
+		func() error {
+			before := last
+			last = cl.holders(t)
+			counts := map[string]int{}
+			for _, h := range last {
+				counts[h.name]++
+			}
+			share := float64(submitters) / float64(len(names))
+			least, most = 2, 0
+			for _, name := range names {
+				least, most = min(least, float64(counts[name])/share), max(most,
+					float64(counts[name])/share)
+			}
+			if len(last) != submitters || len(counts) != len(names) || least < 0.85 || most > 1.15 {
+				return fmt.Errorf("%d owned: %v", len(last), counts)
+			}
+			if !maps.Equal(before, last) {
+				since = time.Now()
+			}
+			if time.Since(since) < settledFor {
+				return fmt.Errorf("still moving: %v", counts)
+			}
+			return nil
+		},
+	)
+	t.Logf("in balance between %s after %s: %.1f %% to %.1f %% of an equal share",
+		strings.Join(names, ", "), since.Sub(begun).Round(time.Millisecond), 100*least, 100*most)
 	return last
 }
 
 func (cl *cluster) holders(t *testing.T) map[int]holder {
 	t.Helper()
-	rows, err := cl.pool.Query(context.Background(), "SELECT submitter_id, split_part(owner_node, '/', 1), fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
+	rows, err := cl.pool.Query(context.Background(),
+		"SELECT submitter_id, split_part(owner_node, '/', 1), fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,9 +150,11 @@ func moved(t *testing.T, before, after map[int]holder, why string, may func(was,
 			strays = append(strays, fmt.Sprintf("%d from %v to %v", id, was, is))
 		}
 	}
-	t.Logf("%s: %d of %d submitters moved, %d of them need not have", why, count, len(after), len(strays))
+	t.Logf("%s: %d of %d submitters moved, %d of them need not have", why, count, len(after),
+		len(strays))
 	if len(strays) > len(after)/50 {
-		t.Errorf("%s: %d submitters moved that need not have, such as %s", why, len(strays), strays[0])
+		t.Errorf("%s: %d submitters moved that need not have, such as %s", why, len(strays),
+			strays[0])
 	}
 }
 

@@ -64,7 +64,9 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	t.Helper()
 	tx, events := d.told(t, s)
 	attempts := tx.GetOperator().GetAttempts()
-	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetExecuted() != fencepostv1.Executed_EXECUTED_SUCCESS || len(attempts) != 4 {
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
+		tx.GetExecuted() != fencepostv1.Executed_EXECUTED_SUCCESS ||
+		len(attempts) != 4 {
 		t.Fatalf("it ended as %v", tx)
 	}
 	hash := attempts[form-1].GetTxHash()
@@ -99,7 +101,8 @@ func TestAReorgSwapsTheForm(t *testing.T) {
 	var before, after [][]byte
 	for i, s := range first {
 		d.pending(t, s.id, forms)
-		before, after = append(before, d.raw(t, s.id, swaps[i][0])), append(after, d.raw(t, s.id, swaps[i][1]))
+		before, after = append(before, d.raw(t, s.id, swaps[i][0])), append(after,
+			d.raw(t, s.id, swaps[i][1]))
 	}
 	parent := b.head().Hash()
 	b.extend(b.build(before...))
@@ -125,11 +128,13 @@ func TestAReorgSwapsTheForm(t *testing.T) {
 	d.end(t)
 }
 
-func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int, blocks [2]common.Hash) *fencepostv1.Tx {
+func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int,
+	blocks [2]common.Hash) *fencepostv1.Tx {
 	t.Helper()
 	tx, events := d.told(t, s)
 	was, is := tx.GetOperator().GetAttempts()[forms[0]-1].GetTxHash(), tx.GetOperator().GetAttempts()[forms[1]-1].GetTxHash()
-	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetTxHash() != is || tx.GetReceipt().GetBlockHash() != blocks[1].Hex() {
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetTxHash() != is ||
+		tx.GetReceipt().GetBlockHash() != blocks[1].Hex() {
 		t.Errorf("it ended as %v, want form %d in %s", tx, forms[1], blocks[1])
 	}
 	if got := included(events); !slices.Equal(got, []string{was, is}) {
@@ -144,7 +149,8 @@ func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int, blocks [2]comm
 			i++
 		}
 	}
-	if told := kinds(events); strings.Count(told, "CONFIRMED") != 1 || !strings.HasSuffix(told, "CONFIRMED") {
+	if told := kinds(events); strings.Count(told, "CONFIRMED") != 1 ||
+		!strings.HasSuffix(told, "CONFIRMED") {
 		t.Error(fmt.Sprint("told: ", told))
 	}
 	return tx

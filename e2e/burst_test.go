@@ -47,22 +47,37 @@ func TestABurstDoesNotFillANode(t *testing.T) {
 		}
 	}
 	const calls, connections = 6000, 6 // 740 MiB of call data
-	data := encode(t, &fencepostv1.CreateTxRequest{Payload: &fencepostv1.Payload{Data: bytes.Repeat([]byte{7}, 126<<10)}})
+	data := encode(
+		t,
+		&fencepostv1.CreateTxRequest{
+			Payload: &fencepostv1.Payload{Data: bytes.Repeat([]byte{7}, 126<<10)},
+		},
+	)
 	var mu sync.Mutex
 	told := map[string]int{}
 	var all sync.WaitGroup
 	for i := range connections {
-		conn, err := grpc.NewClient(n.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(n.addr,
+			grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 		for j := range calls / connections {
-			request := encode(t, &fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: fmt.Sprint("burst/", i, "/", j), Payload: &fencepostv1.Payload{To: transfer.To}})
+			request := encode(
+				t,
+				&fencepostv1.CreateTxRequest{
+					Submitter: "s00",
+					RequestId: fmt.Sprint("burst/", i, "/", j),
+					Payload:   &fencepostv1.Payload{To: transfer.To},
+				},
+			)
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 				defer cancel()
-				err := conn.Invoke(ctx, fencepostv1.TxService_CreateTx_FullMethodName, mem.BufferSlice{request, data}, new(fencepostv1.CreateTxResponse), grpc.ForceCodecV2(encoded{encoding.GetCodecV2(proto.Name)}))
+				err := conn.Invoke(ctx, fencepostv1.TxService_CreateTx_FullMethodName,
+					mem.BufferSlice{request, data}, new(fencepostv1.CreateTxResponse),
+					grpc.ForceCodecV2(encoded{encoding.GetCodecV2(proto.Name)}))
 				mu.Lock()
 				defer mu.Unlock()
 				told[status.Code(err).String()]++
@@ -71,8 +86,10 @@ func TestABurstDoesNotFillANode(t *testing.T) {
 	}
 	all.Wait()
 	peak := n.peak(t)
-	if told[codes.ResourceExhausted.String()] == 0 || told[codes.OK.String()] > 0 || peak > mostResident {
-		t.Errorf("answers: %v, at most %d MiB resident, want %d MiB and refusals", told, peak>>20, mostResident>>20)
+	if told[codes.ResourceExhausted.String()] == 0 || told[codes.OK.String()] > 0 ||
+		peak > mostResident {
+		t.Errorf("answers: %v, at most %d MiB resident, want %d MiB and refusals", told, peak>>20,
+			mostResident>>20)
 	}
 	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
@@ -80,7 +97,8 @@ func TestABurstDoesNotFillANode(t *testing.T) {
 	eventually(t, time.Minute, "the node takes transactions again", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		_, err := n.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "after", Payload: transfer})
+		_, err := n.CreateTx(ctx,
+			&fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "after", Payload: transfer})
 		return err
 	})
 }
@@ -89,7 +107,9 @@ func TestABurstDoesNotFillANode(t *testing.T) {
 // the other is both of them merged.
 type encoded struct{ encoding.CodecV2 }
 
-func (encoded) Marshal(request any) (mem.BufferSlice, error) { return request.(mem.BufferSlice), nil }
+func (encoded) Marshal(request any) (mem.BufferSlice, error) {
+	return request.(mem.BufferSlice), nil
+}
 
 func encode(t *testing.T, part *fencepostv1.CreateTxRequest) mem.Buffer {
 	t.Helper()

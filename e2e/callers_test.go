@@ -23,7 +23,8 @@ type callers struct {
 }
 
 // call starts callers that each wait about pace between two calls. Now and then one repeats a call, as if the answer had been lost; that is still one transaction.
-func (cl *cluster) call(t *testing.T, contract common.Address, submitters int, pace time.Duration, random *rand.Rand) *callers {
+func (cl *cluster) call(t *testing.T, contract common.Address, submitters int, pace time.Duration,
+	random *rand.Rand) *callers {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &callers{end: cancel, each: make([]int, submitters)}
@@ -37,7 +38,8 @@ func (cl *cluster) call(t *testing.T, contract common.Address, submitters int, p
 				tx := cl.create(t, cl.members[0].names[i], request, payload)
 				if own.IntN(20) == 0 {
 					if again := cl.create(t, cl.members[0].names[i], request, payload); again.GetTxId() != tx.GetTxId() {
-						t.Errorf("%s of submitter %d became two transactions: %s, %s", request, i, tx.GetTxId(), again.GetTxId())
+						t.Errorf("%s of submitter %d became two transactions: %s, %s", request, i,
+							tx.GetTxId(), again.GetTxId())
 					}
 				}
 				c.accepted(i, tx.GetTxId())
@@ -84,7 +86,8 @@ func (c *callers) stop() (ids []string, each []int) {
 }
 
 // drain waits until all is final, and then holds ledger, chain, watchers and senders to everything that was accepted.
-func (cl *cluster) drain(t *testing.T, contract common.Address, c *callers, watchers []*watcher, limit time.Duration) {
+func (cl *cluster) drain(t *testing.T, contract common.Address, c *callers, watchers []*watcher,
+	limit time.Duration) {
 	t.Helper()
 	ids, each := c.stop()
 	cl.members[0].awaitAll(t, len(ids)+1, limit) // and the contract's own

@@ -27,15 +27,19 @@ func TestACancelRaces(t *testing.T) {
 		state := fencepostv1.TxState_TX_STATE_TRACKING
 		if i == unsent {
 			state = fencepostv1.TxState_TX_STATE_ALLOCATED
-			d.tap.onNext(func(common.Hash) bool { <-requested; return true }) // and then it gets lost
+			d.tap.onNext(
+				func(common.Hash) bool { <-requested; return true }) // and then it gets lost
 		}
 		first = append(first, d.begin(t, i, "first", transfer))
 		next = append(next, d.begin(t, i, "next", transfer))
-		d.until(t, first[i].id, "it has a nonce", func(tx *fencepostv1.Tx) bool { return tx.GetState() == state })
+		d.until(t, first[i].id, "it has a nonce",
+			func(tx *fencepostv1.Tx) bool { return tx.GetState() == state })
 		d.cancelInFlight(t, first[i].id)
 		release()
 		tx := d.pending(t, first[i].id, 2)
-		if a := tx.GetOperator().GetAttempts(); len(a) != 2 || a[0].GetKind() != "ORIGINAL" || a[1].GetKind() != "CANCEL" || tx.GetFinalTime() != nil {
+		if a := tx.GetOperator().GetAttempts(); len(a) != 2 || a[0].GetKind() != "ORIGINAL" ||
+			a[1].GetKind() != "CANCEL" ||
+			tx.GetFinalTime() != nil {
 			t.Fatalf("with a cancel under way: %v", tx)
 		}
 		d.harmless(t, i, tx.GetOperator().GetAttempts()[1].GetTxHash())
@@ -87,7 +91,10 @@ func (d *driven) harmless(t *testing.T, submitter int, hash string) {
 	if err != nil || !pooled {
 		t.Fatalf("geth does not have the cancel %s: %v, %v", hash, pooled, err)
 	}
-	if tx.To() == nil || *tx.To() != crypto.PubkeyToAddress(d.b.keys[submitter].PublicKey) || tx.Value().Sign() != 0 || len(tx.Data()) != 0 || tx.Nonce() != 0 {
+	if tx.To() == nil || *tx.To() != crypto.PubkeyToAddress(d.b.keys[submitter].PublicKey) ||
+		tx.Value().Sign() != 0 ||
+		len(tx.Data()) != 0 ||
+		tx.Nonce() != 0 {
 		t.Errorf("the cancel does something: %+v", tx)
 	}
 }
@@ -101,15 +108,19 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 	if form == 1 {
 		state, executed, reason = fencepostv1.TxState_TX_STATE_CONFIRMED, fencepostv1.Executed_EXECUTED_SUCCESS, "CANCEL_LOST"
 	}
-	if tx.GetState() != state || tx.GetExecuted() != executed || tx.GetReason() != reason || tx.GetTxHash() != hash || tx.GetRetrySafe() != (form == 2) {
+	if tx.GetState() != state || tx.GetExecuted() != executed || tx.GetReason() != reason ||
+		tx.GetTxHash() != hash ||
+		tx.GetRetrySafe() != (form == 2) {
 		t.Errorf("race %d ended as %v; want %s with %s", submitter, tx, state, reason)
 	}
 	for _, e := range events {
-		if r := e.GetReceipt(); r != nil && r.GetKind() != map[bool]string{true: "ORIGINAL", false: "CANCEL"}[r.GetTxHash() == tx.GetOperator().GetAttempts()[0].GetTxHash()] {
+		if r := e.GetReceipt(); r != nil &&
+			r.GetKind() != map[bool]string{true: "ORIGINAL", false: "CANCEL"}[r.GetTxHash() == tx.GetOperator().GetAttempts()[0].GetTxHash()] {
 			t.Errorf("race %d: told of a form in a block: %v", submitter, e)
 		}
 	}
-	if got := included(events); len(got) == 0 || !slices.Contains([]int{1, 2}, len(got)) || got[len(got)-1] != hash {
+	if got := included(events); len(got) == 0 || !slices.Contains([]int{1, 2}, len(got)) ||
+		got[len(got)-1] != hash {
 		t.Errorf("race %d: told as included: %v, want %s in the end", submitter, got, hash)
 	}
 	after, _ := d.told(t, next)
@@ -118,7 +129,8 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 	}
 	d.verifyAccount(t, submitter, hash, after.GetTxHash())
 	answer, err := d.CancelTx(t.Context(), &fencepostv1.CancelTxRequest{TxId: s.id})
-	if err != nil || answer.GetOutcome() != fencepostv1.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL && form == 1 {
+	if err != nil ||
+		answer.GetOutcome() != fencepostv1.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL && form == 1 {
 		t.Errorf("a cancel after race %d: %v, %v", submitter, answer, err)
 	}
 }

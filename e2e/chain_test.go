@@ -80,8 +80,13 @@ func geth(t *testing.T, keys int) *testChain {
 	}
 	port, data, log := freePort(t), t.TempDir(), filepath.Join(t.TempDir(), "geth.log")
 	start := func() *process {
-		return startProcess(t, exec.Command(path, "--dev", "--dev.period", "1", "--datadir", data, "--ipcdisable", "--verbosity", "1",
-			"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,dev"), log)
+		return startProcess(
+			t,
+			exec.Command(path, "--dev", "--dev.period", "1", "--datadir", data, "--ipcdisable",
+				"--verbosity", "1", "--http", "--http.addr", "127.0.0.1", "--http.port", port,
+				"--http.api", "eth,net,web3,txpool,debug,dev"),
+			log,
+		)
 	}
 	proc := start()
 	url := "http://127.0.0.1:" + port
@@ -125,7 +130,8 @@ func dial(t *testing.T, url string) *testChain {
 func (c *testChain) fund(t *testing.T, keys int) {
 	t.Helper()
 	var accounts []common.Address
-	if err := c.Client.Client().CallContext(t.Context(), &accounts, "eth_accounts"); err != nil || len(accounts) == 0 {
+	if err := c.Client.Client().CallContext(t.Context(), &accounts, "eth_accounts"); err != nil ||
+		len(accounts) == 0 {
 		t.Fatalf("the developer account: %v, %v", accounts, err)
 	}
 	// Left to count by itself, geth gives a nonce twice when a block comes between two of these.
@@ -141,7 +147,12 @@ func (c *testChain) fund(t *testing.T, keys int) {
 		}
 		c.keys = append(c.keys, key)
 		var hash common.Hash
-		tx := map[string]any{"from": accounts[0], "to": crypto.PubkeyToAddress(key.PublicKey), "value": ether, "nonce": hexutil.Uint64(first + uint64(i))}
+		tx := map[string]any{
+			"from":  accounts[0],
+			"to":    crypto.PubkeyToAddress(key.PublicKey),
+			"value": ether,
+			"nonce": hexutil.Uint64(first + uint64(i)),
+		}
 		if err := c.Client.Client().CallContext(t.Context(), &hash, "eth_sendTransaction", tx); err != nil {
 			t.Fatal(err)
 		}

@@ -24,12 +24,14 @@ func TestChaos(t *testing.T) {
 		"geth":     {geth, "worker-queue", 4 * time.Second, 35 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chaos(t, c.chain, cmp.Or(os.Getenv("CHAOS_MODE"), c.mode), c.pace, chaosTime(t, c.length))
+			chaos(t, c.chain, cmp.Or(os.Getenv("CHAOS_MODE"), c.mode), c.pace,
+				chaosTime(t, c.length))
 		})
 	}
 }
 
-func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode string, pace, length time.Duration) {
+func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode string,
+	pace, length time.Duration) {
 	const submitters = 30
 	seed := chaosSeed(t)
 	t.Logf("CHAOS_SEED=%d CHAOS_TIME=%s CHAOS_MODE=%s", seed, length, mode)
@@ -40,18 +42,36 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 	}
 	t.Cleanup(func() { _ = postgres.Stop(context.Background()) })
 	c := chain(t, submitters+1)
-	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond, lease: "mode: " + mode + ", " + defaultLease}, postgres.URL("postgres"))
+	cl := newCluster(
+		t,
+		c,
+		3,
+		nodeOptions{
+			confirmations: 3,
+			poll:          100 * time.Millisecond,
+			lease:         "mode: " + mode + ", " + defaultLease,
+		},
+		postgres.URL("postgres"),
+	)
 	contract := cl.members[0].deploy(t, c)
 	var watchers []*watcher
 	for range 3 {
 		watchers = append(watchers, watchAll(t, func() *node { return cl.any().node }))
 	}
 	calls := cl.call(t, contract, submitters, pace, random)
-	s := &storm{t: t, cl: cl, postgres: postgres, random: random, lease: 2 * time.Second, hit: map[string]bool{}}
+	s := &storm{
+		t:        t,
+		cl:       cl,
+		postgres: postgres,
+		random:   random,
+		lease:    2 * time.Second,
+		hit:      map[string]bool{},
+	}
 	s.rage(length)
 	cl.drain(t, contract, calls, watchers, 5*time.Minute)
 	found := s.measure(readChronicle(t, cl.pool))
-	t.Logf("%d transactions of %d submitters through %d faults:\n%s", len(calls.ids), submitters, len(s.faults), report(found))
+	t.Logf("%d transactions of %d submitters through %d faults:\n%s", len(calls.ids), submitters,
+		len(s.faults), report(found))
 	for kind, limit := range map[string]time.Duration{"killed": s.lease + time.Second, "stopped": 500 * time.Millisecond} {
 		if m := found[kind]; m == nil || len(m.clean) == 0 {
 			t.Errorf("no takeover from a node that was %s", kind)

@@ -52,10 +52,14 @@ func (cl *cluster) verifyFence(t *testing.T) {
 		"tx_event": "created_at", "tx_attempt": "created_at", "managed_tx": "updated_at", "submitter_nonce_cursor": "updated_at", "submitter_command": "applied_at", "nonce_gap": "created_at",
 	} {
 		var late int
-		err := cl.pool.QueryRow(context.Background(), "SELECT count(*) FROM "+table+" w JOIN chronicle.acquisition a ON a.submitter = w.submitter_id AND a.token = w.fencing_token + 1 "+
-			"WHERE w.fencing_token > 0 AND w."+written+" > a.at").Scan(&late)
+		err := cl.pool.QueryRow(
+			context.Background(),
+			"SELECT count(*) FROM "+table+" w JOIN chronicle.acquisition a ON a.submitter = w.submitter_id AND a.token = w.fencing_token + 1 "+
+				"WHERE w.fencing_token > 0 AND w."+written+" > a.at",
+		).Scan(&late)
 		if err != nil || late != 0 {
-			t.Errorf("%d rows of %s were written under a token after it had been taken over (%v)", late, table, err)
+			t.Errorf("%d rows of %s were written under a token after it had been taken over (%v)",
+				late, table, err)
 		}
 	}
 }
@@ -65,7 +69,8 @@ type chronicle map[int][]acquisition
 
 func readChronicle(t *testing.T, pool *pgxpool.Pool) chronicle {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), "SELECT submitter, owner, token, at, before, ended, released, work_since FROM chronicle.acquisition ORDER BY submitter, token")
+	rows, err := pool.Query(context.Background(),
+		"SELECT submitter, owner, token, at, before, ended, released, work_since FROM chronicle.acquisition ORDER BY submitter, token")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +111,9 @@ func (c chronicle) takeovers(name string, at time.Time) (list []takeover) {
 			continue
 		}
 		a := history[next]
-		if strings.HasPrefix(history[next-1].Owner, name+"/") && a.Ended.After(at) && a.WorkSince != nil && a.WorkSince.Before(at) {
+		if strings.HasPrefix(history[next-1].Owner, name+"/") && a.Ended.After(at) &&
+			a.WorkSince != nil &&
+			a.WorkSince.Before(at) {
 			list = append(list, takeover{a, a.At.Sub(at)})
 		}
 	}

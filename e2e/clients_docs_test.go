@@ -31,8 +31,11 @@ func TestClientsFromACleanDirectory(t *testing.T) {
 			script = strings.ReplaceAll(script, "127.0.0.1:9090 alice ", n.addr+" s00 ")
 			dir := t.TempDir()
 			copyPackages(t, dir, language)
-			out := runIn(t, dir, []string{"MAVEN_OPTS=-Dmaven.repo.local=" + mavenRepository(t, language)}, "bash", "-euo", "pipefail", "-c", script)
-			inOrder(t, "the examples in "+language, out, "QUEUED", "ALLOCATED", "SUBMITTED", "INCLUDED", "CONFIRMED", "0x", "CONFIRMED 0x")
+			out := runIn(t, dir,
+				[]string{"MAVEN_OPTS=-Dmaven.repo.local=" + mavenRepository(t, language)}, "bash",
+				"-euo", "pipefail", "-c", script)
+			inOrder(t, "the examples in "+language, out, "QUEUED", "ALLOCATED", "SUBMITTED",
+				"INCLUDED", "CONFIRMED", "0x", "CONFIRMED 0x")
 		})
 	}
 }
@@ -54,7 +57,8 @@ func TestSnippetsAreOfTheExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains("\n"+blank.ReplaceAllString(string(program), ""), "\n"+blank.ReplaceAllString(block[2], "")) {
+		if !strings.Contains("\n"+blank.ReplaceAllString(string(program), ""),
+			"\n"+blank.ReplaceAllString(block[2], "")) {
 			t.Errorf("examples/%s has not these lines:\n%s", path, block[2])
 		}
 	}

@@ -69,48 +69,72 @@ func count(mu *sync.Mutex, calls map[string]int, key string) int {
 
 func lastPart(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-func (s *scripted) CreateTx(ctx context.Context, r *fencepostv1.CreateTxRequest) (*fencepostv1.CreateTxResponse, error) {
+func (s *scripted) CreateTx(ctx context.Context,
+	r *fencepostv1.CreateTxRequest) (*fencepostv1.CreateTxResponse, error) {
 	call := count(&s.mu, s.creates, r.GetRequestId())
 	switch what := lastPart(r.GetRequestId()); {
 	case what == "flaky" && call < 3:
 		return nil, refuse(codes.Unavailable, "STORE_UNAVAILABLE")
 	case what == "busy" && call < 3:
-		return nil, refuse(codes.ResourceExhausted, "", &errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Millisecond)})
+		return nil, refuse(codes.ResourceExhausted, "",
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(20 * time.Millisecond)})
 	case what == "later":
-		return nil, refuse(codes.ResourceExhausted, "", &errdetails.RetryInfo{RetryDelay: durationpb.New(40 * time.Second)})
+		return nil, refuse(codes.ResourceExhausted, "",
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(40 * time.Second)})
 	case what == "full":
 		return nil, refuse(codes.ResourceExhausted, "")
 	case what == "wrong":
-		return nil, refuse(codes.InvalidArgument, "INVALID_FIELD",
-			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "payload.to", Description: "must be an address"}}})
+		return nil, refuse(
+			codes.InvalidArgument,
+			"INVALID_FIELD",
+			&errdetails.BadRequest{
+				FieldViolations: []*errdetails.BadRequest_FieldViolation{
+					{Field: "payload.to", Description: "must be an address"},
+				},
+			},
+		)
 	case what == "defect":
 		return nil, refuse(codes.Internal, "INTERNAL", &errdetails.RequestInfo{RequestId: "call-1"})
 	case what == "novel":
-		return nil, refuse(codes.FailedPrecondition, "NOT_INVENTED_YET", &errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
+		return nil, refuse(codes.FailedPrecondition, "NOT_INVENTED_YET",
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(1500 * time.Millisecond)})
 	case what == "slow":
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
-	return &fencepostv1.CreateTxResponse{Tx: &fencepostv1.Tx{RequestId: r.GetRequestId(), Version: uint64(call), LastError: authorization(ctx), Reason: certifiedName(ctx)}}, nil
+	return &fencepostv1.CreateTxResponse{
+		Tx: &fencepostv1.Tx{
+			RequestId: r.GetRequestId(),
+			Version:   uint64(call),
+			LastError: authorization(ctx),
+			Reason:    certifiedName(ctx),
+		},
+	}, nil
 }
 
 // GetTx tells how often a request was made, as the version.
-func (s *scripted) GetTx(_ context.Context, r *fencepostv1.GetTxRequest) (*fencepostv1.GetTxResponse, error) {
+func (s *scripted) GetTx(_ context.Context,
+	r *fencepostv1.GetTxRequest) (*fencepostv1.GetTxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return &fencepostv1.GetTxResponse{Tx: &fencepostv1.Tx{Version: uint64(s.creates[r.GetRequest().GetRequestId()])}}, nil
+	return &fencepostv1.GetTxResponse{
+		Tx: &fencepostv1.Tx{Version: uint64(s.creates[r.GetRequest().GetRequestId()])},
+	}, nil
 }
 
 // ListTxs answers with more than gRPC reads unless it is told to.
-func (s *scripted) ListTxs(context.Context, *fencepostv1.ListTxsRequest) (*fencepostv1.ListTxsResponse, error) {
+func (s *scripted) ListTxs(context.Context,
+	*fencepostv1.ListTxsRequest) (*fencepostv1.ListTxsResponse, error) {
 	answer := &fencepostv1.ListTxsResponse{}
 	for range 50 {
-		answer.Txs = append(answer.Txs, &fencepostv1.Tx{Payload: &fencepostv1.Payload{Data: make([]byte, 128<<10)}})
+		answer.Txs = append(answer.Txs,
+			&fencepostv1.Tx{Payload: &fencepostv1.Payload{Data: make([]byte, 128<<10)}})
 	}
 	return answer, nil
 }
 
-func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest, out fencepostv1.TxService_WatchTxServer) error {
+func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest,
+	out fencepostv1.TxService_WatchTxServer) error {
 	if r.GetTxs() != nil {
 		return watchSeveral(count(&s.mu, s.streams, r.GetTxs().GetTxIds()[0]), r, out)
 	}
@@ -157,7 +181,10 @@ func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 		_ = out.Send(snapshot("kept", 1))
 		return refuse(codes.Unavailable, "DRAINING")
 	}
-	heartbeat := &fencepostv1.WatchTxResponse{Message: &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}}, ResumeToken: "start"}
+	heartbeat := &fencepostv1.WatchTxResponse{
+		Message:     &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}},
+		ResumeToken: "start",
+	}
 	for _, m := range []*fencepostv1.WatchTxResponse{snapshot("kept", 2), heartbeat, event("kept", 2, "a"), event("kept", 3, "b"), event("new", 1, "c")} {
 		if err := out.Send(m); err != nil {
 			return err
@@ -168,14 +195,19 @@ func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 }
 
 // watchSeveral breaks when it has shown two transactions, one of them final, and told an event; it goes on from there to the end.
-func watchSeveral(stream int, r *fencepostv1.WatchTxRequest, out fencepostv1.TxService_WatchTxServer) error {
-	if len(r.GetTxs().GetTxIds()) != 2 || !r.GetUntilFinal() || stream > 1 && r.GetResumeToken() != "after 2" {
+func watchSeveral(stream int, r *fencepostv1.WatchTxRequest,
+	out fencepostv1.TxService_WatchTxServer) error {
+	if len(r.GetTxs().GetTxIds()) != 2 || !r.GetUntilFinal() ||
+		stream > 1 && r.GetResumeToken() != "after 2" {
 		return status.Errorf(codes.InvalidArgument, "stream %d is asked for with %v", stream, r)
 	}
 	if stream > 1 {
 		return out.Send(event("on", 3, "after 3"))
 	}
-	heartbeat := &fencepostv1.WatchTxResponse{Message: &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}}, ResumeToken: "start"}
+	heartbeat := &fencepostv1.WatchTxResponse{
+		Message:     &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}},
+		ResumeToken: "start",
+	}
 	for _, m := range []*fencepostv1.WatchTxResponse{snapshot("done", 5), snapshot("on", 1), heartbeat, event("done", 5, "after 1"), event("on", 2, "after 2")} {
 		if err := out.Send(m); err != nil {
 			return err
@@ -185,11 +217,20 @@ func watchSeveral(stream int, r *fencepostv1.WatchTxRequest, out fencepostv1.TxS
 }
 
 func event(id string, seq int, token string) *fencepostv1.WatchTxResponse {
-	return &fencepostv1.WatchTxResponse{Message: &fencepostv1.WatchTxResponse_Event{Event: &fencepostv1.TxEvent{TxId: id, Seq: uint64(seq)}}, ResumeToken: token}
+	return &fencepostv1.WatchTxResponse{
+		Message: &fencepostv1.WatchTxResponse_Event{
+			Event: &fencepostv1.TxEvent{TxId: id, Seq: uint64(seq)},
+		},
+		ResumeToken: token,
+	}
 }
 
 func snapshot(id string, version uint64) *fencepostv1.WatchTxResponse {
-	return &fencepostv1.WatchTxResponse{Message: &fencepostv1.WatchTxResponse_Snapshot{Snapshot: &fencepostv1.Tx{TxId: id, Version: version}}}
+	return &fencepostv1.WatchTxResponse{
+		Message: &fencepostv1.WatchTxResponse_Snapshot{
+			Snapshot: &fencepostv1.Tx{TxId: id, Version: version},
+		},
+	}
 }
 
 func refuse(code codes.Code, reason string, details ...protoadapt.MessageV1) error {
@@ -209,7 +250,8 @@ func authorization(ctx context.Context) string {
 
 func certifiedName(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok &&
+			len(info.State.PeerCertificates) > 0 {
 			return info.State.PeerCertificates[0].Subject.CommonName
 		}
 	}
@@ -220,14 +262,17 @@ func certifiedName(ctx context.Context) string {
 func writeCertificates(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	authority := newCertificate(t, "authority", nil)
-	node, client := newCertificate(t, "node.test", authority), newCertificate(t, "caller", authority)
+	node, client := newCertificate(t, "node.test", authority), newCertificate(t, "caller",
+		authority)
 	for name, c := range map[string]*certificate{"ca": authority, "client": client, "node": node} {
 		key, err := x509.MarshalPKCS8PrivateKey(c.key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeFile(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.der})))
-		writeFile(t, filepath.Join(dir, name+"-key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
+		writeFile(t, filepath.Join(dir, name+".pem"),
+			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.der})))
+		writeFile(t, filepath.Join(dir, name+"-key.pem"),
+			string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})))
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(authority.cert)
@@ -252,7 +297,8 @@ func newCertificate(t *testing.T, name string, parent *certificate) *certificate
 	}
 	c := &certificate{key: key}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		SerialNumber: big.NewInt(
+			time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: parent == nil, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

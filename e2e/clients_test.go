@@ -53,7 +53,15 @@ func TestClientsAgainstNodes(t *testing.T) {
 		confirmations: 2, poll: 100 * time.Millisecond, name: "c", keys: filepath.Join(n.dir, "keys"), queue: "max_per_submitter: 1",
 	}, n.url)
 	narrow.start(t)
-	env := []string{"FENCEPOST_TEST_NODE=" + n.addr, "FENCEPOST_TEST_GUARDED=" + guarded.addr, "FENCEPOST_TEST_TOKEN=" + token, "FENCEPOST_TEST_NARROW=" + narrow.addr, "FENCEPOST_TEST_SCRIPTED=" + scripted, "FENCEPOST_TEST_TLS=" + encrypted, "FENCEPOST_TEST_CERTS=" + certs}
+	env := []string{
+		"FENCEPOST_TEST_NODE=" + n.addr,
+		"FENCEPOST_TEST_GUARDED=" + guarded.addr,
+		"FENCEPOST_TEST_TOKEN=" + token,
+		"FENCEPOST_TEST_NARROW=" + narrow.addr,
+		"FENCEPOST_TEST_SCRIPTED=" + scripted,
+		"FENCEPOST_TEST_TLS=" + encrypted,
+		"FENCEPOST_TEST_CERTS=" + certs,
+	}
 	for language, command := range map[string][]string{
 		"go":   {"go", "test", "-race", "-count=1", "./..."},
 		"ts":   {"npm", "test", "--silent"},
@@ -61,7 +69,8 @@ func TestClientsAgainstNodes(t *testing.T) {
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			if out := runIn(t, filepath.Join(clientsFolder, language), env, command[0], command[1:]...); strings.Contains(out, "\x1b") {
+			if out := runIn(t, filepath.Join(clientsFolder, language), env, command[0], command[1:]...); strings.Contains(
+				out, "\x1b") {
 				t.Errorf("no terminal is there, and it is written to: %q", out)
 			}
 		})
@@ -151,9 +160,15 @@ type printer struct {
 	ready    chan struct{}
 }
 
-func startPrinter(t *testing.T, language string, cut *cutter, dir string, command ...string) *printer {
+func startPrinter(t *testing.T, language string, cut *cutter, dir string,
+	command ...string) *printer {
 	t.Helper()
-	p := &printer{watcher: watcher{seqs: map[string][]uint64{}}, language: language, cutter: cut, ready: make(chan struct{})}
+	p := &printer{
+		watcher:  watcher{seqs: map[string][]uint64{}},
+		language: language,
+		cutter:   cut,
+		ready:    make(chan struct{}),
+	}
 	cmd := exec.Command(command[0], append(command[1:], cut.addr, "s00")...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -198,7 +213,8 @@ func (p *printer) read(out io.Reader) {
 func TestClientsWatchThroughCuts(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 200*time.Millisecond, 1)
-	cl := newCluster(t, c, 2, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond}, freshDatabase(t))
+	cl := newCluster(t, c, 2, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond},
+		freshDatabase(t))
 	var next atomic.Int64
 	nodes := func() string { return cl.members[next.Add(1)%2].addr }
 	classes, err := os.ReadFile(filepath.Join(clientsFolder, "java/target/classpath"))
@@ -206,14 +222,25 @@ func TestClientsWatchThroughCuts(t *testing.T) {
 		t.Fatalf("%v: run make clients first", err)
 	}
 	watcher := filepath.Join(t.TempDir(), "watcher")
-	runIn(t, filepath.Join(clientsFolder, "go"), nil, "go", "build", "-o", watcher, "./internal/watcher")
+	runIn(t, filepath.Join(clientsFolder, "go"), nil, "go", "build", "-o", watcher,
+		"./internal/watcher")
 	printers := []*printer{
 		startPrinter(t, "go", newCutter(t, nodes), ".", watcher),
-		startPrinter(t, "ts", newCutter(t, nodes), filepath.Join(clientsFolder, "ts"), "node", "test/watcher.js"),
-		startPrinter(t, "ts for browsers", newCutter(t, nodes), filepath.Join(clientsFolder, "ts"), "node", "test/watcher.js", "--web"),
-		startPrinter(t, "java", newCutter(t, nodes), ".", "java", "-cp",
-			filepath.Join(clientsFolder, "java/target/classes")+":"+filepath.Join(clientsFolder, "java/target/test-classes")+":"+strings.TrimSpace(string(classes)),
-			"dev.fencepost.client.Watcher"),
+		startPrinter(t, "ts", newCutter(t, nodes), filepath.Join(clientsFolder, "ts"), "node",
+			"test/watcher.js"),
+		startPrinter(t, "ts for browsers", newCutter(t, nodes), filepath.Join(clientsFolder, "ts"),
+			"node", "test/watcher.js", "--web"),
+		startPrinter(
+			t,
+			"java",
+			newCutter(t, nodes),
+			".",
+			"java",
+			"-cp",
+			filepath.Join(clientsFolder, "java/target/classes")+":"+filepath.Join(clientsFolder,
+				"java/target/test-classes")+":"+strings.TrimSpace(string(classes)),
+			"dev.fencepost.client.Watcher",
+		),
 	}
 	for _, p := range printers {
 		within(t, p.ready, "the watcher in "+p.language+" stands")
@@ -221,15 +248,21 @@ func TestClientsWatchThroughCuts(t *testing.T) {
 	ids := []string{}
 	for round := range 20 {
 		for i := range 3 {
-			ids = append(ids, cl.create(t, "s00", fmt.Sprintf("%d/%d", round, i), transfer).GetTxId())
+			ids = append(ids,
+				cl.create(t, "s00", fmt.Sprintf("%d/%d", round, i), transfer).GetTxId())
 		}
 		for _, p := range printers {
-			eventually(t, time.Minute, "the watcher in "+p.language+" is told something", func() error {
-				if p.cutter.heard.Load() < rand.Int64N(2000) {
-					return errNotYet
-				}
-				return nil
-			})
+			eventually(
+				t,
+				time.Minute,
+				"the watcher in "+p.language+" is told something",
+				func() error {
+					if p.cutter.heard.Load() < rand.Int64N(2000) {
+						return errNotYet
+					}
+					return nil
+				},
+			)
 			p.cutter.cut()
 		}
 		hurtNode(t, cl, round)
@@ -257,7 +290,10 @@ func hurtNode(t *testing.T, cl *cluster, round int) {
 func (cl *cluster) unfinished(t *testing.T) error {
 	t.Helper()
 	var open int
-	err := cl.pool.QueryRow(t.Context(), "SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL").Scan(&open)
+	err := cl.pool.QueryRow(t.Context(),
+		"SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL").Scan(
+		&open,
+	)
 	if err == nil && open > 0 {
 		err = fmt.Errorf("%d are not final", open)
 	}

@@ -100,15 +100,18 @@ func (cl *cluster) any() *member { return cl.members[rand.IntN(len(cl.members))]
 const tryFor = 2 * time.Second
 
 // create asks node after node until one accepts, as a caller does who keeps to the contract: only UNAVAILABLE and a deadline are repeated.
-func (cl *cluster) create(t *testing.T, submitter, request string, p *fencepostv1.Payload) *fencepostv1.Tx {
+func (cl *cluster) create(t *testing.T, submitter, request string,
+	p *fencepostv1.Payload) *fencepostv1.Tx {
 	t.Helper()
 	var tx *fencepostv1.Tx
 	eventually(t, 3*time.Minute, "CreateTx is accepted", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), tryFor)
 		defer cancel()
 		m := cl.any()
-		answer, err := m.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
-		if code := status.Code(err); err != nil && code != codes.Unavailable && code != codes.DeadlineExceeded {
+		answer, err := m.CreateTx(ctx,
+			&fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
+		if code := status.Code(err); err != nil && code != codes.Unavailable &&
+			code != codes.DeadlineExceeded {
 			t.Errorf("CreateTx %s/%s on %s: %v", submitter, request, m.name, err)
 			return nil
 		}

@@ -113,7 +113,10 @@ func (f fenced) schedules() bool {
 
 // endsCommandAlone changes nothing but a command.
 func (f fenced) endsCommandAlone() bool {
-	return len(f.column("command_id")) > 0 && len(f.column("kind")) == 0 && f.holds("new_status", "") && !f.protects() && !f.unprotects()
+	return len(f.column("command_id")) > 0 && len(f.column("kind")) == 0 &&
+		f.holds("new_status", "") &&
+		!f.protects() &&
+		!f.unprotects()
 }
 
 func (f fenced) holds(column, value string) bool {

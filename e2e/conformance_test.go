@@ -13,11 +13,17 @@ func TestGethConforms(t *testing.T) {
 	t.Parallel()
 	c := geth(t, 1)
 	conformance.Run(t, func(t *testing.T) *conformance.Harness {
-		client, err := chain.Dial(t.Context(), chain.Options{Name: "geth", ChainID: txn.ChainID(c.id), Endpoints: []string{c.url}})
+		client, err := chain.Dial(t.Context(),
+			chain.Options{Name: "geth", ChainID: txn.ChainID(c.id), Endpoints: []string{c.url}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(client.Close)
-		return &conformance.Harness{Chain: client, ChainID: txn.ChainID(c.id), Key: c.keys[0], Mine: conformance.NextBlock(t, client)}
+		return &conformance.Harness{
+			Chain:   client,
+			ChainID: txn.ChainID(c.id),
+			Key:     c.keys[0],
+			Mine:    conformance.NextBlock(t, client),
+		}
 	})
 }

@@ -26,7 +26,8 @@ func newDriven(t *testing.T, b *beacon, confirmations int, settings string) *dri
 	t.Helper()
 	url := freshDatabase(t)
 	d := &driven{b: b, tap: newTap(t, "a", b.url, openPool(t, url))}
-	d.node = prepareNode(t, b.testChain, nodeOptions{confirmations: confirmations, poll: 50 * time.Millisecond, rpc: d.tap.url}, url)
+	d.node = prepareNode(t, b.testChain,
+		nodeOptions{confirmations: confirmations, poll: 50 * time.Millisecond, rpc: d.tap.url}, url)
 	d.migrate(t)
 	if !strings.Contains(settings, "resubmit:") {
 		settings = "resubmit: {interval: 300ms, max_attempts: 1000000}, " + settings
@@ -60,7 +61,13 @@ func (d *driven) watch(t *testing.T, id string) *story {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &story{id: id, done: make(chan error, 1)}
-	stream, err := d.WatchTx(ctx, &fencepostv1.WatchTxRequest{Target: &fencepostv1.WatchTxRequest_TxId{TxId: id}, UntilFinal: true})
+	stream, err := d.WatchTx(
+		ctx,
+		&fencepostv1.WatchTxRequest{
+			Target:     &fencepostv1.WatchTxRequest_TxId{TxId: id},
+			UntilFinal: true,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +107,10 @@ func (d *driven) told(t *testing.T, s *story) (*fencepostv1.Tx, []*fencepostv1.T
 		}
 	}
 	last := s.events[len(s.events)-1]
-	if len(s.events) != int(tx.GetVersion()) || last.GetState() != tx.GetState() || last.GetTxHash() != tx.GetTxHash() || last.GetReason() != tx.GetReason() || last.GetExecuted() != tx.GetExecuted() {
+	if len(s.events) != int(tx.GetVersion()) || last.GetState() != tx.GetState() ||
+		last.GetTxHash() != tx.GetTxHash() ||
+		last.GetReason() != tx.GetReason() ||
+		last.GetExecuted() != tx.GetExecuted() {
 		t.Errorf("the last of %d events is %v; the transaction is %v", len(s.events), last, tx)
 	}
 	return tx, s.events
@@ -126,11 +136,18 @@ func included(events []*fencepostv1.TxEvent) (hashes []string) {
 }
 
 // until waits for what a look at a transaction shows.
-func (d *driven) until(t *testing.T, id, what string, holds func(*fencepostv1.Tx) bool) *fencepostv1.Tx {
+func (d *driven) until(t *testing.T, id, what string,
+	holds func(*fencepostv1.Tx) bool) *fencepostv1.Tx {
 	t.Helper()
 	var tx *fencepostv1.Tx
 	eventually(t, time.Minute, what, func() error {
-		answer, err := d.GetTx(context.Background(), &fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: id}, View: fencepostv1.TxView_TX_VIEW_OPERATOR})
+		answer, err := d.GetTx(
+			context.Background(),
+			&fencepostv1.GetTxRequest{
+				Key:  &fencepostv1.GetTxRequest_TxId{TxId: id},
+				View: fencepostv1.TxView_TX_VIEW_OPERATOR,
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -145,15 +162,22 @@ func (d *driven) until(t *testing.T, id, what string, holds func(*fencepostv1.Tx
 // pending waits until the newest of so many forms was taken by geth.
 func (d *driven) pending(t *testing.T, id string, forms int) *fencepostv1.Tx {
 	t.Helper()
-	return d.until(t, id, fmt.Sprintf("form %d is in the pool", forms), func(tx *fencepostv1.Tx) bool {
-		return len(tx.GetOperator().GetAttempts()) >= forms && tx.GetOperator().GetAcceptedAttempt() >= uint32(forms)
-	})
+	return d.until(
+		t,
+		id,
+		fmt.Sprintf("form %d is in the pool", forms),
+		func(tx *fencepostv1.Tx) bool {
+			return len(tx.GetOperator().GetAttempts()) >= forms &&
+				tx.GetOperator().GetAcceptedAttempt() >= uint32(forms)
+		},
+	)
 }
 
 // inBlock waits until the ledger has it in this block.
 func (d *driven) inBlock(t *testing.T, id string, hash common.Hash) {
 	t.Helper()
-	d.until(t, id, "it is in block "+hash.Hex(), func(tx *fencepostv1.Tx) bool { return tx.GetReceipt().GetBlockHash() == hash.Hex() })
+	d.until(t, id, "it is in block "+hash.Hex(),
+		func(tx *fencepostv1.Tx) bool { return tx.GetReceipt().GetBlockHash() == hash.Hex() })
 }
 
 // raw are the signed bytes of one form, as they are recorded.
@@ -171,7 +195,11 @@ func (d *driven) toTheEnd(t *testing.T, ids ...string) {
 	eventually(t, time.Minute, "everything is final", func() error {
 		d.b.extend(d.b.fromPool())
 		var open int
-		err := d.pool.QueryRow(context.Background(), "SELECT count(*) FROM managed_tx WHERE tx_id::TEXT = ANY($1) AND terminal_at IS NULL", ids).Scan(&open)
+		err := d.pool.QueryRow(context.Background(),
+			"SELECT count(*) FROM managed_tx WHERE tx_id::TEXT = ANY($1) AND terminal_at IS NULL",
+			ids).Scan(
+			&open,
+		)
 		if err == nil && open > 0 {
 			err = fmt.Errorf("%d are not", open)
 		}
@@ -190,7 +218,9 @@ func (d *driven) verifyAccount(t *testing.T, submitter int, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("on chain from %s: %v, want %v", d.names[submitter], got, want)
 	}
-	if next, err := d.b.NonceAt(context.Background(), from, nil); err != nil || next != uint64(len(want)) {
-		t.Errorf("the next nonce of %s is %d (%v), want %d", d.names[submitter], next, err, len(want))
+	if next, err := d.b.NonceAt(context.Background(), from, nil); err != nil ||
+		next != uint64(len(want)) {
+		t.Errorf("the next nonce of %s is %d (%v), want %d", d.names[submitter], next, err,
+			len(want))
 	}
 }

@@ -66,7 +66,8 @@ func newBeacon(t *testing.T, o beaconOptions) *beacon {
 		o.gasLimit = 30_000_000
 	}
 	secret := crypto.Keccak256Hash([]byte(t.Name()))
-	start, url, engine := prepareGeth(t, genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.purse), o.gasLimit), secret, o)
+	start, url, engine := prepareGeth(t,
+		genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.purse), o.gasLimit), secret, o)
 	proc := start()
 	var err error
 	if b.api, err = rpc.DialOptions(t.Context(), engine, rpc.WithHTTPAuth(gethnode.NewJWTAuth(secret))); err != nil {
@@ -99,7 +100,8 @@ func (b *beacon) await(url string) {
 }
 
 // prepareGeth writes the genesis block, and tells how to start geth on it and where it listens.
-func prepareGeth(t *testing.T, genesis *core.Genesis, secret common.Hash, o beaconOptions) (start func() *process, url, engine string) {
+func prepareGeth(t *testing.T, genesis *core.Genesis, secret common.Hash,
+	o beaconOptions) (start func() *process, url, engine string) {
 	t.Helper()
 	path, err := exec.LookPath("geth")
 	if err != nil {
@@ -147,11 +149,14 @@ func genesisOf(rich []*ecdsa.PrivateKey, gasLimit uint64) *core.Genesis {
 	config.OsakaTime, config.BogotaTime = zero, nil
 	g := &core.Genesis{
 		Config: &config, GasLimit: gasLimit, BaseFee: big.NewInt(params.InitialBaseFee), Difficulty: new(big.Int),
-		Timestamp: uint64(time.Now().Add(-24 * time.Hour).Unix()), Alloc: types.GenesisAlloc{reverter: {Balance: new(big.Int), Code: refuseAll()}},
+		Timestamp: uint64(
+			time.Now().Add(-24 * time.Hour).Unix()), Alloc: types.GenesisAlloc{reverter: {Balance: new(big.Int), Code: refuseAll()}},
 	}
 	maps.Copy(g.Alloc, core.SystemContractAllocs())
 	for _, key := range rich {
-		g.Alloc[crypto.PubkeyToAddress(key.PublicKey)] = types.Account{Balance: new(big.Int).Mul(big.NewInt(100), big.NewInt(params.Ether))}
+		g.Alloc[crypto.PubkeyToAddress(key.PublicKey)] = types.Account{
+			Balance: new(big.Int).Mul(big.NewInt(100), big.NewInt(params.Ether)),
+		}
 	}
 	return g
 }
@@ -214,7 +219,8 @@ func (b *beacon) extend(blocks ...block) {
 	b.t.Helper()
 	for _, made := range blocks {
 		var status beaconapi.PayloadStatusV1
-		if err := b.api.CallContext(context.Background(), &status, "engine_newPayloadV4", made, []common.Hash{}, common.Hash{}, []hexutil.Bytes{}); err != nil || status.Status != beaconapi.VALID {
+		if err := b.api.CallContext(context.Background(), &status, "engine_newPayloadV4", made, []common.Hash{}, common.Hash{}, []hexutil.Bytes{}); err != nil ||
+			status.Status != beaconapi.VALID {
 			b.t.Fatalf("geth does not take block %d: %+v, %v", made.Number, status, err)
 		}
 		b.choose(made.BlockHash)
@@ -224,9 +230,14 @@ func (b *beacon) extend(blocks ...block) {
 // choose names the head: a block that geth has, which may be one that it had left, or one far below.
 func (b *beacon) choose(head common.Hash) {
 	b.t.Helper()
-	state := beaconapi.ForkchoiceStateV1{HeadBlockHash: head, SafeBlockHash: b.finalized, FinalizedBlockHash: b.finalized}
+	state := beaconapi.ForkchoiceStateV1{
+		HeadBlockHash:      head,
+		SafeBlockHash:      b.finalized,
+		FinalizedBlockHash: b.finalized,
+	}
 	var answer beaconapi.ForkChoiceResponse
-	if err := b.api.CallContext(context.Background(), &answer, "engine_forkchoiceUpdatedV3", state, nil); err != nil || answer.PayloadStatus.Status != beaconapi.VALID {
+	if err := b.api.CallContext(context.Background(), &answer, "engine_forkchoiceUpdatedV3", state, nil); err != nil ||
+		answer.PayloadStatus.Status != beaconapi.VALID {
 		b.t.Fatalf("geth does not take %s for its head: %+v, %v", head, answer, err)
 	}
 	if got := b.head().Hash(); got != head {
@@ -245,9 +256,14 @@ func (b *beacon) mine(n int) {
 // transfer signs one of the purse's, for the next of its nonces.
 func (b *beacon) transfer(to common.Address, value *big.Int, tip, limit int64) []byte {
 	b.t.Helper()
-	tx, err := types.SignNewTx(b.purse, types.LatestSignerForChainID(big.NewInt(beaconChainID)), &types.DynamicFeeTx{
-		ChainID: big.NewInt(beaconChainID), Nonce: b.purseNext, To: &to, Gas: params.TxGas, Value: value, GasTipCap: big.NewInt(tip), GasFeeCap: big.NewInt(limit),
-	})
+	tx, err := types.SignNewTx(
+		b.purse,
+		types.LatestSignerForChainID(big.NewInt(beaconChainID)),
+		&types.DynamicFeeTx{
+			ChainID: big.NewInt(
+				beaconChainID), Nonce: b.purseNext, To: &to, Gas: params.TxGas, Value: value, GasTipCap: big.NewInt(tip), GasFeeCap: big.NewInt(limit),
+		},
+	)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -264,7 +280,11 @@ func (b *beacon) crowd() {
 	b.t.Helper()
 	var raws [][]byte
 	for range b.head().GasLimit / params.TxGas {
-		raws = append(raws, b.transfer(common.HexToAddress("0xcc"), new(big.Int), params.GWei/1000, 1000*params.GWei))
+		raws = append(
+			raws,
+			b.transfer(common.HexToAddress("0xcc"), new(big.Int), params.GWei/1000,
+				1000*params.GWei),
+		)
 	}
 	b.extend(b.build(raws...))
 }

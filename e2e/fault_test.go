@@ -30,7 +30,12 @@ var faultKinds = []faultKind{
 	{"frozen", (*storm).owner, (*storm).freeze, true},
 	{"cut from PostgreSQL", (*storm).owner, (*storm).cutDatabase, true},
 	{"cut from the chain", (*storm).owner, (*storm).cutChain, false},
-	{"PostgreSQL restarted", func(*storm) string { return "database" }, (*storm).restartDatabase, false},
+	{
+		"PostgreSQL restarted",
+		func(*storm) string { return "database" },
+		(*storm).restartDatabase,
+		false,
+	},
 	{"chain restarted", func(*storm) string { return "chain" }, (*storm).restartChain, false},
 }
 
@@ -107,7 +112,8 @@ func (s *storm) anyNode() string { return s.cl.members[s.random.IntN(len(s.cl.me
 func (s *storm) owner() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	rows, err := s.cl.pool.Query(ctx, "SELECT DISTINCT split_part(owner_node, '/', 1) FROM submitter_lease WHERE expires_at > clock_timestamp() ORDER BY 1")
+	rows, err := s.cl.pool.Query(ctx,
+		"SELECT DISTINCT split_part(owner_node, '/', 1) FROM submitter_lease WHERE expires_at > clock_timestamp() ORDER BY 1")
 	if err != nil {
 		return s.anyNode() // the database is down just now
 	}
@@ -184,7 +190,8 @@ func (s *storm) restartChain(string) {
 
 // disturbed tells whether another fault than this one happened in a span of time.
 func (s *storm) disturbed(f fault, until time.Time) bool {
-	return slices.ContainsFunc(s.faults, func(o fault) bool { return o.from != f.from && o.from.Before(until) && o.to.After(f.from) })
+	return slices.ContainsFunc(s.faults,
+		func(o fault) bool { return o.from != f.from && o.from.Before(until) && o.to.After(f.from) })
 }
 
 // measured are takeover times after one kind of fault: of those that nothing else disturbed, and how long the submitters were without an owner then.
@@ -219,12 +226,15 @@ func (s *storm) measure(c chronicle) map[string]*measured {
 // report is a table of faults and of the takeovers after them.
 func report(m map[string]*measured) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-22s %6s %9s  %-21s %-21s %s\n", "fault", "times", "takeovers", "undisturbed: median", "max", "without an owner: median, max")
+	fmt.Fprintf(&b, "%-22s %6s %9s  %-21s %-21s %s\n", "fault", "times", "takeovers",
+		"undisturbed: median", "max", "without an owner: median, max")
 	ms := func(list []time.Duration) (middle, most string) {
 		if len(list) == 0 {
 			return "-", "-"
 		}
-		return median(list).Round(time.Millisecond).String(), slices.Max(list).Round(time.Millisecond).String()
+		return median(
+			list,
+		).Round(time.Millisecond).String(), slices.Max(list).Round(time.Millisecond).String()
 	}
 	for _, k := range faultKinds {
 		one := m[k.name]
@@ -233,7 +243,8 @@ func report(m map[string]*measured) string {
 		}
 		middle, most := ms(one.clean)
 		orphan, longest := ms(one.orphaned)
-		fmt.Fprintf(&b, "%-22s %6d %9d  %-21s %-21s %s, %s\n", k.name, one.faults, len(one.all), middle, most, orphan, longest)
+		fmt.Fprintf(&b, "%-22s %6d %9d  %-21s %-21s %s, %s\n", k.name, one.faults, len(one.all),
+			middle, most, orphan, longest)
 	}
 	return b.String()
 }

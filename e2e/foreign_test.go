@@ -25,10 +25,13 @@ import (
 func TestAKeyThatIsUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := geth(t, 4)
-	cl := newCluster(t, c, 1, nodeOptions{confirmations: 2, poll: 200 * time.Millisecond}, freshDatabase(t))
+	cl := newCluster(t, c, 1, nodeOptions{confirmations: 2, poll: 200 * time.Millisecond},
+		freshDatabase(t))
 	s := &foreign{t: t, cl: cl, m: cl.members[0]}
 	s.contract = s.m.deploy(t, c)
-	if t.Run("before a nonce is taken", s.before) && t.Run("between taking and sending", s.during) && t.Run("after it was sent", s.after) {
+	if t.Run("before a nonce is taken", s.before) &&
+		t.Run("between taking and sending", s.during) &&
+		t.Run("after it was sent", s.after) {
 		cl.verifySendings(t)
 		cl.stopAll(t)
 	}
@@ -50,10 +53,13 @@ func (s *foreign) before(t *testing.T) {
 	s.m.start(s.t)
 	id := s.call(t, submitter, "second")
 	s.protected(t, submitter, theirs)
-	s.decide(t, "submitter", "exit-protect", "s00", "--protection", "1", "--align-forward", "--reason", "one transfer by hand")
+	s.decide(t, "submitter", "exit-protect", "s00", "--protection", "1", "--align-forward",
+		"--reason", "one transfer by hand")
 	s.confirmed(t, id, 2)
 	var first, last int
-	if err := s.cl.pool.QueryRow(t.Context(), "SELECT first_nonce, last_nonce FROM nonce_gap").Scan(&first, &last); err != nil || first != 1 || last != 1 {
+	if err := s.cl.pool.QueryRow(t.Context(), "SELECT first_nonce, last_nonce FROM nonce_gap").Scan(&first, &last); err != nil ||
+		first != 1 ||
+		last != 1 {
 		t.Errorf("the gap is %d to %d (%v)", first, last, err)
 	}
 	s.counted(t, submitter, 2)
@@ -71,10 +77,12 @@ func (s *foreign) during(t *testing.T) {
 	s.protected(t, submitter, <-theirs)
 	s.decide(t, "tx", "resolve", id, "--fail", "--reason", "they sent something else")
 	final := s.m.await(t, id, time.Minute)
-	if final.GetState() != fencepostv1.TxState_TX_STATE_FAILED_FINAL || final.GetExecuted() != fencepostv1.Executed_EXECUTED_NO {
+	if final.GetState() != fencepostv1.TxState_TX_STATE_FAILED_FINAL ||
+		final.GetExecuted() != fencepostv1.Executed_EXECUTED_NO {
 		t.Errorf("it ended as %v", final)
 	}
-	s.decide(t, "submitter", "exit-protect", "s01", "--protection", "1", "--resume", "--reason", "the key is in the vault again")
+	s.decide(t, "submitter", "exit-protect", "s01", "--protection", "1", "--resume", "--reason",
+		"the key is in the vault again")
 	s.confirmed(t, s.call(t, submitter, "second"), 1)
 	s.counted(t, submitter, 1)
 }
@@ -89,14 +97,16 @@ func (s *foreign) after(t *testing.T) {
 	})
 	s.protected(t, submitter, s.useElsewhere(t, submitter, 0))
 	s.decide(t, "tx", "resolve", id, "--requeue", "--reason", "it shall run all the same")
-	s.decide(t, "submitter", "exit-protect", "s02", "--protection", "1", "--resume", "--reason", "the key is in the vault again")
+	s.decide(t, "submitter", "exit-protect", "s02", "--protection", "1", "--resume", "--reason",
+		"the key is in the vault again")
 	s.confirmed(t, id, 1)
 	s.counted(t, submitter, 1)
 }
 
 func (s *foreign) call(t *testing.T, submitter int, request string) (id string) {
 	t.Helper()
-	return s.m.node.create(t, s.m.names[submitter], request, &fencepostv1.Payload{To: s.contract.Hex()}).GetTxId()
+	return s.m.node.create(t, s.m.names[submitter], request,
+		&fencepostv1.Payload{To: s.contract.Hex()}).GetTxId()
 }
 
 // useElsewhere sends a transfer with the submitter's key past Fencepost, and waits until it is in a block.
@@ -125,13 +135,15 @@ func (s *foreign) protected(t *testing.T, submitter int, theirs common.Hash) {
 		}
 		return err
 	})
-	_, err := s.m.CreateTx(t.Context(), &fencepostv1.CreateTxRequest{Submitter: name, RequestId: "refused", Payload: transfer})
+	_, err := s.m.CreateTx(t.Context(),
+		&fencepostv1.CreateTxRequest{Submitter: name, RequestId: "refused", Payload: transfer})
 	if status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "SUBMITTER_PROTECTED" {
 		t.Errorf("CreateTx on a protected submitter: %v, %s", err, reasonOf(err))
 	}
 	var confirmed int
 	query := "SELECT count(*) FROM tx_event e JOIN submitter s USING (submitter_id) WHERE s.name = $1 AND e.kind = 'CONFIRMED' AND e.created_at > (SELECT protect_at FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)"
-	if err := s.cl.pool.QueryRow(t.Context(), query, name).Scan(&confirmed); err != nil || confirmed != 0 {
+	if err := s.cl.pool.QueryRow(t.Context(), query, name).Scan(&confirmed); err != nil ||
+		confirmed != 0 {
 		t.Errorf("%d were confirmed under protection (%v)", confirmed, err)
 	}
 }
@@ -151,7 +163,8 @@ func (c *testChain) spend(key int, nonce uint64) (*types.Transaction, error) {
 func (s *foreign) confirmed(t *testing.T, id string, nonce uint64) {
 	t.Helper()
 	tx := s.m.await(t, id, time.Minute)
-	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetOperator().GetNonce() != nonce {
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
+		tx.GetOperator().GetNonce() != nonce {
 		t.Errorf("it ended as %v; want it confirmed under nonce %d", tx, nonce)
 	}
 }
@@ -178,6 +191,9 @@ func (s *foreign) decide(t *testing.T, args ...string) {
 func (s *foreign) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, append(args, "--server", s.m.addr)...).CombinedOutput()
+	out, err := exec.CommandContext(
+		ctx,
+		program,
+		append(args, "--server", s.m.addr)...).CombinedOutput()
 	return string(out), err
 }

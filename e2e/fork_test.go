@@ -19,7 +19,8 @@ import (
 func TestAForkDropsTheFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
-	d := newDriven(t, b, 6, "finality: {tell_blocks: true}, resubmit: {interval: 60s, max_attempts: 20}") // what comes earlier is due to the fork
+	d := newDriven(t, b, 6,
+		"finality: {tell_blocks: true}, resubmit: {interval: 60s, max_attempts: 20}") // what comes earlier is due to the fork
 	n := d.begin(t, 0, "n", transfer)
 	first := d.pending(t, n.id, 1)
 	parent := b.head().Hash()
@@ -36,7 +37,8 @@ func TestAForkDropsTheFirstOfTwo(t *testing.T) {
 		b.mine(4)
 		sent = len(d.tap.all())
 	})
-	d.until(t, n.id, "N is on its way again", func(tx *fencepostv1.Tx) bool { return tx.GetReceipt() == nil })
+	d.until(t, n.id, "N is on its way again",
+		func(tx *fencepostv1.Tx) bool { return tx.GetReceipt() == nil })
 	eventually(t, time.Minute, "N is handed over again", func() error {
 		if len(d.tap.all()) == sent {
 			return errNotYet
@@ -72,7 +74,8 @@ func TestAForkDropsTheFirstOfTwo(t *testing.T) {
 func (d *driven) toldAbove(t *testing.T, id string, blocks int) {
 	t.Helper()
 	d.until(t, id, "the blocks above are told", func(tx *fencepostv1.Tx) bool {
-		return len(tx.GetConfirmations()) == blocks && slices.Equal(hashes(tx.GetConfirmations()), d.canonical(t, tx.GetConfirmations()))
+		return len(tx.GetConfirmations()) == blocks &&
+			slices.Equal(hashes(tx.GetConfirmations()), d.canonical(t, tx.GetConfirmations()))
 	})
 }
 
@@ -100,7 +103,8 @@ func (d *driven) canonical(t *testing.T, blocks []*fencepostv1.BlockRef) (all []
 func (d *driven) verifyFork(t *testing.T, s *story) {
 	t.Helper()
 	tx, events := d.told(t, s)
-	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || len(tx.GetOperator().GetAttempts()) != 1 {
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
+		len(tx.GetOperator().GetAttempts()) != 1 {
 		t.Errorf("N ended as %v", tx)
 	}
 	var list []string
@@ -115,18 +119,25 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 			anew = append(anew, list)
 		}
 	}
-	if told := kinds(events); strings.Count(told, "INCLUDED") != 2 || strings.Count(told, "REORGED") != 1 || strings.Count(told, "CONFIRMED") != 1 {
+	if told := kinds(events); strings.Count(told, "INCLUDED") != 2 ||
+		strings.Count(told, "REORGED") != 1 ||
+		strings.Count(told, "CONFIRMED") != 1 {
 		t.Errorf("told: %s", told)
 	}
 	// The first fork took the block itself, so that nothing is above it; the second left two of the three above it.
-	if len(anew) != 2 || len(anew[0]) != 0 || len(anew[1]) != 4 || !slices.Equal(anew[1], list[:4]) {
+	if len(anew) != 2 || len(anew[0]) != 0 || len(anew[1]) != 4 ||
+		!slices.Equal(anew[1], list[:4]) {
 		t.Errorf("told anew: %v; in the end it has %v", anew, list)
 	}
-	if want := d.canonical(t, tx.GetConfirmations()); len(list) < 4 || !slices.Equal(list, hashes(tx.GetConfirmations())) || !slices.Equal(list, want) {
-		t.Errorf("the watcher has %v, the ledger %v, the chain %v", list, hashes(tx.GetConfirmations()), want)
+	if want := d.canonical(t, tx.GetConfirmations()); len(list) < 4 ||
+		!slices.Equal(list, hashes(tx.GetConfirmations())) ||
+		!slices.Equal(list, want) {
+		t.Errorf("the watcher has %v, the ledger %v, the chain %v", list,
+			hashes(tx.GetConfirmations()), want)
 	}
 	if first := tx.GetConfirmations()[0].GetNumber(); first != tx.GetReceipt().GetBlockNumber()+1 {
-		t.Errorf("the list begins with block %d, the receipt's is %d", first, tx.GetReceipt().GetBlockNumber())
+		t.Errorf("the list begins with block %d, the receipt's is %d", first,
+			tx.GetReceipt().GetBlockNumber())
 	}
 }
 
@@ -155,10 +166,12 @@ func TestANodeForgetsItsPool(t *testing.T) {
 		return err
 	})
 	next := d.begin(t, 0, "next", transfer)
-	d.until(t, s.id, "the hand-over is told", func(tx *fencepostv1.Tx) bool { return tx.GetVersion() == 4 })
+	d.until(t, s.id, "the hand-over is told",
+		func(tx *fencepostv1.Tx) bool { return tx.GetVersion() == 4 })
 	d.toTheEnd(t, s.id, next.id)
 	tx, events := d.told(t, s)
-	if got := kinds(events); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || got != "QUEUED ALLOCATED SUBMITTED RESUBMITTED INCLUDED CONFIRMED" {
+	if got := kinds(events); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
+		got != "QUEUED ALLOCATED SUBMITTED RESUBMITTED INCLUDED CONFIRMED" {
 		t.Errorf("told: %s; it ended as %v", got, tx)
 	}
 	after, _ := d.told(t, next)
@@ -188,8 +201,10 @@ func TestFinalityIsTheChainsOwnWord(t *testing.T) {
 	}
 	b.finalized = home.Hash()
 	b.mine(1)
-	d.until(t, s.id, "it is final", func(tx *fencepostv1.Tx) bool { return tx.GetFinalTime() != nil })
-	if tx, _ := d.told(t, s); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetReceipt().GetBlockHash() != home.Hash().Hex() {
+	d.until(t, s.id, "it is final",
+		func(tx *fencepostv1.Tx) bool { return tx.GetFinalTime() != nil })
+	if tx, _ := d.told(t, s); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
+		tx.GetReceipt().GetBlockHash() != home.Hash().Hex() {
 		t.Errorf("it ended as %v", tx)
 	}
 	d.end(t)

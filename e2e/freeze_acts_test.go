@@ -55,8 +55,11 @@ func (f *frozen) reverting() *fencepostv1.Payload {
 // revertingOnceSent reverts in each block after the newest.
 func (f *frozen) revertingOnceSent() *fencepostv1.Payload {
 	head := binary.BigEndian.AppendUint32(nil, uint32(f.head()))
-	code := append([]byte{0x43, 0x63}, head...)                                           // NUMBER, the newest
-	code = append(code, 0x10, 0x60, 0x0b, 0x57, 0x00, 0x5b, 0x60, 0x00, 0x60, 0x00, 0xfd) // if the latter is less, go to 0x0b; stop; 0x0b: revert
+	code := append(
+		[]byte{0x43, 0x63},
+		head...) // NUMBER, the newest
+	code = append(code, 0x10, 0x60, 0x0b, 0x57, 0x00, 0x5b, 0x60, 0x00, 0x60, 0x00,
+		0xfd) // if the latter is less, go to 0x0b; stop; 0x0b: revert
 	return &fencepostv1.Payload{Data: code}
 }
 
@@ -71,11 +74,14 @@ func (f *frozen) told(kind txn.Kind) {
 		if f.kind.mines {
 			f.mine()
 		}
-		return f.holds("SELECT count(*) > 0 FROM tx_event WHERE submitter_id = $1 AND kind = $2", string(kind))
+		return f.holds("SELECT count(*) > 0 FROM tx_event WHERE submitter_id = $1 AND kind = $2",
+			string(kind))
 	})
 }
 
-func (f *frozen) createDuring(other *member) { other.node.create(f.t, f.submitter, "during", transfer) }
+func (f *frozen) createDuring(other *member) {
+	other.node.create(f.t, f.submitter, "during", transfer)
+}
 
 // haveCancelled has the form that cancels in a block, with one less above it than makes it final.
 func (f *frozen) haveCancelled(m *member) {
@@ -148,7 +154,8 @@ func (f *frozen) failLost(other *member) {
 	f.told(txn.EventStuck)
 	f.chain("dev_mine", auditDepth)
 	eventually(f.t, 20*time.Second, "it is failed", func() error {
-		_, err := other.ResolveStuck(f.t.Context(), f.decision(fencepostv1.StuckDecision_STUCK_DECISION_FAIL))
+		_, err := other.ResolveStuck(f.t.Context(),
+			f.decision(fencepostv1.StuckDecision_STUCK_DECISION_FAIL))
 		return err
 	})
 	f.leave(other, 1)
@@ -188,7 +195,8 @@ func (f *frozen) pauseNow(m *member) {
 func (f *frozen) resumeNow(m *member) {
 	f.t.Helper()
 	f.must(func(ctx context.Context) error {
-		_, err := m.ResumeSubmitter(ctx, &fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter})
+		_, err := m.ResumeSubmitter(ctx,
+			&fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter})
 		return err
 	})
 }
@@ -219,7 +227,8 @@ func (f *frozen) awaitProtection() {
 }
 
 func (f *frozen) isProtected() error {
-	return f.holds("SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor WHERE submitter_id = $1")
+	return f.holds(
+		"SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor WHERE submitter_id = $1")
 }
 
 // guard has a node protect the submitter.
@@ -235,7 +244,8 @@ func (f *frozen) guard(through *member) {
 func (f *frozen) leave(through *member, id int64) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the protection is ended", func() error {
-		_, err := through.ExitProtect(f.t.Context(), f.ending(id, fencepostv1.ProtectionDecision_PROTECTION_DECISION_RESUME))
+		_, err := through.ExitProtect(f.t.Context(),
+			f.ending(id, fencepostv1.ProtectionDecision_PROTECTION_DECISION_RESUME))
 		return err
 	})
 }
@@ -268,7 +278,8 @@ func (f *frozen) must(call func(context.Context) error) {
 }
 
 func (f *frozen) cancel() {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
+	f.ask(
+		func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
 }
 
 func (f *frozen) speedUp() {
@@ -285,12 +296,24 @@ func (f *frozen) resolve(how fencepostv1.StuckDecision) {
 }
 
 func (f *frozen) decision(how fencepostv1.StuckDecision) *fencepostv1.ResolveStuckRequest {
-	return &fencepostv1.ResolveStuckRequest{TxId: f.tx, Decision: how, Reason: "the test goes on", Operator: "e2e"}
+	return &fencepostv1.ResolveStuckRequest{
+		TxId:     f.tx,
+		Decision: how,
+		Reason:   "the test goes on",
+		Operator: "e2e",
+	}
 }
 
 func (f *frozen) update() {
 	f.ask(func(ctx context.Context, m *member) {
-		_, _ = m.UpdateSubmitter(ctx, &fencepostv1.UpdateSubmitterRequest{Submitter: f.submitter, MaxFee: "1000000000000", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}})
+		_, _ = m.UpdateSubmitter(
+			ctx,
+			&fencepostv1.UpdateSubmitterRequest{
+				Submitter:  f.submitter,
+				MaxFee:     "1000000000000",
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}},
+			},
+		)
 	})
 }
 
@@ -322,9 +345,20 @@ func (f *frozen) decideProtection(how fencepostv1.ProtectionDecision) {
 }
 
 func (f *frozen) protection() *fencepostv1.ProtectSubmitterRequest {
-	return &fencepostv1.ProtectSubmitterRequest{Submitter: f.submitter, Reason: "a test", Operator: "e2e"}
+	return &fencepostv1.ProtectSubmitterRequest{
+		Submitter: f.submitter,
+		Reason:    "a test",
+		Operator:  "e2e",
+	}
 }
 
-func (f *frozen) ending(id int64, how fencepostv1.ProtectionDecision) *fencepostv1.ExitProtectRequest {
-	return &fencepostv1.ExitProtectRequest{Submitter: f.submitter, ProtectionId: id, Decision: how, Reason: "the test goes on", Operator: "e2e"}
+func (f *frozen) ending(id int64,
+	how fencepostv1.ProtectionDecision) *fencepostv1.ExitProtectRequest {
+	return &fencepostv1.ExitProtectRequest{
+		Submitter:    f.submitter,
+		ProtectionId: id,
+		Decision:     how,
+		Reason:       "the test goes on",
+		Operator:     "e2e",
+	}
 }

@@ -33,10 +33,16 @@ func TestAFrozenOwnerWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := embedded(t, 0, len(commitCases))
-			o := nodeOptions{confirmations: 3, release: 2, poll: 50 * time.Millisecond, lease: "duration: 1600ms, renew_interval: 500ms, sweep_interval: 100ms"}
+			o := nodeOptions{
+				confirmations: 3,
+				release:       2,
+				poll:          50 * time.Millisecond,
+				lease:         "duration: 1600ms, renew_interval: 500ms, sweep_interval: 100ms",
+			}
 			cl := prepareCluster(t, c, 2, o, freshDatabase(t))
 			for _, m := range cl.members {
-				m.edit(t, "resubmit: {interval: 5s, max_attempts: 20}", "resubmit: {interval: 200ms, max_attempts: 25}, finality: {tell_blocks: true}")
+				m.edit(t, "resubmit: {interval: 5s, max_attempts: 20}",
+					"resubmit: {interval: 200ms, max_attempts: 25}, finality: {tell_blocks: true}")
 			}
 			cl.startAll(t)
 			for i, kind := range commitCases {
@@ -103,7 +109,8 @@ func (f *frozen) have(part func(*frozen, *member), m *member) {
 }
 
 // catch brings the commit about and holds it, whichever node makes it.
-func (f *frozen) catch(step byte, action pgproxy.Action) (victim, other *member, rule *pgproxy.Rule) {
+func (f *frozen) catch(step byte,
+	action pgproxy.Action) (victim, other *member, rule *pgproxy.Rule) {
 	f.t.Helper()
 	match := func(m pgproxy.Message) bool {
 		if !fencedCommit(m, step) {
@@ -147,12 +154,15 @@ func (f *frozen) catch(step byte, action pgproxy.Action) (victim, other *member,
 func (f *frozen) goOn(other *member) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the other node takes over", func() error {
-		return f.holds("SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE submitter_id = $1", other.name, f.token.Load())
+		return f.holds(
+			"SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE submitter_id = $1",
+			other.name, f.token.Load())
 	})
 	f.end()
 	f.have(f.kind.undo, other)
 	eventually(f.t, 10*time.Second, "no command is left", func() error {
-		return f.holds("SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at IS NULL")
+		return f.holds(
+			"SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at IS NULL")
 	})
 }
 
@@ -161,14 +171,19 @@ func (f *frozen) end() {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the transaction is final", func() error {
 		f.mine()
-		return f.holds("SELECT count(*) > 0 AND bool_and(terminal_at IS NOT NULL) FROM managed_tx WHERE submitter_id = $1")
+		return f.holds(
+			"SELECT count(*) > 0 AND bool_and(terminal_at IS NOT NULL) FROM managed_tx WHERE submitter_id = $1")
 	})
 }
 
 // wakesUp waits until the process that was frozen has noticed that its lease is gone, and works.
 func (f *frozen) wakesUp(victim *member) {
 	f.t.Helper()
-	lost := regexp.MustCompile(fmt.Sprintf(`msg="(submitter lost|lease lost|a change was refused).*submitter_id=%d fencing_token=%d\b`, f.id, f.token.Load()))
+	lost := regexp.MustCompile(
+		fmt.Sprintf(
+			`msg="(submitter lost|lease lost|a change was refused).*submitter_id=%d fencing_token=%d\b`,
+			f.id, f.token.Load()),
+	)
 	eventually(f.t, 20*time.Second, "the frozen node notices", func() error {
 		log, err := os.ReadFile(filepath.Join(victim.dir, "node.log"))
 		if err == nil && !lost.Match(log) {
@@ -198,9 +213,12 @@ func (f *frozen) under(done bool, table, kind string) {
 		return
 	}
 	var tokens []int64
-	f.scan(&tokens, "SELECT coalesce(array_agg(fencing_token), '{}') FROM "+table+" WHERE submitter_id = $1 AND kind = $2", f.id, kind)
+	f.scan(&tokens,
+		"SELECT coalesce(array_agg(fencing_token), '{}') FROM "+table+" WHERE submitter_id = $1 AND kind = $2",
+		f.id, kind)
 	if slices.Contains(tokens, f.token.Load()) != done {
-		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", kind, tokens, f.token.Load())
+		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", kind, tokens,
+			f.token.Load())
 	}
 }
 
@@ -245,7 +263,8 @@ func (f *frozen) mineAndFollow(blocks int) {
 func (f *frozen) ask(call func(context.Context, *member)) {
 	f.t.Helper()
 	var owner string
-	f.scan(&owner, "SELECT split_part(owner_node, '/', 1) FROM submitter_lease WHERE submitter_id = $1", f.id)
+	f.scan(&owner,
+		"SELECT split_part(owner_node, '/', 1) FROM submitter_lease WHERE submitter_id = $1", f.id)
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	f.t.Cleanup(cancel)
 	for _, m := range f.cl.members {
@@ -265,7 +284,12 @@ func (f *frozen) await(what, condition string) {
 // holds tells whether a query about the submitter, $1, answers true.
 func (f *frozen) holds(query string, args ...any) error {
 	var yes bool
-	err := f.cl.pool.QueryRow(context.Background(), query, append([]any{f.id}, args...)...).Scan(&yes)
+	err := f.cl.pool.QueryRow(
+		context.Background(),
+		query,
+		append([]any{f.id}, args...)...).Scan(
+		&yes,
+	)
 	if err == nil && !yes {
 		err = errNotYet
 	}
@@ -294,7 +318,9 @@ func (f *frozen) dump() string {
 	var all strings.Builder
 	for _, table := range []string{"submitter", "submitter_nonce_cursor", "managed_tx", "tx_attempt", "tx_event", "submitter_command", "nonce_gap"} {
 		var rows string
-		f.scan(&rows, "SELECT coalesce(string_agg(t::TEXT, E'\\n' ORDER BY t::TEXT), '') FROM "+table+" t WHERE submitter_id = $1", f.id)
+		f.scan(&rows,
+			"SELECT coalesce(string_agg(t::TEXT, E'\\n' ORDER BY t::TEXT), '') FROM "+table+" t WHERE submitter_id = $1",
+			f.id)
 		fmt.Fprintf(&all, "%s\n%s\n", table, rows)
 	}
 	return all.String()

@@ -36,9 +36,11 @@ func TestAHeadThatCannotBeSent(t *testing.T) {
 }
 
 // neverSent wants a head to fail before it has a nonce, and the one behind it to get nonce 0.
-func (d *driven) neverSent(t *testing.T, submitter int, reason, says string, p *fencepostv1.Payload) {
+func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
+	p *fencepostv1.Payload) {
 	s, behind := d.begin(t, submitter, "head", p), d.begin(t, submitter, "behind", transfer)
-	d.until(t, s.id, "it says what it waits for", func(tx *fencepostv1.Tx) bool { return tx.GetReason() == reason || tx.GetFinalTime() != nil })
+	d.until(t, s.id, "it says what it waits for",
+		func(tx *fencepostv1.Tx) bool { return tx.GetReason() == reason || tx.GetFinalTime() != nil })
 	if tx := d.until(t, behind.id, "the one behind is there", func(*fencepostv1.Tx) bool { return true }); tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED {
 		t.Errorf("said on one block alone, and the one behind is %v", tx)
 	}
@@ -56,8 +58,13 @@ func (d *driven) neverSent(t *testing.T, submitter int, reason, says string, p *
 
 func (d *driven) endsUnsent(t *testing.T, tx *fencepostv1.Tx, reason, says string) {
 	t.Helper()
-	if tx.GetState() != fencepostv1.TxState_TX_STATE_FAILED_FINAL || tx.GetExecuted() != fencepostv1.Executed_EXECUTED_NO || !tx.GetRetrySafe() || tx.GetReason() != reason ||
-		!strings.Contains(tx.GetLastError(), says) || tx.GetOperator().Nonce != nil || len(tx.GetOperator().GetAttempts()) != 0 {
+	if tx.GetState() != fencepostv1.TxState_TX_STATE_FAILED_FINAL ||
+		tx.GetExecuted() != fencepostv1.Executed_EXECUTED_NO ||
+		!tx.GetRetrySafe() ||
+		tx.GetReason() != reason ||
+		!strings.Contains(tx.GetLastError(), says) ||
+		tx.GetOperator().Nonce != nil ||
+		len(tx.GetOperator().GetAttempts()) != 0 {
 		t.Errorf("it ended as %v; want %s, without a nonce, and %q", tx, reason, says)
 	}
 }
@@ -81,7 +88,9 @@ func (d *driven) follows(t *testing.T, submitter int, stories ...*story) {
 func (d *driven) fundedLater(t *testing.T, submitter int) {
 	s, behind := d.begin(t, submitter, "head", transfer), d.begin(t, submitter, "behind", transfer)
 	d.until(t, s.id, "it waits for money", func(tx *fencepostv1.Tx) bool {
-		return tx.GetReason() == "INSUFFICIENT_FUNDS" && tx.GetSubState() == fencepostv1.TxSubState_TX_SUB_STATE_UNFUNDED && tx.GetOperator().Nonce == nil
+		return tx.GetReason() == "INSUFFICIENT_FUNDS" &&
+			tx.GetSubState() == fencepostv1.TxSubState_TX_SUB_STATE_UNFUNDED &&
+			tx.GetOperator().Nonce == nil
 	})
 	d.b.mine(4)
 	d.fund(d.b.keys[submitter])
@@ -93,7 +102,12 @@ func (d *driven) fundedLater(t *testing.T, submitter int) {
 }
 
 func (d *driven) fund(key *ecdsa.PrivateKey) {
-	d.b.extend(d.b.build(d.b.transfer(crypto.PubkeyToAddress(key.PublicKey), big.NewInt(params.Ether), params.GWei, 100*params.GWei)))
+	d.b.extend(
+		d.b.build(
+			d.b.transfer(crypto.PubkeyToAddress(key.PublicKey), big.NewInt(params.Ether),
+				params.GWei, 100*params.GWei),
+		),
+	)
 }
 
 // keyLater registers an account whose key the signer does not have. A head fails; with the key in the folder the next one goes on, without a restart.
@@ -119,7 +133,8 @@ func (d *driven) keyLater(t *testing.T) {
 	var s *story
 	eventually(t, time.Minute, "the key is found", func() error {
 		s = d.begin(t, submitter, "again "+time.Now().String(), transfer)
-		tx := d.until(t, s.id, "it is signed, or is not", func(tx *fencepostv1.Tx) bool { return tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED })
+		tx := d.until(t, s.id, "it is signed, or is not",
+			func(tx *fencepostv1.Tx) bool { return tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED })
 		if tx.GetFinalTime() != nil {
 			return errNotYet
 		}

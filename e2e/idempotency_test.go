@@ -28,7 +28,14 @@ func TestOneKeyIsOneTransaction(t *testing.T) {
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
-			answer, err := n.CreateTx(context.Background(), &fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "same", Payload: transfer})
+			answer, err := n.CreateTx(
+				context.Background(),
+				&fencepostv1.CreateTxRequest{
+					Submitter: "s00",
+					RequestId: "same",
+					Payload:   transfer,
+				},
+			)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -49,12 +56,15 @@ func TestOneKeyIsOneTransaction(t *testing.T) {
 	}
 	n.await(t, id, time.Minute)
 	other := &fencepostv1.Payload{To: transfer.GetTo(), Value: "2"}
-	_, err := n.CreateTx(t.Context(), &fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "same", Payload: other})
-	if code, reason := status.Code(err), reasonOf(err); code != codes.AlreadyExists || reason != "IDEMPOTENCY_KEY_REUSED" {
+	_, err := n.CreateTx(t.Context(),
+		&fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "same", Payload: other})
+	if code, reason := status.Code(err), reasonOf(err); code != codes.AlreadyExists ||
+		reason != "IDEMPOTENCY_KEY_REUSED" {
 		t.Errorf("the same key with another payload: %s, %s", code, reason)
 	}
 	var rows int
-	if err := n.pool.QueryRow(t.Context(), "SELECT count(*) FROM managed_tx").Scan(&rows); err != nil || rows != 1 {
+	if err := n.pool.QueryRow(t.Context(), "SELECT count(*) FROM managed_tx").Scan(&rows); err != nil ||
+		rows != 1 {
 		t.Errorf("%d rows (%v)", rows, err)
 	}
 }
@@ -76,7 +86,8 @@ func TestAThousandAtOnceOnOneAccount(t *testing.T) {
 	contract := n.deploy(t, c)
 	var wg sync.WaitGroup
 	for i := range callers {
-		wg.Go(func() { n.create(t, "s00", fmt.Sprint(i), &fencepostv1.Payload{To: contract.Hex()}) })
+		wg.Go(
+			func() { n.create(t, "s00", fmt.Sprint(i), &fencepostv1.Payload{To: contract.Hex()}) })
 	}
 	wg.Wait()
 	n.awaitAll(t, callers+1, 5*time.Minute)

@@ -15,7 +15,9 @@ import (
 func (n *node) curl(t *testing.T, arguments ...string) (code, body string) {
 	t.Helper()
 	path := arguments[len(arguments)-1]
-	arguments = append([]string{"--silent", "--show-error", "--max-time", "60", "--write-out", "\n%{http_code}"}, append(arguments[:len(arguments)-1], "http://"+n.addr+path)...)
+	arguments = append(
+		[]string{"--silent", "--show-error", "--max-time", "60", "--write-out", "\n%{http_code}"},
+		append(arguments[:len(arguments)-1], "http://"+n.addr+path)...)
 	cmd := exec.CommandContext(t.Context(), "curl", arguments...)
 	var wrong bytes.Buffer
 	cmd.Stderr = &wrong
@@ -54,7 +56,13 @@ func TestCurlIsEnough(t *testing.T) {
 	n := newNode(t, c, nodeOptions{confirmations: 1, poll: 100 * time.Millisecond})
 	submitter := n.names[0]
 	create := func(request string) (code, body string) {
-		return n.post(t, "/api/v1/tx", fmt.Sprintf(`{"submitter":%q,"requestId":%q,"payload":{"to":"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","value":"1"},"labels":{"by":"curl"}}`, submitter, request))
+		return n.post(
+			t,
+			"/api/v1/tx",
+			fmt.Sprintf(
+				`{"submitter":%q,"requestId":%q,"payload":{"to":"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","value":"1"},"labels":{"by":"curl"}}`,
+				submitter, request),
+		)
 	}
 	code, body := create("r1")
 	if code != "202" {
@@ -70,23 +78,31 @@ func TestCurlIsEnough(t *testing.T) {
 		_, body := create(fmt.Sprint("more-", i))
 		last = at(t, body, "tx.txId")
 	}
-	if code, body := n.post(t, "/api/v1/tx/"+last+"/cancel", ""); code != "200" || at(t, body, "outcome") != "CANCEL_OUTCOME_CANCELLED" {
+	if code, body := n.post(t, "/api/v1/tx/"+last+"/cancel", ""); code != "200" ||
+		at(t, body, "outcome") != "CANCEL_OUTCOME_CANCELLED" {
 		t.Errorf("cancelled: %s %s", code, body)
 	}
-	if code, body := n.curl(t, "/api/v1/tx/by-request?submitter="+submitter+"&request_id=r1"); code != "200" || at(t, body, "tx.txId") != first {
+	if code, body := n.curl(t, "/api/v1/tx/by-request?submitter="+submitter+"&request_id=r1"); code != "200" ||
+		at(t, body, "tx.txId") != first {
 		t.Errorf("by request: %s %s", code, body)
 	}
 	n.curlWatches(t, first)
-	if code, body := n.curl(t, "/api/v1/tx/"+first); code != "200" || at(t, body, "tx.state") != "TX_STATE_CONFIRMED" || at(t, body, "tx.executed") != "EXECUTED_SUCCESS" {
+	if code, body := n.curl(t, "/api/v1/tx/"+first); code != "200" ||
+		at(t, body, "tx.state") != "TX_STATE_CONFIRMED" ||
+		at(t, body, "tx.executed") != "EXECUTED_SUCCESS" {
 		t.Errorf("in the end: %s %s", code, body)
 	}
-	if code, body := n.curl(t, "/api/v1/tx?labels=by%3Dcurl&states=TX_STATE_CANCELLED"); code != "200" || !strings.Contains(body, last) || strings.Contains(body, first) {
+	if code, body := n.curl(t, "/api/v1/tx?labels=by%3Dcurl&states=TX_STATE_CANCELLED"); code != "200" ||
+		!strings.Contains(body, last) ||
+		strings.Contains(body, first) {
 		t.Errorf("listed: %s %s", code, body)
 	}
-	if code, body := n.curl(t, "/api/v1/submitters/"+submitter); code != "200" || at(t, body, "submitter.name") != submitter {
+	if code, body := n.curl(t, "/api/v1/submitters/"+submitter); code != "200" ||
+		at(t, body, "submitter.name") != submitter {
 		t.Errorf("submitter: %s %s", code, body)
 	}
-	if code, body := n.curl(t, "/api/v1/tx/17"); code != "400" || !strings.Contains(body, "INVALID_FIELD") {
+	if code, body := n.curl(t, "/api/v1/tx/17"); code != "400" ||
+		!strings.Contains(body, "INVALID_FIELD") {
 		t.Errorf("refused: %s %s", code, body)
 	}
 }
@@ -94,19 +110,28 @@ func TestCurlIsEnough(t *testing.T) {
 // TestCurlLinesOfTheReference runs the lines of docs/api.md as they stand there.
 func TestCurlLinesOfTheReference(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, embedded(t, 500*time.Millisecond, 1), nodeOptions{confirmations: 1, poll: 100 * time.Millisecond})
+	n := newNode(t, embedded(t, 500*time.Millisecond, 1),
+		nodeOptions{confirmations: 1, poll: 100 * time.Millisecond})
 	text, err := os.ReadFile("../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := typed(t, "curl", string(text))
-	want := []string{`"TX_STATE_QUEUED"`, `"curl-1"`, `"TX_STATE_CONFIRMED"`, `"TX_STATE_CONFIRMED"`, `"txId"`}
+	want := []string{
+		`"TX_STATE_QUEUED"`,
+		`"curl-1"`,
+		`"TX_STATE_CONFIRMED"`,
+		`"TX_STATE_CONFIRMED"`,
+		`"txId"`,
+	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines: %q", len(lines), lines)
 	}
 	id := ""
 	for i, line := range lines {
-		out := bash(t, t.TempDir(), strings.NewReplacer("127.0.0.1:9090", n.addr, "alice", n.names[0]).Replace(line), "TX_ID="+id)
+		out := bash(t, t.TempDir(),
+			strings.NewReplacer("127.0.0.1:9090", n.addr, "alice", n.names[0]).Replace(line),
+			"TX_ID="+id)
 		if !strings.Contains(strings.ReplaceAll(out, " ", ""), want[i]) {
 			t.Errorf("%s does not say %s:\n%s", line, want[i], out)
 		}
@@ -130,7 +155,8 @@ func (n *node) curlWatches(t *testing.T, id string) {
 			}
 		}
 	}
-	if final := at(t, lines[len(lines)-1], "event.state"); code != "200" || final != "TX_STATE_CONFIRMED" {
+	if final := at(t, lines[len(lines)-1], "event.state"); code != "200" ||
+		final != "TX_STATE_CONFIRMED" {
 		t.Errorf("watched: %s %s", code, body)
 	}
 	code, body = n.curl(t, "--no-buffer", "--header", "Accept: text/event-stream", path)

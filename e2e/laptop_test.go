@@ -16,7 +16,8 @@ func onALaptop(t *testing.T, root, dir string) {
 		switch {
 		case strings.HasPrefix(line, "make run"):
 			dev := startDev(t, root, line)
-			if said := dev.said(t); !strings.Contains(said, "a block every 20s") || !strings.Contains(said, "fencepost.yaml   of this node") {
+			if said := dev.said(t); !strings.Contains(said, "a block every 20s") ||
+				!strings.Contains(said, "fencepost.yaml   of this node") {
 				t.Errorf("%s:\n%s", line, said)
 			}
 			dev.interrupt(t)
@@ -27,7 +28,8 @@ func onALaptop(t *testing.T, root, dir string) {
 			}
 			nodes[name] = serving(t, dir, line, name+".log")
 		default:
-			if out := bash(t, dir, line); strings.Contains(line, "request-id") && !strings.Contains(out, "two-nodes") {
+			if out := bash(t, dir, line); strings.Contains(line, "request-id") &&
+				!strings.Contains(out, "two-nodes") {
 				t.Errorf("%s:\n%s", line, out)
 			}
 			if strings.Contains(line, "submitter list --server") {
@@ -52,7 +54,8 @@ func onALaptop(t *testing.T, root, dir string) {
 func ownerIn(t *testing.T, dir, list, not string) (name string) {
 	t.Helper()
 	eventually(t, time.Minute, "a node owns the submitter", func() error {
-		m := regexp.MustCompile(`(?m)^payouts .* ([ab])/[0-9a-f-]{36} `).FindStringSubmatch(bash(t, dir, list))
+		m := regexp.MustCompile(`(?m)^payouts .* ([ab])/[0-9a-f-]{36} `).FindStringSubmatch(
+			bash(t, dir, list))
 		if m == nil || m[1] == not {
 			return fmt.Errorf("%w: %v", errNotYet, m)
 		}

@@ -38,14 +38,17 @@ func (n *node) deploy(t *testing.T, c *testChain) common.Address {
 }
 
 // create asks until it is accepted; the request id makes that safe.
-func (n *node) create(t *testing.T, submitter, request string, p *fencepostv1.Payload) *fencepostv1.Tx {
+func (n *node) create(t *testing.T, submitter, request string,
+	p *fencepostv1.Payload) *fencepostv1.Tx {
 	t.Helper()
 	var tx *fencepostv1.Tx
 	eventually(t, time.Minute, "CreateTx is accepted", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		answer, err := n.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
-		if code := status.Code(err); err != nil && code != codes.Unavailable && code != codes.DeadlineExceeded {
+		answer, err := n.CreateTx(ctx,
+			&fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
+		if code := status.Code(err); err != nil && code != codes.Unavailable &&
+			code != codes.DeadlineExceeded {
 			t.Errorf("CreateTx %s/%s: %v", submitter, request, err)
 			return nil
 		}
@@ -61,7 +64,13 @@ func (n *node) await(t *testing.T, id string, limit time.Duration) *fencepostv1.
 	eventually(t, limit, "the transaction is final", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		answer, err := n.GetTx(ctx, &fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: id}, View: fencepostv1.TxView_TX_VIEW_OPERATOR})
+		answer, err := n.GetTx(
+			ctx,
+			&fencepostv1.GetTxRequest{
+				Key:  &fencepostv1.GetTxRequest_TxId{TxId: id},
+				View: fencepostv1.TxView_TX_VIEW_OPERATOR,
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -76,7 +85,8 @@ func (n *node) await(t *testing.T, id string, limit time.Duration) *fencepostv1.
 // count reads an account's counter at the newest block.
 func (c *testChain) count(t *testing.T, contract, account common.Address) uint64 {
 	t.Helper()
-	answer, err := c.CallContract(context.Background(), ethereum.CallMsg{To: &contract, Data: counter.Query(account)}, nil)
+	answer, err := c.CallContract(context.Background(),
+		ethereum.CallMsg{To: &contract, Data: counter.Query(account)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +129,8 @@ func (n *node) load(t *testing.T, contract common.Address, submitters, calls, ki
 	for _, name := range n.names[:submitters] {
 		wg.Go(func() {
 			for i := range calls {
-				tx := n.create(t, name, fmt.Sprintf("call-%d", i), &fencepostv1.Payload{To: contract.Hex()})
+				tx := n.create(t, name, fmt.Sprintf("call-%d", i),
+					&fencepostv1.Payload{To: contract.Hex()})
 				mu.Lock()
 				ids = append(ids, tx.GetTxId())
 				mu.Unlock()
@@ -143,7 +154,8 @@ func (n *node) killAtRandom(t *testing.T, total, kills int) {
 	}
 	slices.Sort(moments)
 	for _, included := range moments {
-		eventually(t, 5*time.Minute, "the moment of a kill", func() error { return n.atLeast("receipt_block IS NOT NULL", included) })
+		eventually(t, 5*time.Minute, "the moment of a kill",
+			func() error { return n.atLeast("receipt_block IS NOT NULL", included) })
 		n.proc.kill()
 		n.start(t)
 	}
@@ -163,7 +175,8 @@ func (n *node) atLeast(condition string, want int) error {
 
 func (n *node) awaitAll(t *testing.T, total int, limit time.Duration) {
 	t.Helper()
-	eventually(t, limit, "everything is final", func() error { return n.atLeast("terminal_at IS NOT NULL", total) })
+	eventually(t, limit, "everything is final",
+		func() error { return n.atLeast("terminal_at IS NOT NULL", total) })
 }
 
 func verifyChain(t *testing.T, c *testChain, contract common.Address, submitters, calls int) {
@@ -202,7 +215,8 @@ func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 		"transactions with many attempts": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP BY tx_id HAVING count(*) <> 1) q",
 	} {
 		var wrong int
-		if err := pool.QueryRow(context.Background(), query).Scan(&wrong); err != nil || wrong != 0 {
+		if err := pool.QueryRow(context.Background(), query).Scan(&wrong); err != nil ||
+			wrong != 0 {
 			t.Errorf("%s: %d (%v)", what, wrong, err)
 		}
 	}

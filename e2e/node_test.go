@@ -64,7 +64,8 @@ type secure struct {
 
 func (s secure) config() (keys string) {
 	if s.certs != "" {
-		keys += fmt.Sprintf(", tls: {cert_file: %q, key_file: %q", filepath.Join(s.certs, "node.pem"), filepath.Join(s.certs, "node-key.pem"))
+		keys += fmt.Sprintf(", tls: {cert_file: %q, key_file: %q",
+			filepath.Join(s.certs, "node.pem"), filepath.Join(s.certs, "node-key.pem"))
 		if s.clientCerts {
 			keys += fmt.Sprintf(", client_ca_file: %q", filepath.Join(s.certs, "ca.pem"))
 		}
@@ -82,7 +83,8 @@ func (s secure) credentials(t *testing.T) credentials.TransportCredentials {
 	if s.certs == "" {
 		return insecure.NewCredentials()
 	}
-	pair, err := tls.LoadX509KeyPair(filepath.Join(s.certs, "client.pem"), filepath.Join(s.certs, "client-key.pem"))
+	pair, err := tls.LoadX509KeyPair(filepath.Join(s.certs, "client.pem"),
+		filepath.Join(s.certs, "client-key.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,14 @@ func (s secure) credentials(t *testing.T) credentials.TransportCredentials {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(authority)
-	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: "node.test", MinVersion: tls.VersionTLS12})
+	return credentials.NewTLS(
+		&tls.Config{
+			Certificates: []tls.Certificate{pair},
+			RootCAs:      pool,
+			ServerName:   "node.test",
+			MinVersion:   tls.VersionTLS12,
+		},
+	)
 }
 
 const defaultLease = "duration: 2s, renew_interval: 500ms"
@@ -140,7 +149,9 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 	for i, key := range c.keys {
 		name := fmt.Sprintf("s%02d", i)
 		n.names = append(n.names, name)
-		fmt.Fprintf(&submitters, "  - {name: %s, chain: dev, address: %q, signer: local, mode: strict, start_from: chain}\n", name, crypto.PubkeyToAddress(key.PublicKey).Hex())
+		fmt.Fprintf(&submitters,
+			"  - {name: %s, chain: dev, address: %q, signer: local, mode: strict, start_from: chain}\n",
+			name, crypto.PubkeyToAddress(key.PublicKey).Hex())
 	}
 	writeFile(t, n.config, fmt.Sprintf(`
 node: {name: %s}
@@ -236,17 +247,24 @@ func (n *node) edit(t *testing.T, from, to string) {
 // start runs the process and waits until it serves.
 func (n *node) start(t *testing.T) {
 	t.Helper()
-	n.proc = startProcess(t, exec.Command(program, "serve", "--config", n.config), filepath.Join(n.dir, "node.log"))
-	eventually(t, 2*time.Minute, "the node serves", func() error { // registering thousands of submitters takes a while on a busy machine
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		n.conn.ResetConnectBackoff()
-		answer, err := grpc_health_v1.NewHealthClient(n.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
-		if err == nil && answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-			err = errNotYet
-		}
-		return err
-	})
+	n.proc = startProcess(t, exec.Command(program, "serve", "--config", n.config),
+		filepath.Join(n.dir, "node.log"))
+	eventually(
+		t,
+		2*time.Minute,
+		"the node serves",
+		func() error { // registering thousands of submitters takes a while on a busy machine
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			n.conn.ResetConnectBackoff()
+			answer, err := grpc_health_v1.NewHealthClient(n.conn).Check(ctx,
+				&grpc_health_v1.HealthCheckRequest{})
+			if err == nil && answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+				err = errNotYet
+			}
+			return err
+		},
+	)
 }
 
 func senders(c *testChain) []common.Address {

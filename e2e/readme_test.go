@@ -31,7 +31,8 @@ func TestReadmeCommands(t *testing.T) {
 			inOrder(t, line, out, "QUEUED", "ALLOCATED", "TRACKING", "INCLUDED", "CONFIRMED")
 		}
 	}
-	if out := bash(t, root, "make demo"); !strings.Contains(out, "equal") || strings.Contains(out, "DIFFERENT") {
+	if out := bash(t, root, "make demo"); !strings.Contains(out, "equal") ||
+		strings.Contains(out, "DIFFERENT") {
 		t.Errorf("make demo:\n%s", out)
 	}
 	run["make demo"] = true
@@ -132,7 +133,8 @@ func (d *dev) pasted(t *testing.T) []string {
 	t.Helper()
 	var lines []string
 	for _, line := range strings.Split(d.said(t), "\n") {
-		if line = strings.TrimSpace(line); strings.Contains(line, "fencepost.v1.") || strings.HasPrefix(line, "bin/fencepost ") {
+		if line = strings.TrimSpace(line); strings.Contains(line, "fencepost.v1.") ||
+			strings.HasPrefix(line, "bin/fencepost ") {
 			lines = append(lines, line)
 		}
 	}
@@ -153,7 +155,8 @@ func (d *dev) interrupt(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatalf("not down 30 s after Ctrl-C:\n%s", d.said(t))
 	}
-	if said := d.said(t); !strings.Contains(said, "Stopping: the node first") || strings.Contains(said, "did not stop") {
+	if said := d.said(t); !strings.Contains(said, "Stopping: the node first") ||
+		strings.Contains(said, "did not stop") {
 		t.Errorf("after Ctrl-C:\n%s", said)
 	}
 }
@@ -206,7 +209,8 @@ func useIt(t *testing.T, root, dir string, commands []string) []string {
 		case line == "make build":
 			bash(t, root, line)
 		case strings.Contains(line, "key new"):
-			writeFile(t, filepath.Join(dir, "fencepost.yaml"), readmeConfig(t, root, addressIn(t, bash(t, dir, line))))
+			writeFile(t, filepath.Join(dir, "fencepost.yaml"),
+				readmeConfig(t, root, addressIn(t, bash(t, dir, line))))
 		case strings.HasSuffix(line, "serve --config fencepost.yaml"):
 			serveAndStop(t, dir, line)
 		case strings.HasPrefix(line, "bin/"), strings.Contains(line, "> password"):
@@ -240,8 +244,11 @@ func readmeConfig(t *testing.T, root, account string) string {
 		t.Fatal("the README has no configuration")
 	}
 	c := embedded(t, time.Second, 1)
-	replaced := strings.NewReplacer("postgres://fencepost@db/fencepost", freshDatabase(t), "chain_id: 1,", fmt.Sprintf("chain_id: %d,", c.id),
-		"https://rpc.example", c.url, "0x...", account).Replace(block[1])
+	replaced := strings.NewReplacer("postgres://fencepost@db/fencepost", freshDatabase(t),
+		"chain_id: 1,", fmt.Sprintf("chain_id: %d,", c.id), "https://rpc.example", c.url, "0x...",
+		account).Replace(
+		block[1],
+	)
 	return replaced
 }
 

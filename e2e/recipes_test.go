@@ -36,7 +36,8 @@ func TestRecipes(t *testing.T) {
 	document := documentOf(t, root, "docs/operations.md")
 	r := newReader(t, section(t, document, "## Recipes"))
 	laptop := section(t, document, "### On a laptop")
-	if all := typed(t, "the document", document); len(all) != len(typed(t, "On a laptop", laptop))+len(typed(t, "Recipes", r.recipes)) {
+	if all := typed(t, "the document", document); len(all) != len(
+		typed(t, "On a laptop", laptop))+len(typed(t, "Recipes", r.recipes)) {
 		t.Error("docs/operations.md has commands in a section that no test runs")
 	}
 	r.asks(t)
@@ -72,11 +73,20 @@ func section(t *testing.T, text, heading string) string {
 func newReader(t *testing.T, recipes string) *reader {
 	t.Helper()
 	c := embedded(t, 0, 2)
-	n := prepareNode(t, c, nodeOptions{confirmations: 1, poll: 100 * time.Millisecond}, freshDatabase(t))
-	n.edit(t, "resubmit: {interval: 5s, max_attempts: 20}", "resubmit: {interval: 1s, max_attempts: 2}")
+	n := prepareNode(t, c, nodeOptions{confirmations: 1, poll: 100 * time.Millisecond},
+		freshDatabase(t))
+	n.edit(t, "resubmit: {interval: 5s, max_attempts: 20}",
+		"resubmit: {interval: 1s, max_attempts: 2}")
 	n.migrate(t)
 	n.start(t)
-	r := &reader{node: n, chain: c, dir: t.TempDir(), recipes: recipes, vars: map[string]string{}, followed: map[string]bool{}}
+	r := &reader{
+		node:     n,
+		chain:    c,
+		dir:      t.TempDir(),
+		recipes:  recipes,
+		vars:     map[string]string{},
+		followed: map[string]bool{},
+	}
 	set := typed(t, "Recipes", recipes)[0]
 	for _, pair := range strings.Fields(strings.TrimPrefix(set, "export ")) {
 		name, _, _ := strings.Cut(pair, "=")
@@ -130,15 +140,31 @@ func (r *reader) asks(t *testing.T) {
 	t.Helper()
 	certs := t.TempDir()
 	writeCertificates(t, certs)
-	secured := prepareNode(t, r.chain, nodeOptions{confirmations: 1, poll: time.Second, name: "tls", secure: secure{certs: certs, tokens: writeToken(t, certs)}}, r.url)
+	secured := prepareNode(
+		t,
+		r.chain,
+		nodeOptions{
+			confirmations: 1,
+			poll:          time.Second,
+			name:          "tls",
+			secure:        secure{certs: certs, tokens: writeToken(t, certs)},
+		},
+		r.url,
+	)
 	secured.start(t)
-	known := &reader{node: secured, dir: certs, vars: map[string]string{"FENCEPOST_SERVER": secured.addr}}
+	known := &reader{
+		node: secured,
+		dir:  certs,
+		vars: map[string]string{"FENCEPOST_SERVER": secured.addr},
+	}
 	for _, line := range r.lines(t, "### What can be asked?") {
 		switch {
 		case strings.Contains(line, "token"):
 			known.run(t, line, [2]string{"", "s00"})
 		default:
-			r.run(t, line, [2]string{"--help", "submitter"}, [2]string{"list", "fencepost.v1.TxService.CancelTx"}, [2]string{"describe", "string tx_id = 1"})
+			r.run(t, line, [2]string{"--help", "submitter"},
+				[2]string{"list", "fencepost.v1.TxService.CancelTx"},
+				[2]string{"describe", "string tx_id = 1"})
 		}
 	}
 	secured.proc.stop(t)
@@ -147,13 +173,16 @@ func (r *reader) asks(t *testing.T) {
 // registers an account, once with each program.
 func (r *reader) registers(t *testing.T) {
 	t.Helper()
-	r.follow(t, "### Register an account", [2]string{"submitter add", "submitter payouts is registered: eip155:31337:0x"}, [2]string{"RegisterSubmitter", `"startFrom": "chain"`})
+	r.follow(t, "### Register an account",
+		[2]string{"submitter add", "submitter payouts is registered: eip155:31337:0x"},
+		[2]string{"RegisterSubmitter", `"startFrom": "chain"`})
 }
 
 // create queues a transaction, of which the lines after it are.
 func (r *reader) create(t *testing.T, submitter, request string, p *fencepostv1.Payload) string {
 	t.Helper()
-	answer, err := r.CreateTx(t.Context(), &fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
+	answer, err := r.CreateTx(t.Context(),
+		&fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +191,18 @@ func (r *reader) create(t *testing.T, submitter, request string, p *fencepostv1.
 }
 
 // is waits for a state of a transaction, and makes blocks meanwhile if that is what it takes.
-func (r *reader) is(t *testing.T, id string, blocks bool, want fencepostv1.TxState) *fencepostv1.Tx {
+func (r *reader) is(t *testing.T, id string, blocks bool,
+	want fencepostv1.TxState) *fencepostv1.Tx {
 	t.Helper()
 	var tx *fencepostv1.Tx
 	eventually(t, time.Minute, "the transaction is "+want.String(), func() error {
-		answer, err := r.GetTx(context.Background(), &fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: id}, View: fencepostv1.TxView_TX_VIEW_OPERATOR})
+		answer, err := r.GetTx(
+			context.Background(),
+			&fencepostv1.GetTxRequest{
+				Key:  &fencepostv1.GetTxRequest_TxId{TxId: id},
+				View: fencepostv1.TxView_TX_VIEW_OPERATOR,
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -199,11 +235,14 @@ func (r *reader) findsOut(t *testing.T) {
 func (r *reader) speedsUp(t *testing.T) {
 	t.Helper()
 	id := r.vars["TX_ID"]
-	r.follow(t, "### Speed it up", [2]string{"fencepost tx", "attempt 2 (BUMP"}, [2]string{"grpcurl", id})
-	if tx := r.is(t, id, true, fencepostv1.TxState_TX_STATE_CONFIRMED); len(tx.GetOperator().GetAttempts()) != 3 {
+	r.follow(t, "### Speed it up", [2]string{"fencepost tx", "attempt 2 (BUMP"},
+		[2]string{"grpcurl", id})
+	if tx := r.is(t, id, true, fencepostv1.TxState_TX_STATE_CONFIRMED); len(
+		tx.GetOperator().GetAttempts()) != 3 {
 		t.Errorf("sped up twice: %v", tx)
 	}
-	r.follow(t, "### See how it ends", [2]string{"fencepost tx", "CONFIRMED"}, [2]string{"grpcurl", "TX_EVENT_KIND_CONFIRMED"})
+	r.follow(t, "### See how it ends", [2]string{"fencepost tx", "CONFIRMED"},
+		[2]string{"grpcurl", "TX_EVENT_KIND_CONFIRMED"})
 }
 
 // cancels what is in flight, and what is queued behind it.
@@ -211,9 +250,11 @@ func (r *reader) cancels(t *testing.T) {
 	t.Helper()
 	flying := r.create(t, "s00", "flying", transfer)
 	r.is(t, flying, false, fencepostv1.TxState_TX_STATE_STUCK)
-	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "whichever is included first wins"}, [2]string{"grpcurl", "CANCEL_OUTCOME_REQUESTED"})
+	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "whichever is included first wins"},
+		[2]string{"grpcurl", "CANCEL_OUTCOME_REQUESTED"})
 	queued := r.create(t, "s00", "queued", transfer)
-	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "will never be executed"}, [2]string{"grpcurl", "CANCEL_OUTCOME_CANCELLED"})
+	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "will never be executed"},
+		[2]string{"grpcurl", "CANCEL_OUTCOME_CANCELLED"})
 	for _, id := range []string{flying, queued} {
 		r.is(t, id, true, fencepostv1.TxState_TX_STATE_CANCELLED)
 	}
@@ -221,15 +262,34 @@ func (r *reader) cancels(t *testing.T) {
 
 func (r *reader) pauses(t *testing.T) {
 	t.Helper()
-	r.follow(t, "### Pause, and go on", [2]string{"submitter pause", "is PAUSED"}, [2]string{"PauseSubmitter", "SUBMITTER_STATUS_PAUSED"},
-		[2]string{"submitter resume", "is ACTIVE"}, [2]string{"ResumeSubmitter", "SUBMITTER_STATUS_ACTIVE"})
+	r.follow(
+		t,
+		"### Pause, and go on",
+		[2]string{"submitter pause", "is PAUSED"},
+		[2]string{"PauseSubmitter", "SUBMITTER_STATUS_PAUSED"},
+		[2]string{
+			"submitter resume",
+			"is ACTIVE",
+		},
+		[2]string{"ResumeSubmitter", "SUBMITTER_STATUS_ACTIVE"},
+	)
 }
 
 func (r *reader) protects(t *testing.T) {
 	t.Helper()
 	r.vars["PROTECTION"] = "1"
-	r.follow(t, "### Stop it at once, and leave PROTECT", [2]string{"submitter protect", "protection 1, BY_OPERATOR"}, [2]string{"ProtectSubmitter", "key may have leaked"},
-		[2]string{"submitter show", "exit-protect s00 --protection 1"}, [2]string{"exit-protect", "protection 1 of submitter s00 is ended"}, [2]string{"ExitProtect", "SUBMITTER_STATUS_ACTIVE"})
+	r.follow(
+		t,
+		"### Stop it at once, and leave PROTECT",
+		[2]string{"submitter protect", "protection 1, BY_OPERATOR"},
+		[2]string{"ProtectSubmitter", "key may have leaked"},
+		[2]string{
+			"submitter show",
+			"exit-protect s00 --protection 1",
+		},
+		[2]string{"exit-protect", "protection 1 of submitter s00 is ended"},
+		[2]string{"ExitProtect", "SUBMITTER_STATUS_ACTIVE"},
+	)
 	r.is(t, r.create(t, "s00", "after", transfer), true, fencepostv1.TxState_TX_STATE_CONFIRMED)
 }
 
@@ -245,7 +305,8 @@ func (r *reader) watchesFailures(t *testing.T) {
 		if !lasts(line) {
 			continue
 		}
-		cmd, log := exec.Command("bash", "-c", line), filepath.Join(r.dir, fmt.Sprintf("watch%d.log", i))
+		cmd, log := exec.Command("bash", "-c", line), filepath.Join(r.dir,
+			fmt.Sprintf("watch%d.log", i))
 		cmd.Env = append(os.Environ(), r.environment()...)
 		startGroup(t, cmd, log)
 		r.tells(t, line, log, stuck)

@@ -19,7 +19,16 @@ func TestCallersHaveRights(t *testing.T) {
 	writeCertificates(t, certs)
 	file := func(name string) string { return filepath.Join(certs, name) }
 	writeFile(t, file("shop"), token+"\n")
-	n := prepareNode(t, c, nodeOptions{confirmations: 1, poll: time.Second, secure: secure{certs: certs, clientCerts: true}}, freshDatabase(t))
+	n := prepareNode(
+		t,
+		c,
+		nodeOptions{
+			confirmations: 1,
+			poll:          time.Second,
+			secure:        secure{certs: certs, clientCerts: true},
+		},
+		freshDatabase(t),
+	)
 	n.edit(t, "grpc: {", "grpc: {reload_interval: 1s, ")
 	n.edit(t, "\nops:", fmt.Sprintf(`
 callers:
@@ -28,23 +37,50 @@ callers:
 ops:`, file("shop")))
 	n.migrate(t)
 	n.start(t)
-	known := []string{"--tls-ca", file("ca.pem"), "--tls-name", "node.test", "--tls-cert", file("client.pem"), "--tls-key", file("client-key.pem")}
-	curl := []string{"--cacert", file("ca.pem"), "--cert", file("client.pem"), "--key", file("client-key.pem")}
+	known := []string{
+		"--tls-ca",
+		file("ca.pem"),
+		"--tls-name",
+		"node.test",
+		"--tls-cert",
+		file("client.pem"),
+		"--tls-key",
+		file("client-key.pem"),
+	}
+	curl := []string{
+		"--cacert",
+		file("ca.pem"),
+		"--cert",
+		file("client.pem"),
+		"--key",
+		file("client-key.pem"),
+	}
 	with := func(token string) []string { return append(curl, "--header", "Authorization: Bearer "+token) }
 
-	if out, good := n.program(t, known...); !good || !strings.Contains(out, "s00") || !strings.Contains(out, "s01") {
+	if out, good := n.program(t, known...); !good || !strings.Contains(out, "s00") ||
+		!strings.Contains(out, "s01") {
 		t.Errorf("an operator of all lists %s", out)
 	}
 	writeFile(t, file("token"), token)
-	if out, good := n.program(t, append(known, "--token-file", file("token"))...); !good || !strings.Contains(out, "s00") || strings.Contains(out, "s01") {
+	if out, good := n.program(t, append(known, "--token-file", file("token"))...); !good ||
+		!strings.Contains(out, "s00") ||
+		strings.Contains(out, "s01") {
 		t.Errorf("the shop lists %s", out)
 	}
 	for path, want := range map[string]string{"/api/v1/submitters/s00": "200", "/api/v1/submitters/s01": "403", "/api/v1/submitters/nobody": "403", "/api/v1/submitters/s01/events": "403"} {
-		if code, body := n.secureCurl(true, path, with(token)...); code != want || want == "403" && !strings.Contains(body, `"PERMISSION_DENIED"`) {
+		if code, body := n.secureCurl(true, path, with(token)...); code != want ||
+			want == "403" && !strings.Contains(body, `"PERMISSION_DENIED"`) {
 			t.Errorf("the shop is told %s of %s: %s", code, path, body)
 		}
 	}
-	pause := []string{"--request", "POST", "--header", "Content-Type: application/json", "--data", `{"reason": "a test"}`}
+	pause := []string{
+		"--request",
+		"POST",
+		"--header",
+		"Content-Type: application/json",
+		"--data",
+		`{"reason": "a test"}`,
+	}
 	if code, body := n.secureCurl(true, "/api/v1/submitters/s00/pause", append(with(token), pause...)...); code != "403" {
 		t.Errorf("the shop pauses: %s %s", code, body)
 	}
@@ -70,7 +106,8 @@ func (n *node) changesFiles(t *testing.T, certs string, with func(token string) 
 			t.Fatal(err)
 		}
 		eventually(t, time.Minute, "the log says "+says, func() error {
-			if log, err := os.ReadFile(filepath.Join(n.dir, "node.log")); err != nil || !strings.Contains(string(log), says) {
+			if log, err := os.ReadFile(filepath.Join(n.dir, "node.log")); err != nil ||
+				!strings.Contains(string(log), says) {
 				return fmt.Errorf("it does not: %v", err)
 			}
 			return nil
@@ -90,5 +127,6 @@ func (n *node) changesFiles(t *testing.T, certs string, with func(token string) 
 	}
 	writeFile(t, filepath.Join(certs, "shop"), another)
 	writeCertificates(t, certs) // of another authority
-	eventually(t, time.Minute, "the new certificates are in force", func() error { return answers(another, "200") })
+	eventually(t, time.Minute, "the new certificates are in force",
+		func() error { return answers(another, "200") })
 }

@@ -30,7 +30,8 @@ func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	const submitters, rounds = 30, 2
 	c := embedded(t, 250*time.Millisecond, submitters+1)
-	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond}, freshDatabase(t))
+	cl := newCluster(t, c, 3, nodeOptions{confirmations: 3, poll: 100 * time.Millisecond},
+		freshDatabase(t))
 	contract := cl.members[0].deploy(t, c)
 	w := watchAll(t, func() *node { return cl.any().node })
 	calls := &callers{each: make([]int, submitters)}
@@ -42,7 +43,11 @@ func TestRollingRestart(t *testing.T) {
 		calls.wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				limited, done := context.WithTimeout(context.Background(), 10*time.Second)
-				request := &fencepostv1.CreateTxRequest{Submitter: cl.members[0].names[i], RequestId: fmt.Sprintf("call-%d", n), Payload: &fencepostv1.Payload{To: contract.Hex()}}
+				request := &fencepostv1.CreateTxRequest{
+					Submitter: cl.members[0].names[i],
+					RequestId: fmt.Sprintf("call-%d", n),
+					Payload:   &fencepostv1.Payload{To: contract.Hex()},
+				}
 				answer, err := client.CreateTx(limited, request)
 				done()
 				if err != nil {
@@ -67,7 +72,8 @@ func TestRollingRestart(t *testing.T) {
 	}
 	cl.drain(t, contract, calls, []*watcher{w}, 2*time.Minute)
 	cl.reportOrphans(t, begun, time.Second)
-	t.Logf("%d transactions; a stop took %s, at most %s", len(calls.ids), median(stops), slices.Max(stops))
+	t.Logf("%d transactions; a stop took %s, at most %s", len(calls.ids), median(stops),
+		slices.Max(stops))
 	cl.stopAll(t)
 }
 
@@ -77,10 +83,13 @@ func (cl *cluster) retryingClient(t *testing.T) fencepostv1.TxServiceClient {
 	nodes := manual.NewBuilderWithScheme("cluster")
 	var state resolver.State
 	for _, m := range cl.members {
-		state.Endpoints = append(state.Endpoints, resolver.Endpoint{Addresses: []resolver.Address{{Addr: m.addr}}})
+		state.Endpoints = append(state.Endpoints,
+			resolver.Endpoint{Addresses: []resolver.Address{{Addr: m.addr}}})
 	}
 	nodes.InitialState(state)
-	conn, err := grpc.NewClient("cluster:///", grpc.WithResolvers(nodes), grpc.WithDefaultServiceConfig(retryUnavailable), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("cluster:///", grpc.WithResolvers(nodes),
+		grpc.WithDefaultServiceConfig(retryUnavailable),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +109,15 @@ func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Durat
 			span := a.orphaned()
 			spans = append(spans, span)
 			if span > limit {
-				t.Errorf("submitter %d had work and no owner for %s before %s took it (from %q, released: %v)", a.Submitter, span, a.Owner, a.Before, a.Released)
+				t.Errorf(
+					"submitter %d had work and no owner for %s before %s took it (from %q, released: %v)",
+					a.Submitter, span, a.Owner, a.Before, a.Released)
 			}
 		}
 	}
 	if len(spans) == 0 {
 		t.Fatal("no submitter changed hands")
 	}
-	t.Logf("%d changes of hands with work: without an owner for %s in the median, at most %s", len(spans), median(spans), slices.Max(spans))
+	t.Logf("%d changes of hands with work: without an owner for %s in the median, at most %s",
+		len(spans), median(spans), slices.Max(spans))
 }

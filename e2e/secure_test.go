@@ -29,10 +29,34 @@ func TestCallersAreKnown(t *testing.T) {
 	writeCertificates(t, certs)
 	tokens := writeToken(t, certs)
 	file := func(name string) string { return filepath.Join(certs, name) }
-	ca, certificate, shown := []string{"--tls-ca", file("ca.pem"), "--tls-name", "node.test"}, []string{"--tls-cert", file("client.pem"), "--tls-key", file("client-key.pem")},
-		[]string{"--token-file", file("token")}
-	curlCA, curlCertificate, curlToken := []string{"--cacert", file("ca.pem")}, []string{"--cert", file("client.pem"), "--key", file("client-key.pem")},
-		[]string{"--header", "Authorization: Bearer " + token}
+	ca, certificate, shown := []string{
+		"--tls-ca",
+		file("ca.pem"),
+		"--tls-name",
+		"node.test",
+	}, []string{
+		"--tls-cert",
+		file("client.pem"),
+		"--tls-key",
+		file("client-key.pem"),
+	},
+		[]string{
+			"--token-file",
+			file("token"),
+		}
+	curlCA, curlCertificate, curlToken := []string{
+		"--cacert",
+		file("ca.pem"),
+	}, []string{
+		"--cert",
+		file("client.pem"),
+		"--key",
+		file("client-key.pem"),
+	},
+		[]string{
+			"--header",
+			"Authorization: Bearer " + token,
+		}
 	join := func(all ...[]string) (line []string) {
 		for _, part := range all {
 			line = append(line, part...)
@@ -57,11 +81,13 @@ func TestCallersAreKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, c, nodeOptions{confirmations: 1, poll: time.Second, secure: test.secure})
+			n := newNode(t, c,
+				nodeOptions{confirmations: 1, poll: time.Second, secure: test.secure})
 			if out, good := n.program(t, test.program...); !good || !strings.Contains(out, "s00") {
 				t.Errorf("the program was told: %s", out)
 			}
-			if out, good := n.program(t, test.less...); good || !strings.Contains(out, test.refusal) {
+			if out, good := n.program(t, test.less...); good ||
+				!strings.Contains(out, test.refusal) {
 				t.Errorf("with less the program was told: %s", out)
 			}
 			for _, path := range []string{"/api/v1/submitters", "/api/v1/tx/01a21fca-9bb7-8000-8000-058ead4b4abd/events"} {
@@ -81,7 +107,12 @@ func (n *node) program(t *testing.T, arguments ...string) (out string, good bool
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	text, err := exec.CommandContext(ctx, program, append([]string{"submitter", "list", "--server", n.addr, "--timeout", "10s"}, arguments...)...).CombinedOutput()
+	text, err := exec.CommandContext(
+		ctx,
+		program,
+		append(
+			[]string{"submitter", "list", "--server", n.addr, "--timeout", "10s"},
+			arguments...)...).CombinedOutput()
 	return string(text), err == nil
 }
 
@@ -89,7 +120,19 @@ func (n *node) program(t *testing.T, arguments ...string) (out string, good bool
 func (n *node) secureCurl(tls bool, path string, arguments ...string) (code, body string) {
 	_, port, _ := strings.Cut(n.addr, ":")
 	url := map[bool]string{true: "https", false: "http"}[tls] + "://node.test:" + port + path
-	arguments = append([]string{"--silent", "--show-error", "--max-time", "30", "--resolve", "node.test:" + port + ":127.0.0.1", "--write-out", "\n%{http_code}", url}, arguments...)
+	arguments = append(
+		[]string{
+			"--silent",
+			"--show-error",
+			"--max-time",
+			"30",
+			"--resolve",
+			"node.test:" + port + ":127.0.0.1",
+			"--write-out",
+			"\n%{http_code}",
+			url,
+		},
+		arguments...)
 	out, err := exec.Command("curl", arguments...).CombinedOutput()
 	if err != nil {
 		return "", string(out)

@@ -26,7 +26,8 @@ func TestFailOverToASynchronousStandby(t *testing.T) {
 	cl.startAll(t)
 	contract := cl.members[0].deploy(t, c)
 	w := watchAll(t, func() *node { return cl.any().node })
-	calls := cl.call(t, contract, submitters, 500*time.Millisecond, rand.New(rand.NewPCG(rand.Uint64(), 0)))
+	calls := cl.call(t, contract, submitters, 500*time.Millisecond,
+		rand.New(rand.NewPCG(rand.Uint64(), 0)))
 	calls.more(t, 5*submitters)
 	if err := primary.Kill(); err != nil {
 		t.Fatal(err)
@@ -38,11 +39,13 @@ func TestFailOverToASynchronousStandby(t *testing.T) {
 	}
 	promoted := time.Now()
 	calls.more(t, 1)
-	t.Logf("promoted %s after the loss of the primary; the first call was accepted %s later", promoted.Sub(lost), time.Since(promoted))
+	t.Logf("promoted %s after the loss of the primary; the first call was accepted %s later",
+		promoted.Sub(lost), time.Since(promoted))
 	calls.more(t, 5*submitters)
 	cl.drain(t, contract, calls, []*watcher{w}, 2*time.Minute)
 	var here bool
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM managed_tx WHERE terminal_at > $1", promoted).Scan(&here); err != nil || !here {
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM managed_tx WHERE terminal_at > $1", promoted).Scan(&here); err != nil ||
+		!here {
 		t.Errorf("nothing was done on the new primary (%v)", err)
 	}
 	cl.stopAll(t)
@@ -93,7 +96,10 @@ func becomesSynchronous(t *testing.T, primary *pgembed.Server) {
 	}
 	eventually(t, 30*time.Second, "the standby is synchronous", func() error {
 		var yes bool
-		err := pool.QueryRow(context.Background(), "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(&yes)
+		err := pool.QueryRow(context.Background(),
+			"SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')").Scan(
+			&yes,
+		)
 		if err == nil && !yes {
 			err = errNotYet
 		}

@@ -132,7 +132,10 @@ func (p *tap) stolen(w http.ResponseWriter, body []byte) bool {
 func (p *tap) recorded(h common.Hash) (known, answered bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	err := p.ledger.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tx_attempt WHERE tx_hash = $1)", h.Bytes()).Scan(&known)
+	err := p.ledger.QueryRow(ctx, "SELECT EXISTS (SELECT FROM tx_attempt WHERE tx_hash = $1)",
+		h.Bytes()).Scan(
+		&known,
+	)
 	return known, err == nil
 }
 
@@ -150,7 +153,8 @@ func rawTransactions(body []byte) (list [][]byte) {
 	}
 	for _, c := range calls {
 		var raw hexutil.Bytes
-		if c.Method == "eth_sendRawTransaction" && len(c.Params) > 0 && json.Unmarshal(c.Params[0], &raw) == nil {
+		if c.Method == "eth_sendRawTransaction" && len(c.Params) > 0 &&
+			json.Unmarshal(c.Params[0], &raw) == nil {
 			list = append(list, raw)
 		}
 	}
@@ -165,12 +169,16 @@ func (p *tap) verify(t *testing.T) {
 			continue
 		}
 		var recorded *time.Time
-		err := p.ledger.QueryRow(context.Background(), "SELECT min(created_at) FROM tx_attempt WHERE tx_hash = $1", s.hash.Bytes()).Scan(&recorded)
+		err := p.ledger.QueryRow(context.Background(),
+			"SELECT min(created_at) FROM tx_attempt WHERE tx_hash = $1", s.hash.Bytes()).Scan(
+			&recorded,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s.asked || recorded == nil || recorded.After(s.at) {
-			t.Errorf("node %s sent %s at %s, when it was not recorded (recorded: %v)", p.node, s.hash, s.at.Format(time.StampMicro), recorded)
+			t.Errorf("node %s sent %s at %s, when it was not recorded (recorded: %v)", p.node,
+				s.hash, s.at.Format(time.StampMicro), recorded)
 		}
 	}
 }

@@ -49,7 +49,8 @@ func TestTheNodeRefusesToStart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := prepareNode(t, c, nodeOptions{confirmations: 1, poll: 50 * time.Millisecond}, freshDatabase(t))
+			n := prepareNode(t, c, nodeOptions{confirmations: 1, poll: 50 * time.Millisecond},
+				freshDatabase(t))
 			url := n.url
 			mistake.make(t, n)
 			if n.url != "" {
@@ -61,7 +62,8 @@ func TestTheNodeRefusesToStart(t *testing.T) {
 					t.Errorf("it does not say %q:\n%s", want, said)
 				}
 			}
-			if strings.Contains(said, url) || strings.Contains(said, c.url) || strings.Contains(said, "goroutine") {
+			if strings.Contains(said, url) || strings.Contains(said, c.url) ||
+				strings.Contains(said, "goroutine") {
 				t.Errorf("it says too much:\n%s", said)
 			}
 		})
@@ -77,7 +79,8 @@ func TestTheDatabaseGoesAndComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = postgres.Stop(context.Background()) })
-	n := prepareNode(t, c, nodeOptions{confirmations: 2, poll: 50 * time.Millisecond}, postgres.URL("postgres"))
+	n := prepareNode(t, c, nodeOptions{confirmations: 2, poll: 50 * time.Millisecond},
+		postgres.URL("postgres"))
 	n.migrate(t)
 	if err := postgres.Kill(); err != nil {
 		t.Fatal(err)
@@ -85,7 +88,8 @@ func TestTheDatabaseGoesAndComes(t *testing.T) {
 	n.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err = n.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "early", Payload: transfer})
+	_, err = n.CreateTx(ctx,
+		&fencepostv1.CreateTxRequest{Submitter: "s00", RequestId: "early", Payload: transfer})
 	if status.Code(err) != codes.Unavailable || reasonOf(err) != "STORE_UNAVAILABLE" {
 		t.Errorf("CreateTx without a database: %v, reason %q", err, reasonOf(err))
 	}
@@ -151,13 +155,15 @@ func TestTheChainGoesAndComes(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { _ = dev.Close() })
-	n := prepareNode(t, c, nodeOptions{confirmations: 2, poll: 50 * time.Millisecond}, freshDatabase(t))
+	n := prepareNode(t, c, nodeOptions{confirmations: 2, poll: 50 * time.Millisecond},
+		freshDatabase(t))
 	n.migrate(t)
 	down()
 	n.start(t)
 	early := n.create(t, "s00", "early", transfer).GetTxId()
 	eventually(t, 30*time.Second, "the head of the queue says what it waits for", func() error {
-		answer, err := n.GetTx(context.Background(), &fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: early}})
+		answer, err := n.GetTx(context.Background(),
+			&fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: early}})
 		if err == nil && answer.GetTx().GetReason() != "CHAIN_UNAVAILABLE" {
 			err = errNotYet
 		}
@@ -165,7 +171,10 @@ func TestTheChainGoesAndComes(t *testing.T) {
 	})
 	up()
 	n.await(t, early, time.Minute)
-	ids := []string{n.create(t, "s00", "a", transfer).GetTxId(), n.create(t, "s00", "b", transfer).GetTxId()}
+	ids := []string{
+		n.create(t, "s00", "a", transfer).GetTxId(),
+		n.create(t, "s00", "b", transfer).GetTxId(),
+	}
 	down()
 	ids = append(ids, n.create(t, "s00", "c", transfer).GetTxId())
 	up()

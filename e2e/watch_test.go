@@ -42,7 +42,13 @@ func watchAll(t *testing.T, choose func() *node) *watcher {
 
 // follow reads one stream until it breaks and returns the last token.
 func (w *watcher) follow(ctx context.Context, n *node, token string, ready chan<- struct{}) string {
-	stream, err := n.WatchTx(ctx, &fencepostv1.WatchTxRequest{Target: &fencepostv1.WatchTxRequest_All{All: &fencepostv1.AllTxs{}}, ResumeToken: token})
+	stream, err := n.WatchTx(
+		ctx,
+		&fencepostv1.WatchTxRequest{
+			Target:      &fencepostv1.WatchTxRequest_All{All: &fencepostv1.AllTxs{}},
+			ResumeToken: token,
+		},
+	)
 	if err != nil {
 		return token
 	}
@@ -91,7 +97,8 @@ func (w *watcher) verify(t *testing.T, n *node, ids []string) {
 	t.Helper()
 	versions := map[string]uint64{}
 	for _, id := range ids {
-		answer, err := n.GetTx(t.Context(), &fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: id}})
+		answer, err := n.GetTx(t.Context(),
+			&fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: id}})
 		if err != nil {
 			t.Fatal(err)
 		}

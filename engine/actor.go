@@ -183,7 +183,8 @@ func (a *actor) couldTake() bool {
 
 // stand shows the auditor where the cursor stands.
 func (a *actor) stand() {
-	if told := a.standing.Load(); told != nil && told.cursor == a.ledger.Cursor && told.submitter == a.ledger.Submitter {
+	if told := a.standing.Load(); told != nil && told.cursor == a.ledger.Cursor &&
+		told.submitter == a.ledger.Submitter {
 		return // a cursor is never changed in place
 	}
 	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
@@ -197,7 +198,8 @@ func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx,
 		return queue, nil
 	}
 	for _, c := range inbox.Commands {
-		if c.Kind != txn.CommandCancel || placeOf(queue, c.Tx) >= 0 || placeOf(a.ledger.Open, c.Tx) >= 0 {
+		if c.Kind != txn.CommandCancel || placeOf(queue, c.Tx) >= 0 ||
+			placeOf(a.ledger.Open, c.Tx) >= 0 {
 			continue
 		}
 		tx, err := a.queuedTx(ctx, c.Tx)
@@ -392,7 +394,11 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	view := a.view()
 	next := txn.Decide(view)
 	if rest, ok := next.(txn.Rest); ok {
-		r := resting{now: view.Now, until: rest.Until, idle: len(view.Open) == 0 && len(view.Queue) == 0}
+		r := resting{
+			now:   view.Now,
+			until: rest.Until,
+			idle:  len(view.Open) == 0 && len(view.Queue) == 0,
+		}
 		*view = txn.View{} // it has blocks of its own, as soon as the chain goes on
 		return &r, nil
 	}
@@ -469,7 +475,8 @@ func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error)
 		}
 		return nil
 	case store.Unsettled:
-		a.log.Warn("the fate of a commit is unknown; acquiring the lease anew before going on", "error", cause)
+		a.log.Warn("the fate of a commit is unknown; acquiring the lease anew before going on",
+			"error", cause)
 		return a.reacquire(ctx)
 	case store.Unreached:
 		if ctx.Err() == nil {
@@ -478,7 +485,9 @@ func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error)
 		a.pause(ctx, txn.Backoff(1))
 		return nil
 	default:
-		a.log.Error("the database refuses a change; this submitter waits, which needs an operator's look", "error", cause)
+		a.log.Error(
+			"the database refuses a change; this submitter waits, which needs an operator's look",
+			"error", cause)
 		a.pause(ctx, quarantine)
 		return nil
 	}

@@ -62,7 +62,12 @@ func (m *mirror) compare(a *actor, ledger store.Ledger) {
 	show := func(txs []txn.Tx) (lines []string) {
 		for _, tx := range txs {
 			tx.RefusedAt, tx.Doubted = 0, false // memory's alone
-			lines = append(lines, fmt.Sprintf("%s %d %s %s %d %d %v %+v %q %d attempts", tx.ID, *tx.Nonce, tx.State, tx.Sub, tx.Version, tx.Requeued, tx.Released, tx.Receipt, tx.Reason, len(tx.Attempts)))
+			lines = append(
+				lines,
+				fmt.Sprintf("%s %d %s %s %d %d %v %+v %q %d attempts", tx.ID, *tx.Nonce, tx.State,
+					tx.Sub, tx.Version, tx.Requeued, tx.Released, tx.Receipt, tx.Reason,
+					len(tx.Attempts)),
+			)
 		}
 		return lines
 	}
@@ -151,7 +156,8 @@ func TestADecisionWaitsForReceiptsAndTheNextBlock(t *testing.T) {
 	})
 	create := func(request string) txn.TxID {
 		t.Helper()
-		tx, _, err := n.store.CreateTx(t.Context(), store.Intent{Submitter: w.submitters[0], RequestID: request, Payload: transfer()}) // wakes the owner
+		tx, _, err := n.store.CreateTx(t.Context(),
+			store.Intent{Submitter: w.submitters[0], RequestID: request, Payload: transfer()}) // wakes the owner
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +189,11 @@ func TestADecisionWaitsForReceiptsAndTheNextBlock(t *testing.T) {
 	mode.Store(1)
 	w.eventually("it rests", func() error {
 		var due bool
-		err := w.db.Pool.QueryRow(context.Background(), "SELECT due_at > now() + interval '1 minute' FROM managed_tx WHERE tx_id = $1", id.String()).Scan(&due)
+		err := w.db.Pool.QueryRow(context.Background(),
+			"SELECT due_at > now() + interval '1 minute' FROM managed_tx WHERE tx_id = $1",
+			id.String()).Scan(
+			&due,
+		)
 		if err == nil && !due {
 			err = errors.New("not yet")
 		}
@@ -192,7 +202,8 @@ func TestADecisionWaitsForReceiptsAndTheNextBlock(t *testing.T) {
 	mode.Store(2)
 	w.chain.MineEmpty(1)
 	before := receipts.Load()
-	command, err := n.store.AddCommand(t.Context(), w.submitters[0], store.Ask{Kind: txn.CommandResolve, Action: txn.ActionFail, Tx: &id})
+	command, err := n.store.AddCommand(t.Context(), w.submitters[0],
+		store.Ask{Kind: txn.CommandResolve, Action: txn.ActionFail, Tx: &id})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +213,8 @@ func TestADecisionWaitsForReceiptsAndTheNextBlock(t *testing.T) {
 		}
 		return nil
 	})
-	if result, done, err := w.admin.CommandResult(t.Context(), w.submitters[0], command); done || err != nil {
+	if result, done, err := w.admin.CommandResult(t.Context(), w.submitters[0], command); done ||
+		err != nil {
 		t.Fatalf("%s %v before the view has come as far as the account's", result, err)
 	}
 	w.chain.MineEmpty(1)
@@ -219,12 +231,25 @@ func TestWhatALookAtTheAccountDoesNotOutlive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx := txn.Tx{ID: id, Status: txn.Status{State: txn.Tracking, Sub: txn.Included, Version: 4, Nonce: &nonce, Receipt: &txn.Receipt{BlockNumber: 9}}}
+	tx := txn.Tx{
+		ID: id,
+		Status: txn.Status{
+			State:   txn.Tracking,
+			Sub:     txn.Included,
+			Version: 4,
+			Nonce:   &nonce,
+			Receipt: &txn.Receipt{BlockNumber: 9},
+		},
+	}
 	write := func(kind txn.Kind, change func(*txn.Status)) txn.Change {
 		next := tx.Status
 		next.Version++
 		change(&next)
-		return txn.Change{Writes: []txn.Write{{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next}}}
+		return txn.Change{
+			Writes: []txn.Write{
+				{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: kind, Next: next},
+			},
+		}
 	}
 	for name, c := range map[string]struct {
 		change txn.Change
@@ -236,12 +261,20 @@ func TestWhatALookAtTheAccountDoesNotOutlive(t *testing.T) {
 		"a hand-over":  {write(txn.EventResubmitted, func(*txn.Status) {}), true},
 	} {
 		c0 := chaintest.New(chaintest.Options{})
-		a := &actor{track: newTracker(ChainOptions{Chain: c0, Policy: guarded}, clock.Real{}, slog.New(slog.DiscardHandler)), log: slog.New(slog.DiscardHandler)}
-		a.ledger = store.Ledger{Cursor: &txn.Cursor{Next: 4, Protections: 1, Protected: &txn.Protected{ID: 1}}, Open: []txn.Tx{tx}}
+		a := &actor{
+			track: newTracker(ChainOptions{Chain: c0, Policy: guarded}, clock.Real{},
+				slog.New(slog.DiscardHandler)),
+			log: slog.New(slog.DiscardHandler),
+		}
+		a.ledger = store.Ledger{
+			Cursor: &txn.Cursor{Next: 4, Protections: 1, Protected: &txn.Protected{ID: 1}},
+			Open:   []txn.Tx{tx},
+		}
 		a.account, a.suspicion = &txn.Account{}, &txn.Suspicion{}
 		a.apply(&txn.View{Now: time.Unix(2, 0)}, &c.change)
 		if a.account != nil != c.kept || a.suspicion != nil != c.kept {
-			t.Errorf("after %s the account is %v and the suspicion %v", name, a.account, a.suspicion)
+			t.Errorf("after %s the account is %v and the suspicion %v", name, a.account,
+				a.suspicion)
 		}
 	}
 }

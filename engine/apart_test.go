@@ -45,7 +45,8 @@ func TestAChainThatIsSilentHoldsUpNoOther(t *testing.T) {
 	v := newVenue(t, "memory", quick, nil)
 	for i := range waiting {
 		info, _, err := v.admin.Register(t.Context(), store.Registration{
-			Name: fmt.Sprint("silent", i), Chain: silently, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+			Name: fmt.Sprint("silent",
+				i), Chain: silently, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
 		if c.Why != "" {
-			a.log.Warn("submitter is paused: no nonce is taken until somebody resumes it", "reason", c.Why)
+			a.log.Warn("submitter is paused: no nonce is taken until somebody resumes it", "reason",
+				c.Why)
 		} else {
 			a.log.Info("submitter status changed", "status", string(c.Status))
 		}
@@ -38,9 +39,11 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		if i := slices.IndexFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID }); i >= 0 {
 			command := a.inbox.Commands[i]
 			a.tellCommand(command, done.Result)
-			a.loaded = a.loaded && command.Kind != txn.CommandUpdate // what was changed is in the ledger alone
+			a.loaded = a.loaded &&
+				command.Kind != txn.CommandUpdate // what was changed is in the ledger alone
 		}
-		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID })
+		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands,
+			func(k txn.Command) bool { return k.ID == done.ID })
 	}
 	for i := range c.Writes {
 		a.applyWrite(v, &c.Writes[i])
@@ -52,9 +55,15 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 	if p := c.Protect; p != nil {
 		guarded := *a.ledger.Cursor
 		guarded.Protections++
-		guarded.Protected = &txn.Protected{ID: guarded.Protections, Reason: p.Reason, Evidence: p.Evidence, At: v.Now}
+		guarded.Protected = &txn.Protected{
+			ID:       guarded.Protections,
+			Reason:   p.Reason,
+			Evidence: p.Evidence,
+			At:       v.Now,
+		}
 		a.ledger.Cursor = &guarded
-		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason", p.Reason, "evidence", p.Evidence)
+		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason",
+			p.Reason, "evidence", p.Evidence)
 	}
 	if u := c.Unprotect; u != nil {
 		freed := *a.ledger.Cursor
@@ -64,7 +73,8 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 		}
 		a.ledger.Cursor = &freed
 		a.account, a.suspicion = nil, nil // looked at for the decision; what is sent next rests on a look of its own
-		a.log.Warn("submitter is protected no more", "protection", u.ID, "reason", u.Reason, "from", uint64(u.Expect), "to", uint64(u.To))
+		a.log.Warn("submitter is protected no more", "protection", u.ID, "reason", u.Reason, "from",
+			uint64(u.Expect), "to", uint64(u.To))
 	}
 }
 
@@ -134,7 +144,8 @@ func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
 		if in == queue {
 			return false
 		}
-		insert(queue, tx, func(other *txn.Tx) bool { return other.QueueSeq >= tx.QueueSeq }) // one that was given back keeps its attempts: they are still followed
+		insert(queue, tx,
+			func(other *txn.Tx) bool { return other.QueueSeq >= tx.QueueSeq }) // one that was given back keeps its attempts: they are still followed
 	case in == open:
 		return false
 	default:
@@ -176,7 +187,8 @@ func (a *actor) tellCommand(k txn.Command, result string) {
 	if k.Tx != (txn.TxID{}) {
 		log = log.With("tx_id", k.Tx.String())
 	}
-	log.Info("command decided", "command_id", k.ID, "kind", string(k.Kind), "action", string(k.Action), "operator", k.Operator, "result", result)
+	log.Info("command decided", "command_id", k.ID, "kind", string(k.Kind), "action",
+		string(k.Action), "operator", k.Operator, "result", result)
 }
 
 // tell logs a move: what an operator must notice loudly, the rest for whoever looks.
@@ -189,9 +201,24 @@ func (a *actor) tell(tx *txn.Tx, w *txn.Write) {
 	if !a.log.Enabled(context.Background(), level) {
 		return // what a line would tell takes longer to write than the move itself
 	}
-	attributes := []any{"tx_id", tx.ID.String(), "event", string(w.Kind), "state", string(tx.State), "sub_state", string(tx.Sub), "version", tx.Version}
+	attributes := []any{
+		"tx_id",
+		tx.ID.String(),
+		"event",
+		string(w.Kind),
+		"state",
+		string(tx.State),
+		"sub_state",
+		string(tx.Sub),
+		"version",
+		tx.Version,
+	}
 	if tx.TxHash != (txn.Hash{}) { // before anything is signed there is none
 		attributes = append(attributes, "tx_hash", tx.TxHash.Hex())
 	}
-	a.log.Log(context.Background(), level, "transaction moved", append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
+	a.log.Log(
+		context.Background(),
+		level,
+		"transaction moved",
+		append(attributes, "reason", tx.Reason, "last_error", tx.LastError)...)
 }

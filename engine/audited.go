@@ -84,14 +84,16 @@ func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
 // others, work goes first.
 func (a *actor) neededUntil() time.Time {
 	since := a.busyAt
-	if len(a.audited)+len(a.ended) > 0 && a.headAt.at.After(since) && a.e.router.count() < a.e.MaxSubmitters {
+	if len(a.audited)+len(a.ended) > 0 && a.headAt.at.After(since) &&
+		a.e.router.count() < a.e.MaxSubmitters {
 		since = a.headAt.at
 	}
 	return since.Add(a.e.IdleAfter)
 }
 
 // finals are the final transactions that a reorg could still reach: those with a receipt, and those that ended as never run, with their signed forms.
-func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (audited []txn.Finished, ended []txn.Tx, err error) {
+func (a *actor) finals(ctx context.Context, ledger store.Ledger,
+	depth uint64) (audited []txn.Finished, ended []txn.Tx, err error) {
 	if ledger.Cursor == nil {
 		return nil, nil, nil // it never sent anything
 	}
@@ -117,14 +119,16 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger, depth uint64) (
 func (a *actor) applyToFinal(w *txn.Write) bool {
 	for i := range a.audited {
 		if tx := &a.audited[i]; tx.ID == w.Tx {
-			a.isFinalNoMore(&txn.Tx{ID: tx.ID, Status: tx.Status}, w, "a transaction that was final is on the chain no more; it is handed over again")
+			a.isFinalNoMore(&txn.Tx{ID: tx.ID, Status: tx.Status}, w,
+				"a transaction that was final is on the chain no more; it is handed over again")
 			a.audited = slices.Delete(a.audited, i, i+1)
 			return true
 		}
 	}
 	if i := placeOf(a.ended, w.Tx); i >= 0 {
 		a.unfollow(a.ended[i].Attempts)
-		a.isFinalNoMore(&a.ended[i], w, "a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
+		a.isFinalNoMore(&a.ended[i], w,
+			"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
 		a.ended = slices.Delete(a.ended, i, i+1)
 		return true
 	}
@@ -135,7 +139,8 @@ func (a *actor) isFinalNoMore(tx *txn.Tx, w *txn.Write, said string) {
 	tx.Status = w.Next
 	a.loaded = false
 	a.e.metrics.reorged.Add(context.Background(), 1)
-	a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce", uint64(*tx.Nonce), "evidence", tx.LastError)
+	a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce",
+		uint64(*tx.Nonce), "evidence", tx.LastError)
 	a.tell(tx, w)
 }
 
@@ -143,10 +148,12 @@ func (a *actor) isFinalNoMore(tx *txn.Tx, w *txn.Write, said string) {
 func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
 	if w.Next.State.Final() {
 		a.e.metrics.finals.Add(context.Background(), 1, a.e.metrics.states.of(string(w.Next.State)))
-		a.e.metrics.lifetimes.Record(context.Background(), max(0, a.e.Clock.Now().Sub(tx.CreatedAt)).Seconds())
+		a.e.metrics.lifetimes.Record(context.Background(),
+			max(0, a.e.Clock.Now().Sub(tx.CreatedAt)).Seconds())
 	}
 	if w.Attempt != nil && w.Attempt.Kind != txn.Original {
-		a.e.metrics.replaced.Add(context.Background(), 1, a.e.metrics.kinds.of(string(w.Attempt.Kind)))
+		a.e.metrics.replaced.Add(context.Background(), 1,
+			a.e.metrics.kinds.of(string(w.Attempt.Kind)))
 	}
 	if w.Kind == txn.EventConfirmations && w.NewFork {
 		a.e.metrics.forks.Add(context.Background(), 1)

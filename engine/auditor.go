@@ -152,7 +152,8 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 	}
 	limited, cancel := context.WithTimeout(ctx, u.e.LeaseDuration)
 	defer cancel()
-	account := u.look(limited, of) // before the ledger: whatever it shows of ours is in the ledger by then
+	account := u.look(limited,
+		of) // before the ledger: whatever it shows of ours is in the ledger by then
 	found, next, err := u.e.Store.Audit(limited, a.id, m.from)
 	if err != nil {
 		u.count(ctx, "failed")
@@ -161,7 +162,8 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 		}
 		return
 	}
-	from, elsewhere := back(next, max(auditOverlap, 2*txn.Nonce(of.submitter.Limit))), m.compare(account, next)
+	from, elsewhere := back(next, max(auditOverlap, 2*txn.Nonce(of.submitter.Limit))), m.compare(
+		account, next)
 	if len(found) == 0 && elsewhere == "" {
 		m.from = from
 		u.count(ctx, "ok")
@@ -201,17 +203,34 @@ func (m *audited) compare(account *txn.Account, next txn.Nonce) string {
 		m.ahead = nil
 		return fmt.Sprintf(
 			"the account's next nonce is %d on chain and %d in its pool, and the ledger has given out those below %d: its key is used elsewhere; "+
-				"seen at block %d (%s) and at block %d (%s)", account.Latest, account.Pending, next, first.Head, first.HeadHash.Hex(), account.Head, account.HeadHash.Hex())
+				"seen at block %d (%s) and at block %d (%s)",
+			account.Latest,
+			account.Pending,
+			next,
+			first.Head,
+			first.HeadHash.Hex(),
+			account.Head,
+			account.HeadHash.Hex(),
+		)
 	}
 	return ""
 }
 
 // tell counts and logs what was found, and has the submitter protected. It tells whether that was asked for, or had been before; of two things it asks for one.
-func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string, next txn.Nonce) bool {
+func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string,
+	next txn.Nonce) bool {
 	if elsewhere != "" {
 		elsewhere += u.consumer(ctx, a.standing.Load(), next).Evidence()
 		u.broken(ctx, a, "L10", elsewhere)
-		asked := u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ReasonNonceElsewhere, Reason: elsewhere})
+		asked := u.protect(
+			ctx,
+			a,
+			store.Ask{
+				Kind:   txn.CommandProtect,
+				Action: txn.ReasonNonceElsewhere,
+				Reason: elsewhere,
+			},
+		)
 		return asked && len(found) == 0
 	}
 	var texts []string
@@ -226,7 +245,15 @@ func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, e
 	if more := len(texts) - toldViolations; more > 0 {
 		texts = append(texts[:toldViolations], fmt.Sprintf("and %d more", more))
 	}
-	return u.protect(ctx, a, store.Ask{Kind: txn.CommandProtect, Action: txn.ProtectByAudit, Reason: strings.Join(texts, "; ")})
+	return u.protect(
+		ctx,
+		a,
+		store.Ask{
+			Kind:   txn.CommandProtect,
+			Action: txn.ProtectByAudit,
+			Reason: strings.Join(texts, "; "),
+		},
+	)
 }
 
 // consumer asks who used a nonce; nil when that cannot be told.
@@ -250,7 +277,8 @@ func (u *auditor) news(ctx context.Context, a *actor, texts []string) []string {
 		return texts // rather once too often
 	}
 	return slices.DeleteFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(known, func(evidence string) bool { return strings.Contains(evidence, text) })
+		return slices.ContainsFunc(known,
+			func(evidence string) bool { return strings.Contains(evidence, text) })
 	})
 }
 
@@ -261,8 +289,11 @@ func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked b
 	}
 	ask.Operator = "auditor"
 	if _, err := u.e.Store.AddCommand(ctx, a.id, ask); err != nil {
-		if !errors.Is(context.Cause(ctx), context.Canceled) { // the node stops; the next owner's auditor finds it
-			u.log(a).Error("a submitter whose ledger is wrong could not be protected; trying again with the next audit", "error", err)
+		if !errors.Is(context.Cause(ctx),
+			context.Canceled) { // the node stops; the next owner's auditor finds it
+			u.log(a).Error(
+				"a submitter whose ledger is wrong could not be protected; trying again with the next audit",
+				"error", err)
 		}
 		return false
 	}

@@ -68,7 +68,8 @@ type fullAudit struct {
 }
 
 func (a *fullAudit) found(law string, tx *txn.TxID, what string, args ...any) {
-	a.report.Violations = append(a.report.Violations, store.Violation{Law: law, Tx: tx, What: fmt.Sprintf(what, args...)})
+	a.report.Violations = append(a.report.Violations,
+		store.Violation{Law: law, Tx: tx, What: fmt.Sprintf(what, args...)})
 }
 
 func (a *fullAudit) chain(ctx context.Context) error {
@@ -114,7 +115,13 @@ func (a *fullAudit) requeued(ctx context.Context) error {
 func (a *fullAudit) progress(compared int) {
 	a.report.Transactions += compared
 	if a.Progress != nil {
-		a.Progress(AuditProgress{Transactions: a.report.Transactions, Nonce: a.nonce, Next: a.report.Cursor.Next})
+		a.Progress(
+			AuditProgress{
+				Transactions: a.report.Transactions,
+				Nonce:        a.nonce,
+				Next:         a.report.Cursor.Next,
+			},
+		)
 	}
 }
 
@@ -154,12 +161,16 @@ func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.Rec
 		case seen.Receipt == nil:
 		case attempt.Kind == txn.Cancel && ranBefore(tx, attempt.Nonce): // it only filled the nonce
 		case attempt.Kind == txn.Cancel:
-			a.found("L6", &tx.ID, "it is %s, and its cancellation %s is in block %d, which the ledger does not know", tx.State, attempt.Hash.Hex(), seen.Receipt.BlockNumber)
+			a.found("L6", &tx.ID,
+				"it is %s, and its cancellation %s is in block %d, which the ledger does not know",
+				tx.State, attempt.Hash.Hex(), seen.Receipt.BlockNumber)
 		case tx.Executed == txn.No, tx.State == txn.Queued:
-			a.found("L6", &tx.ID, "it is %s and never ran by the ledger, and its attempt %s (nonce %d) is in block %d",
+			a.found("L6", &tx.ID,
+				"it is %s and never ran by the ledger, and its attempt %s (nonce %d) is in block %d",
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		default:
-			a.found("L6", &tx.ID, "it is %s by another attempt, and its attempt %s (nonce %d) is in block %d as well",
+			a.found("L6", &tx.ID,
+				"it is %s by another attempt, and its attempt %s (nonce %d) is in block %d as well",
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		}
 	}
@@ -167,7 +178,9 @@ func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.Rec
 
 // ranBefore tells whether a transaction ended by the receipt of another nonce: it ran before it was given back to the queue.
 func ranBefore(tx store.FinalTx, nonce txn.Nonce) bool {
-	return tx.Receipt != nil && slices.ContainsFunc(tx.Attempts, func(a store.AttemptHash) bool { return a.Hash == tx.Receipt.TxHash && a.Nonce != nonce })
+	return tx.Receipt != nil &&
+		slices.ContainsFunc(tx.Attempts,
+			func(a store.AttemptHash) bool { return a.Hash == tx.Receipt.TxHash && a.Nonce != nonce })
 }
 
 // included compares the recorded receipt with the chain's.
@@ -175,11 +188,16 @@ func (a *fullAudit) included(tx store.FinalTx, on *txn.Receipt) {
 	r := tx.Receipt
 	switch {
 	case on == nil:
-		a.found("L5", &tx.ID, "it is %s in block %d (%s) by the ledger, and the chain does not have %s", tx.State, r.BlockNumber, r.BlockHash.Hex(), r.TxHash.Hex())
+		a.found("L5", &tx.ID,
+			"it is %s in block %d (%s) by the ledger, and the chain does not have %s", tx.State,
+			r.BlockNumber, r.BlockHash.Hex(), r.TxHash.Hex())
 	case on.BlockHash != r.BlockHash:
-		a.found("L5", &tx.ID, "it is %s in block %d (%s) by the ledger, and in block %d (%s) on chain", tx.State, r.BlockNumber, r.BlockHash.Hex(), on.BlockNumber, on.BlockHash.Hex())
+		a.found("L5", &tx.ID,
+			"it is %s in block %d (%s) by the ledger, and in block %d (%s) on chain", tx.State,
+			r.BlockNumber, r.BlockHash.Hex(), on.BlockNumber, on.BlockHash.Hex())
 	case on.Success != r.Success:
-		a.found("L6", &tx.ID, "its receipt says success %t in the ledger and %t on chain", r.Success, on.Success)
+		a.found("L6", &tx.ID, "its receipt says success %t in the ledger and %t on chain",
+			r.Success, on.Success)
 	}
 }
 
@@ -202,10 +220,12 @@ func (a *fullAudit) account(ctx context.Context) error {
 		}
 		switch next := after.Cursor.Next; {
 		case seen.Latest > next || seen.Pending > next:
-			disagreement = fmt.Sprintf("the account's next nonce is %d on chain and %d in its pool, and the ledger has given out those below %d: its key is used elsewhere",
+			disagreement = fmt.Sprintf(
+				"the account's next nonce is %d on chain and %d in its pool, and the ledger has given out those below %d: its key is used elsewhere",
 				seen.Latest, seen.Pending, next)
 		case seen.Latest < least:
-			disagreement = fmt.Sprintf("all nonces below %d are in blocks by the ledger, and the account's next nonce is %d at block %d: the chain has lost blocks, or the endpoint lags",
+			disagreement = fmt.Sprintf(
+				"all nonces below %d are in blocks by the ledger, and the account's next nonce is %d at block %d: the chain has lost blocks, or the endpoint lags",
 				least, seen.Latest, seen.Head)
 		default:
 			return nil

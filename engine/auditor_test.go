@@ -142,18 +142,54 @@ func (r *rig) plant(query string) {
 
 // planted are the ways to break a law, with SQL in which $tx stands for the second transaction of a submitter and $s for the submitter.
 var planted = []struct{ what, query, law string }{
-	{"a number that nobody used", "UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = $s", "L4"},
-	{"a number that is used and a gap", "INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($s, 1, 1, 'x', 1)", "L4"},
-	{"a cursor that fell", "UPDATE submitter_nonce_cursor SET next_nonce = next_nonce - 1 WHERE submitter_id = $s", "L4"},
+	{
+		"a number that nobody used",
+		"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = $s",
+		"L4",
+	},
+	{
+		"a number that is used and a gap",
+		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($s, 1, 1, 'x', 1)",
+		"L4",
+	},
+	{
+		"a cursor that fell",
+		"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce - 1 WHERE submitter_id = $s",
+		"L4",
+	},
 	{"an event that is lost", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = $tx", "L8"},
-	{"an event that is wrong", "UPDATE tx_event SET state = 'TRACKING' WHERE kind = 'CONFIRMED' AND tx_id = $tx", "L8"},
-	{"a move that nobody told", "UPDATE managed_tx SET version = version + 1 WHERE tx_id = $tx", "L8"},
-	{"a token of nobody", "UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = $tx", "L1"},
+	{
+		"an event that is wrong",
+		"UPDATE tx_event SET state = 'TRACKING' WHERE kind = 'CONFIRMED' AND tx_id = $tx",
+		"L8",
+	},
+	{
+		"a move that nobody told",
+		"UPDATE managed_tx SET version = version + 1 WHERE tx_id = $tx",
+		"L8",
+	},
+	{
+		"a token of nobody",
+		"UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = $tx",
+		"L1",
+	},
 	{"a late write", "UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = $tx", "L2"},
-	{"a cursor of nobody", "UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = $s", "L1"},
+	{
+		"a cursor of nobody",
+		"UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = $s",
+		"L1",
+	},
 	{"signed bytes that are lost", "DELETE FROM tx_attempt WHERE tx_id = $tx", "L3"},
-	{"a receipt of another's", "UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx", "L6"},
-	{"a hash of another's", "UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx", "L3"},
+	{
+		"a receipt of another's",
+		"UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx",
+		"L6",
+	},
+	{
+		"a hash of another's",
+		"UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx",
+		"L3",
+	},
 	{"a requeue that nobody told", "UPDATE managed_tx SET requeued = 1 WHERE tx_id = $tx", "L10"},
 }
 
@@ -182,13 +218,16 @@ func TestTheAuditorQuarantines(t *testing.T) {
 		t.Fatalf("before anything is wrong: %v", found)
 	}
 	for i, c := range planted {
-		second := fmt.Sprintf("(SELECT tx_id FROM managed_tx WHERE submitter_id = %d AND nonce = 1)", r.submitters[i])
-		r.plant(strings.NewReplacer("$tx", second, "$s", fmt.Sprint(r.submitters[i])).Replace(c.query))
+		second := fmt.Sprintf(
+			"(SELECT tx_id FROM managed_tx WHERE submitter_id = %d AND nonce = 1)", r.submitters[i])
+		r.plant(
+			strings.NewReplacer("$tx", second, "$s", fmt.Sprint(r.submitters[i])).Replace(c.query))
 	}
 	laws := map[string]bool{}
 	for i, c := range planted {
 		laws[c.law] = true
-		if p := r.awaitProtection(i); p.Reason != txn.ProtectByAudit || !strings.Contains(p.Evidence, c.law) {
+		if p := r.awaitProtection(i); p.Reason != txn.ProtectByAudit ||
+			!strings.Contains(p.Evidence, c.law) {
 			t.Errorf("%s: %+v", c.what, p)
 		}
 	}
@@ -198,7 +237,8 @@ func TestTheAuditorQuarantines(t *testing.T) {
 		}
 	}
 	last := len(planted)
-	if tx := r.awaitFinal(r.create(last, "4", transfer())); tx.State != txn.Confirmed || r.protection(last) != nil {
+	if tx := r.awaitFinal(r.create(last, "4", transfer())); tx.State != txn.Confirmed ||
+		r.protection(last) != nil {
 		t.Errorf("the one in which nothing is wrong: %+v", tx.Status)
 	}
 }
@@ -220,7 +260,8 @@ func TestTheAuditorQuarantinesOnceForOneViolation(t *testing.T) {
 	}
 	n.stop()
 	// Others are recorded meanwhile, however many.
-	r.plant("INSERT INTO submitter_command (submitter_id, kind, applied_at, result) SELECT submitter_id, 'RESUME', clock_timestamp(), 'APPLIED' FROM submitter, generate_series(1, 2500)")
+	r.plant(
+		"INSERT INTO submitter_command (submitter_id, kind, applied_at, result) SELECT submitter_id, 'RESUME', clock_timestamp(), 'APPLIED' FROM submitter, generate_series(1, 2500)")
 	r.startNode("b", audit)
 	r.awaitFinal(r.create(0, "3", transfer()))
 	r.eventually("it is found again", func() error {
@@ -233,7 +274,8 @@ func TestTheAuditorQuarantinesOnceForOneViolation(t *testing.T) {
 		t.Fatalf("protected again: %+v", p)
 	}
 	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", second))
-	if p := r.awaitProtection(0); strings.Contains(p.Evidence, first.String()) || !strings.Contains(p.Evidence, second.String()) {
+	if p := r.awaitProtection(0); strings.Contains(p.Evidence, first.String()) ||
+		!strings.Contains(p.Evidence, second.String()) {
 		t.Errorf("%+v", p)
 	}
 }
@@ -258,7 +300,9 @@ func TestTheAuditorSeesAKeyUsedElsewhere(t *testing.T) {
 		t.Fatalf("after looks at one block: %+v", p)
 	}
 	w.chain.MineEmpty(1)
-	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere || !strings.Contains(p.Evidence, "next nonce is 2") || !strings.Contains(p.Evidence, other.Hash().Hex()) {
+	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere ||
+		!strings.Contains(p.Evidence, "next nonce is 2") ||
+		!strings.Contains(p.Evidence, other.Hash().Hex()) {
 		t.Errorf("%+v", p)
 	}
 	if found := m.count("fencepost_audit_violation"); found["L10"] == 0 {
@@ -306,7 +350,9 @@ func TestFullAudit(t *testing.T) {
 			report, err := Audit(t.Context(), AuditOptions{
 				Store: w.admin, Chain: w.chain, Submitter: w.submitters[0], Progress: func(p AuditProgress) { progress = append(progress, p) },
 			})
-			if err != nil || report.Transactions != 3 || report.Hashes != 3 || report.Unanswered != 0 || !slices.Equal(progress, []AuditProgress{{3, 2, 3}}) {
+			if err != nil || report.Transactions != 3 || report.Hashes != 3 ||
+				report.Unanswered != 0 ||
+				!slices.Equal(progress, []AuditProgress{{3, 2, 3}}) {
 				t.Errorf("%+v %v %v", report, progress, err)
 			}
 			if len(report.Violations) != len(c.words) {
@@ -331,8 +377,10 @@ func TestFullAuditOfARequeuedTransaction(t *testing.T) {
 	n.stop()
 	finds := func(words ...string) {
 		t.Helper()
-		report, err := Audit(t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
-		if err != nil || report.Transactions != 2 || report.Hashes != 2 || len(report.Violations) != len(words) {
+		report, err := Audit(t.Context(),
+			AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+		if err != nil || report.Transactions != 2 || report.Hashes != 2 ||
+			len(report.Violations) != len(words) {
 			t.Fatalf("%+v %v", report, err)
 		}
 		for i, v := range report.Violations {
@@ -361,7 +409,13 @@ func TestFullAuditOfARequeuedTransaction(t *testing.T) {
 	}
 	next := tx.Status
 	next.State, next.Executed, next.Version = txn.Cancelled, txn.No, tx.Version+1
-	wrong := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventCancelled, Next: next}
+	wrong := txn.Write{
+		Tx:      id,
+		Version: tx.Version,
+		From:    tx.State,
+		Kind:    txn.EventCancelled,
+		Next:    next,
+	}
 	if outcome, err := heir.Commit(lease, txn.Change{Writes: []txn.Write{wrong}}); outcome != store.Done {
 		t.Fatal(outcome, err)
 	}
@@ -394,7 +448,8 @@ func TestFullAuditOfAChainThatDoesNotAnswer(t *testing.T) {
 		})
 	}
 	audit := func() (AuditReport, error) {
-		return Audit(t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+		return Audit(t.Context(),
+			AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 	}
 	only(chaintest.MethodReceipts, chaintest.Unavailable())
 	if report, err := audit(); err != nil || report.Unanswered != 3 || len(report.Violations) > 0 {
@@ -402,12 +457,15 @@ func TestFullAuditOfAChainThatDoesNotAnswer(t *testing.T) {
 	}
 	for _, method := range []chaintest.Method{chaintest.MethodHead, chaintest.MethodAccount} {
 		only(method, chaintest.Unavailable())
-		if report, err := audit(); !errors.Is(err, txn.ErrUnavailable) || len(report.Violations) > 0 {
+		if report, err := audit(); !errors.Is(err, txn.ErrUnavailable) ||
+			len(report.Violations) > 0 {
 			t.Errorf("%+v %v", report, err)
 		}
 	}
 	only("", chaintest.Lag(10))
-	if report, err := audit(); err != nil || report.Unanswered == 0 || len(report.Violations) != 1 || !strings.Contains(report.Violations[0].What, "the endpoint lags") {
+	if report, err := audit(); err != nil || report.Unanswered == 0 ||
+		len(report.Violations) != 1 ||
+		!strings.Contains(report.Violations[0].What, "the endpoint lags") {
 		t.Errorf("%+v %v", report, err)
 	}
 }
@@ -462,7 +520,8 @@ func TestTheAuditorWaitsForAnotherProtectionToEnd(t *testing.T) {
 		}
 		return nil
 	})
-	if commands, err := r.admin.Commands(t.Context(), r.submitters[0], 0, 10); err != nil || len(commands) != 1 {
+	if commands, err := r.admin.Commands(t.Context(), r.submitters[0], 0, 10); err != nil ||
+		len(commands) != 1 {
 		t.Errorf("%+v %v", commands, err)
 	}
 	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}); got != txn.Applied {

@@ -49,7 +49,8 @@ func TestACancelWhereTransfersTakeMore(t *testing.T) {
 	v.node()
 	id := v.cancelled()
 	forms := v.awaitForms(id, 2)
-	if tx := v.finish(id); tx.State != txn.Cancelled || forms[1].GasLimit < 421_000 || forms[1].GasLimit > 600_000 {
+	if tx := v.finish(id); tx.State != txn.Cancelled || forms[1].GasLimit < 421_000 ||
+		forms[1].GasLimit > 600_000 {
 		t.Errorf("%+v with a gas limit of %d", tx.Status, forms[1].GasLimit)
 	}
 }
@@ -70,7 +71,8 @@ func TestTheGasOfACancelIsAskedForAnew(t *testing.T) {
 	})
 	v.node()
 	id := v.cancelled()
-	tx := v.has(id, "the cancel is refused", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonRejected })
+	tx := v.has(id, "the cancel is refused",
+		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonRejected })
 	v.awaitSent(0, 5)
 	forms := v.awaitForms(id, 2)
 	if len(forms) != 2 || forms[1].GasLimit != 21_000 {
@@ -99,8 +101,10 @@ func TestACancelRisesByItself(t *testing.T) {
 		id := v.cancelled()
 		forms := v.awaitForms(id, 4)
 		for i, f := range forms[1:] {
-			if old := forms[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) || !f.Fees.Tip.Gt(&old.Tip) {
-				t.Errorf("form %d, %s, offers %s after %s", f.No, f.Kind, f.Fees.Cap.Dec(), old.Cap.Dec())
+			if old := forms[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) ||
+				!f.Fees.Tip.Gt(&old.Tip) {
+				t.Errorf("form %d, %s, offers %s after %s", f.No, f.Kind, f.Fees.Cap.Dec(),
+					old.Cap.Dec())
 			}
 		}
 		v.stopping(nil)
@@ -113,12 +117,17 @@ func TestACancelRisesByItself(t *testing.T) {
 func TestACancelAtTheCap(t *testing.T) {
 	t.Parallel()
 	p := quick
-	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.Bumping{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 10}
+	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.Bumping{
+		Enabled:     false,
+		MinInterval: time.Millisecond,
+		MaxAttempts: 10,
+	}
 	v := newVenue(t, "memory", p, nil)
 	v.node()
 	v.stopping(func(n int) bool { return n > 1 })
 	id := v.cancelled()
-	v.has(id, "the cap is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
+	v.has(id, "the cap is told",
+		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
 	forms := v.awaitForms(id, 2)
 	for _, f := range forms[1:] {
 		if f.Kind != txn.Cancel || f.Fees.Cap.Gt(&p.BumpMaxFee) {
@@ -141,7 +150,8 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		if call.Method == chaintest.MethodSend && original != (txn.Hash{}) && call.Signed.Hash != original {
+		if call.Method == chaintest.MethodSend && original != (txn.Hash{}) &&
+			call.Signed.Hash != original {
 			return chaintest.Say("txpool is full")
 		}
 		return chaintest.Fault{}
@@ -167,7 +177,8 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 		t.Fatal(got)
 	}
 	v.eventually("its pool has it", func() error {
-		if again, _ := v.sent(mark); !slices.Contains(again, original) || len(v.memory.Pool()) != 1 {
+		if again, _ := v.sent(mark); !slices.Contains(again, original) ||
+			len(v.memory.Pool()) != 1 {
 			return fmt.Errorf("%v", again)
 		}
 		return nil
@@ -176,7 +187,8 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 	if n := len(slices.DeleteFunc(again, func(h txn.Hash) bool { return h != original })); n != 1 {
 		t.Errorf("it is handed over %d times", n)
 	}
-	if tx := v.finish(id); tx.State != txn.Confirmed || tx.Reason != txn.ReasonCancelLost || !tx.CancelRequested {
+	if tx := v.finish(id); tx.State != txn.Confirmed || tx.Reason != txn.ReasonCancelLost ||
+		!tx.CancelRequested {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -206,9 +218,11 @@ func TestReleaseOnlyWhenFinal(t *testing.T) {
 			v.has(first, "it is in a block", func(tx txn.Tx) bool { return tx.Receipt != nil })
 			v.awaitCalls(v.memory, chaintest.MethodHead, 5)
 			if tx, err := v.admin.Tx(t.Context(), second); err != nil || tx.Nonce != nil {
-				t.Fatalf("the next one has a nonce before the first is final: %+v %v", tx.Status, err)
+				t.Fatalf("the next one has a nonce before the first is final: %+v %v", tx.Status,
+					err)
 			}
-			if tx, err := v.admin.Tx(t.Context(), first); err != nil || tx.Released || tx.State.Final() {
+			if tx, err := v.admin.Tx(t.Context(), first); err != nil || tx.Released ||
+				tx.State.Final() {
 				t.Errorf("%+v %v", tx.Status, err)
 			}
 			if c.tag != "" {
@@ -236,14 +250,16 @@ func TestAWrongClockEndsNoWait(t *testing.T) {
 			v.quoting(false)
 			n := v.node()
 			id := v.create(0, "one", transfer())
-			v.has(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == txn.ReasonChainUnavailable })
+			v.has(id, "it waits",
+				func(tx txn.Tx) bool { return tx.Reason == txn.ReasonChainUnavailable })
 			n.stop()
 			v.skew = skew
 			v.node()
 			tries := v.number("SELECT submit_attempts FROM managed_tx")
 			v.create(0, "two", transfer()) // has the queue read anew
 			v.eventually("it is tried again", func() error {
-				if v.number("SELECT max(submit_attempts) FROM managed_tx") <= tries && v.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NOT NULL") == 0 {
+				if v.number("SELECT max(submit_attempts) FROM managed_tx") <= tries &&
+					v.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NOT NULL") == 0 {
 					return errors.New("not yet")
 				}
 				return nil
@@ -256,7 +272,8 @@ func TestAWrongClockEndsNoWait(t *testing.T) {
 					t.Fatal(err)
 				}
 				v.create(0, "three", transfer())
-				v.has(id, "its time is over", func(tx txn.Tx) bool { return tx.State == txn.Failed && tx.Reason == txn.ReasonPrepareTimeout })
+				v.has(id, "its time is over",
+					func(tx txn.Tx) bool { return tx.State == txn.Failed && tx.Reason == txn.ReasonPrepareTimeout })
 				return
 			}
 			v.quoting(true)
@@ -297,7 +314,8 @@ func TestCountersAreThereFromTheStart(t *testing.T) {
 		"fencepost_confirmations_fork": 1, "fencepost_audit": 3, "fencepost_audit_violation": 8, "fencepost_receipt_check": 3, "fencepost_tx_resubmit": 2, "fencepost_tx_final": 3,
 	} {
 		if series[name] != want || counted.sum(name) != 0 {
-			t.Errorf("%s: %d series of %d, with %v in all", name, series[name], want, counted.sum(name))
+			t.Errorf("%s: %d series of %d, with %v in all", name, series[name], want,
+				counted.sum(name))
 		}
 		delete(series, name)
 	}

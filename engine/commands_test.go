@@ -30,8 +30,10 @@ func TestACancelFarBehindInTheQueue(t *testing.T) {
 	far := ids[queueHead+2]
 	w.plant(fmt.Sprintf("UPDATE managed_tx SET requeued = 1 WHERE tx_id = '%s'", far))
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &far}), txn.Applied)
-	w.has(far, "the wish is written down", func(tx txn.Tx) bool { return tx.CancelRequested && tx.State == txn.Queued })
-	w.plant(fmt.Sprintf("UPDATE managed_tx SET requeued = 0 WHERE tx_id = '%s'", far)) // it had no nonce
+	w.has(far, "the wish is written down",
+		func(tx txn.Tx) bool { return tx.CancelRequested && tx.State == txn.Queued })
+	w.plant(
+		fmt.Sprintf("UPDATE managed_tx SET requeued = 0 WHERE tx_id = '%s'", far)) // it had no nonce
 	w.chain.Intercept(nil)
 	for i, id := range ids[:queueHead+2] {
 		if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) {

@@ -40,7 +40,8 @@ func TestAFirstHandOverThatNobodyRecorded(t *testing.T) {
 	if err := proxy.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if w.number("SELECT count(*) FROM managed_tx WHERE nonce = 0 AND last_answer = '' AND pooled_attempt = 0") != 1 {
+	if w.number(
+		"SELECT count(*) FROM managed_tx WHERE nonce = 0 AND last_answer = '' AND pooled_attempt = 0") != 1 {
 		t.Fatal("its first hand-over was recorded")
 	}
 	var refused atomic.Int32
@@ -49,7 +50,10 @@ func TestAFirstHandOverThatNobodyRecorded(t *testing.T) {
 			return chaintest.Fault{}
 		}
 		refused.Add(1)
-		return chaintest.Fault{Lost: true, Reply: &txn.Outcome{Class: txn.Invalid, Detail: "this node never takes it"}}
+		return chaintest.Fault{
+			Lost:  true,
+			Reply: &txn.Outcome{Class: txn.Invalid, Detail: "this node never takes it"},
+		}
 	})
 	w.node()
 	w.eventually("it is handed over twice more", func() error {
@@ -70,7 +74,8 @@ func TestAFirstHandOverThatNobodyRecorded(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.chain.Intercept(nil)
-	if tx := w.finish(fresh); tx.State != txn.Failed && tx.State != txn.Cancelled || tx.Executed != txn.No {
+	if tx := w.finish(fresh); tx.State != txn.Failed && tx.State != txn.Cancelled ||
+		tx.Executed != txn.No {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.healthy()

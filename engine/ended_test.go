@@ -65,13 +65,20 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 				w.node() // nothing asks for it but what had ended
 			}
 			if c.exit {
-				if p := w.awaitProtected(txn.ProtectRanEnded); !strings.Contains(p.Evidence, id.String()) || !strings.Contains(p.Evidence, old.Hash.Hex()) {
+				if p := w.awaitProtected(txn.ProtectRanEnded); !strings.Contains(p.Evidence,
+					id.String()) ||
+					!strings.Contains(p.Evidence, old.Hash.Hex()) {
 					t.Errorf("evidence %s", p.Evidence)
 				}
 			}
-			w.eventually("its end is taken back, and it ends by its receipt", w.newest(id, txn.EventReorged, txn.EventIncluded, txn.EventConfirmed))
+			w.eventually("its end is taken back, and it ends by its receipt",
+				w.newest(id, txn.EventReorged, txn.EventIncluded, txn.EventConfirmed))
 			tx := w.awaitFinal(id)
-			if tx.State != txn.Confirmed || tx.Executed != txn.Success || tx.Reason != txn.ProtectRanEnded || *tx.Nonce != 1 || tx.Receipt.TxHash != old.Hash || tx.TxHash != old.Hash {
+			if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
+				tx.Reason != txn.ProtectRanEnded ||
+				*tx.Nonce != 1 ||
+				tx.Receipt.TxHash != old.Hash ||
+				tx.TxHash != old.Hash {
 				t.Errorf("%+v", tx.Status)
 			}
 			w.want(w.exit(txn.ActionResume), txn.Applied)
@@ -86,7 +93,8 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 				t.Errorf("gaps %v", got)
 			}
 			w.healthy()
-			report, err := Audit(t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+			report, err := Audit(t.Context(),
+				AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 			if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
 				t.Errorf("%+v %v", report, err)
 			}
@@ -97,7 +105,8 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 // FAIL waits for as long as REQUEUE does, and so does what is said without proof.
 func TestFailingWaitsForTheAuditDepth(t *testing.T) {
 	t.Parallel()
-	w, id, _ := protectedAfterLoss(t, 500) // far more than the blocks that were made while protection was awaited
+	w, id, _ := protectedAfterLoss(t,
+		500) // far more than the blocks that were made while protection was awaited
 	for _, action := range []txn.Action{txn.ActionFail, txn.ActionFailUnproven} {
 		w.want(w.resolve(action, id), txn.ResultRefused, "500", "ours may still be included")
 	}
@@ -125,7 +134,8 @@ func TestWhatHadEndedIsLetGo(t *testing.T) {
 	if last := w.number(token); last != first {
 		t.Errorf("it was given back and taken again: token %d, then %d", first, last)
 	}
-	if head, err := w.chain.Head(t.Context()); err != nil || head.Number < ended+w.policy.AuditDepth {
+	if head, err := w.chain.Head(t.Context()); err != nil ||
+		head.Number < ended+w.policy.AuditDepth {
 		t.Errorf("it is given back at block %d, and ended at block %d: %v", head.Number, ended, err)
 	}
 }
@@ -163,7 +173,8 @@ func TestACancelThatAProtectionHeldBack(t *testing.T) {
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
 	w.eventually("it is held back, and waits for an interval", func() error {
-		if w.number("SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
+		if w.number(
+			"SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
 			return errors.New("not yet")
 		}
 		return nil

@@ -91,7 +91,11 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: new: %w", err)
 	}
-	e := &Engine{Options: o, trackers: map[txn.ChainID]*tracker{}, members: newMembers(o.Store.Node(), o.LeaseDuration)}
+	e := &Engine{
+		Options:  o,
+		trackers: map[txn.ChainID]*tracker{},
+		members:  newMembers(o.Store.Node(), o.LeaseDuration),
+	}
 	if e.metrics, err = newMetrics(o.Meter); err != nil {
 		return nil, err
 	}
@@ -115,11 +119,14 @@ func New(o Options) (*Engine, error) {
 
 // complete checks how the options relate and fills in what is left out.
 func (o Options) complete() (Options, error) {
-	if o.Store == nil || o.Signer == nil || o.Clock == nil || o.Logger == nil || len(o.Chains) == 0 {
+	if o.Store == nil || o.Signer == nil || o.Clock == nil || o.Logger == nil ||
+		len(o.Chains) == 0 {
 		return o, errors.New("store, signer, clock, logger and at least one chain are needed")
 	}
 	if o.RenewInterval <= 0 || o.RenewInterval*3 > o.LeaseDuration {
-		return o, fmt.Errorf("renew interval %s must be positive and at most a third of the lease duration %s", o.RenewInterval, o.LeaseDuration)
+		return o, fmt.Errorf(
+			"renew interval %s must be positive and at most a third of the lease duration %s",
+			o.RenewInterval, o.LeaseDuration)
 	}
 	if o.Mode == "" {
 		o.Mode = Basic
@@ -129,7 +136,8 @@ func (o Options) complete() (Options, error) {
 	}
 	o.ProgressTimeout = orDefault(o.ProgressTimeout, max(time.Minute, 2*o.LeaseDuration))
 	if o.ProgressTimeout <= o.LeaseDuration {
-		return o, fmt.Errorf("progress timeout %s must be longer than the lease duration %s", o.ProgressTimeout, o.LeaseDuration)
+		return o, fmt.Errorf("progress timeout %s must be longer than the lease duration %s",
+			o.ProgressTimeout, o.LeaseDuration)
 	}
 	o.StuckTimeout = min(orDefault(o.StuckTimeout, 5*time.Second), o.ProgressTimeout/2)
 	if o.AuditInterval == 0 {

@@ -13,7 +13,8 @@ import (
 func (e *Engine) Run(ctx context.Context) error {
 	actors, stopActors := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopActors()
-	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx)) // what the actors stand on ends after them
+	below, stopBelow := context.WithCancel(
+		context.WithoutCancel(ctx)) // what the actors stand on ends after them
 	defer stopBelow()
 	var lower sync.WaitGroup
 	for _, t := range e.trackers {
@@ -52,7 +53,8 @@ func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) erro
 	e.giveAllBack(below)
 	stopActors()
 	if left := e.router.wait(e.LeaseDuration / 2); left > 0 {
-		return fmt.Errorf("engine: stop: %d owners are stuck inside a step; they have no lease any more", left)
+		return fmt.Errorf(
+			"engine: stop: %d owners are stuck inside a step; they have no lease any more", left)
 	}
 	return nil
 }
@@ -62,14 +64,19 @@ func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) erro
 func (e *Engine) giveAllBack(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, e.RenewInterval)
 	defer cancel()
-	leases := append(slices.DeleteFunc(e.router.surrendered(), e.keeper.holds), e.keeper.leases()...)
+	leases := append(
+		slices.DeleteFunc(e.router.surrendered(), e.keeper.holds),
+		e.keeper.leases()...)
 	if err := e.keeper.release(limited, leases); err != nil {
 		e.Logger.Warn("leases not released; they lapse by themselves", "error", err)
 	}
-	leaving, cancel := context.WithTimeout(ctx, e.RenewInterval/3) // a time of its own: the release may have used up the other
+	leaving, cancel := context.WithTimeout(ctx,
+		e.RenewInterval/3) // a time of its own: the release may have used up the other
 	defer cancel()
 	if err := e.keeper.leave(leaving); err != nil {
-		e.Logger.Warn("the other nodes could not be told that this one stops; they find out when its heartbeat lapses", "error", err)
+		e.Logger.Warn(
+			"the other nodes could not be told that this one stops; they find out when its heartbeat lapses",
+			"error", err)
 	}
 }
 
@@ -78,7 +85,8 @@ func (e *Engine) patience() time.Duration { return min(200*time.Millisecond, e.L
 
 // outliving is a context for what should not be cut off by a stop, such as a statement about leases: cut off, it may have been done all the same, and nobody would
 // know. It ends after the limit, or a renewal interval after ctx has.
-func (e *Engine) outliving(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+func (e *Engine) outliving(ctx context.Context,
+	limit time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	stop := context.AfterFunc(ctx, func() {
 		e.awaitAtMost(longer.Done(), e.RenewInterval)

@@ -30,8 +30,15 @@ func TestTheUsualLife(t *testing.T) {
 	r.startNode("a", nil)
 	id := r.create(0, "one", transfer())
 	tx := r.awaitFinal(id)
-	want := []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventSubmitted, txn.EventIncluded, txn.EventConfirmed}
-	if got := r.events(id); tx.State != txn.Confirmed || tx.Executed != txn.Success || !slices.Equal(got, want) {
+	want := []txn.Kind{
+		txn.EventQueued,
+		txn.EventAllocated,
+		txn.EventSubmitted,
+		txn.EventIncluded,
+		txn.EventConfirmed,
+	}
+	if got := r.events(id); tx.State != txn.Confirmed || tx.Executed != txn.Success ||
+		!slices.Equal(got, want) {
 		t.Fatalf("%s, executed %s, events %v", tx.State, tx.Executed, got)
 	}
 }
@@ -107,7 +114,8 @@ func TestACrashAtEveryPoint(t *testing.T) {
 			}
 			nonce, err := r.chainClient().NonceAt(t.Context(), devchain.Address(0), nil)
 			if err != nil || nonce != each || len(after) != each {
-				t.Errorf("%d transactions are on chain (%v) and %d attempts in the ledger, want %d", nonce, err, len(after), each)
+				t.Errorf("%d transactions are on chain (%v) and %d attempts in the ledger, want %d",
+					nonce, err, len(after), each)
 			}
 			r.checkLedger()
 		})
@@ -205,7 +213,8 @@ func TestReorgs(t *testing.T) {
 			r.policy.Confirmations = 30
 			r.startNode("a", nil)
 			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
-			r.mineWhatIsPendingUntil("the second is included", func() bool { return r.sub(b) == txn.Included })
+			r.mineWhatIsPendingUntil("the second is included",
+				func() bool { return r.sub(b) == txn.Included })
 			if err := r.dev.Reorg(r.depth(b), fate); err != nil {
 				t.Fatal(err)
 			}

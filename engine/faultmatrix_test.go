@@ -25,7 +25,9 @@ type sendFault struct {
 	chaintest.Fault
 }
 
-func lie(class txn.Class) chaintest.Fault { return chaintest.Fault{Reply: &txn.Outcome{Class: class}} }
+func lie(class txn.Class) chaintest.Fault {
+	return chaintest.Fault{Reply: &txn.Outcome{Class: class}}
+}
 
 func lost(class txn.Class, after time.Duration) chaintest.Fault {
 	return chaintest.Fault{Lost: true, Reply: &txn.Outcome{Class: class, RetryAfter: after}}
@@ -101,7 +103,8 @@ func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
 	if no == 1 {
 		c.sends++
 	}
-	due := no == c.form() && (c.moment != "resend" || c.sends > 1) || no > 2 && c.moment == "cancel" // which rises
+	due := no == c.form() && (c.moment != "resend" || c.sends > 1) ||
+		no > 2 && c.moment == "cancel" // which rises
 	if !due || c.hits == faultyTimes {
 		return chaintest.Fault{}
 	}
@@ -149,7 +152,8 @@ func (m *matrix) place(id txn.SubmitterID) int {
 
 func (m *matrix) intercept(_ context.Context, call chaintest.Call) chaintest.Fault {
 	tx := new(types.Transaction)
-	if call.Method != chaintest.MethodSend || tx.UnmarshalBinary(call.Signed.Raw) != nil || tx.Nonce() != 0 {
+	if call.Method != chaintest.MethodSend || tx.UnmarshalBinary(call.Signed.Raw) != nil ||
+		tx.Nonce() != 0 {
 		return chaintest.Fault{}
 	}
 	from, err := types.Sender(types.LatestSignerForChainID(tx.ChainId()), tx)
@@ -182,7 +186,11 @@ func TestFaultMatrixWithBumping(t *testing.T) {
 
 func runMatrix(t *testing.T, replaced bool, policy func(*matrix) txn.BumpPolicy) {
 	t.Helper()
-	m := &matrix{cluster: newCluster(t, len(sendFaults)*len(moments), 10*time.Second), of: map[txn.Address]*matrixCell{}, counter: txn.Address{0xc0}}
+	m := &matrix{
+		cluster: newCluster(t, len(sendFaults)*len(moments), 10*time.Second),
+		of:      map[txn.Address]*matrixCell{},
+		counter: txn.Address{0xc0},
+	}
 	m.chain.Register(m.counter, chaintest.Counter)
 	for _, fault := range sendFaults {
 		for _, moment := range moments {
@@ -218,7 +226,14 @@ func runMatrix(t *testing.T, replaced bool, policy func(*matrix) txn.BumpPolicy)
 func (m *matrix) ask(i int) error {
 	c := m.cells[i]
 	for n, id := range []*txn.TxID{&c.id, &c.behind} {
-		tx, _, err := m.admin.CreateTx(m.t.Context(), store.Intent{Submitter: m.submitters[i], RequestID: fmt.Sprint(n), Payload: txn.Payload{To: &m.counter}})
+		tx, _, err := m.admin.CreateTx(
+			m.t.Context(),
+			store.Intent{
+				Submitter: m.submitters[i],
+				RequestID: fmt.Sprint(n),
+				Payload:   txn.Payload{To: &m.counter},
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -228,7 +243,8 @@ func (m *matrix) ask(i int) error {
 		return nil
 	}
 	m.rig.has(c.id, "it is sent", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
-	_, err := m.admin.AddCommand(m.t.Context(), m.submitters[i], store.Ask{Kind: txn.CommandCancel, Tx: &c.id})
+	_, err := m.admin.AddCommand(m.t.Context(), m.submitters[i],
+		store.Ask{Kind: txn.CommandCancel, Tx: &c.id})
 	return err
 }
 
@@ -236,7 +252,8 @@ func (m *matrix) table() {
 	m.t.Helper()
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "fault, %d times in a row, then none\t%s\n", faultyTimes, strings.Join(moments, "\t"))
+	fmt.Fprintf(w, "fault, %d times in a row, then none\t%s\n", faultyTimes,
+		strings.Join(moments, "\t"))
 	for i, c := range m.cells {
 		if i%len(moments) == 0 {
 			fmt.Fprint(w, c.fault.name)
@@ -283,7 +300,9 @@ func (m *matrix) verify(c *matrixCell) (string, error) {
 	case tx.State != txn.Confirmed && (c.moment != "cancel" || tx.State != txn.Cancelled):
 		err = fmt.Errorf("it ended as %s: %s %s", tx.State, tx.Reason, tx.LastError)
 	case behind.State != txn.Confirmed || *tx.Nonce != 0 || *behind.Nonce != 1 || account.Latest != 2:
-		err = fmt.Errorf("nonces %d and %d, the one behind it is %s, the account's next nonce is %d", *tx.Nonce, *behind.Nonce, behind.State, account.Latest)
+		err = fmt.Errorf(
+			"nonces %d and %d, the one behind it is %s, the account's next nonce is %d", *tx.Nonce,
+			*behind.Nonce, behind.State, account.Latest)
 	case times != ran:
 		err = fmt.Errorf("the payloads ran %d times, the ledger says %d", times, ran)
 	case info.Cursor.Protected != nil:

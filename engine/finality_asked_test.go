@@ -29,7 +29,8 @@ func TestAProtectionThatWasAskedForStays(t *testing.T) {
 		t.Errorf("it was not protected any more: %s", got)
 	}
 	p := v.protection()
-	if p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator || !strings.HasPrefix(p.Evidence, "looked at it (in place of "+txn.ReasonReorgedFinal) {
+	if p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator ||
+		!strings.HasPrefix(p.Evidence, "looked at it (in place of "+txn.ReasonReorgedFinal) {
 		t.Errorf("protection %+v", p)
 	}
 	if waiting, err := v.admin.Tx(t.Context(), behind); err != nil || waiting.Nonce != nil {

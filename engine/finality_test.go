@@ -82,7 +82,8 @@ func (v *venue) restored(id, behind txn.TxID) {
 	if again := v.finish(id); again.State != txn.Confirmed || again.TxHash != tx.TxHash {
 		v.t.Errorf("%+v", again.Status)
 	}
-	if next := v.finish(behind); next.State != txn.Confirmed || *next.Nonce != 1 || v.protection() != nil {
+	if next := v.finish(behind); next.State != txn.Confirmed || *next.Nonce != 1 ||
+		v.protection() != nil {
 		v.t.Errorf("the one behind it is %+v, protection %+v", next.Status, v.protection())
 	}
 	v.checkLedger()
@@ -137,7 +138,8 @@ func TestAReorgAfterFinalityIsSeenWithoutWork(t *testing.T) {
 				return nil
 			})
 			v.loseBlockOf(id)
-			v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonReorgedFinal })
+			v.has(id, "it is told",
+				func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonReorgedFinal })
 			if again := v.finish(id); again.State != txn.Confirmed {
 				t.Errorf("%+v", again.Status)
 			}
@@ -149,8 +151,12 @@ func TestAReorgAfterFinalityIsSeenWithoutWork(t *testing.T) {
 func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
-	track := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
-	e := &Engine{Options: Options{MaxSubmitters: 8, IdleAfter: time.Hour}, trackers: map[txn.ChainID]*tracker{c.ID(): track}}
+	track := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{},
+		slog.New(slog.DiscardHandler))
+	e := &Engine{
+		Options:  Options{MaxSubmitters: 8, IdleAfter: time.Hour},
+		trackers: map[txn.ChainID]*tracker{c.ID(): track},
+	}
 	r := newRouter(e)
 	if got := r.auditedAbove(c.ID()); got != store.Nowhere {
 		t.Errorf("before anything is known of the chain: %d", got)
@@ -294,7 +300,8 @@ func TestConfirmationsAreToldThroughForks(t *testing.T) {
 	v.counts(counted, 1, "fencepost_confirmations_fork")
 	tx := v.finish(id)
 	got, forks := v.told(id)
-	if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 || !slices.Equal(tx.Above, want) {
+	if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 ||
+		!slices.Equal(tx.Above, want) {
 		t.Errorf("told %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above, want)
 	}
 }
@@ -326,7 +333,8 @@ func TestConfirmationsAreToldAcrossATakeover(t *testing.T) {
 			v.node()
 			tx := v.finish(id)
 			got, forks := v.told(id)
-			if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || (forks > 0) != c.reorg {
+			if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) ||
+				(forks > 0) != c.reorg {
 				t.Errorf("told %v with %d forks, on chain %v", got, forks, want)
 			}
 		})
@@ -358,7 +366,8 @@ func TestFinalityByTag(t *testing.T) {
 				v.memory.SetTags(in+9, in)
 			}
 			tx := v.awaitFinal(id)
-			if got, forks := v.told(id); tx.State != txn.Confirmed || forks != 0 || !slices.Equal(got, v.onChain(*tx.Receipt, 6)) {
+			if got, forks := v.told(id); tx.State != txn.Confirmed || forks != 0 ||
+				!slices.Equal(got, v.onChain(*tx.Receipt, 6)) {
 				t.Errorf("%s, told %v", tx.State, got)
 			}
 			var asked atomic.Int32
@@ -454,7 +463,8 @@ func TestTheTaggedBlock(t *testing.T) {
 		{nil, false, 7},
 	} {
 		higher := tr.mark(c.block)
-		if higher != c.higher || c.below > 0 && !tr.beyondChange(c.below) || tr.beyondChange(c.below+1) {
+		if higher != c.higher || c.below > 0 && !tr.beyondChange(c.below) ||
+			tr.beyondChange(c.below+1) {
 			t.Errorf("after %+v: %v, %+v", c.block, higher, tr.tagged)
 		}
 	}
@@ -478,9 +488,20 @@ func TestBlocksAboveAreOfOneReceipt(t *testing.T) {
 		kept    int
 	}{"the same": {in(10, 10), 10, 2}, "another": {in(10, 11), 11, 0}, "none": {nil, 10, 0}} {
 		tr := &tracker{policy: telling(), window: w, follows: map[txn.Hash]*follow{}}
-		f := &follow{wake: func() {}, known: true, receipt: in(10, 10), above: []txn.BlockRef{{Number: 11}, {Number: 12}}}
+		f := &follow{
+			wake:    func() {},
+			known:   true,
+			receipt: in(10, 10),
+			above:   []txn.BlockRef{{Number: 11}, {Number: 12}},
+		}
 		tr.follows[hash] = f
-		tr.publish(news{next: w, answers: []txn.ReceiptAnswer{{Hash: hash, Receipt: c.receipt}}, older: map[uint64]txn.Hash{10: {c.of}}})
+		tr.publish(
+			news{
+				next:    w,
+				answers: []txn.ReceiptAnswer{{Hash: hash, Receipt: c.receipt}},
+				older:   map[uint64]txn.Hash{10: {c.of}},
+			},
+		)
 		if len(f.above) != c.kept {
 			t.Errorf("%s: %v", name, f.above)
 		}

@@ -34,7 +34,9 @@ func (p picky) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Sig
 // reverting is a payload that a simulation refuses.
 func (v *venue) reverting() txn.Payload {
 	if v.memory == nil {
-		return txn.Payload{Data: []byte{0x60, 0, 0x60, 0, 0xfd}} // a creation whose code is PUSH1 0, PUSH1 0, REVERT
+		return txn.Payload{
+			Data: []byte{0x60, 0, 0x60, 0, 0xfd},
+		} // a creation whose code is PUSH1 0, PUSH1 0, REVERT
 	}
 	to := txn.Address{0xfe}
 	v.memory.Register(to, chaintest.Reverter("never"))
@@ -51,9 +53,21 @@ func TestHeadsThatCanNeverBeSent(t *testing.T) {
 			reason  string
 		}{
 			"reverts in simulation": {(*venue).reverting, nil, txn.ReasonPrepareReverted},
-			"too little gas":        {func(*venue) txn.Payload { return txn.Payload{To: &to, Data: []byte{1, 2, 3}, GasLimit: 21_000} }, nil, txn.ReasonInvalid},
-			"less than any":         {func(*venue) txn.Payload { return txn.Payload{To: &to, GasLimit: 20_000} }, nil, txn.ReasonInvalid},
-			"cannot be signed":      {func(*venue) txn.Payload { return txn.Payload{To: &to, Value: *uint256.NewInt(13)} }, txn.ErrKeyMissing, txn.ReasonSignerKeyMissing},
+			"too little gas": {
+				func(*venue) txn.Payload { return txn.Payload{To: &to, Data: []byte{1, 2, 3}, GasLimit: 21_000} },
+				nil,
+				txn.ReasonInvalid,
+			},
+			"less than any": {
+				func(*venue) txn.Payload { return txn.Payload{To: &to, GasLimit: 20_000} },
+				nil,
+				txn.ReasonInvalid,
+			},
+			"cannot be signed": {
+				func(*venue) txn.Payload { return txn.Payload{To: &to, Value: *uint256.NewInt(13)} },
+				txn.ErrKeyMissing,
+				txn.ReasonSignerKeyMissing,
+			},
 		}
 		for name, head := range heads {
 			t.Run(name, func(t *testing.T) {
@@ -69,7 +83,10 @@ func TestHeadsThatCanNeverBeSent(t *testing.T) {
 				v.node()
 				id := v.create(0, "head", head.payload(v))
 				behind := v.create(0, "behind", transfer())
-				if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil || tx.Reason != head.reason || tx.LastError == "" {
+				if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No ||
+					tx.Nonce != nil ||
+					tx.Reason != head.reason ||
+					tx.LastError == "" {
 					t.Errorf("%+v", tx.Status)
 				}
 				if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 0 {
@@ -95,11 +112,13 @@ func TestHeadsWhereGasLimitsAreTrusted(t *testing.T) {
 	own := v.create(0, "reverts on the chain", reverts)
 	behind := v.create(0, "behind", transfer())
 	for id, reason := range map[txn.TxID]string{unlimited: txn.ReasonPrepareReverted, tooLow: txn.ReasonInvalid} {
-		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil || tx.Reason != reason {
+		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil ||
+			tx.Reason != reason {
 			t.Errorf("%s: %+v", tx.RequestID, tx.Status)
 		}
 	}
-	if tx := v.finish(own); tx.State != txn.Failed || tx.Executed != txn.Reverted || *tx.Nonce != 0 {
+	if tx := v.finish(own); tx.State != txn.Failed || tx.Executed != txn.Reverted ||
+		*tx.Nonce != 0 {
 		t.Errorf("%s: %+v", tx.RequestID, tx.Status)
 	}
 	if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 1 {
@@ -148,9 +167,12 @@ func TestHeadsThatWait(t *testing.T) {
 			}
 			v.node()
 			most := txn.Terms{MaxFee: *uint256.NewInt(100e9)}
-			id, behind := v.createWith("head", transfer(), most), v.createWith("behind", transfer(), most)
+			id, behind := v.createWith("head", transfer(), most), v.createWith("behind", transfer(),
+				most)
 			tx := v.has(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == c.reason })
-			if tx.State != txn.Queued || tx.Sub != cmp.Or(c.sub, txn.BackingOff) || tx.Nonce != nil || tx.WaitingSince.IsZero() {
+			if tx.State != txn.Queued || tx.Sub != cmp.Or(c.sub, txn.BackingOff) ||
+				tx.Nonce != nil ||
+				tx.WaitingSince.IsZero() {
 				t.Errorf("%+v", tx.Status)
 			}
 			signs.Store(true)
@@ -197,7 +219,8 @@ func TestFundsThatGoOnceTheNonceIsTaken(t *testing.T) {
 				t.Errorf("told %v, want %v", got, c.want)
 			}
 			for i, id := range []txn.TxID{id, behind} {
-				if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) || len(v.awaitForms(id, 1)) != 1 {
+				if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) ||
+					len(v.awaitForms(id, 1)) != 1 {
 					t.Errorf("%d: %+v", i, tx.Status)
 				}
 			}
@@ -233,7 +256,9 @@ func (v *venue) unfunded(id txn.TxID, handOvers, most int, taken bool) {
 		if tx.SubmitAttempts >= most && tx.State == txn.Stuck {
 			want = txn.Stuck
 		}
-		if tx.State != want || tx.Sub != txn.Unfunded || tx.Reason != txn.ReasonInsufficientFunds || !strings.Contains(tx.LastError, "the account cannot pay for this transaction") || *tx.Nonce != 0 {
+		if tx.State != want || tx.Sub != txn.Unfunded || tx.Reason != txn.ReasonInsufficientFunds ||
+			!strings.Contains(tx.LastError, "the account cannot pay for this transaction") ||
+			*tx.Nonce != 0 {
 			v.t.Errorf("%+v", tx.Status)
 		}
 		return tx.SubmitAttempts >= handOvers && (most > handOvers || tx.State == txn.Stuck)
@@ -260,7 +285,8 @@ func TestARevertAndTheQueue(t *testing.T) {
 		id := v.create(0, request, txn.Payload{To: &to})
 		v.eventually("it is sent", v.is(id, txn.Pending))
 		reverts.Store(true)
-		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.Reverted || tx.Reason != txn.ReasonReverted {
+		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.Reverted ||
+			tx.Reason != txn.ReasonReverted {
 			t.Errorf("%+v", tx.Status)
 		}
 	}
@@ -279,17 +305,24 @@ func TestARevertAndTheQueue(t *testing.T) {
 	if got := status(); got != txn.Paused {
 		t.Errorf("it is %s", got)
 	}
-	said := regexp.MustCompile(`^transaction [0-9a-f-]{36} \(request "two"\) was included in block [0-9]+ \(0x[0-9a-f]{64}\) and reverted, and on_failure is PAUSE$`)
-	if p := v.info().Pause; p == nil || !p.OnFailure || p.Operator != txn.OperatorSelf || !said.MatchString(p.Reason) || p.At.IsZero() {
+	said := regexp.MustCompile(
+		`^transaction [0-9a-f-]{36} \(request "two"\) was included in block [0-9]+ \(0x[0-9a-f]{64}\) and reverted, and on_failure is PAUSE$`)
+	if p := v.info().Pause; p == nil || !p.OnFailure || p.Operator != txn.OperatorSelf ||
+		!said.MatchString(p.Reason) ||
+		p.At.IsZero() {
 		t.Errorf("it is paused by %+v", p)
 	}
-	if lines := told.of(t, "submitter is paused: no nonce is taken until somebody resumes it"); len(lines) != 1 || lines[0]["reason"] != v.info().Pause.Reason || lines[0]["level"] != "WARN" {
+	if lines := told.of(t, "submitter is paused: no nonce is taken until somebody resumes it"); len(
+		lines) != 1 ||
+		lines[0]["reason"] != v.info().Pause.Reason ||
+		lines[0]["level"] != "WARN" {
 		t.Errorf("logged %v", lines)
 	}
 	if got := v.decide(store.Ask{Kind: txn.CommandResume}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	if tx := v.finish(v.create(0, "three", transfer())); tx.State != txn.Confirmed || *tx.Nonce != 2 {
+	if tx := v.finish(v.create(0, "three", transfer())); tx.State != txn.Confirmed ||
+		*tx.Nonce != 2 {
 		t.Errorf("%+v", tx.Status)
 	}
 }

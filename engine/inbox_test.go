@@ -50,7 +50,8 @@ func TestAQueueThatGrowsWakesNobody(t *testing.T) {
 		if i == 0 {
 			steps.Store(0)
 		}
-		c.eventually("another's is sent", c.is(c.createOn(n, 1+i, "other"), txn.Pending)) // whoever was to hear of the one before has
+		c.eventually("another's is sent",
+			c.is(c.createOn(n, 1+i, "other"), txn.Pending)) // whoever was to hear of the one before has
 	}
 	if got := steps.Load(); got > 2 {
 		t.Errorf("%d steps while nothing could be taken", got)
@@ -62,7 +63,10 @@ func TestAQueueThatGrowsWakesNobody(t *testing.T) {
 // TestWhatComesBeforeAnybodyCanTellIsSeen: a transaction that is queued after the last look, and before the owner rests, wakes nobody, so the owner does not rest.
 func TestWhatComesBeforeAnybodyCanTellIsSeen(t *testing.T) {
 	t.Parallel()
-	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}, IdleAfter: time.Hour}}, wakes: make(chan struct{}, 1)}
+	a := &actor{
+		e:     &Engine{Options: Options{Clock: clock.Real{}, IdleAfter: time.Hour}},
+		wakes: make(chan struct{}, 1),
+	}
 	a.ledger.Submitter.Limit = 1
 	a.ledger.Open = []txn.Tx{{Status: txn.Status{Released: true}}}
 	a.queue()

@@ -50,7 +50,11 @@ func (k *keeper) hold(l *store.Lease, owner *actor) (held bool) {
 	if owner.over.Load() {
 		return false
 	}
-	k.held[l.Submitter()] = &holding{lease: l, owner: owner, deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin())}
+	k.held[l.Submitter()] = &holding{
+		lease:    l,
+		owner:    owner,
+		deadline: l.TakenAt().Add(k.e.LeaseDuration - k.margin()),
+	}
 	return true
 }
 
@@ -124,7 +128,8 @@ func (k *keeper) renew(ctx context.Context) {
 	}
 	if err != nil {
 		k.e.metrics.renewed(ctx, "error", len(leases))
-		k.e.Logger.Warn("leases could not be renewed; trying again until they lapse", "leases", len(leases), "error", err)
+		k.e.Logger.Warn("leases could not be renewed; trying again until they lapse", "leases",
+			len(leases), "error", err)
 		return
 	}
 	k.e.metrics.renewed(ctx, "ok", len(renewed))
@@ -161,7 +166,12 @@ func (k *keeper) expire() {
 		case inside > k.e.ProgressTimeout:
 			h.owner.wedged.Store(true)
 			k.e.metrics.wedged.Add(context.Background(), 1)
-			k.lose(h, fmt.Sprintf("its owner has been stuck inside one step for %s, and is not renewed any more", inside.Round(time.Millisecond)))
+			k.lose(
+				h,
+				fmt.Sprintf(
+					"its owner has been stuck inside one step for %s, and is not renewed any more",
+					inside.Round(time.Millisecond)),
+			)
 		}
 	}
 }
@@ -180,7 +190,8 @@ func (k *keeper) overdue(id txn.SubmitterID) {
 
 func (k *keeper) lose(h *holding, why string) {
 	k.e.metrics.renewed(context.Background(), "lost", 1)
-	k.e.Logger.Warn("lease lost: "+why, slog.Int("submitter_id", int(h.lease.Submitter())), slog.Int64("fencing_token", int64(h.lease.Token())))
+	k.e.Logger.Warn("lease lost: "+why, slog.Int("submitter_id", int(h.lease.Submitter())),
+		slog.Int64("fencing_token", int64(h.lease.Token())))
 	delete(k.held, h.lease.Submitter())
 	h.owner.over.Store(true)
 	h.owner.lost()
@@ -205,14 +216,16 @@ func (k *keeper) release(ctx context.Context, leases []*store.Lease) error {
 		return nil
 	}
 	if err := k.e.Store.Release(ctx, leases); err != nil {
-		return fmt.Errorf("engine: release %d leases; they lapse by themselves: %w", len(leases), err)
+		return fmt.Errorf("engine: release %d leases; they lapse by themselves: %w", len(leases),
+			err)
 	}
 	return nil
 }
 
 // beat says that the node lives, and hears which others do.
 func (k *keeper) beat(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, k.e.RenewInterval) // or the next renewal would be late
+	limited, cancel := context.WithTimeout(ctx,
+		k.e.RenewInterval) // or the next renewal would be late
 	defer cancel()
 	select {
 	case k.turn <- struct{}{}:
@@ -229,7 +242,8 @@ func (k *keeper) beat(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		k.e.Logger.Warn("the other nodes could not be told that this one lives; trying again", "error", err)
+		k.e.Logger.Warn("the other nodes could not be told that this one lives; trying again",
+			"error", err)
 		return
 	}
 	if came, went := k.e.members.saw(nodes, asked); len(came)+len(went) > 0 {

@@ -141,10 +141,13 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 	})
 	n.stop()
 	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
-	writes := log.of(t, "nonce sequence started", "submitter status changed", "command decided", "transaction moved", "submitter is protected: no nonce is taken until an operator decides")
+	writes := log.of(t, "nonce sequence started", "submitter status changed", "command decided",
+		"transaction moved", "submitter is protected: no nonce is taken until an operator decides")
 	told := map[string]bool{}
 	for _, line := range writes {
-		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) || line["node_id"] != n.store.Node() || line["fencing_token"] != token {
+		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) ||
+			line["node_id"] != n.store.Node() ||
+			line["fencing_token"] != token {
 			t.Errorf("a line about a write lacks something: %v", line)
 		}
 		if line["msg"] == "transaction moved" {
@@ -152,7 +155,8 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 		}
 	}
 	for i, want := range []string{"PAUSE APPLIED <nil>", "CANCEL " + txn.ResultAlreadyFinal + " " + id.String()} {
-		if got := fmt.Sprint(decided[i]["kind"], " ", decided[i]["result"], " ", decided[i]["tx_id"]); got != want || decided[i]["operator"] != "eve" {
+		if got := fmt.Sprint(decided[i]["kind"], " ", decided[i]["result"], " ", decided[i]["tx_id"]); got != want ||
+			decided[i]["operator"] != "eve" {
 			t.Errorf("logged %s of %v, want %s", got, decided[i], want)
 		}
 	}
@@ -201,7 +205,8 @@ func TestAFencedChangeIsCountedAndLogged(t *testing.T) {
 		t.Errorf("%v commits were fenced", got)
 	}
 	lines := log.of(t, "a change was refused: the lease is another's now")
-	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() || lines[0]["node_id"] != n.store.Node() ||
+	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() ||
+		lines[0]["node_id"] != n.store.Node() ||
 		lines[0]["fencing_token"] != float64(lease.Token()-1) {
 		t.Errorf("%v", lines)
 	}
@@ -220,7 +225,8 @@ func TestMetricsOfOwnership(t *testing.T) {
 	id := c.createOn(a, 0, "one")
 	c.eventually("sent", c.has(id))
 	if first.sum("fencepost_takeover") != 0 || first.sum("fencepost_nodes") != 1 {
-		t.Errorf("%v takeovers, %v nodes", first.sum("fencepost_takeover"), first.sum("fencepost_nodes"))
+		t.Errorf("%v takeovers, %v nodes", first.sum("fencepost_takeover"),
+			first.sum("fencepost_nodes"))
 	}
 	if got := first.sum("fencepost_lease_acquire", "result", "first"); got != 2 {
 		t.Errorf("%v leases were acquired for the first time", got)
@@ -233,7 +239,8 @@ func TestMetricsOfOwnership(t *testing.T) {
 		}
 		return nil
 	})
-	c.eventually("sent", c.has(c.createOn(b, 1, "two"))) // nothing was to be done for that submitter when a stopped: no takeover
+	c.eventually("sent",
+		c.has(c.createOn(b, 1, "two"))) // nothing was to be done for that submitter when a stopped: no takeover
 	queued := c.createOn(b, 0, "three")
 	b.engine.countOnce(t.Context())
 	for name, want := range map[string]float64{"fencepost_takeover": 1, "fencepost_queue_depth": 1, "fencepost_tx_in_flight": 2, "fencepost_tx_stuck": 0} {
@@ -313,8 +320,10 @@ func TestMetricsOfALife(t *testing.T) {
 		{"fencepost_receipt_check", "result", "miss", 1, 100}, // those in doubt after a hand-over that failed
 		{"fencepost_receipt_check", "result", "error", 1, 1},
 	} {
-		if got := counts.sum(want.name, want.label, want.value); got < want.least || got > want.most {
-			t.Errorf("%s of %s is %v, want %v to %v", want.name, want.value, got, want.least, want.most)
+		if got := counts.sum(want.name, want.label, want.value); got < want.least ||
+			got > want.most {
+			t.Errorf("%s of %s is %v, want %v to %v", want.name, want.value, got, want.least,
+				want.most)
 		}
 	}
 	if got := counts.sum("fencepost_receipt_lookup"); got < 3 {

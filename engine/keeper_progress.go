@@ -62,16 +62,19 @@ func (a *actor) arrived(ctx context.Context) {
 	a.begun = true
 	a.e.router.learn(a.id, a.ledger.Submitter.Chain)
 	before := a.lease.Before()
-	if before.Owner == "" || before.Owner == a.e.members.self || !a.hadWork(a.lease.TakenAt().Add(-before.Gap)) {
+	if before.Owner == "" || before.Owner == a.e.members.self ||
+		!a.hadWork(a.lease.TakenAt().Add(-before.Gap)) {
 		return
 	}
 	without := before.Gap + a.e.Clock.Now().Sub(a.lease.TakenAt())
 	a.e.metrics.takeovers.Record(ctx, without.Seconds())
-	a.log.Info("submitter taken over", "before", before.Owner, "released", before.Released, "without_owner", without.Round(time.Millisecond).String())
+	a.log.Info("submitter taken over", "before", before.Owner, "released", before.Released,
+		"without_owner", without.Round(time.Millisecond).String())
 }
 
 // hadWork tells whether there was something to be done when the lease before ended. What was queued later waited for no takeover; it found a submitter that was
 // given back idle. That compares this node's clock with the database's, which is good enough for a measurement.
 func (a *actor) hadWork(ended time.Time) bool {
-	return len(a.ledger.Open) > 0 || len(a.inbox.Queue) > 0 && a.inbox.Queue[0].CreatedAt.Before(ended)
+	return len(a.ledger.Open) > 0 ||
+		len(a.inbox.Queue) > 0 && a.inbox.Queue[0].CreatedAt.Before(ended)
 }

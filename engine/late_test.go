@@ -33,13 +33,16 @@ func TestALateAcquisition(t *testing.T) {
 			})
 			owner := c.holders()[c.submitters[0]].node
 			late := c.openAs(owner, c.db.URL)
-			if got, err := late.Acquire(t.Context(), c.submitters); err != nil || len(got) != 1 || got[0].Token() != 2 {
+			if got, err := late.Acquire(t.Context(), c.submitters); err != nil || len(got) != 1 ||
+				got[0].Token() != 2 {
 				t.Fatalf("%v, %v", got, err)
 			}
 			c.chain.Mine(mine)
 			c.eventually("its owner goes on", func() error {
 				h := c.holders()[c.submitters[0]]
-				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); h.node != owner || h.token != 3 || n != mine {
+				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); h.node != owner ||
+					h.token != 3 ||
+					n != mine {
 					return fmt.Errorf("%d are included, the owner is %+v", n, h)
 				}
 				return nil
@@ -72,7 +75,8 @@ func TestAnAcquisitionWithoutAnAnswer(t *testing.T) {
 			}
 			proxy := c.behind()
 			lost := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.LoseReply)
-			c.startOn(c.open("a", proxy.URL()), func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
+			c.startOn(c.open("a", proxy.URL()),
+				func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
 			if statement == "AcquireLease" {
 				c.eventually("it is waited for", func() error {
 					if n := c.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: AcquireLease %'"); n == 0 {

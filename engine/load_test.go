@@ -30,7 +30,9 @@ func TestALoadIsOfOneMoment(t *testing.T) {
 	if err != nil || lease == nil {
 		t.Fatal(err)
 	}
-	between := proxy.On(func(m pgproxy.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, "name: OpenAttempts ") }, pgproxy.HoldBefore) // the server sees the data as of the Bind
+	between := proxy.On(
+		func(m pgproxy.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, "name: OpenAttempts ") },
+		pgproxy.HoldBefore) // the server sees the data as of the Bind
 	loaded := make(chan store.Ledger, 1)
 	go func() {
 		l, err := loader.Load(ctx, lease)
@@ -55,7 +57,16 @@ func TestALoadIsOfOneMoment(t *testing.T) {
 	l := <-loaded
 	if len(l.Open) == 1 && len(l.Open[0].Attempts) == 0 {
 		defer func() { t.Fatalf("an open transaction without attempts was loaded; Decide: panic: %v", recover()) }()
-		txn.Decide(&txn.View{Now: time.Now().Add(time.Hour), Policy: testPolicy, Submitter: l.Submitter, Cursor: l.Cursor, Open: l.Open, Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{} }})
+		txn.Decide(
+			&txn.View{
+				Now:       time.Now().Add(time.Hour),
+				Policy:    testPolicy,
+				Submitter: l.Submitter,
+				Cursor:    l.Cursor,
+				Open:      l.Open,
+				Seen:      func(txn.Hash) txn.Inclusion { return txn.Inclusion{} },
+			},
+		)
 	}
 }
 
@@ -84,7 +95,9 @@ func TestARequestThatNoNodeTakesEndsWithoutANonce(t *testing.T) {
 			if tx := r.awaitFinal(good); tx.State != txn.Confirmed || *tx.Nonce != 0 {
 				t.Errorf("the one behind it: %s, nonce %d", tx.State, *tx.Nonce)
 			}
-			if tx := r.awaitFinal(bad); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil || tx.Reason != c.reason {
+			if tx := r.awaitFinal(bad); tx.State != txn.Failed || tx.Executed != txn.No ||
+				tx.Nonce != nil ||
+				tx.Reason != c.reason {
 				t.Errorf("%s %s %s: %s", tx.State, tx.Executed, tx.Reason, tx.LastError)
 			}
 		})

@@ -48,12 +48,15 @@ func TestLostAnswersOfTheDatabase(t *testing.T) {
 		t.Errorf("only %d answers were lost", lost)
 	}
 	if token := r.number("SELECT fencing_token FROM submitter_lease"); token <= losses {
-		t.Errorf("the fencing token is %d after %d losses: a commit of unknown fate was not followed by a new token", token, losses)
+		t.Errorf(
+			"the fencing token is %d after %d losses: a commit of unknown fate was not followed by a new token",
+			token, losses)
 	}
 	if n := r.number("SELECT count(*) FROM tx_attempt"); n != transactions {
 		t.Errorf("%d attempts for %d transactions", n, transactions)
 	}
-	if nonce, err := r.chainClient().NonceAt(context.Background(), devchain.Address(0), nil); err != nil || nonce != transactions {
+	if nonce, err := r.chainClient().NonceAt(context.Background(), devchain.Address(0), nil); err != nil ||
+		nonce != transactions {
 		t.Errorf("%d transactions are on chain (%v), want %d", nonce, err, transactions)
 	}
 	r.checkLedger()

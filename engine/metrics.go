@@ -56,12 +56,52 @@ func (l labels) of(value string) metric.MeasurementOption {
 }
 
 // takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
-var takeoverBounds = []float64{.01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 12.5, 15, 20, 30, 60, 120, 300, 600}
+var takeoverBounds = []float64{
+	.01,
+	.025,
+	.05,
+	.1,
+	.25,
+	.5,
+	1,
+	2,
+	3,
+	5,
+	7.5,
+	10,
+	12.5,
+	15,
+	20,
+	30,
+	60,
+	120,
+	300,
+	600,
+}
 
 // lookUpBounds reach from a node next door to all endpoints of a chain timing out, lifetimeBounds from a fast chain to a queue of days, in seconds.
 var (
 	lookUpBounds   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
-	lifetimeBounds = []float64{.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400, 259200}
+	lifetimeBounds = []float64{
+		.5,
+		1,
+		2,
+		5,
+		10,
+		20,
+		30,
+		60,
+		120,
+		300,
+		600,
+		1200,
+		1800,
+		3600,
+		7200,
+		21600,
+		86400,
+		259200,
+	}
 )
 
 func newMetrics(m metric.Meter) (metrics, error) {
@@ -70,30 +110,49 @@ func newMetrics(m metric.Meter) (metrics, error) {
 	}
 	i := instruments{meter: m}
 	all := metrics{
-		acquires:   i.counter("fencepost_lease_acquire", "leases asked for, by result: first, released, takeover (of a lease that lapsed), own (anew), not_owner, error"),
-		renewals:   i.counter("fencepost_lease_renew", "renewals of leases, by result: ok, error (asked again), lost"),
-		fences:     i.counter("fencepost_lease_fenced", "changes that were refused because the lease is another's, by what they were for"),
-		commits:    i.counter("fencepost_commit", "fenced commits, by outcome"),
-		sends:      i.counter("fencepost_tx_submit", "hand-overs of signed bytes to a chain, repeated ones and those of replacements too, by the class of the answer"),
-		handOvers:  i.counter("fencepost_lease_handover", "submitters that were handed over to the node that should own them"),
-		wedged:     i.counter("fencepost_lease_wedged", "leases given up because their owner was stuck inside one step"),
-		replaced:   i.counter("fencepost_tx_replaced", "signed forms that were recorded beside an earlier one of the same nonce, by kind: BUMP, CANCEL"),
-		decisions:  i.counter("fencepost_stuck_decision", "answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
-		reorged:    i.counter("fencepost_tx_reorged_final", "transactions that were final and are not any more: their block left the chain, or what never ran is on it"),
-		forks:      i.counter("fencepost_confirmations_fork", "times that blocks which were told as confirmations were taken back"),
-		receipts:   i.counter("fencepost_receipt_check", "receipts that were asked for, by result: hit, miss (there is none), error (no answer)"),
-		resubmits:  i.counter("fencepost_tx_resubmit", "hand-overs of bytes that had been handed over before, by result: ok (a node has them), error (anything else)"),
-		finals:     i.counter("fencepost_tx_final", "transactions that an owner ended, by state; once more for each time that an end was taken back"),
-		nodes:      i.gauge("fencepost_nodes", "nodes that live, this one included"),
-		queued:     i.gauge("fencepost_queue_depth", "transactions without a nonce of the submitters that this node owns"),
-		inFlight:   i.gauge("fencepost_tx_in_flight", "transactions with a nonce that are not final, of the submitters that this node owns"),
-		stuck:      i.gauge("fencepost_tx_stuck", "transactions that need a decision, of the submitters that this node owns"),
-		submitters: i.gauge("fencepost_submitters", "submitters that this node owns, by state: owned (all of them), paused, unfunded (something of it has the sub-state UNFUNDED: the account could not pay for it when it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
+		acquires: i.counter("fencepost_lease_acquire",
+			"leases asked for, by result: first, released, takeover (of a lease that lapsed), own (anew), not_owner, error"),
+		renewals: i.counter("fencepost_lease_renew",
+			"renewals of leases, by result: ok, error (asked again), lost"),
+		fences: i.counter("fencepost_lease_fenced",
+			"changes that were refused because the lease is another's, by what they were for"),
+		commits: i.counter("fencepost_commit", "fenced commits, by outcome"),
+		sends: i.counter("fencepost_tx_submit",
+			"hand-overs of signed bytes to a chain, repeated ones and those of replacements too, by the class of the answer"),
+		handOvers: i.counter("fencepost_lease_handover",
+			"submitters that were handed over to the node that should own them"),
+		wedged: i.counter("fencepost_lease_wedged",
+			"leases given up because their owner was stuck inside one step"),
+		replaced: i.counter("fencepost_tx_replaced",
+			"signed forms that were recorded beside an earlier one of the same nonce, by kind: BUMP, CANCEL"),
+		decisions: i.counter("fencepost_stuck_decision",
+			"answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
+		reorged: i.counter("fencepost_tx_reorged_final",
+			"transactions that were final and are not any more: their block left the chain, or what never ran is on it"),
+		forks: i.counter("fencepost_confirmations_fork",
+			"times that blocks which were told as confirmations were taken back"),
+		receipts: i.counter("fencepost_receipt_check",
+			"receipts that were asked for, by result: hit, miss (there is none), error (no answer)"),
+		resubmits: i.counter("fencepost_tx_resubmit",
+			"hand-overs of bytes that had been handed over before, by result: ok (a node has them), error (anything else)"),
+		finals: i.counter("fencepost_tx_final",
+			"transactions that an owner ended, by state; once more for each time that an end was taken back"),
+		nodes: i.gauge("fencepost_nodes", "nodes that live, this one included"),
+		queued: i.gauge("fencepost_queue_depth",
+			"transactions without a nonce of the submitters that this node owns"),
+		inFlight: i.gauge("fencepost_tx_in_flight",
+			"transactions with a nonce that are not final, of the submitters that this node owns"),
+		stuck: i.gauge("fencepost_tx_stuck",
+			"transactions that need a decision, of the submitters that this node owns"),
+		submitters: i.gauge("fencepost_submitters",
+			"submitters that this node owns, by state: owned (all of them), paused, unfunded (something of it has the sub-state UNFUNDED: the account could not pay for it when it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
 	}
 	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,
 		"time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")
-	all.lookUps = i.histogram("fencepost_receipt_lookup", lookUpBounds, "time that one look-up of receipts took, of however many")
-	all.lifetimes = i.histogram("fencepost_tx_lifetime", lifetimeBounds, "time from the acceptance of a transaction to its end, of those that an owner ended")
+	all.lookUps = i.histogram("fencepost_receipt_lookup", lookUpBounds,
+		"time that one look-up of receipts took, of however many")
+	all.lifetimes = i.histogram("fencepost_tx_lifetime", lifetimeBounds,
+		"time from the acceptance of a transaction to its end, of those that an owner ended")
 	var err error
 	if all.oldest, err = m.Float64Gauge("fencepost_queue_oldest_age", metric.WithUnit("s"),
 		metric.WithDescription("age of the oldest transaction without a nonce of the submitters that this node owns")); err != nil {
@@ -111,7 +170,8 @@ func (m *metrics) begin() {
 	zero(m.acquires, "result", "first", "released", "takeover", "own", "not_owner", "error")
 	zero(m.renewals, "result", "ok", "error", "lost")
 	zero(m.fences, "op", "allocate", "replace", "submit", "start", "protect", "record")
-	m.outcomes = zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict, store.Unsettled, store.Refused, store.Unreached)
+	m.outcomes = zero(m.commits, "outcome", store.Done, store.Fenced, store.Conflict,
+		store.Unsettled, store.Refused, store.Unreached)
 	m.classes = zero(m.sends, "class", txn.Classes...)
 	m.looks = zero(m.receipts, "result", "hit", "miss", "error")
 	zero(m.resubmits, "result", "ok", "error")
@@ -159,8 +219,10 @@ func (i *instruments) gauge(name, what string) metric.Int64Gauge {
 	return g
 }
 
-func (i *instruments) histogram(name string, bounds []float64, what string) metric.Float64Histogram {
-	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(bounds...), metric.WithDescription(what))
+func (i *instruments) histogram(name string, bounds []float64,
+	what string) metric.Float64Histogram {
+	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(bounds...), metric.WithDescription(what))
 	if err != nil {
 		i.fail(name, err)
 	}
@@ -232,7 +294,8 @@ func (a *actor) tellCommit(ctx context.Context, step txn.Step, c *txn.Change, o 
 	if len(c.Writes) > 0 {
 		log = log.With("tx_id", c.Writes[0].Tx.String())
 	}
-	if own := a.e.keeper.stopping.Load() && ctx.Err() != nil; own || o != store.Fenced { // a node that stops has given its leases back itself
+	if own := a.e.keeper.stopping.Load() && ctx.Err() != nil; own ||
+		o != store.Fenced { // a node that stops has given its leases back itself
 		log.Debug("a change was not written, as far as is known", "op", op, "outcome", o.String())
 		return
 	}

@@ -60,7 +60,8 @@ func TestAuditedBlocksBeneathTheView(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
 	c.MineEmpty(300)
-	tr := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
+	tr := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{},
+		slog.New(slog.DiscardHandler))
 	if err := tr.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -116,17 +117,36 @@ func TestAGapReachesFurtherBack(t *testing.T) {
 		want  uint64
 	}
 	steps := map[string][]step{
-		"one":                      {{20, 0, 20}, {500, 0, 20}, {1, time.Minute, 20}, {1, time.Hour, 522}},
-		"a second one":             {{20, 0, 20}, {500, 0, 20}, {40, time.Second, 20}, {1, time.Hour - time.Second - 1, 20}, {1, 1, 520}, {1, time.Second, 563}},
-		"a second one, long after": {{20, 0, 20}, {500, 0, 20}, {1, 2 * time.Hour, 521}, {40, 0, 521}},
+		"one": {
+			{20, 0, 20},
+			{500, 0, 20},
+			{1, time.Minute, 20},
+			{1, time.Hour, 522},
+		},
+		"a second one": {
+			{20, 0, 20},
+			{500, 0, 20},
+			{40, time.Second, 20},
+			{1, time.Hour - time.Second - 1, 20},
+			{1, 1, 520},
+			{1, time.Second, 563},
+		},
+		"a second one, long after": {
+			{20, 0, 20},
+			{500, 0, 20},
+			{1, 2 * time.Hour, 521},
+			{40, 0, 521},
+		},
 	}
 	fast := []step{{20, 0, 20}}
 	for range 2 * mostOutages {
 		fast = append(fast, step{maxWalk + 1, time.Minute, 20})
 	}
-	steps["ever again"] = append(fast, step{1, time.Hour - (2*mostOutages-1)*time.Minute, 20 + maxWalk + 1})
+	steps["ever again"] = append(fast,
+		step{1, time.Hour - (2*mostOutages-1)*time.Minute, 20 + maxWalk + 1})
 	for name, steps := range steps {
-		c, now := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+		c, now := chaintest.New(chaintest.Options{}), clock.NewFake(
+			time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 		tr := newTracker(ChainOptions{Chain: c, Policy: quick}, now, slog.New(slog.DiscardHandler))
 		for i, step := range steps {
 			c.MineEmpty(step.mined)
@@ -157,8 +177,15 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 		"not looked for":   {txn.Inclusion{}, 1000, 1},
 		"it is in a block": {txn.Inclusion{Known: true, Receipt: &txn.Receipt{}}, 1000, 1},
 	} {
-		track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
-		a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, track: track, ended: []txn.Tx{{Status: txn.Status{EndedBlock: 100}, Attempts: []txn.Attempt{{No: 1}}}}}
+		track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick},
+			clock.Real{}, slog.New(slog.DiscardHandler))
+		a := &actor{
+			e:     &Engine{Options: Options{Clock: clock.Real{}}},
+			track: track,
+			ended: []txn.Tx{
+				{Status: txn.Status{EndedBlock: 100}, Attempts: []txn.Attempt{{No: 1}}},
+			},
+		}
 		a.letGo(&txn.View{Head: c.head, Seen: func(txn.Hash) txn.Inclusion { return c.seen }})
 		if len(a.ended) != c.kept {
 			t.Errorf("%s: %d kept", name, len(a.ended))
@@ -169,10 +196,19 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 // The tracker is told of audited blocks whenever these are others: after all of them were let go of it knows of none, and of those that come later again.
 func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
 	t.Parallel()
-	track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick}, clock.Real{}, slog.New(slog.DiscardHandler))
+	track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick},
+		clock.Real{}, slog.New(slog.DiscardHandler))
 	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, id: 1, track: track}
 	final := func(block uint64) {
-		a.put(&txn.Tx{Status: txn.Status{State: txn.Confirmed, Receipt: &txn.Receipt{BlockNumber: block, BlockHash: txn.Hash{byte(block)}}}}, nil)
+		a.put(
+			&txn.Tx{
+				Status: txn.Status{
+					State:   txn.Confirmed,
+					Receipt: &txn.Receipt{BlockNumber: block, BlockHash: txn.Hash{byte(block)}},
+				},
+			},
+			nil,
+		)
 	}
 	known := func(want ...uint64) {
 		t.Helper()
@@ -187,9 +223,15 @@ func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
 	final(12)
 	final(13)
 	known(11, 12, 13)
-	a.letGo(&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical}) // of what cannot be compared nothing is let go
+	a.letGo(
+		&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical}) // of what cannot be compared nothing is let go
 	known(12)
-	a.letGo(&txn.View{Head: 13 + quick.AuditDepth, Canonical: func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, true }})
+	a.letGo(
+		&txn.View{
+			Head:      13 + quick.AuditDepth,
+			Canonical: func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, true },
+		},
+	)
 	known()
 	final(14)
 	known(14)
@@ -210,7 +252,9 @@ func TestACrashRightAfterAnOutage(t *testing.T) {
 				return nil
 			default:
 			}
-			if p == AfterRecord && w.number("SELECT count(*) FROM managed_tx WHERE receipt_block > 300 AND terminal_at IS NULL") > 0 {
+			if p == AfterRecord &&
+				w.number(
+					"SELECT count(*) FROM managed_tx WHERE receipt_block > 300 AND terminal_at IS NULL") > 0 {
 				once.Do(func() { close(crashed); err = errors.New("a crash") })
 			}
 			return err
@@ -249,7 +293,8 @@ func TestWhatIsDeepIsComparedWithoutWaiting(t *testing.T) {
 	chain, policy := chaintest.New(chaintest.Options{}), quick
 	policy.AuditDepth = 80
 	chain.MineEmpty(400)
-	track := newTracker(ChainOptions{Chain: chain, Policy: policy, PollInterval: time.Hour}, clock.Real{}, slog.New(slog.DiscardHandler))
+	track := newTracker(ChainOptions{Chain: chain, Policy: policy, PollInterval: time.Hour},
+		clock.Real{}, slog.New(slog.DiscardHandler))
 	blocks := []uint64{325} // the rest lies beneath
 	for number := uint64(100); number < 200; number++ {
 		blocks = append(blocks, number)
@@ -271,7 +316,8 @@ func TestWhatIsDeepIsComparedWithoutWaiting(t *testing.T) {
 		select {
 		case <-woken:
 			canonical := track.view().canonical
-			left = slices.DeleteFunc(slices.Clone(blocks), func(number uint64) bool { _, known := canonical(number); return known })
+			left = slices.DeleteFunc(slices.Clone(blocks),
+				func(number uint64) bool { _, known := canonical(number); return known })
 		case <-ctx.Done():
 			t.Fatalf("%d of %d blocks are compared with nothing", len(left), len(blocks))
 		}

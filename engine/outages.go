@@ -20,7 +20,8 @@ const mostOutages = 16
 
 // and adds the newest. It lasts longer than those before it, so of them only those matter that reach further down: none is forgotten for a later one.
 func (o outages) and(newest outage) outages {
-	o = slices.DeleteFunc(slices.Clone(o), func(before outage) bool { return before.tip >= newest.tip })
+	o = slices.DeleteFunc(slices.Clone(o),
+		func(before outage) bool { return before.tip >= newest.tip })
 	if len(o) == mostOutages {
 		o[len(o)-1].end = newest.end
 		return o
@@ -30,5 +31,6 @@ func (o outages) and(newest outage) outages {
 
 // since are those that ended after a moment.
 func (o outages) since(moment time.Time) outages {
-	return slices.DeleteFunc(slices.Clone(o), func(before outage) bool { return !before.end.After(moment) })
+	return slices.DeleteFunc(slices.Clone(o),
+		func(before outage) bool { return !before.end.After(moment) })
 }

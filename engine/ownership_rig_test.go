@@ -32,7 +32,11 @@ type cluster struct {
 
 func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
 	t.Helper()
-	c := &cluster{rig: &rig{t: t, db: dbtest.New(t), policy: testPolicy}, chain: chaintest.New(chaintest.Options{}), lease: lease}
+	c := &cluster{
+		rig:   &rig{t: t, db: dbtest.New(t), policy: testPolicy},
+		chain: chaintest.New(chaintest.Options{}),
+		lease: lease,
+	}
 	c.admin = c.open("admin", c.db.URL)
 	c.submitters = make([]txn.SubmitterID, submitters)
 	keys := make([]*ecdsa.PrivateKey, submitters)
@@ -40,7 +44,8 @@ func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
 		keys[i] = chaintest.Key(i)
 		c.chain.Fund(chaintest.Address(i), *uint256.MustFromDecimal("1000000000000000000000"))
 		info, _, err := c.admin.Register(t.Context(), store.Registration{
-			Name: fmt.Sprintf("s%d", i), Chain: c.chain.ID(), Address: chaintest.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: "0",
+			Name: fmt.Sprintf("s%d",
+				i), Chain: c.chain.ID(), Address: chaintest.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: "0",
 		})
 		c.submitters[i] = info.ID
 		return err
@@ -84,7 +89,8 @@ func (c *cluster) open(name, url string) *store.Store {
 
 func (c *cluster) openAs(node, url string) *store.Store {
 	c.t.Helper()
-	s, err := store.Open(c.t.Context(), store.Config{URL: url, Schema: c.db.Schema, Node: node, LeaseDuration: c.lease})
+	s, err := store.Open(c.t.Context(),
+		store.Config{URL: url, Schema: c.db.Schema, Node: node, LeaseDuration: c.lease})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -102,7 +108,9 @@ func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
 	c.t.Helper()
 	o := Options{
 		Store: s, Signer: c.keys, Clock: clock.Real{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Mode: WorkerQueue, AuditInterval: NoAudit,
-		Chains:        []ChainOptions{{Chain: c.chain, Policy: c.policy, PollInterval: 10 * time.Millisecond}},
+		Chains: []ChainOptions{
+			{Chain: c.chain, Policy: c.policy, PollInterval: 10 * time.Millisecond},
+		},
 		LeaseDuration: c.lease, RenewInterval: c.lease / 5, SweepInterval: c.lease / 10, PollInterval: time.Minute,
 	}
 	if adjust != nil {
@@ -145,7 +153,8 @@ type holder struct {
 
 func (c *cluster) holders() map[txn.SubmitterID]holder {
 	c.t.Helper()
-	rows, err := c.db.Pool.Query(context.Background(), "SELECT submitter_id, owner_node, fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
+	rows, err := c.db.Pool.Query(context.Background(),
+		"SELECT submitter_id, owner_node, fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -176,7 +185,8 @@ func (c *cluster) placed(what string, nodes ...*testNode) map[txn.SubmitterID]ho
 			}
 		}
 		if right < len(c.submitters) {
-			return fmt.Errorf("%d of %d have a live owner, %d the right one", len(held), len(c.submitters), right)
+			return fmt.Errorf("%d of %d have a live owner, %d the right one", len(held),
+				len(c.submitters), right)
 		}
 		return nil
 	})
@@ -206,7 +216,8 @@ func (c *cluster) one(of *testNode, among ...*testNode) (i int) {
 // createOn queues a transfer through a node.
 func (c *cluster) createOn(n *testNode, i int, request string) txn.TxID {
 	c.t.Helper()
-	tx, _, err := n.store.CreateTx(c.t.Context(), store.Intent{Submitter: c.submitters[i], RequestID: request, Payload: transfer()})
+	tx, _, err := n.store.CreateTx(c.t.Context(),
+		store.Intent{Submitter: c.submitters[i], RequestID: request, Payload: transfer()})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -23,10 +23,14 @@ func TestTwoThousandSubmittersOnThreeNodes(t *testing.T) {
 	t.Parallel()
 	const submitters, lease = 2000, 3 * time.Second
 	c := newCluster(t, submitters, lease)
-	c.together(submitters, func(i int) error { // work that waits: each has an owner, and none does anything
-		_, _, err := c.admin.CreateTx(t.Context(), store.Intent{Submitter: c.submitters[i], RequestID: "one", Payload: transfer()})
-		return err
-	})
+	c.together(
+		submitters,
+		func(i int) error { // work that waits: each has an owner, and none does anything
+			_, _, err := c.admin.CreateTx(t.Context(),
+				store.Intent{Submitter: c.submitters[i], RequestID: "one", Payload: transfer()})
+			return err
+		},
+	)
 	if _, err := c.db.Pool.Exec(t.Context(), "UPDATE submitter SET status = 'PAUSED'"); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +53,8 @@ func TestTwoThousandSubmittersOnThreeNodes(t *testing.T) {
 	line.CutAll()
 	began := time.Now()
 	second := c.placed("two are left", a, b)
-	t.Logf("all %d of the lost node were taken over after %s", count[lost.store.Node()], time.Since(began).Round(time.Millisecond))
+	t.Logf("all %d of the lost node were taken over after %s", count[lost.store.Node()],
+		time.Since(began).Round(time.Millisecond))
 	c.checkMoved(first, second, func(from, _ string) bool { return from == lost.store.Node() })
 
 	d := c.start("d", nil)
@@ -59,13 +64,15 @@ func TestTwoThousandSubmittersOnThreeNodes(t *testing.T) {
 	began = time.Now()
 	a.stop()
 	fourth := c.placed("one stopped", b, d)
-	t.Logf("all of the node that stopped were taken over after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("all of the node that stopped were taken over after %s",
+		time.Since(began).Round(time.Millisecond))
 	c.checkMoved(third, fourth, func(from, _ string) bool { return from == a.store.Node() })
 	lost.stop()
 }
 
 // checkMoved demands that only some of the submitters have another owner or another token.
-func (c *cluster) checkMoved(before, after map[txn.SubmitterID]holder, may func(from, to string) bool) {
+func (c *cluster) checkMoved(before, after map[txn.SubmitterID]holder,
+	may func(from, to string) bool) {
 	c.t.Helper()
 	moved := 0
 	for id, was := range before {
@@ -75,7 +82,8 @@ func (c *cluster) checkMoved(before, after map[txn.SubmitterID]holder, may func(
 		}
 		moved++
 		if !may(was.node, is.node) {
-			c.t.Errorf("submitter %d moved from %s under %d to %s under %d", id, was.node, was.token, is.node, is.token)
+			c.t.Errorf("submitter %d moved from %s under %d to %s under %d", id, was.node,
+				was.token, is.node, is.token)
 		}
 	}
 	c.t.Logf("%d of %d moved", moved, len(before))
@@ -107,9 +115,11 @@ func (c *cluster) checkTicks(proxy *pgproxy.Proxy, n *testNode) {
 			c.t.Fatal("no ticks")
 		}
 	}
-	most := int32(time.Since(began)/n.engine.RenewInterval) + 2 // one may be a late one of the tick before, the last is counted at its beginning
+	most := int32(
+		time.Since(began)/n.engine.RenewInterval) + 2 // one may be a late one of the tick before, the last is counted at its beginning
 	if r, b := renewals.Load(), beats.Load(); r > most || b > most || r < ticks-1 {
-		c.t.Errorf("%d renewals and %d heartbeats for %d leases in a time of %d ticks", r, b, n.engine.router.count(), most)
+		c.t.Errorf("%d renewals and %d heartbeats for %d leases in a time of %d ticks", r, b,
+			n.engine.router.count(), most)
 	}
 }
 
@@ -164,7 +174,9 @@ func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 					c.awaitFinal(id)
 				}
 				slices.Sort(took)
-				t.Logf("from CreateTx on %s until its owner begins: fastest %s, median %s, longest %s", from.store.Node(), took[0], took[len(took)/2], took[len(took)-1])
+				t.Logf(
+					"from CreateTx on %s until its owner begins: fastest %s, median %s, longest %s",
+					from.store.Node(), took[0], took[len(took)/2], took[len(took)-1])
 				if took[0] > fastest || took[len(took)/2] > time.Second {
 					t.Errorf("wake-ups from %s took %s", from.store.Node(), took)
 				}
@@ -207,9 +219,11 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 					t.Errorf("the stop: %v", nodes[i].err)
 				}
 				longest := c.longestWithoutOwner()
-				t.Logf("the stop took %s; longest without an owner after it: %s", stopped.Round(time.Millisecond), longest.Round(time.Millisecond))
+				t.Logf("the stop took %s; longest without an owner after it: %s",
+					stopped.Round(time.Millisecond), longest.Round(time.Millisecond))
 				if longest > time.Second || stopped > 2*time.Second {
-					t.Errorf("the stop took %s, and a submitter was without an owner for %s", stopped, longest)
+					t.Errorf("the stop took %s, and a submitter was without an owner for %s",
+						stopped, longest)
 				}
 				nodes[i] = fresh
 			}
@@ -251,15 +265,18 @@ func TestANodeTakesNoMoreThanItMay(t *testing.T) {
 				}
 			}
 			c.eventually("it owns what it may", owns(most))
-			c.eventually("it has swept several times, of which there are two for each renewal", func() error {
-				if n := len(c.holders()); n > most {
-					t.Fatalf("it owns %d, and may own %d", n, most)
-				}
-				if n := counts.sum("fencepost_lease_renew", "result", "ok"); n < 3*most {
-					return fmt.Errorf("%v leases were renewed", n)
-				}
-				return nil
-			})
+			c.eventually(
+				"it has swept several times, of which there are two for each renewal",
+				func() error {
+					if n := len(c.holders()); n > most {
+						t.Fatalf("it owns %d, and may own %d", n, most)
+					}
+					if n := counts.sum("fencepost_lease_renew", "result", "ok"); n < 3*most {
+						return fmt.Errorf("%v leases were renewed", n)
+					}
+					return nil
+				},
+			)
 			b := c.start("b", func(o *Options) { o.Mode = mode })
 			c.eventually("the other node takes the rest", owns(submitters))
 			count := map[string]int{}
@@ -296,7 +313,8 @@ func TestAStoppingNodeSaysSoFirst(t *testing.T) {
 	if n := c.number("SELECT count(*) FROM node"); n != 0 {
 		t.Errorf("%d nodes are left in the list, want none", n)
 	}
-	if lines := log.of(t, "submitter released"); len(lines) != 1 || lines[0]["why"] != errStopped.Error() {
+	if lines := log.of(t, "submitter released"); len(lines) != 1 ||
+		lines[0]["why"] != errStopped.Error() {
 		t.Errorf("the owner did not end between two steps: %v", lines)
 	}
 }
@@ -379,7 +397,8 @@ func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	})
 	b := c.start("b", nil)
 	c.eventually("both know of both", func() error {
-		if len(a.engine.members.now(time.Now()).seats)+len(b.engine.members.now(time.Now()).seats) != 4 {
+		if len(a.engine.members.now(time.Now()).seats)+len(
+			b.engine.members.now(time.Now()).seats) != 4 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -401,7 +420,8 @@ func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	}
 	began := time.Now()
 	a.stop()
-	if took := time.Since(began); took > 2*lease || a.err == nil || !strings.Contains(a.err.Error(), "1 owners are stuck") {
+	if took := time.Since(began); took > 2*lease || a.err == nil ||
+		!strings.Contains(a.err.Error(), "1 owners are stuck") {
 		t.Errorf("the stop took %s and said: %v", took, a.err)
 	}
 	before := sends.Load()

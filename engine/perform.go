@@ -42,7 +42,8 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Ch
 // lookAtAccount asks for the account, and for the receipts of the transaction that it is about: evidence against a transaction is never older than the view of
 // the account. A look that finds a nonce used says nothing yet, since ours may be in a block that came after its receipt was asked for: that is asked for once
 // more, and only if there is none is the look at the account that follows a suspicion.
-func (a *actor) lookAtAccount(ctx context.Context, v *txn.View, s txn.LookAtAccount) (txn.Change, error) {
+func (a *actor) lookAtAccount(ctx context.Context, v *txn.View,
+	s txn.LookAtAccount) (txn.Change, error) {
 	a.doubt(s.Tx)
 	calls, cancel := a.calls(ctx)
 	defer cancel()
@@ -51,7 +52,8 @@ func (a *actor) lookAtAccount(ctx context.Context, v *txn.View, s txn.LookAtAcco
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
 	}
 	if errors.Is(err, txn.ErrNoState) && s.For != 0 {
-		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth", s.Depth, "error", err)
+		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth",
+			s.Depth, "error", err)
 		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
 		return txn.NoOldState(v, s), nil
 	}
@@ -78,12 +80,15 @@ func (a *actor) lookAtAccount(ctx context.Context, v *txn.View, s txn.LookAtAcco
 }
 
 // askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
-func (a *actor) askAccount(ctx context.Context, v *txn.View, s txn.LookAtAccount) (txn.Account, error) {
+func (a *actor) askAccount(ctx context.Context, v *txn.View,
+	s txn.LookAtAccount) (txn.Account, error) {
 	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
 	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
 		return account, err
 	}
-	a.log.Warn("no endpoint that answers tells the state that a decision asks for; going by a newer one", "depth", s.Depth, "least", s.Least, "error", err)
+	a.log.Warn(
+		"no endpoint that answers tells the state that a decision asks for; going by a newer one",
+		"depth", s.Depth, "least", s.Least, "error", err)
 	account, err = a.chain.Account(ctx, v.Submitter.Address, s.Least)
 	account.Shallow = true
 	return account, err
@@ -132,12 +137,14 @@ func (a *actor) tellSuspicion(before *txn.Suspicion, account txn.Account) {
 	default:
 		return
 	}
-	log(message, "reason", a.suspicion.Reason, "nonce", uint64(a.suspicion.Nonce), "latest", uint64(account.Latest), "pending", uint64(account.Pending),
-		"settled", uint64(account.Settled), "block", account.Head)
+	log(message, "reason", a.suspicion.Reason, "nonce", uint64(a.suspicion.Nonce), "latest",
+		uint64(account.Latest), "pending", uint64(account.Pending), "settled",
+		uint64(account.Settled), "block", account.Head)
 }
 
 // investigate asks who used the nonce. That nobody can tell is no reason to wait: the finding stands without it.
-func (a *actor) investigate(ctx context.Context, v *txn.View, s txn.Investigate) (txn.Change, error) {
+func (a *actor) investigate(ctx context.Context, v *txn.View,
+	s txn.Investigate) (txn.Change, error) {
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	by, err := a.chain.Consumer(calls, v.Submitter.Address, s.Finding.Nonce)
@@ -145,11 +152,14 @@ func (a *actor) investigate(ctx context.Context, v *txn.View, s txn.Investigate)
 		return txn.Change{}, ctx.Err()
 	}
 	if err != nil {
-		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(s.Finding.Nonce), "error", err)
+		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(s.Finding.Nonce),
+			"error", err)
 		by = nil
 	}
 	if s.Finding.RefutedBy(by) {
-		a.log.Warn("a transaction that seemed to have lost its nonce is in a block; its receipt comes late", "tx_hash", by.TxHash.Hex(), "block", by.Block)
+		a.log.Warn(
+			"a transaction that seemed to have lost its nonce is in a block; its receipt comes late",
+			"tx_hash", by.TxHash.Hex(), "block", by.Block)
 		a.track.located(by.TxHash, by.Block, by.BlockHash)
 		a.account, a.suspicion = nil, nil
 		return txn.Change{}, nil
@@ -166,7 +176,8 @@ func (a *actor) askWho(ctx context.Context, v *txn.View, s txn.AskWho) (txn.Chan
 		return txn.Change{}, ctx.Err()
 	}
 	if err != nil {
-		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(*s.Tx.Nonce), "error", err)
+		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(*s.Tx.Nonce), "error",
+			err)
 		by = nil
 	}
 	a.used = &txn.Used{For: s.For, By: by, Unanswered: err != nil}
@@ -191,7 +202,8 @@ func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Ch
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
 	}
 	if p.SignErr != nil {
-		a.log.Warn("not signed", "tx_id", s.Tx.ID.String(), "signer", v.Submitter.Signer, "error", p.SignErr)
+		a.log.Warn("not signed", "tx_id", s.Tx.ID.String(), "signer", v.Submitter.Signer, "error",
+			p.SignErr)
 	}
 	return txn.Prepared(v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
 }
@@ -224,7 +236,8 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	}
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastAnswer != "")
 	if a.log.Enabled(ctx, slog.LevelDebug) {
-		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome", string(answer.Class), "detail", answer.Detail)
+		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome",
+			string(answer.Class), "detail", answer.Detail)
 	}
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
@@ -233,7 +246,8 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		a.doubt(s.Tx)
 		return txn.OriginalSent(v, s, answer), nil
 	}
-	if answer.Class != txn.Accepted || s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
+	if answer.Class != txn.Accepted ||
+		s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
 		a.doubt(s.Tx)
 	}
 	return txn.Sent(v, s, answer), nil

@@ -17,7 +17,8 @@ func seatsOf(t *rapid.T, least, most int) []seat {
 	var seats []seat
 	for i := range rapid.IntRange(least, most).Draw(t, "nodes") {
 		boot := uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "boot"))
-		seats = append(seats, newSeat(fmt.Sprintf("fencepost-%d/%s", i, boot), []txn.ChainID{someChain}, true))
+		seats = append(seats,
+			newSeat(fmt.Sprintf("fencepost-%d/%s", i, boot), []txn.ChainID{someChain}, true))
 	}
 	return seats
 }
@@ -39,7 +40,8 @@ func TestPlacementMovesOnlyAShare(t *testing.T) {
 			id := txn.SubmitterID(from + i)
 			with, without := all.preferred(id, someChain, ""), rest.preferred(id, someChain, "")
 			if with != without && with != all.seats[gone].node {
-				t.Fatalf("submitter %d moves between %s and %s, and neither has come or gone", id, with, without)
+				t.Fatalf("submitter %d moves between %s and %s, and neither has come or gone", id,
+					with, without)
 			}
 		}
 	})
@@ -55,7 +57,8 @@ func TestPlacementIsBalanced(t *testing.T) {
 		var p placement
 		for i := range nodes {
 			id := uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%d/%d", trial, i))
-			p.seats = append(p.seats, newSeat(fmt.Sprintf("node-%c/%s", 'a'+i, id), []txn.ChainID{someChain}, true))
+			p.seats = append(p.seats,
+				newSeat(fmt.Sprintf("node-%c/%s", 'a'+i, id), []txn.ChainID{someChain}, true))
 		}
 		count := map[string]int{}
 		for id := range txn.SubmitterID(submitters) {

@@ -34,12 +34,27 @@ func (s *storm) draw(n int) int {
 // said is what may be said to a hand-over, and to whoever asks for prices.
 var said = map[chaintest.Method][]chaintest.Fault{
 	chaintest.MethodSend: {
-		chaintest.Say("insufficient funds"), chaintest.Say("insufficient funds"), chaintest.Say("insufficient funds"), lie(txn.InsufficientFunds), {}, {}, chaintest.Evict(), chaintest.LoseReply(),
+		chaintest.Say(
+			"insufficient funds"), chaintest.Say("insufficient funds"), chaintest.Say("insufficient funds"), lie(txn.InsufficientFunds), {}, {}, chaintest.Evict(), chaintest.LoseReply(),
 		chaintest.Unavailable(), chaintest.Say("transaction underpriced"), lost(txn.Invalid, 0), lie(txn.Invalid), chaintest.Say("replacement transaction underpriced"),
 		chaintest.FalseNonceTooLow(), lost(txn.RateLimited, time.Millisecond), chaintest.Say("already known"),
 	},
-	chaintest.MethodQuote: {{}, {}, {}, {}, {}, {}, {}, {}, {}, lie(txn.InsufficientFunds), lie(txn.ExecutionReverted), lie(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
-	chaintest.MethodFees:  {{}, {}, {}, lie(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
+	chaintest.MethodQuote: {
+		{},
+		{},
+		{},
+		{},
+		{},
+		{},
+		{},
+		{},
+		{},
+		lie(txn.InsufficientFunds),
+		lie(txn.ExecutionReverted),
+		lie(txn.FeeCapBelowBaseFee),
+		chaintest.Unavailable(),
+	},
+	chaintest.MethodFees: {{}, {}, {}, lie(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
 }
 
 func (s *storm) intercept(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -63,7 +78,9 @@ func (s *storm) takeover() {
 	says := []txn.StuckAction{txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel}
 	s.node = s.start("a", func(o *Options) {
 		o.PollInterval, o.Logger, o.StuckTimeout = 50*time.Millisecond, s.log.logger(), time.Second
-		o.Stuck = &asked{answer: func(context.Context, int) (txn.StuckAction, error) { return says[s.draw(len(says))], nil }}
+		o.Stuck = &asked{
+			answer: func(context.Context, int) (txn.StuckAction, error) { return says[s.draw(len(says))], nil },
+		}
 	})
 }
 
@@ -78,7 +95,11 @@ func (s *storm) create() {
 // ask asks for something that may be refused.
 func (s *storm) ask(of txn.SubmitterID, k store.Ask) {
 	if k.Kind == txn.CommandExitProtect {
-		k.Expect = int64(s.number("SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1", int32(of)))
+		k.Expect = int64(
+			s.number(
+				"SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1",
+				int32(of)),
+		)
 	}
 	k.Reason, k.Operator = "because", "somebody"
 	_, _ = s.admin.AddCommand(s.t.Context(), of, k)
@@ -96,7 +117,14 @@ func (s *storm) gust() {
 	case what < 4:
 		s.ask(of, store.Ask{Kind: txn.CommandSpeedUp, Tx: &id})
 	case what < 7:
-		s.ask(of, store.Ask{Kind: txn.CommandResolve, Tx: &id, Action: []txn.Action{txn.ActionRetry, txn.ActionBump, txn.ActionCancel}[s.draw(3)]})
+		s.ask(
+			of,
+			store.Ask{
+				Kind:   txn.CommandResolve,
+				Tx:     &id,
+				Action: []txn.Action{txn.ActionRetry, txn.ActionBump, txn.ActionCancel}[s.draw(3)],
+			},
+		)
 	case what < 8:
 		s.ask(of, store.Ask{Kind: txn.CommandPause})
 	case what < 9:
@@ -155,7 +183,8 @@ func TestTheLedgerTakesWhatMoneyMakes(t *testing.T) {
 		}
 		return nil
 	})
-	if refused := s.log.of(t, "the database refuses a change; this submitter waits, which needs an operator's look"); len(refused) > 0 {
+	if refused := s.log.of(t, "the database refuses a change; this submitter waits, which needs an operator's look"); len(
+		refused) > 0 {
 		t.Errorf("refused: %v", refused[0])
 	}
 	if n := s.number("SELECT count(*) FROM tx_event WHERE sub_state = 'UNFUNDED'"); n < 10 {

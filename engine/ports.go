@@ -39,7 +39,8 @@ type Chain interface {
 	// Gas is what a draft takes by simulation, with the configured margin. As with Quote, a refusal is an outcome.
 	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 	// Pooled looks for the attempts of one nonce in the pool of one node. It is a hint: pools differ, and nothing may rest on it.
-	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)
+	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
+		hashes []txn.Hash) (txn.Diagnosis, error)
 	// Tagged is the newest block that the chain calls "safe" or "finalized"; nil when it calls none so yet. A node that does not know such tags is an error that
 	// is not txn.ErrUnavailable: asking again does not help.
 	Tagged(ctx context.Context, tag string) (*txn.Block, error)

@@ -24,7 +24,8 @@ func (r *rig) decide(ask store.Ask) string {
 	var result string
 	r.eventually("the decision is carried out or refused", func() (err error) {
 		var done bool
-		if result, done, err = r.admin.CommandResult(context.Background(), r.submitters[0], id); err == nil && !done {
+		if result, done, err = r.admin.CommandResult(context.Background(), r.submitters[0], id); err == nil &&
+			!done {
 			err = errors.New("not yet")
 		}
 		return err
@@ -35,7 +36,8 @@ func (r *rig) decide(ask store.Ask) string {
 // exit decides on the protection that is in force.
 func (w *watched) exit(action txn.Action) string {
 	w.t.Helper()
-	return w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: action, Expect: w.cursor().Protected.ID})
+	return w.decide(
+		store.Ask{Kind: txn.CommandExitProtect, Action: action, Expect: w.cursor().Protected.ID})
 }
 
 func (w *watched) resolve(action txn.Action, id txn.TxID) string {
@@ -120,10 +122,12 @@ func TestAligningForward(t *testing.T) {
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
 	w.chain.Mine(1)
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
-	w.chain.MineEmpty(int(w.policy.Confirmations)) // as deep as what is final, but not as what is passed over
+	w.chain.MineEmpty(
+		int(w.policy.Confirmations)) // as deep as what is final, but not as what is passed over
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
 	w.chain.MineEmpty(int(w.policy.AuditDepth - w.policy.Confirmations))
-	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}), txn.ResultProtectionChanged)
+	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}),
+		txn.ResultProtectionChanged)
 	w.want(w.exit(txn.ActionAlign), txn.Applied)
 	if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != 4 {
 		t.Errorf("%+v", tx.Status)
@@ -131,9 +135,11 @@ func TestAligningForward(t *testing.T) {
 	if got := w.gaps(); !slices.Equal(got, []string{"1-3 false"}) || w.cursor().Next != 5 {
 		t.Errorf("gaps %v, cursor %+v", got, w.cursor())
 	}
-	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}), txn.ResultNotProtected)
+	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}),
+		txn.ResultNotProtected)
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
-	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}), txn.ResultProtectionChanged)
+	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}),
+		txn.ResultProtectionChanged)
 	if p := w.cursor().Protected; p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator {
 		t.Errorf("%+v", p)
 	}
@@ -164,7 +170,8 @@ func TestFailingALostTransaction(t *testing.T) {
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, id.String())
 	w.want(w.exit(txn.ActionResume), txn.ResultRefused, id.String())
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
-	if tx := w.awaitFinal(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Reason != txn.ReasonNonceElsewhere {
+	if tx := w.awaitFinal(id); tx.State != txn.Failed || tx.Executed != txn.No ||
+		tx.Reason != txn.ReasonNonceElsewhere {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.want(w.exit(txn.ActionResume), txn.Applied)
@@ -181,7 +188,8 @@ func TestFailingALostTransaction(t *testing.T) {
 // What was given back to the queue runs once, under another number, also when another node goes on with it.
 func TestRequeueingALostTransaction(t *testing.T) {
 	t.Parallel()
-	w, id, n := protectedAfterLoss(t, 500) // far more than the blocks that were made while protection was awaited
+	w, id, n := protectedAfterLoss(t,
+		500) // far more than the blocks that were made while protection was awaited
 	w.want(w.resolve(txn.ActionRequeue, id), txn.ResultRefused, fmt.Sprint(w.policy.AuditDepth))
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)

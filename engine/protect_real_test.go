@@ -22,7 +22,8 @@ func TestAKeyUsedElsewhereOnGoEthereum(t *testing.T) {
 	r.policy = guarded
 	r.startNode("a", nil)
 	first := r.create(0, "one", transfer())
-	r.mineUntil("the first is final", func() bool { tx, err := r.admin.Tx(t.Context(), first); return err == nil && tx.State.Final() })
+	r.mineUntil("the first is final",
+		func() bool { tx, err := r.admin.Tx(t.Context(), first); return err == nil && tx.State.Final() })
 	id := r.create(0, "two", transfer())
 	r.eventually("it is sent", r.is(id, txn.Pending))
 	if err := r.dev.DropPending(); err != nil {
@@ -41,21 +42,25 @@ func TestAKeyUsedElsewhereOnGoEthereum(t *testing.T) {
 	if p.Reason != txn.ReasonNonceElsewhere || !strings.Contains(p.Evidence, other.Hex()) {
 		t.Errorf("%+v", p)
 	}
-	if tx, err := r.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Stuck || tx.Executed != txn.Unknown {
+	if tx, err := r.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Stuck ||
+		tx.Executed != txn.Unknown {
 		t.Errorf("%+v %v", tx.Status, err)
 	}
 	r.useElsewhere(2)
 	if got := r.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionFail, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: p.ID}); !strings.HasPrefix(got, txn.ResultRefused) {
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: p.ID}); !strings.HasPrefix(
+		got, txn.ResultRefused) {
 		t.Errorf("resumed at a number that is used: %s", got)
 	}
 	r.mineUntil("the account stands still", func() bool {
-		return r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: p.ID}) == txn.Applied
+		return r.decide(
+			store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: p.ID}) == txn.Applied
 	})
 	next := r.create(0, "three", transfer())
-	r.mineUntil("the next is final", func() bool { tx, err := r.admin.Tx(t.Context(), next); return err == nil && tx.State.Final() })
+	r.mineUntil("the next is final",
+		func() bool { tx, err := r.admin.Tx(t.Context(), next); return err == nil && tx.State.Final() })
 	if tx := r.awaitFinal(next); tx.State != txn.Confirmed || *tx.Nonce != 3 {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -68,9 +73,13 @@ func TestAKeyUsedElsewhereOnGoEthereum(t *testing.T) {
 func (r *rig) useElsewhere(nonce uint64) txn.Hash {
 	r.t.Helper()
 	id := new(big.Int).SetUint64(r.dev.ID())
-	tx, err := types.SignNewTx(devchain.Key(0), types.LatestSignerForChainID(id), &types.DynamicFeeTx{
-		ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000, GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
-	})
+	tx, err := types.SignNewTx(
+		devchain.Key(0),
+		types.LatestSignerForChainID(id),
+		&types.DynamicFeeTx{
+			ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000, GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
+		},
+	)
 	if err == nil {
 		err = r.chainClient().SendTransaction(context.Background(), tx)
 	}

@@ -56,9 +56,13 @@ func (w *watched) node() *testNode {
 func (w *watched) outsider(nonce uint64) *types.Transaction {
 	w.t.Helper()
 	id := new(big.Int).SetUint64(uint64(w.chain.ID()))
-	tx, err := types.SignNewTx(devchain.Key(0), types.LatestSignerForChainID(id), &types.DynamicFeeTx{
-		ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000, GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
-	})
+	tx, err := types.SignNewTx(
+		devchain.Key(0),
+		types.LatestSignerForChainID(id),
+		&types.DynamicFeeTx{
+			ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000, GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
+		},
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -155,7 +159,9 @@ func TestAKeyUsedElsewhereBeforeAnAllocation(t *testing.T) {
 			}
 			w.chain.MineEmpty(5)
 			w.awaitCalls(chaintest.MethodHead, 5)
-			if tx, err := w.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Queued || tx.Nonce != nil || w.cursor().Next != 1 {
+			if tx, err := w.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Queued ||
+				tx.Nonce != nil ||
+				w.cursor().Next != 1 {
 				t.Errorf("%+v %v, cursor %+v", tx.Status, err, w.cursor())
 			}
 		})
@@ -196,7 +202,8 @@ func TestAKeyUsedElsewhereDuringAnAllocation(t *testing.T) {
 			w.confirmed("one")
 			var once atomic.Bool
 			w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
-				if call.Method == chaintest.MethodSend && c.atSend != nil && once.CompareAndSwap(false, true) {
+				if call.Method == chaintest.MethodSend && c.atSend != nil &&
+					once.CompareAndSwap(false, true) {
 					c.atSend(w)
 				}
 				return chaintest.Fault{}
@@ -227,7 +234,11 @@ func (w *watched) lost(id txn.TxID, by txn.Hash) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if tx.State != txn.Stuck || tx.Reason != txn.ReasonNonceElsewhere || tx.Executed != txn.Unknown || tx.Nonce == nil || *tx.Nonce != 1 || tx.Receipt != nil {
+	if tx.State != txn.Stuck || tx.Reason != txn.ReasonNonceElsewhere ||
+		tx.Executed != txn.Unknown ||
+		tx.Nonce == nil ||
+		*tx.Nonce != 1 ||
+		tx.Receipt != nil {
 		w.t.Errorf("%+v", tx.Status)
 	}
 	if next := w.cursor().Next; next != 2 {
@@ -246,7 +257,8 @@ func (w *watched) lost(id txn.TxID, by txn.Hash) {
 		}
 	}
 	w.awaitCalls(chaintest.MethodReceipts, 2)
-	if kinds := w.events(id); slices.Contains(kinds, txn.EventIncluded) || slices.Contains(kinds, txn.EventConfirmed) {
+	if kinds := w.events(id); slices.Contains(kinds, txn.EventIncluded) ||
+		slices.Contains(kinds, txn.EventConfirmed) {
 		w.t.Errorf("events %v", kinds)
 	}
 }
@@ -308,7 +320,8 @@ func TestATakeoverInTheMiddleOfASuspicion(t *testing.T) {
 	n = w.node()
 	id := w.create(0, "two", transfer())
 	w.eventually("the first look", func() error {
-		if tx, err := w.admin.Tx(context.Background(), id); err != nil || tx.Reason != txn.ReasonNonceElsewhere {
+		if tx, err := w.admin.Tx(context.Background(), id); err != nil ||
+			tx.Reason != txn.ReasonNonceElsewhere {
 			return fmt.Errorf("%s %v", tx.Reason, err)
 		}
 		return nil
@@ -374,7 +387,8 @@ func TestLagNeverProtects(t *testing.T) {
 			n := w.node()
 			w.awaitFinal(w.create(0, "first", transfer()))
 			var calls atomic.Int32
-			w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault { return fault(call, int(calls.Add(1))) })
+			w.chain.Intercept(
+				func(_ context.Context, call chaintest.Call) chaintest.Fault { return fault(call, int(calls.Add(1))) })
 			for i := range 4 {
 				id := w.create(0, fmt.Sprint(i), transfer())
 				switch i {
@@ -383,7 +397,8 @@ func TestLagNeverProtects(t *testing.T) {
 					n = w.node()
 				case 2: // a reorg of our own
 					w.eventually("it is on its way", func() error {
-						if tx, err := w.admin.Tx(context.Background(), id); err != nil || tx.Nonce == nil {
+						if tx, err := w.admin.Tx(context.Background(), id); err != nil ||
+							tx.Nonce == nil {
 							return errors.New("not yet")
 						}
 						return nil
@@ -449,8 +464,10 @@ func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
 		}
 		return nil
 	})
-	if got := len(w.chain.Received()); got > sent+1 || asked.Load() > settled+1 { // one of each may have been under way
-		t.Errorf("handed over %d times more, and asked %d times more who used its nonce", got-sent, asked.Load()-settled)
+	if got := len(w.chain.Received()); got > sent+1 ||
+		asked.Load() > settled+1 { // one of each may have been under way
+		t.Errorf("handed over %d times more, and asked %d times more who used its nonce", got-sent,
+			asked.Load()-settled)
 	}
 	if p := w.cursor().Protected; p != nil {
 		t.Fatalf("protected: %s", p.Evidence)

@@ -31,10 +31,14 @@ func TestDecisionsWithoutOldState(t *testing.T) {
 		w.prune()
 		w.confirmed("one")
 		w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
-			return chaintest.Fault{Lost: call.Method == chaintest.MethodSend, Keeps: w.policy.Confirmations + 1}
+			return chaintest.Fault{
+				Lost:  call.Method == chaintest.MethodSend,
+				Keeps: w.policy.Confirmations + 1,
+			}
 		})
 		id := w.createWith("two", transfer(), txn.Terms{})
-		w.has(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+		w.has(id, "with a node, as it says",
+			func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 		w.inject(w.outsider(1))
 		w.chain.Mine(1)
 		w.has(id, "known to have lost its nonce", func(tx txn.Tx) bool {
@@ -61,12 +65,16 @@ func TestUnprovenIsNoBlindDecision(t *testing.T) {
 	w.prune()
 	w.confirmed("one")
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
-		return chaintest.Fault{Lost: call.Method == chaintest.MethodSend, Keeps: w.policy.Confirmations + 1}
+		return chaintest.Fault{
+			Lost:  call.Method == chaintest.MethodSend,
+			Keeps: w.policy.Confirmations + 1,
+		}
 	})
 	id := w.createWith("two", transfer(), txn.Terms{})
 	w.has(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
-	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "not used by anybody", "may still be included")
+	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "not used by anybody",
+		"may still be included")
 }
 
 // Numbers that were used elsewhere are passed over although the state from before is gone.

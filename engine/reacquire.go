@@ -17,7 +17,8 @@ import (
 const againFirst = 50 * time.Millisecond
 
 // againAll takes the leases of owners anew, under new tokens, as far as nobody holds them locked.
-func (r *router) againAll(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]*store.Lease, error) {
+func (r *router) againAll(ctx context.Context,
+	ids []txn.SubmitterID) (map[txn.SubmitterID]*store.Lease, error) {
 	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration/2)
 	defer cancel()
 	leases, err := r.e.Store.Acquire(limited, ids)

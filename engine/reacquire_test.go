@@ -43,7 +43,8 @@ func TestAMassOfUnknownFates(t *testing.T) {
 	const submitters, lost = 300, 2
 	c := newCluster(t, submitters, 6*time.Second)
 	c.together(submitters, func(i int) error {
-		_, _, err := c.admin.CreateTx(t.Context(), store.Intent{Submitter: c.submitters[i], RequestID: "one", Payload: transfer()})
+		_, _, err := c.admin.CreateTx(t.Context(),
+			store.Intent{Submitter: c.submitters[i], RequestID: "one", Payload: transfer()})
 		return err
 	})
 	var log journal
@@ -84,9 +85,11 @@ func TestAMassOfUnknownFates(t *testing.T) {
 		}
 		return nil
 	})
-	unknown := len(log.of(t, "the fate of a commit is unknown; acquiring the lease anew before going on"))
-	t.Logf("%d commits of unknown fate; all was sent %s later, after %d bulk and %d single acquisitions", unknown, time.Since(began).Round(time.Millisecond),
-		together.Load(), oneByOne.Load())
+	unknown := len(
+		log.of(t, "the fate of a commit is unknown; acquiring the lease anew before going on"))
+	t.Logf(
+		"%d commits of unknown fate; all was sent %s later, after %d bulk and %d single acquisitions",
+		unknown, time.Since(began).Round(time.Millisecond), together.Load(), oneByOne.Load())
 	if unknown < 100 {
 		t.Errorf("only %d commits were lost", unknown)
 	}
@@ -104,7 +107,8 @@ func TestAMassOfUnknownFates(t *testing.T) {
 	if n := c.number("SELECT count(*) FROM tx_attempt"); n != submitters {
 		t.Errorf("%d attempts for %d transactions", n, submitters)
 	}
-	if lines := log.of(t, "submitter lost", "lease lost: it was taken over or lapsed"); len(lines) > 0 {
+	if lines := log.of(t, "submitter lost", "lease lost: it was taken over or lapsed"); len(
+		lines) > 0 {
 		t.Errorf("%d owners were lost: %v", len(lines), lines[0])
 	}
 	c.checkLedger()
@@ -116,7 +120,8 @@ func TestARenewalDuringAReacquisition(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
 	var log journal
-	a, proxy := c.startBehind("a", func(o *Options) { o.Logger, o.RenewInterval = log.logger(), 100*time.Millisecond })
+	a, proxy := c.startBehind("a",
+		func(o *Options) { o.Logger, o.RenewInterval = log.logger(), 100*time.Millisecond })
 	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
 	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
 	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
@@ -143,7 +148,8 @@ func TestARenewalDuringAReacquisition(t *testing.T) {
 		}
 		return nil
 	})
-	if lines := log.of(t, "lease lost: it was taken over or lapsed", "submitter lost"); len(lines) > 0 {
+	if lines := log.of(t, "lease lost: it was taken over or lapsed", "submitter lost"); len(
+		lines) > 0 {
 		t.Errorf("%v", lines)
 	}
 	c.eventually("it is renewed under the new token", func() error {
@@ -243,7 +249,8 @@ func TestAStopDuringAnAcquisition(t *testing.T) {
 	}
 	held.Release()
 	a.stop()
-	if n := c.number("SELECT count(*) FROM submitter_lease WHERE released"); a.err != nil || n != 1 {
+	if n := c.number("SELECT count(*) FROM submitter_lease WHERE released"); a.err != nil ||
+		n != 1 {
 		t.Errorf("the lease was not given back (%v)", a.err)
 	}
 }

@@ -29,7 +29,8 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.C
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
 	}
 	if r.SignErr != nil {
-		a.log.Warn("a replacement was not signed", "tx_id", s.Tx.ID.String(), "kind", string(s.Kind), "signer", v.Submitter.Signer, "error", r.SignErr)
+		a.log.Warn("a replacement was not signed", "tx_id", s.Tx.ID.String(), "kind",
+			string(s.Kind), "signer", v.Submitter.Signer, "error", r.SignErr)
 	}
 	return txn.Replaced(v, s, r), a.e.Gate(ctx, BeforeRecordReplacement, a.id)
 }
@@ -42,7 +43,8 @@ func (a *actor) cancelGas(ctx context.Context, v *txn.View, s *txn.Replace) uint
 	self := v.Submitter.Address
 	gas, o := a.chain.Gas(limited, txn.Draft{From: self, Payload: txn.Nothing(self)})
 	if o.Class != txn.Accepted {
-		a.log.Debug("the gas of a cancel cannot be estimated", "tx_id", s.Tx.ID.String(), "outcome", string(o.Class), "detail", o.Detail)
+		a.log.Debug("the gas of a cancel cannot be estimated", "tx_id", s.Tx.ID.String(), "outcome",
+			string(o.Class), "detail", o.Detail)
 		return 0
 	}
 	return gas
@@ -80,13 +82,16 @@ func (a *actor) askPolicy(ctx context.Context, v *txn.View, s txn.AskPolicy) err
 	}
 	switch {
 	case err != nil:
-		a.log.Warn("the policy for stuck transactions gave no answer; it waits, and is handed over meanwhile", "tx_id", s.Case.Tx.ID.String(), "action_id", s.Case.ActionID, "error", err)
+		a.log.Warn(
+			"the policy for stuck transactions gave no answer; it waits, and is handed over meanwhile",
+			"tx_id", s.Case.Tx.ID.String(), "action_id", s.Case.ActionID, "error", err)
 		action = txn.StuckWait
 	case action != txn.StuckRetry && action != txn.StuckBump && action != txn.StuckCancel:
 		action = txn.StuckWait // also what is not known
 	}
 	a.e.metrics.decisions.Add(ctx, 1, labelled("action", string(action)))
-	a.log.Info("a policy decided about a stuck transaction", "tx_id", s.Case.Tx.ID.String(), "action_id", s.Case.ActionID, "action", string(action), "reason", s.Case.Tx.Reason)
+	a.log.Info("a policy decided about a stuck transaction", "tx_id", s.Case.Tx.ID.String(),
+		"action_id", s.Case.ActionID, "action", string(action), "reason", s.Case.Tx.Reason)
 	a.ledger.Open = txn.PolicySaid(v, s, action)
 	return nil
 }

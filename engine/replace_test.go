@@ -45,16 +45,21 @@ func TestThreeBumpsAndEachMayBeMined(t *testing.T) {
 				v.has(id, "a pool has the form", func(tx txn.Tx) bool { return tx.Accepted >= no })
 				v.mine(1)
 				tx := v.finish(id)
-				if tx.State != txn.Confirmed || tx.TxHash != forms[no-1].Hash || tx.Receipt.TxHash != tx.TxHash {
+				if tx.State != txn.Confirmed || tx.TxHash != forms[no-1].Hash ||
+					tx.Receipt.TxHash != tx.TxHash {
 					t.Errorf("%s with %s, want form %d of %d", tx.State, tx.TxHash, no, len(forms))
 				}
 				for i, f := range forms[1:] {
-					if old := forms[i].Fees; f.Kind != txn.Bump || f.Nonce != 0 || !f.Fees.Cap.Gt(&old.Cap) || !f.Fees.Tip.Gt(&old.Tip) {
-						t.Errorf("form %d offers %s after %s", f.No, f.Fees.Cap.Dec(), old.Cap.Dec())
+					if old := forms[i].Fees; f.Kind != txn.Bump || f.Nonce != 0 ||
+						!f.Fees.Cap.Gt(&old.Cap) ||
+						!f.Fees.Tip.Gt(&old.Tip) {
+						t.Errorf("form %d offers %s after %s", f.No, f.Fees.Cap.Dec(),
+							old.Cap.Dec())
 					}
 				}
 				v.stopping(nil)
-				if next := v.finish(v.create(0, "two", transfer())); *next.Nonce != 1 || next.State != txn.Confirmed {
+				if next := v.finish(v.create(0, "two", transfer())); *next.Nonce != 1 ||
+					next.State != txn.Confirmed {
 					t.Errorf("the next one is %s with nonce %d", next.State, *next.Nonce)
 				}
 			})
@@ -71,7 +76,8 @@ func TestAReorgSwapsWhichFormIsMined(t *testing.T) {
 		id := v.create(0, "one", transfer())
 		forms := v.awaitForms(id, 2)
 		v.mine(1)
-		v.has(id, "the first form is in a block", func(tx txn.Tx) bool { return tx.Receipt != nil && tx.TxHash == forms[0].Hash })
+		v.has(id, "the first form is in a block",
+			func(tx txn.Tx) bool { return tx.Receipt != nil && tx.TxHash == forms[0].Hash })
 		v.stopping(func(n int) bool { return n == 1 })
 		if err := v.reorg(v.above(id)); err != nil {
 			t.Fatal(err)
@@ -79,7 +85,8 @@ func TestAReorgSwapsWhichFormIsMined(t *testing.T) {
 		v.awaitEvent(id, txn.EventReorged, 1)
 		tx := v.finish(id)
 		if tx.State != txn.Confirmed || tx.TxHash == forms[0].Hash || v.nonceOnChain() != 1 {
-			t.Errorf("%s with %s; %d nonces are used on chain", tx.State, tx.TxHash, v.nonceOnChain())
+			t.Errorf("%s with %s; %d nonces are used on chain", tx.State, tx.TxHash,
+				v.nonceOnChain())
 		}
 	})
 }
@@ -124,7 +131,8 @@ func TestAForkDropsWhatTheNextOneStandsOn(t *testing.T) {
 		p.Confirmations = 20
 		v := newVenue(t, kind, p, nil)
 		v.node()
-		a, b, c := v.create(0, "a", transfer()), v.create(0, "b", transfer()), v.create(0, "c", transfer())
+		a, b, c := v.create(0, "a", transfer()), v.create(0, "b",
+			transfer()), v.create(0, "c", transfer())
 		v.eventually("the first is sent", v.is(a, txn.Pending))
 		v.mine(1)
 		v.eventually("the second is sent", v.is(b, txn.Pending))
@@ -172,10 +180,12 @@ func TestACancelThatWinsAndOneThatLoses(t *testing.T) {
 				v.mine(1)
 				tx := v.finish(id)
 				cancelled := func(f txn.Attempt) bool { return f.Hash == tx.TxHash && f.Kind == txn.Cancel } // it may have risen meanwhile
-				if wins && (tx.State != txn.Cancelled || tx.Executed != txn.No || !slices.ContainsFunc(v.awaitForms(id, 2), cancelled)) {
+				if wins &&
+					(tx.State != txn.Cancelled || tx.Executed != txn.No || !slices.ContainsFunc(v.awaitForms(id, 2), cancelled)) {
 					t.Errorf("%+v", tx.Status)
 				}
-				if !wins && (tx.State != txn.Confirmed || tx.Executed != txn.Success || tx.Reason != txn.ReasonCancelLost || tx.TxHash != forms[0].Hash) {
+				if !wins &&
+					(tx.State != txn.Confirmed || tx.Executed != txn.Success || tx.Reason != txn.ReasonCancelLost || tx.TxHash != forms[0].Hash) {
 					t.Errorf("%+v", tx.Status)
 				}
 				v.stopping(nil)
@@ -198,7 +208,8 @@ func TestAPoolThatForgets(t *testing.T) {
 		v.awaitEvent(id, txn.EventResubmitted, 1)
 		tx := v.finish(id)
 		all, _ := v.sent(0)
-		if tx.State != txn.Confirmed || len(slices.Compact(all)) != 1 || len(all) < 2 || v.number("SELECT count(*) FROM tx_attempt") != 1 {
+		if tx.State != txn.Confirmed || len(slices.Compact(all)) != 1 || len(all) < 2 ||
+			v.number("SELECT count(*) FROM tx_attempt") != 1 {
 			t.Errorf("%s; sent %v", tx.State, all)
 		}
 	})
@@ -210,7 +221,8 @@ func onFees(t *testing.T, most uint64) *venue {
 	p := bumped(quick)
 	p.BumpMaxFee = *uint256.NewInt(most)
 	v := newVenue(t, "memory", p, nil)
-	v.onMemory(chaintest.New(chaintest.Options{Fees: chain.FeeOptions{MaxFee: *uint256.NewInt(most)}}))
+	v.onMemory(
+		chaintest.New(chaintest.Options{Fees: chain.FeeOptions{MaxFee: *uint256.NewInt(most)}}))
 	v.node()
 	return v
 }
@@ -224,7 +236,8 @@ func TestABaseFeeAboveTheCap(t *testing.T) {
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.memory.SetBaseFee(*uint256.NewInt(200e9))
 	v.mine(2)
-	tx := v.has(id, "it says that the cap is reached", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	tx := v.has(id, "it says that the cap is reached",
+		func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if tx.Reason != txn.ReasonFeeCapReached || tx.LastError == "" {
 		t.Fatalf("%+v", tx.Status)
 	}
@@ -249,7 +262,14 @@ func TestReplacementsHaveACapOfTheirOwn(t *testing.T) {
 	p := bumped(quick)
 	p.BumpMaxFee = *uint256.NewInt(10e9)
 	v := newVenue(t, "memory", p, nil)
-	v.onMemory(chaintest.New(chaintest.Options{BaseFee: *uint256.NewInt(1e9), Fees: chain.FeeOptions{MaxFee: *uint256.NewInt(3e9)}}))
+	v.onMemory(
+		chaintest.New(
+			chaintest.Options{
+				BaseFee: *uint256.NewInt(1e9),
+				Fees:    chain.FeeOptions{MaxFee: *uint256.NewInt(3e9)},
+			},
+		),
+	)
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -257,7 +277,9 @@ func TestReplacementsHaveACapOfTheirOwn(t *testing.T) {
 	tx := v.finish(id)
 	attempts := v.awaitForms(id, 2)
 	first, last := attempts[0].Fees.Cap, attempts[len(attempts)-1].Fees.Cap
-	if tx.State != txn.Confirmed || first.Gt(uint256.NewInt(3e9)) || !last.Gt(uint256.NewInt(5e9)) || last.Gt(uint256.NewInt(10e9)) {
+	if tx.State != txn.Confirmed || first.Gt(uint256.NewInt(3e9)) ||
+		!last.Gt(uint256.NewInt(5e9)) ||
+		last.Gt(uint256.NewInt(10e9)) {
 		t.Errorf("%s: the first form offers %s, the last %s", tx.State, first.Dec(), last.Dec())
 	}
 }
@@ -268,7 +290,8 @@ func TestFeesThatFallBelowTheCap(t *testing.T) {
 	v := onFees(t, 3e9)
 	v.memory.SetMinTip(*uint256.NewInt(100e9)) // nobody tells
 	id := v.create(0, "one", transfer())
-	v.has(id, "the cap is reached", func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
+	v.has(id, "the cap is reached",
+		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
 	if n := len(v.memory.Included()); n != 0 || len(v.memory.Pool()) != 0 {
 		t.Fatal("the pool took it")
 	}
@@ -300,7 +323,8 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	}
 	set(2e9)
 	id := v.createWith("one", transfer(), txn.Terms{MaxFee: *uint256.NewInt(5e9)})
-	v.has(id, "the account's cap is reached", func(tx txn.Tx) bool { return tx.Reason == txn.ReasonFeeCapReached })
+	v.has(id, "the account's cap is reached",
+		func(tx txn.Tx) bool { return tx.Reason == txn.ReasonFeeCapReached })
 	for _, a := range v.awaitForms(id, 1) {
 		if a.Fees.Cap.Gt(uint256.NewInt(2e9)) {
 			t.Errorf("form %d offers %s", a.No, a.Fees.Cap.Dec())
@@ -311,7 +335,9 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	v.stopping(nil)
 	tx := v.finish(id)
 	attempts := v.awaitForms(id, 2)
-	if last := attempts[len(attempts)-1]; tx.State != txn.Confirmed || last.Fees.Cap.Gt(uint256.NewInt(5e9)) || !last.Fees.Cap.Gt(uint256.NewInt(2e9)) {
+	if last := attempts[len(attempts)-1]; tx.State != txn.Confirmed ||
+		last.Fees.Cap.Gt(uint256.NewInt(5e9)) ||
+		!last.Fees.Cap.Gt(uint256.NewInt(2e9)) {
 		t.Errorf("%s; the last form offers %s", tx.State, last.Fees.Cap.Dec())
 	}
 }
@@ -364,12 +390,18 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 	v.eventually("the first is sent", v.is(first, txn.Pending))
 	pass()
 	v.finish(first)
-	if tx := v.finish(late); tx.State != txn.Failed || tx.Reason != txn.ReasonDeadline || tx.Executed != txn.No || tx.Nonce != nil {
+	if tx := v.finish(late); tx.State != txn.Failed || tx.Reason != txn.ReasonDeadline ||
+		tx.Executed != txn.No ||
+		tx.Nonce != nil {
 		t.Errorf("%+v", tx.Status)
 	}
-	cancelled := v.createWith("cancelled", transfer(), txn.Terms{NotAfter: soon(), CancelLate: true})
+	cancelled := v.createWith("cancelled", transfer(),
+		txn.Terms{NotAfter: soon(), CancelLate: true})
 	forms := v.awaitForms(cancelled, 2)
-	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No || tx.Reason != txn.ReasonDeadline || forms[1].Kind != txn.Cancel || *tx.Nonce != 1 {
+	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No ||
+		tx.Reason != txn.ReasonDeadline ||
+		forms[1].Kind != txn.Cancel ||
+		*tx.Nonce != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
 	kept := v.createWith("kept", transfer(), txn.Terms{NotAfter: soon()})
@@ -422,7 +454,8 @@ func TestACrashAtEveryPointOfAReplacement(t *testing.T) {
 				}
 				all, _ := v.sent(0)
 				for _, hash := range all {
-					if !slices.ContainsFunc(after, func(a recorded) bool { return a.Hash == hash }) {
+					if !slices.ContainsFunc(after,
+						func(a recorded) bool { return a.Hash == hash }) {
 						t.Errorf("%s was sent and is not recorded", hash)
 					}
 				}
@@ -441,7 +474,8 @@ type recorded struct {
 
 func (r *rig) recorded() (all []recorded) {
 	r.t.Helper()
-	rows, err := r.db.Pool.Query(context.Background(), "SELECT tx_id::TEXT, attempt_no, tx_hash, raw_tx FROM tx_attempt ORDER BY attempt_no")
+	rows, err := r.db.Pool.Query(context.Background(),
+		"SELECT tx_id::TEXT, attempt_no, tx_hash, raw_tx FROM tx_attempt ORDER BY attempt_no")
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -29,7 +29,10 @@ func (w *watched) runsBefore(before txn.Signed) {
 func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	w.t.Helper()
 	tx := w.finish(id)
-	if tx.State != txn.Confirmed || tx.Executed != txn.Success || tx.Reason != txn.ProtectRanBefore || *tx.Nonce != nonce || tx.Receipt.TxHash != by {
+	if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
+		tx.Reason != txn.ProtectRanBefore ||
+		*tx.Nonce != nonce ||
+		tx.Receipt.TxHash != by {
 		w.t.Errorf("%+v", tx.Status)
 	}
 	if w.cursor().Protected != nil {
@@ -46,7 +49,8 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 		w.t.Errorf("protected again: %+v", p)
 	}
 	w.healthy()
-	report, err := Audit(w.t.Context(), AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+	report, err := Audit(w.t.Context(),
+		AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 	if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
 		w.t.Errorf("%+v %v", report, err)
 	}
@@ -75,19 +79,22 @@ func TestARequeuedTransactionThatRanBefore(t *testing.T) {
 			}
 			w.runsBefore(old)
 			if c.exit {
-				if p := w.awaitProtected(txn.ProtectRanBefore); !strings.Contains(p.Evidence, id.String()) {
+				if p := w.awaitProtected(txn.ProtectRanBefore); !strings.Contains(p.Evidence,
+					id.String()) {
 					t.Errorf("evidence %s", p.Evidence)
 				}
 				w.want(w.decide(store.Ask{Kind: txn.CommandResume}), txn.Applied)
 			}
 			if c.cancel {
 				if done, err := w.admin.CancelQueued(t.Context(), id); err != nil || done {
-					t.Fatalf("a caller's node says of what ran that it never will: %t %v", done, err)
+					t.Fatalf("a caller's node says of what ran that it never will: %t %v", done,
+						err)
 				}
 				w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id})
 			}
 			w.awaitFinal(id)
-			if p := w.cursor().Protected; (p == nil) || c.exit != (p.Reason == txn.ProtectRanBefore) {
+			if p := w.cursor().Protected; (p == nil) ||
+				c.exit != (p.Reason == txn.ProtectRanBefore) {
 				t.Errorf("%+v", p)
 			}
 			w.ranBefore(id, 1, old.Hash)
@@ -106,7 +113,9 @@ func TestARequeuedTransactionThatRanBeforeWhenAllocated(t *testing.T) {
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
-		return chaintest.Fault{Down: call.Method == chaintest.MethodSend && call.Signed.Hash != old.Hash}
+		return chaintest.Fault{
+			Down: call.Method == chaintest.MethodSend && call.Signed.Hash != old.Hash,
+		}
 	})
 	w.want(w.exit(txn.ActionResume), txn.Applied)
 	w.eventually("allocated again", func() error {
@@ -133,7 +142,9 @@ func TestCancellingARequeuedTransaction(t *testing.T) {
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
-	if tx := w.awaitFinal(id); tx.State != txn.Cancelled || tx.Executed != txn.No || tx.Nonce != nil || w.cursor().Protected == nil {
+	if tx := w.awaitFinal(id); tx.State != txn.Cancelled || tx.Executed != txn.No ||
+		tx.Nonce != nil ||
+		w.cursor().Protected == nil {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.healthy()

@@ -17,7 +17,8 @@ func TestWhoRestsHoldsNoView(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, time.Minute)
 	c.policy = quick
-	n := c.start("a", func(o *Options) { o.SweepInterval, o.IdleAfter = 50*time.Millisecond, time.Hour })
+	n := c.start("a",
+		func(o *Options) { o.SweepInterval, o.IdleAfter = 50*time.Millisecond, time.Hour })
 	track := n.engine.trackers[c.chain.ID()]
 	var views []weak.Pointer[txn.Block]
 	mine := func() {

@@ -18,7 +18,8 @@ import (
 func (r *rig) backup() (restore func()) {
 	r.t.Helper()
 	ctx := context.Background()
-	rows, err := r.db.Pool.Query(ctx, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'node' ORDER BY 1")
+	rows, err := r.db.Pool.Query(ctx,
+		"SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'node' ORDER BY 1")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -39,7 +40,12 @@ func (r *rig) backup() (restore func()) {
 	}
 	do(in("CREATE TABLE backup_of_%[1]s AS TABLE %[1]s"))
 	return func() {
-		do(slices.Concat([]string{"BEGIN", "SET LOCAL session_replication_role = replica"}, in("DELETE FROM %[1]s"), in("INSERT INTO %[1]s OVERRIDING SYSTEM VALUE SELECT * FROM backup_of_%[1]s"), []string{"COMMIT"}))
+		do(
+			slices.Concat([]string{"BEGIN", "SET LOCAL session_replication_role = replica"},
+				in("DELETE FROM %[1]s"),
+				in("INSERT INTO %[1]s OVERRIDING SYSTEM VALUE SELECT * FROM backup_of_%[1]s"),
+				[]string{"COMMIT"}),
+		)
 	}
 }
 
@@ -56,7 +62,8 @@ func TestARestoreThatIsLeftBehindALaggingEndpoint(t *testing.T) {
 	n = w.node()
 	w.finish(first)
 	w.finish(second)
-	w.chain.SetBaseFee(*uint256.NewInt(5e9)) // or the same bytes would be signed again, which are found
+	w.chain.SetBaseFee(
+		*uint256.NewInt(5e9)) // or the same bytes would be signed again, which are found
 	n.stop()
 
 	restore()
@@ -64,7 +71,8 @@ func TestARestoreThatIsLeftBehindALaggingEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	behind := w.chain.MineEmpty(1).Number - at
-	w.chain.Intercept(func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
+	w.chain.Intercept(
+		func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
 	w.node()
 	for _, action := range []txn.Action{txn.ActionAlign, txn.ActionResume} { // the endpoint says that the account stands where the cursor does
 		w.want(w.exit(action), txn.ResultRefused, "RESUME_KEEP_QUEUE")

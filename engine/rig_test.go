@@ -43,7 +43,12 @@ const (
 	leaseDuration = time.Second
 )
 
-var testPolicy = txn.Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 2 * time.Second, ResubmitMax: 20}
+var testPolicy = txn.Policy{
+	Confirmations:    3,
+	ReleaseDepth:     1,
+	ResubmitInterval: 2 * time.Second,
+	ResubmitMax:      20,
+}
 
 // newRig has go-ethereum for its chain.
 func newRig(t *testing.T, submitters int, period time.Duration, opts ...dbtest.Option) *rig {
@@ -65,7 +70,8 @@ func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Opti
 	r.admin = r.openStore("admin", r.db.URL)
 	for i := range submitters {
 		info, _, err := r.admin.Register(t.Context(), store.Registration{
-			Name: fmt.Sprintf("s%d", i), Chain: on, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+			Name: fmt.Sprintf("s%d",
+				i), Chain: on, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +88,16 @@ func (r *rig) openStore(name, url string) *store.Store {
 
 func (r *rig) openStoreBy(c clock.Clock, name, url string) *store.Store {
 	r.t.Helper()
-	s, err := store.Open(r.t.Context(), store.Config{URL: url, Schema: r.db.Schema, Node: name + "/" + uuid.NewString(), LeaseDuration: leaseDuration, Clock: c})
+	s, err := store.Open(
+		r.t.Context(),
+		store.Config{
+			URL:           url,
+			Schema:        r.db.Schema,
+			Node:          name + "/" + uuid.NewString(),
+			LeaseDuration: leaseDuration,
+			Clock:         c,
+		},
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -109,7 +124,15 @@ func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	r.t.Helper()
 	on := ChainOptions{Policy: r.policy, PollInterval: 10 * time.Millisecond}
 	if r.dev != nil {
-		client, err := chain.Dial(r.t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(r.dev.ID()), Endpoints: []string{r.dev.URL()}, Fees: chain.FeeOptions{MaxGas: 1 << 24}})
+		client, err := chain.Dial(
+			r.t.Context(),
+			chain.Options{
+				Name:      "dev",
+				ChainID:   txn.ChainID(r.dev.ID()),
+				Endpoints: []string{r.dev.URL()},
+				Fees:      chain.FeeOptions{MaxGas: 1 << 24},
+			},
+		)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -144,7 +167,12 @@ func (r *rig) run(o Options) *testNode {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	n := &testNode{store: o.Store, engine: e, kill: cancel, stop: sync.OnceFunc(func() { cancel(); <-done })}
+	n := &testNode{
+		store:  o.Store,
+		engine: e,
+		kill:   cancel,
+		stop:   sync.OnceFunc(func() { cancel(); <-done }),
+	}
 	go func() {
 		defer close(done)
 		n.err = e.Run(ctx)
@@ -156,7 +184,8 @@ func (r *rig) run(o Options) *testNode {
 // create queues a transfer of the i-th submitter.
 func (r *rig) create(i int, request string, p txn.Payload) txn.TxID {
 	r.t.Helper()
-	tx, _, err := r.admin.CreateTx(r.t.Context(), store.Intent{Submitter: r.submitters[i], RequestID: request, Payload: p})
+	tx, _, err := r.admin.CreateTx(r.t.Context(),
+		store.Intent{Submitter: r.submitters[i], RequestID: request, Payload: p})
 	if err != nil {
 		r.t.Fatal(err)
 	}

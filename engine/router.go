@@ -45,7 +45,8 @@ func newRouter(e *Engine) *router {
 	r := &router{
 		e: e, chains: slices.Sorted(maps.Keys(e.trackers)), actors: map[txn.SubmitterID]*actor{}, chainOf: map[txn.SubmitterID]txn.ChainID{},
 		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, doubted: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1),
-		ended: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
+		ended: make(chan struct{},
+			1), waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
 	}
 	r.inboxes.clock = e.Clock
 	r.inboxes.ask = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
@@ -181,11 +182,13 @@ func (r *router) should(place placement, id txn.SubmitterID) bool {
 	if chain, known := r.chainOf[id]; known {
 		return place.preferred(id, chain, "") == r.e.members.self
 	}
-	return slices.ContainsFunc(r.chains, func(c txn.ChainID) bool { return place.preferred(id, c, "") == r.e.members.self })
+	return slices.ContainsFunc(r.chains,
+		func(c txn.ChainID) bool { return place.preferred(id, c, "") == r.e.members.self })
 }
 
 // acquire takes what is free among ids, starts an actor for each, and returns those that it did not get.
-func (r *router) acquire(ctx, actors context.Context, ids []txn.SubmitterID) (missed []txn.SubmitterID) {
+func (r *router) acquire(ctx, actors context.Context,
+	ids []txn.SubmitterID) (missed []txn.SubmitterID) {
 	ids, missed = r.unowned(ids)
 	if room := max(0, r.e.MaxSubmitters-r.count()); len(ids) > room {
 		ids, missed = ids[:room], append(missed, ids[room:]...)
@@ -253,7 +256,9 @@ func (r *router) start(ctx context.Context, l *store.Lease) {
 func (r *router) safely(ctx context.Context, a *actor) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("a defect in Fencepost stopped a submitter; it is tried again when its lease has lapsed", "panic", p, "stack", string(debug.Stack()))
+			a.log.Error(
+				"a defect in Fencepost stopped a submitter; it is tried again when its lease has lapsed",
+				"panic", p, "stack", string(debug.Stack()))
 			a.pause(ctx, quarantine)
 			err = errDefect
 		}
@@ -265,7 +270,10 @@ func (r *router) safely(ctx context.Context, a *actor) (err error) {
 func (r *router) end(ctx context.Context, a *actor, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case errors.Is(err, errIdle), errors.Is(err, errForeign), errors.Is(err, errMoved), errors.Is(err, errStopped):
+	case errors.Is(err, errIdle),
+		errors.Is(err, errForeign),
+		errors.Is(err, errMoved),
+		errors.Is(err, errStopped):
 		a.log.Info("submitter released", "why", err)
 	default:
 		r.e.keeper.drop(a.lease)
@@ -285,7 +293,8 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 		mailed := a.mail.Load() || a.more.Load()
 		r.back, r.mailed = append(r.back, a.lease), r.mailed || mailed
 		if mailed || !errors.Is(err, errIdle) {
-			signal(r.handed) // what nobody needs at the moment goes with the next sweep: each release has all other nodes look
+			signal(
+				r.handed) // what nobody needs at the moment goes with the next sweep: each release has all other nodes look
 		}
 	}
 	signal(r.ended)

@@ -102,12 +102,14 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 		return again
 	}
 	if err != nil {
-		r.e.Logger.Warn("submitters without an owner cannot be looked for; trying again", "error", err)
+		r.e.Logger.Warn("submitters without an owner cannot be looked for; trying again", "error",
+			err)
 		return again
 	}
 	unwatched, err := r.findUnwatched(limited)
 	if err != nil && ctx.Err() == nil {
-		r.e.Logger.Warn("final transactions that nobody watches cannot be looked for; trying again", "error", err)
+		r.e.Logger.Warn("final transactions that nobody watches cannot be looked for; trying again",
+			"error", err)
 	}
 	ours, last := r.claim(place, orphans, now), r.claimUnwatched(place, unwatched.ids, now)
 	for _, id := range last {
@@ -121,7 +123,11 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 	}
 	missed := r.acquire(ctx, actors, ours)
 	r.free(actors, missed)
-	r.turnOn(unwatched, slices.ContainsFunc(last, func(id txn.SubmitterID) bool { return slices.Contains(missed, id) || slices.Contains(cut, id) }))
+	r.turnOn(
+		unwatched,
+		slices.ContainsFunc(last,
+			func(id txn.SubmitterID) bool { return slices.Contains(missed, id) || slices.Contains(cut, id) }),
+	)
 	return again
 }
 
@@ -192,7 +198,8 @@ type calmChain struct {
 }
 
 // unknown are those of these that have to be looked at.
-func (c calm) unknown(chain txn.ChainID, above uint64, idle []store.Unowned) (ids []txn.SubmitterID) {
+func (c calm) unknown(chain txn.ChainID, above uint64,
+	idle []store.Unowned) (ids []txn.SubmitterID) {
 	known := c[chain]
 	if known == nil || above < known.above {
 		known = &calmChain{tokens: map[txn.SubmitterID]txn.Token{}}
@@ -245,13 +252,15 @@ func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 }
 
 // claim picks the orphans that this node takes: those that it should own, and those that whoever should own them has left for too long.
-func (r *router) claim(place placement, orphans []txn.SubmitterID, now time.Time) (ours []txn.SubmitterID) {
+func (r *router) claim(place placement, orphans []txn.SubmitterID,
+	now time.Time) (ours []txn.SubmitterID) {
 	ours, r.left = r.pick(place, orphans, r.left, now)
 	return ours
 }
 
 // claimUnwatched is claim of those that come up in turn: that one did not come up does not tell that somebody has it. It is forgotten when many turns have gone by.
-func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID, now time.Time) (ours []txn.SubmitterID) {
+func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID,
+	now time.Time) (ours []txn.SubmitterID) {
 	ours, left := r.pick(place, ids, r.unwatched, now)
 	for id, since := range r.unwatched {
 		if now.Sub(since) < unwatchedKeep*r.grace() && !slices.Contains(ids, id) {
@@ -265,7 +274,8 @@ func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID, now time
 // unwatchedKeep is for how many graces it is remembered that one is for another node.
 const unwatchedKeep = 32
 
-func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.SubmitterID]time.Time, now time.Time) (ours []txn.SubmitterID, left map[txn.SubmitterID]time.Time) {
+func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.SubmitterID]time.Time,
+	now time.Time) (ours []txn.SubmitterID, left map[txn.SubmitterID]time.Time) {
 	if r.e.Mode == Basic {
 		return orphans, was
 	}
@@ -359,7 +369,9 @@ func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
 				r.start(actors, l)
 			case err != nil && !stopped:
 				r.doubt(id)
-				r.e.Logger.Warn("a lease that somebody holds locked cannot be acquired; trying again", "submitter_id", int(id), "error", err)
+				r.e.Logger.Warn(
+					"a lease that somebody holds locked cannot be acquired; trying again",
+					"submitter_id", int(id), "error", err)
 			}
 		}()
 	}

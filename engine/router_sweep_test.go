@@ -23,7 +23,8 @@ type table struct {
 
 func newTable(t *testing.T, most int) *table {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Config{URL: "postgres:///none", Node: "self", LeaseDuration: 10 * time.Second})
+	s, err := store.Open(t.Context(),
+		store.Config{URL: "postgres:///none", Node: "self", LeaseDuration: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func newTable(t *testing.T, most int) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, now := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c, now := chaintest.New(chaintest.Options{}), clock.NewFake(
+		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	e, err := New(Options{
 		Store: s, Signer: book, Clock: now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Chains: []ChainOptions{{Chain: c, Policy: testPolicy}},
 		LeaseDuration: 10 * time.Second, RenewInterval: 3 * time.Second, Mode: WorkerQueue, MaxSubmitters: most,
@@ -209,7 +211,8 @@ func TestOrphansOfOthers(t *testing.T) {
 		t.Fatalf("%d of 100 are ours at once, want about half", len(first))
 	}
 	tb.own(first...)
-	rest := slices.DeleteFunc(slices.Clone(ids), func(id txn.SubmitterID) bool { return slices.Contains(first, id) })
+	rest := slices.DeleteFunc(slices.Clone(ids),
+		func(id txn.SubmitterID) bool { return slices.Contains(first, id) })
 	for range 9 {
 		tb.clock.Advance(time.Second)
 		if got := tb.claim(see(both...), rest, tb.clock.Now()); len(got) > 0 {
@@ -297,8 +300,11 @@ func TestMailOfAnOwnerThatLostItsLease(t *testing.T) {
 	tb.actors[2].over.Store(true)
 	others := tb.deliver([]txn.SubmitterID{1, 2, 3})
 	free, not := tb.unowned(others)
-	if !slices.Equal(others, []txn.SubmitterID{2, 3}) || !slices.Equal(free, []txn.SubmitterID{3}) || !slices.Equal(not, []txn.SubmitterID{2}) ||
+	if !slices.Equal(others, []txn.SubmitterID{2, 3}) ||
+		!slices.Equal(free, []txn.SubmitterID{3}) ||
+		!slices.Equal(not, []txn.SubmitterID{2}) ||
 		!tb.actors[1].mail.Load() {
-		t.Errorf("not delivered here: %v; of these to be acquired: %v, for others: %v", others, free, not)
+		t.Errorf("not delivered here: %v; of these to be acquired: %v, for others: %v", others,
+			free, not)
 	}
 }

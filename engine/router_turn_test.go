@@ -25,7 +25,8 @@ func TestUnwatchedComeUpInTurn(t *testing.T) {
 	if len(first) < 30 || len(first) > 70 {
 		t.Fatalf("%d of 100 are ours at once, want about half", len(first))
 	}
-	rest := slices.DeleteFunc(slices.Clone(ids), func(id txn.SubmitterID) bool { return slices.Contains(first, id) })
+	rest := slices.DeleteFunc(slices.Clone(ids),
+		func(id txn.SubmitterID) bool { return slices.Contains(first, id) })
 	for range 10 { // others come up
 		tb.clock.Advance(time.Second)
 		if got := tb.claimUnwatched(see(), nil, tb.clock.Now()); len(got) > 0 {
@@ -49,7 +50,9 @@ func TestTheTurnStaysOnce(t *testing.T) {
 		left bool
 		want txn.SubmitterID
 	}{{false, 1}, {true, 1}, {true, 3}, {true, 3}, {false, 5}, {true, 5}, {true, 7}} {
-		tb.turnOn(unwatched{next: map[txn.ChainID]txn.SubmitterID{tb.chain: txn.SubmitterID(i + 1)}}, c.left)
+		tb.turnOn(
+			unwatched{next: map[txn.ChainID]txn.SubmitterID{tb.chain: txn.SubmitterID(i + 1)}},
+			c.left)
 		if got := tb.turn[tb.chain]; got != c.want {
 			t.Errorf("look %d: the next begins at %d, want %d", i+1, got, c.want)
 		}
@@ -62,7 +65,11 @@ func TestTheCalmIsReadOnce(t *testing.T) {
 	t.Parallel()
 	const chain, other = txn.ChainID(1), txn.ChainID(2)
 	c := calm{}
-	idle := []store.Unowned{{ID: 1, Token: 1, Settled: true}, {ID: 2, Token: 1, Settled: true}, {ID: 3, Token: 1}}
+	idle := []store.Unowned{
+		{ID: 1, Token: 1, Settled: true},
+		{ID: 2, Token: 1, Settled: true},
+		{ID: 3, Token: 1},
+	}
 	look := func(what string, chain txn.ChainID, above uint64, needed []txn.SubmitterID, want ...txn.SubmitterID) {
 		t.Helper()
 		if got := c.unknown(chain, above, idle); !slices.Equal(got, want) {

@@ -88,7 +88,8 @@ func TestASlowChainCostsNoLease(t *testing.T) {
 // A look at the account that takes longer than the spell after which it is taken again is used all the same: what took so long was no rest.
 func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 	t.Parallel()
-	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
+	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(
+		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
 	c.MineEmpty(10)
 	track := newTracker(ChainOptions{Chain: c, Policy: quick}, now, quiet)
 	if err := track.pass(t.Context()); err != nil {
@@ -108,11 +109,18 @@ func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 		}
 		return nil
 	}
-	e := &Engine{Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute}}
+	e := &Engine{
+		Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute},
+	}
 	e.keeper = newKeeper(e)
 	a := &actor{e: e, id: 1, track: track, chain: c, log: quiet, busyAt: now.Now()}
-	a.ledger = store.Ledger{Submitter: txn.Submitter{ID: 1, Limit: 1, Status: txn.Active}, Cursor: &txn.Cursor{}}
-	a.inbox.Queue = []txn.Tx{{ID: txn.TxID{1}, Submitter: 1, Status: txn.Status{State: txn.Queued, Version: 1}}}
+	a.ledger = store.Ledger{
+		Submitter: txn.Submitter{ID: 1, Limit: 1, Status: txn.Active},
+		Cursor:    &txn.Cursor{},
+	}
+	a.inbox.Queue = []txn.Tx{
+		{ID: txn.TxID{1}, Submitter: 1, Status: txn.Status{State: txn.Queued, Version: 1}},
+	}
 	var err error
 	for range 4 {
 		if err = a.step(t.Context()); err != nil {

@@ -59,18 +59,22 @@ func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
 			a, atA := c.startBehind("a", in)
 			b, atB := c.startBehind("b", in)
 			c.eventually("both know of both", func() error {
-				if len(a.engine.members.now(time.Now()).seats)+len(b.engine.members.now(time.Now()).seats) != 4 {
+				if len(a.engine.members.now(time.Now()).seats)+len(
+					b.engine.members.now(time.Now()).seats) != 4 {
 					return errors.New("not yet")
 				}
 				return nil
 			})
-			if lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0]); err != nil || lease == nil {
+			if lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0]); err != nil ||
+				lease == nil {
 				t.Fatal("the lease could not be taken", err)
 			}
 			told := [2]atomic.Int32{}
 			for i, proxy := range []*pgproxy.Proxy{atA, atB} {
 				watch := proxy.On(func(m pgproxy.Message) bool {
-					if m.Runs() && strings.Contains(m.SQL, "pg_notify") && bytes.HasSuffix(m.Params[len(m.Params)-1], fmt.Appendf(nil, "\n%d", c.submitters[0])) {
+					if m.Runs() && strings.Contains(m.SQL, "pg_notify") &&
+						bytes.HasSuffix(m.Params[len(m.Params)-1],
+							fmt.Appendf(nil, "\n%d", c.submitters[0])) {
 						told[i].Add(1)
 					}
 					return false
@@ -100,7 +104,8 @@ func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
 // has tells whether a transaction has been sent.
 func (c *cluster) has(id txn.TxID) func() error {
 	return func() error {
-		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued || tx.State == txn.Allocated {
+		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued ||
+			tx.State == txn.Allocated {
 			return fmt.Errorf("not yet (%v)", err)
 		}
 		return nil

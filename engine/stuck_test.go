@@ -61,7 +61,8 @@ func stuckVenue(t *testing.T, by *asked) *venue {
 	t.Helper()
 	p := quick
 	p.ResubmitMax = 3
-	v := newVenue(t, "memory", p, func(o *Options) { o.Stuck, o.StuckTimeout = by, 100*time.Millisecond })
+	v := newVenue(t, "memory", p,
+		func(o *Options) { o.Stuck, o.StuckTimeout = by, 100*time.Millisecond })
 	v.stopping(func(int) bool { return true })
 	return v
 }
@@ -100,7 +101,8 @@ func TestWhatAStuckPolicySaysIsDone(t *testing.T) {
 				v.counts(counted, 1, "fencepost_stuck_decision", "action", string(action))
 			}
 			if forms := v.awaitForms(id, 1); len(forms) > 1 {
-				v.counts(counted, float64(len(forms)-1), "fencepost_tx_replaced", "kind", string(forms[1].Kind))
+				v.counts(counted, float64(len(forms)-1), "fencepost_tx_replaced", "kind",
+					string(forms[1].Kind))
 			}
 			v.stopping(nil)
 			if tx := v.finish(id); tx.State != state {

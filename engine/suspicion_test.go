@@ -83,7 +83,8 @@ func TestASuspicionIsToldLoudlyWhenALaterBlockConfirmsIt(t *testing.T) {
 	})
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	once, twice := log.of(t, onceTold), log.of(t, twiceTold)
-	if len(once) != 1 || once[0]["level"] != "DEBUG" || len(twice) != 1 || twice[0]["level"] != "WARN" {
+	if len(once) != 1 || once[0]["level"] != "DEBUG" || len(twice) != 1 ||
+		twice[0]["level"] != "WARN" {
 		t.Errorf("told %v, then %v", once, twice)
 	}
 }

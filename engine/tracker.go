@@ -90,8 +90,11 @@ func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 	policy := complete(o.Policy)
 	return &tracker{
 		chain: o.Chain, policy: policy, tag: o.FinalTag, poll: o.PollInterval, clock: c, log: log.With("chain_id", uint64(o.Chain.ID())),
-		nudge: make(chan struct{}, 1), follows: map[txn.Hash]*follow{}, wanted: map[txn.Hash]bool{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
-		window: window{limit: windowLimit(policy)}, looked: func(context.Context, []txn.ReceiptAnswer, time.Duration) {},
+		nudge: make(chan struct{},
+			1), follows: map[txn.Hash]*follow{}, wanted: map[txn.Hash]bool{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
+		window: window{
+			limit: windowLimit(policy),
+		}, looked: func(context.Context, []txn.ReceiptAnswer, time.Duration) {},
 	}
 }
 
@@ -249,7 +252,8 @@ func (t *tracker) pass(ctx context.Context) error {
 
 // extend makes the window that ends in head: blocks are fetched by parent hash until they meet what is known. gap says that they did not meet: then blocks
 // went by unseen.
-func (t *tracker) extend(ctx context.Context, head txn.Block) (next window, added []txn.Block, gap bool, err error) {
+func (t *tracker) extend(ctx context.Context,
+	head txn.Block) (next window, added []txn.Block, gap bool, err error) {
 	t.mu.Lock()
 	current := t.window
 	t.mu.Unlock()
@@ -299,7 +303,8 @@ func (t *tracker) parent(ctx context.Context, of txn.Block) (txn.Block, error) {
 	}
 	if b == nil { // the branch that we were walking down is gone; the next pass sees another head
 		clear(t.walked)
-		return txn.Block{}, fmt.Errorf("engine: track chain %d: block %s vanished: %w", t.chain.ID(), of.Parent, txn.ErrUnavailable)
+		return txn.Block{}, fmt.Errorf("engine: track chain %d: block %s vanished: %w",
+			t.chain.ID(), of.Parent, txn.ErrUnavailable)
 	}
 	if len(t.walked) >= 2*t.window.limit { // heads of many branches: only the newest can be of use
 		clear(t.walked)
@@ -329,7 +334,8 @@ func (t *tracker) toLookUp(next window, added []txn.Block, gap bool) []txn.Hash 
 	}
 	t.checked = next
 	hashes := slices.Collect(maps.Keys(t.wanted))
-	slices.SortFunc(hashes, func(a, b txn.Hash) int { return a.Cmp(b) }) // the same calls for the same facts
+	slices.SortFunc(hashes,
+		func(a, b txn.Hash) int { return a.Cmp(b) }) // the same calls for the same facts
 	return hashes
 }
 
@@ -374,7 +380,8 @@ func (t *tracker) list(added []txn.Block) {
 
 // reachDown extends the window, parent by parent, to the blocks that the answers are about. For those far below it asks for the canonical hash at that height
 // instead. What could not be read leaves the answer about it unproven, and it is asked for again.
-func (t *tracker) reachDown(ctx context.Context, next window, heights []uint64) (window, map[uint64]txn.Hash) {
+func (t *tracker) reachDown(ctx context.Context, next window,
+	heights []uint64) (window, map[uint64]txn.Hash) {
 	older, asked := map[uint64]txn.Hash{}, map[uint64]bool{}
 	for _, n := range heights {
 		if asked[n] || n >= next.first().Number {
@@ -452,7 +459,8 @@ func (t *tracker) take(n news) (changed map[*follow]bool) {
 			continue
 		}
 		known, receipt := judge(n.next, n.older, f.listed, a)
-		if known != f.known || (receipt == nil) != (f.receipt == nil) || receipt != nil && *receipt != *f.receipt {
+		if known != f.known || (receipt == nil) != (f.receipt == nil) ||
+			receipt != nil && *receipt != *f.receipt {
 			changed[f] = true
 		}
 		if receipt == nil || f.receipt == nil || receipt.BlockHash != f.receipt.BlockHash {

@@ -76,7 +76,8 @@ func (t *tracker) seenUpTo(since time.Time) uint64 {
 
 // wakeAudits wakes them when the next view lacks blocks that this one has, or has older ones.
 func (t *tracker) wakeAudits(next window, beneath map[uint64]txn.Hash) {
-	same := !t.window.empty() && next.holds(t.window.tip().Number, t.window.tip().Hash) && next.first().Number >= t.window.first().Number
+	same := !t.window.empty() && next.holds(t.window.tip().Number, t.window.tip().Hash) &&
+		next.first().Number >= t.window.first().Number
 	for number := range beneath {
 		_, known := t.beneath[number]
 		same = same && known
@@ -216,7 +217,9 @@ func (t *tracker) readTag(ctx context.Context) *txn.Block {
 		t.log.Debug("the tagged block cannot be read", "tag", t.tag, "error", err)
 	case !t.noTags:
 		t.noTags = true
-		t.log.Error("the chain's nodes do not know the block that finality is to rest on, so nothing becomes final; configure another tag, or depth alone", "tag", t.tag, "error", err)
+		t.log.Error(
+			"the chain's nodes do not know the block that finality is to rest on, so nothing becomes final; configure another tag, or depth alone",
+			"tag", t.tag, "error", err)
 	}
 	return nil
 }
@@ -229,7 +232,8 @@ func (t *tracker) awaitsTag() bool {
 	}
 	tip := t.window.tip().Number
 	for _, f := range t.follows {
-		if f.receipt != nil && tip >= f.receipt.BlockNumber+t.policy.Confirmations && !t.beyondChange(f.receipt.BlockNumber) {
+		if f.receipt != nil && tip >= f.receipt.BlockNumber+t.policy.Confirmations &&
+			!t.beyondChange(f.receipt.BlockNumber) {
 			return true
 		}
 	}

@@ -52,7 +52,8 @@ type sighting struct {
 }
 
 func (f *frozen) seen(h txn.Hash) txn.Inclusion {
-	i, ok := slices.BinarySearchFunc(f.sightings, h, func(s sighting, h txn.Hash) int { return s.hash.Cmp(h) })
+	i, ok := slices.BinarySearchFunc(f.sightings, h,
+		func(s sighting, h txn.Hash) int { return s.hash.Cmp(h) })
 	if !ok {
 		return txn.Inclusion{}
 	}

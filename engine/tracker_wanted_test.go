@@ -44,7 +44,10 @@ func (b *branches) answer(h txn.Hash) txn.ReceiptAnswer {
 	}
 	for _, block := range slices.Backward(b.blocks) {
 		if slices.Contains(block.Txs, h) {
-			return txn.ReceiptAnswer{Hash: h, Receipt: &txn.Receipt{TxHash: h, BlockNumber: block.Number, BlockHash: block.Hash}}
+			return txn.ReceiptAnswer{
+				Hash:    h,
+				Receipt: &txn.Receipt{TxHash: h, BlockNumber: block.Number, BlockHash: block.Hash},
+			}
 		}
 	}
 	return txn.ReceiptAnswer{Hash: h}
@@ -76,7 +79,14 @@ func TestAPassAsksForWhatItsBlocksPutInDoubt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := &branches{t: t}
 		b.grow(3)
-		track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: txn.Policy{Confirmations: 2}}, clock.Real{}, slog.New(slog.DiscardHandler))
+		track := newTracker(
+			ChainOptions{
+				Chain:  chaintest.New(chaintest.Options{}),
+				Policy: txn.Policy{Confirmations: 2},
+			},
+			clock.Real{},
+			slog.New(slog.DiscardHandler),
+		)
 		track.window.limit = 8
 		for h := range byte(7) {
 			track.followOld(txn.Hash{h + 1}, nil, func() {})
@@ -92,12 +102,15 @@ func TestAPassAsksForWhatItsBlocksPutInDoubt(t *testing.T) {
 			next, added, gap := b.next(track.window)
 			want := map[txn.Hash]bool{}
 			for h, f := range track.follows {
-				if !f.known || gap || f.receipt != nil && !next.mayHold(f.receipt) || slices.ContainsFunc(added, func(b txn.Block) bool { return slices.Contains(b.Txs, h) }) {
+				if !f.known || gap || f.receipt != nil && !next.mayHold(f.receipt) ||
+					slices.ContainsFunc(added,
+						func(b txn.Block) bool { return slices.Contains(b.Txs, h) }) {
 					want[h] = true
 				}
 			}
 			asked := track.toLookUp(next, added, gap)
-			if sorted := slices.SortedFunc(maps.Keys(want), txn.Hash.Cmp); !slices.Equal(asked, sorted) {
+			if sorted := slices.SortedFunc(maps.Keys(want), txn.Hash.Cmp); !slices.Equal(asked,
+				sorted) {
 				t.Fatalf("asked for %v, not for %v", asked, sorted)
 			}
 			n := news{next: next, added: added, gap: gap, older: map[uint64]txn.Hash{}}
@@ -105,7 +118,8 @@ func TestAPassAsksForWhatItsBlocksPutInDoubt(t *testing.T) {
 				n.answers = append(n.answers, b.answer(h))
 			}
 			track.heights(added, n.answers)
-			if first := n.next.first().Number; first > 0 && rapid.Bool().Draw(t, "deeper") && len(n.next.blocks) < n.next.limit {
+			if first := n.next.first().Number; first > 0 && rapid.Bool().Draw(t, "deeper") &&
+				len(n.next.blocks) < n.next.limit {
 				n.next = n.next.below(b.blocks[first-1])
 			}
 			for _, block := range b.blocks[:n.next.first().Number] {

@@ -35,7 +35,8 @@ func (r *rig) is(id txn.TxID, sub txn.Sub) func() error {
 	return func() error {
 		tx, err := r.admin.Tx(context.Background(), id)
 		if err == nil && tx.Sub != sub {
-			err = fmt.Errorf("it is %s %s %s %q, attempts %d", tx.State, tx.Sub, tx.Reason, tx.LastError, tx.SubmitAttempts)
+			err = fmt.Errorf("it is %s %s %s %q, attempts %d", tx.State, tx.Sub, tx.Reason,
+				tx.LastError, tx.SubmitAttempts)
 		}
 		return err
 	}
@@ -44,7 +45,8 @@ func (r *rig) is(id txn.TxID, sub txn.Sub) func() error {
 // A block lists the transaction and the first look-up of its receipt says "not there", as a load-balanced provider does that is a block late. That is no absence.
 func TestAReceiptThatComesLate(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t, func(o *Options) { o.Chains[0].Policy.ResubmitInterval = time.Minute }) // the default
+	r, c := onTwin(t,
+		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = time.Minute }) // the default
 	var late atomic.Bool
 	late.Store(true)
 	c.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -97,7 +99,8 @@ func TestAReceiptThatComesLateFromAPoliteProvider(t *testing.T) {
 	r.eventually("final", func() error {
 		tx, err := r.admin.Tx(context.Background(), id)
 		if err == nil && !tx.State.Final() {
-			err = fmt.Errorf("%s %s %q after %d hand-overs; on chain since block %d", tx.State, tx.Reason, tx.LastError, tx.SubmitAttempts, c.Included()[0].Block.Number)
+			err = fmt.Errorf("%s %s %q after %d hand-overs; on chain since block %d", tx.State,
+				tx.Reason, tx.LastError, tx.SubmitAttempts, c.Included()[0].Block.Number)
 		}
 		return err
 	})
@@ -160,7 +163,8 @@ func TestRepeatedCancelsDoNotStarveTheQueue(t *testing.T) {
 	defer cancel()
 	go func() { // what server.CancelTx does for each call, four times a second
 		for ctx.Err() == nil {
-			_, _ = r.admin.AddCommand(ctx, r.submitters[0], store.Ask{Kind: txn.CommandCancel, Tx: &a})
+			_, _ = r.admin.AddCommand(ctx, r.submitters[0],
+				store.Ask{Kind: txn.CommandCancel, Tx: &a})
 			<-time.After(250 * time.Millisecond)
 		}
 	}()
@@ -177,7 +181,8 @@ func TestRepeatedCancelsDoNotStarveTheQueue(t *testing.T) {
 // The chain loses its newest block and no other comes in its place: the transaction is gone, and must be handed over again.
 func TestAChainThatGoesBack(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t, func(o *Options) { o.Chains[0].Policy.ResubmitInterval = 200 * time.Millisecond })
+	r, c := onTwin(t,
+		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = 200 * time.Millisecond })
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
 	c.Mine(1)
@@ -187,7 +192,8 @@ func TestAChainThatGoesBack(t *testing.T) {
 	}
 	r.eventually("the reorg is told", func() error {
 		if !slices.Contains(r.events(id), txn.EventReorged) {
-			return fmt.Errorf("events %v; on chain: %d, pool: %d", r.events(id), len(c.Included()), len(c.Pool()))
+			return fmt.Errorf("events %v; on chain: %d, pool: %d", r.events(id), len(c.Included()),
+				len(c.Pool()))
 		}
 		return nil
 	})

@@ -45,7 +45,11 @@ var venues = []string{"memory", "geth"}
 // newVenue makes one; nodes that are started on it get the policy and what adjust changes.
 func newVenue(t *testing.T, kind string, policy txn.Policy, adjust func(*Options)) *venue {
 	t.Helper()
-	v := &venue{rig: newRig(t, 1, 0), sieve: &sieve{forms: map[txn.Nonce][]txn.Hash{}}, adjust: adjust}
+	v := &venue{
+		rig:    newRig(t, 1, 0),
+		sieve:  &sieve{forms: map[txn.Nonce][]txn.Hash{}},
+		adjust: adjust,
+	}
 	v.policy = policy
 	if kind == "memory" {
 		v.onMemory(chaintest.New(chaintest.Options{}))
@@ -209,7 +213,8 @@ func (r *rig) has(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx 
 
 func (r *rig) createWith(request string, p txn.Payload, terms txn.Terms) txn.TxID {
 	r.t.Helper()
-	tx, _, err := r.admin.CreateTx(r.t.Context(), store.Intent{Submitter: r.submitters[0], RequestID: request, Payload: p, Terms: terms})
+	tx, _, err := r.admin.CreateTx(r.t.Context(),
+		store.Intent{Submitter: r.submitters[0], RequestID: request, Payload: p, Terms: terms})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -19,12 +19,17 @@ func TestNothingQueuedWaitsForAPoll(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 4, time.Minute)
 			c.policy = quick
-			n := c.start("a", func(o *Options) { o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour, time.Hour, idle })
+			n := c.start("a",
+				func(o *Options) { o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour, time.Hour, idle })
 			c.mine(5 * time.Millisecond)
 			draw := rand.New(rand.NewPCG(12, uint64(idle)))
 			ask := func(of txn.SubmitterID, k store.Ask) {
 				if k.Kind == txn.CommandExitProtect {
-					k.Expect = int64(c.number("SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1", int32(of)))
+					k.Expect = int64(
+						c.number(
+							"SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1",
+							int32(of)),
+					)
 				}
 				k.Reason, k.Operator = "because", "somebody"
 				_, _ = n.store.AddCommand(t.Context(), of, k)
@@ -45,7 +50,14 @@ func TestNothingQueuedWaitsForAPoll(t *testing.T) {
 				default:
 					for range 1 + draw.IntN(3) {
 						made++
-						_, _, _ = n.store.CreateTx(t.Context(), store.Intent{Submitter: of, RequestID: fmt.Sprint(made), Payload: transfer()})
+						_, _, _ = n.store.CreateTx(
+							t.Context(),
+							store.Intent{
+								Submitter: of,
+								RequestID: fmt.Sprint(made),
+								Payload:   transfer(),
+							},
+						)
 					}
 				}
 			}
@@ -74,7 +86,8 @@ func (c *cluster) awaitBlocks(n int) {
 		c.t.Fatal(err)
 	}
 	c.eventually("blocks", func() error {
-		if now, err := c.chain.Head(c.t.Context()); err != nil || now.Number < head.Number+uint64(n) {
+		if now, err := c.chain.Head(c.t.Context()); err != nil ||
+			now.Number < head.Number+uint64(n) {
 			return fmt.Errorf("%d, %v", now.Number, err)
 		}
 		return nil

@@ -54,7 +54,8 @@ func (w window) mayHold(r *txn.Receipt) bool {
 
 // goesOn tells whether the window has all that an earlier one had, but what has left it at its lower end, and nothing below that.
 func (w window) goesOn(from window) bool {
-	return !from.empty() && !w.empty() && w.holds(from.tip().Number, from.tip().Hash) && w.first().Number >= from.first().Number
+	return !from.empty() && !w.empty() && w.holds(from.tip().Number, from.tip().Hash) &&
+		w.first().Number >= from.first().Number
 }
 
 // same tells whether two windows have the same blocks.
@@ -104,7 +105,8 @@ func (w window) below(parent txn.Block) window {
 
 // judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block
 // was seen to have the hash. Everything else proves nothing yet and is asked for again.
-func judge(view window, older map[uint64]txn.Hash, listed *place, a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
+func judge(view window, older map[uint64]txn.Hash, listed *place,
+	a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
 	canonical := func(number uint64, hash txn.Hash) bool {
 		if number < view.first().Number {
 			return older[number] == hash

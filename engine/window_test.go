@@ -61,7 +61,8 @@ func branchTo(w window, canonical []txn.Block) []txn.Block {
 	var branch []txn.Block
 	for i := len(canonical) - 1; i >= 0; i-- {
 		branch = append(branch, canonical[i])
-		if w.empty() || w.links(canonical[i]) || len(branch) == w.limit || canonical[i].Number <= w.first().Number {
+		if w.empty() || w.links(canonical[i]) || len(branch) == w.limit ||
+			canonical[i].Number <= w.first().Number {
 			break
 		}
 	}
@@ -138,7 +139,8 @@ func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
 		"in an older one, lost":      {&place{4, txn.Hash{9}}, true},
 		"in one above a chain's end": {&place{6, txn.Hash{6}}, true},
 	} {
-		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptAnswer{}); known != c.known || receipt != nil {
+		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptAnswer{}); known != c.known ||
+			receipt != nil {
 			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
 		}
 	}
@@ -148,7 +150,14 @@ func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
 func TestTheAuditDepthIsWhatIsConfigured(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[uint64]uint64{0: 80, 20: 20, config.MostAuditDepth: config.MostAuditDepth, config.MostAuditDepth + 1: config.MostAuditDepth} {
-		tr := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: txn.Policy{Confirmations: 20, AuditDepth: configured}}, clock.Real{}, slog.New(slog.DiscardHandler))
+		tr := newTracker(
+			ChainOptions{
+				Chain:  chaintest.New(chaintest.Options{}),
+				Policy: txn.Policy{Confirmations: 20, AuditDepth: configured},
+			},
+			clock.Real{},
+			slog.New(slog.DiscardHandler),
+		)
 		if got := tr.auditDepth(); got != want {
 			t.Errorf("%d is compared as %d, want %d", configured, got, want)
 		}
@@ -156,7 +165,8 @@ func TestTheAuditDepthIsWhatIsConfigured(t *testing.T) {
 	for confirmations, want := range map[uint64]uint64{20: 80, 2000: config.MostAuditDepth} {
 		decided := complete(txn.Policy{Confirmations: confirmations}).AuditDepth
 		if told := (config.Finality{}).Depth(confirmations); told != want || decided != want {
-			t.Errorf("with %d confirmations %d is configured and %d decided by, want %d", confirmations, told, decided, want)
+			t.Errorf("with %d confirmations %d is configured and %d decided by, want %d",
+				confirmations, told, decided, want)
 		}
 	}
 }

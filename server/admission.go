@@ -78,7 +78,8 @@ func (a *admission) admit(ctx context.Context, method string) (*rights, error) {
 	names := certificateNames(ctx)
 	var found *rights
 	for _, p := range a.passes {
-		if p.hasToken(given) && p.hasCertificate(names) && found == nil { // all are compared, so that the time tells nothing
+		if p.hasToken(given) && p.hasCertificate(names) &&
+			found == nil { // all are compared, so that the time tells nothing
 			found = p.rights
 		}
 	}
@@ -100,7 +101,8 @@ type entryKey struct{}
 func (s *Server) letIn(ctx context.Context, method string) (context.Context, error) {
 	a := s.admission.Load()
 	r, err := a.admit(ctx, method)
-	if err != nil || a.open != nil || strings.HasPrefix(method, healthPrefix) { // what is found at once is not worth a note
+	if err != nil || a.open != nil ||
+		strings.HasPrefix(method, healthPrefix) { // what is found at once is not worth a note
 		return ctx, err
 	}
 	return context.WithValue(ctx, entryKey{}, &entry{a, r}), nil
@@ -128,7 +130,11 @@ func shownIn(ctx context.Context) shown {
 		return shown{headers: len(given)}
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
-	return shown{1, strings.EqualFold(scheme, "bearer"), sha256.Sum256([]byte(strings.TrimSpace(token)))}
+	return shown{
+		1,
+		strings.EqualFold(scheme, "bearer"),
+		sha256.Sum256([]byte(strings.TrimSpace(token))),
+	}
 }
 
 // hasToken tells whether a call shows one of the tokens, or none where there are none to show.
@@ -144,7 +150,9 @@ func (p pass) hasToken(given shown) bool {
 }
 
 func (p pass) hasCertificate(names []string) bool {
-	return len(p.certificates) == 0 || slices.ContainsFunc(p.certificates, func(name string) bool { return slices.Contains(names, name) })
+	return len(p.certificates) == 0 ||
+		slices.ContainsFunc(p.certificates,
+			func(name string) bool { return slices.Contains(names, name) })
 }
 
 // certificateNames are those of the certificate that a call's connection has shown, if an authority of ours has signed it.
@@ -219,7 +227,8 @@ func (a *admitted) remove(s *stream) {
 }
 
 // admitStream finds out whose a stream is, which is cut if it would not be let in any more later on. Gone must be called when it has ended.
-func (s *Server) admitStream(ctx context.Context, method string, cut func(error)) (r *rights, gone func(), err error) {
+func (s *Server) admitStream(ctx context.Context, method string,
+	cut func(error)) (r *rights, gone func(), err error) {
 	for {
 		a := s.admission.Load()
 		if r, err = a.whose(ctx, method); err != nil {

@@ -25,7 +25,8 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
-	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef", "two-0123456789abcdef"} })
+	n := k.serve(
+		func(o *Options) { o.Tokens = []string{"one-0123456789abcdef", "two-0123456789abcdef"} })
 	for _, c := range []struct {
 		header []string
 		known  bool
@@ -86,11 +87,13 @@ func (n *node) callAndWatch(ctx context.Context) map[string]error {
 
 // What a call costs does not grow with the length of its token times the number of callers. Not parallel: it counts what the process allocates.
 func TestTokensAreDigestedOnce(t *testing.T) {
-	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+strings.Repeat("x", 1000)))
+	ctx := metadata.NewIncomingContext(t.Context(),
+		metadata.Pairs("authorization", "Bearer "+strings.Repeat("x", 1000)))
 	cost := func(callers int) float64 {
 		a := &admission{}
 		for range callers {
-			a.passes = append(a.passes, pass{digests([]string{"one-0123456789abcdef"}), nil, everything()})
+			a.passes = append(a.passes,
+				pass{digests([]string{"one-0123456789abcdef"}), nil, everything()})
 		}
 		return testing.AllocsPerRun(10, func() {
 			if _, err := a.admit(ctx, pb.TxService_GetTx_FullMethodName); err == nil {
@@ -136,15 +139,19 @@ func TestTheDoorFindsOutOnce(t *testing.T) {
 	}
 
 	a := n.server.admission.Load()
-	ctx := context.WithValue(k.ctx, entryKey{}, &entry{a, a.passes[0].rights}) // of a call whose token cannot be looked at any more
+	ctx := context.WithValue(k.ctx, entryKey{},
+		&entry{a, a.passes[0].rights}) // of a call whose token cannot be looked at any more
 	get := &grpc.UnaryServerInfo{FullMethod: pb.TxService_GetTx_FullMethodName}
-	_, unary := n.server.interceptUnary(ctx, byKey("alice", "never"), get, func(context.Context, any) (any, error) { return nil, nil })
-	_, gone, stream := n.server.admitStream(ctx, pb.TxService_WatchTx_FullMethodName, func(error) {})
+	_, unary := n.server.interceptUnary(ctx, byKey("alice", "never"), get,
+		func(context.Context, any) (any, error) { return nil, nil })
+	_, gone, stream := n.server.admitStream(ctx, pb.TxService_WatchTx_FullMethodName,
+		func(error) {})
 	if unary != nil || stream != nil {
 		t.Fatalf("what the door found out is found out again: %v, %v", unary, stream)
 	}
 	gone()
-	if _, err := newAdmission([]string{"one-0123456789abcdef"}, nil).whose(ctx, get.FullMethod); !errors.Is(err, errStranger) {
+	if _, err := newAdmission([]string{"one-0123456789abcdef"}, nil).whose(ctx, get.FullMethod); !errors.Is(
+		err, errStranger) {
 		t.Errorf("others let the call in: %v", err)
 	}
 }
@@ -155,7 +162,8 @@ type asked struct {
 	note atomic.Pointer[entry]
 }
 
-func (a *asked) TxByRequest(ctx context.Context, of txn.SubmitterID, key string) (store.TxInfo, error) {
+func (a *asked) TxByRequest(ctx context.Context, of txn.SubmitterID,
+	key string) (store.TxInfo, error) {
 	e, _ := ctx.Value(entryKey{}).(*entry)
 	a.note.Store(e)
 	return a.Store.TxByRequest(ctx, of, key)

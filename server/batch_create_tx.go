@@ -14,8 +14,14 @@ import (
 
 // BatchCreateTx queues many transactions. What is wrong with a request is its own affair, and so is a full queue; only when the ledger answers for none of them
 // does the call fail, so that clients repeat it as they repeat any other.
-func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
-	b := &batch{txService: s, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests())), stops: map[txn.SubmitterID]error{}}
+func (s *txService) BatchCreateTx(ctx context.Context,
+	r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
+	b := &batch{
+		txService: s,
+		asks:      r.GetRequests(),
+		errs:      make([]error, len(r.GetRequests())),
+		stops:     map[txn.SubmitterID]error{},
+	}
 	b.checkAll(ctx)
 	created := b.create(ctx)
 	if b.unanswered() {
@@ -24,10 +30,17 @@ func (s *txService) BatchCreateTx(ctx context.Context, r *pb.BatchCreateTxReques
 	response := &pb.BatchCreateTxResponse{Results: make([]*pb.BatchCreateTxResult, len(b.asks))}
 	for i, err := range b.errs {
 		if err != nil {
-			response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Error{Error: b.tell(ctx, err).Proto()}}
+			response.Results[i] = &pb.BatchCreateTxResult{
+				Result: &pb.BatchCreateTxResult_Error{Error: b.tell(ctx, err).Proto()},
+			}
 			continue
 		}
-		response.Results[i] = &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: withoutData(wireCreated(&created[i].Info, b.asks[i]))}, Created: created[i].Created}
+		response.Results[i] = &pb.BatchCreateTxResult{
+			Result: &pb.BatchCreateTxResult_Tx{
+				Tx: withoutData(wireCreated(&created[i].Info, b.asks[i])),
+			},
+			Created: created[i].Created,
+		}
 	}
 	return response, nil
 }
@@ -79,7 +92,8 @@ func (b *batch) create(ctx context.Context) []*store.Created {
 	return created
 }
 
-func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
+func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter txn.SubmitterID,
+	err error) error {
 	if !isStopped(err) {
 		return b.txService.onCreate(ctx, ask, submitter, err)
 	}
@@ -92,7 +106,9 @@ func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter
 // unanswered tells whether the ledger has answered for no request at all.
 func (b *batch) unanswered() bool {
 	for _, err := range b.errs {
-		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) &&
+			!errors.Is(err, context.DeadlineExceeded) &&
+			!errors.Is(err, context.Canceled) {
 			return false
 		}
 	}

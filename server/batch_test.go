@@ -20,7 +20,11 @@ import (
 )
 
 func ask(submitter, request, value string) *pb.CreateTxRequest {
-	return &pb.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: &pb.Payload{To: recipient, Value: value}}
+	return &pb.CreateTxRequest{
+		Submitter: submitter,
+		RequestId: request,
+		Payload:   &pb.Payload{To: recipient, Value: value},
+	}
 }
 
 func (n *node) batch(asks ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
@@ -45,7 +49,8 @@ func TestBatchIsOneStatementInItsOrder(t *testing.T) {
 		asks[i] = ask([]string{"alice", "bob"}[i%2], fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
 	}
 	for i, r := range n.batch(asks...) {
-		if tx := r.GetTx(); !r.GetCreated() || tx.GetRequestId() != asks[i].GetRequestId() || tx.GetPayload().GetValue() != fmt.Sprint(i) {
+		if tx := r.GetTx(); !r.GetCreated() || tx.GetRequestId() != asks[i].GetRequestId() ||
+			tx.GetPayload().GetValue() != fmt.Sprint(i) {
 			t.Fatalf("result %d is %v", i, r)
 		}
 	}
@@ -74,7 +79,8 @@ func TestBatchTellsEachItsOwnFate(t *testing.T) {
 	k.own(k.register("paused")).pause()
 	k.own(k.register("protected")).protect()
 	old := n.create("alice", "old")
-	dated, err := n.txs.CreateTx(k.ctx, late(ask("alice", "dated", "1"), time.Now().Add(300*time.Millisecond)))
+	dated, err := n.txs.CreateTx(k.ctx,
+		late(ask("alice", "dated", "1"), time.Now().Add(300*time.Millisecond)))
 	k.must(err)
 	deadline := dated.GetTx().GetTerms().GetNotAfter()
 	k.eventually("the deadline", func() bool { return time.Now().After(deadline.AsTime()) })
@@ -88,22 +94,120 @@ func TestBatchTellsEachItsOwnFate(t *testing.T) {
 		created bool
 	}{
 		{"good", ask("alice", "a", "1"), codes.OK, "", "", true},
-		{"without a payload", &pb.CreateTxRequest{Submitter: "alice", RequestId: "b"}, codes.InvalidArgument, "INVALID_FIELD", "payload: is missing", false},
-		{"with a nonce", nonced(ask("alice", "c", "1")), codes.InvalidArgument, "UNKNOWN_FIELD", "payload.nonce", false},
-		{"with a NUL", ask("alice", "d\x00", "1"), codes.InvalidArgument, "INVALID_FIELD", "NUL", false},
-		{"mistyped", &pb.CreateTxRequest{Submitter: "alice", RequestId: "e", Payload: &pb.Payload{To: mistyped}}, codes.InvalidArgument, "INVALID_FIELD", "EIP-55", false},
-		{"of nobody", ask("nobody", "f", "1"), codes.NotFound, "SUBMITTER_NOT_FOUND", "register it", false},
-		{"of somebody paused", ask("paused", "g", "1"), codes.FailedPrecondition, "SUBMITTER_PAUSED", "resume it", false},
-		{"of somebody protected", ask("protected", "h", "1"), codes.FailedPrecondition, "SUBMITTER_PROTECTED", "protection 1", false},
-		{"of somebody protected, again", ask("protected", "i", "1"), codes.FailedPrecondition, "SUBMITTER_PROTECTED", "protection 1", false},
-		{"too large", &pb.CreateTxRequest{Submitter: "alice", RequestId: "j", Payload: &pb.Payload{To: recipient, Data: make([]byte, 126<<10+1)}},
-			codes.InvalidArgument, "PAYLOAD_TOO_LARGE", "limit of this server", false},
+		{
+			"without a payload",
+			&pb.CreateTxRequest{Submitter: "alice", RequestId: "b"},
+			codes.InvalidArgument,
+			"INVALID_FIELD",
+			"payload: is missing",
+			false,
+		},
+		{
+			"with a nonce",
+			nonced(ask("alice", "c", "1")),
+			codes.InvalidArgument,
+			"UNKNOWN_FIELD",
+			"payload.nonce",
+			false,
+		},
+		{
+			"with a NUL",
+			ask("alice", "d\x00", "1"),
+			codes.InvalidArgument,
+			"INVALID_FIELD",
+			"NUL",
+			false,
+		},
+		{
+			"mistyped",
+			&pb.CreateTxRequest{
+				Submitter: "alice",
+				RequestId: "e",
+				Payload:   &pb.Payload{To: mistyped},
+			},
+			codes.InvalidArgument,
+			"INVALID_FIELD",
+			"EIP-55",
+			false,
+		},
+		{
+			"of nobody",
+			ask("nobody", "f", "1"),
+			codes.NotFound,
+			"SUBMITTER_NOT_FOUND",
+			"register it",
+			false,
+		},
+		{
+			"of somebody paused",
+			ask("paused", "g", "1"),
+			codes.FailedPrecondition,
+			"SUBMITTER_PAUSED",
+			"resume it",
+			false,
+		},
+		{
+			"of somebody protected",
+			ask("protected", "h", "1"),
+			codes.FailedPrecondition,
+			"SUBMITTER_PROTECTED",
+			"protection 1",
+			false,
+		},
+		{
+			"of somebody protected, again",
+			ask("protected", "i", "1"),
+			codes.FailedPrecondition,
+			"SUBMITTER_PROTECTED",
+			"protection 1",
+			false,
+		},
+		{
+			"too large",
+			&pb.CreateTxRequest{
+				Submitter: "alice",
+				RequestId: "j",
+				Payload:   &pb.Payload{To: recipient, Data: make([]byte, 126<<10+1)},
+			},
+			codes.InvalidArgument,
+			"PAYLOAD_TOO_LARGE",
+			"limit of this server",
+			false,
+		},
 		{"known", ask("alice", "old", "1"), codes.OK, "", "", false},
-		{"known otherwise", ask("alice", "old", "2"), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", `request_id "old"`, false},
+		{
+			"known otherwise",
+			ask("alice", "old", "2"),
+			codes.AlreadyExists,
+			"IDEMPOTENCY_KEY_REUSED",
+			`request_id "old"`,
+			false,
+		},
 		{"twice", ask("alice", "a", "1"), codes.OK, "", "", false},
-		{"twice otherwise", ask("alice", "a", "2"), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", `request_id "a"`, false},
-		{"late and known", late(ask("alice", "dated", "1"), deadline.AsTime()), codes.OK, "", "", false},
-		{"late and new", late(ask("alice", "k", "1"), deadline.AsTime()), codes.InvalidArgument, "INVALID_FIELD", "terms.not_after: is past", false},
+		{
+			"twice otherwise",
+			ask("alice", "a", "2"),
+			codes.AlreadyExists,
+			"IDEMPOTENCY_KEY_REUSED",
+			`request_id "a"`,
+			false,
+		},
+		{
+			"late and known",
+			late(ask("alice", "dated", "1"), deadline.AsTime()),
+			codes.OK,
+			"",
+			"",
+			false,
+		},
+		{
+			"late and new",
+			late(ask("alice", "k", "1"), deadline.AsTime()),
+			codes.InvalidArgument,
+			"INVALID_FIELD",
+			"terms.not_after: is past",
+			false,
+		},
 		{"good as well", ask("alice", "l", "1"), codes.OK, "", "", true},
 	}
 	asks := []*pb.CreateTxRequest{}
@@ -114,7 +218,8 @@ func TestBatchTellsEachItsOwnFate(t *testing.T) {
 	for i, c := range cases {
 		r := results[i]
 		if c.code == codes.OK {
-			if r.GetError() != nil || r.GetTx().GetRequestId() != c.ask.GetRequestId() || r.GetCreated() != c.created {
+			if r.GetError() != nil || r.GetTx().GetRequestId() != c.ask.GetRequestId() ||
+				r.GetCreated() != c.created {
 				t.Errorf("%s: %v", c.name, r)
 			}
 			continue
@@ -124,7 +229,8 @@ func TestBatchTellsEachItsOwnFate(t *testing.T) {
 			t.Errorf("%s: %v does not say %q", c.name, r, c.says)
 		}
 	}
-	if results[10].GetTx().GetTxId() != old.GetTxId() || results[12].GetTx().GetTxId() != results[0].GetTx().GetTxId() {
+	if results[10].GetTx().GetTxId() != old.GetTxId() ||
+		results[12].GetTx().GetTxId() != results[0].GetTx().GetTxId() {
 		t.Error("a request that came before has another transaction")
 	}
 	if rows := k.count("managed_tx"); rows != 4 {
@@ -159,7 +265,12 @@ func TestBatchWithoutALedger(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	n := k.serve(func(o *Options) { o.Store = silent{k.store} })
-	_, err := n.txs.BatchCreateTx(k.ctx, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "a", "1"), ask("alice", "b", "1")}})
+	_, err := n.txs.BatchCreateTx(
+		k.ctx,
+		&pb.BatchCreateTxRequest{
+			Requests: []*pb.CreateTxRequest{ask("alice", "a", "1"), ask("alice", "b", "1")},
+		},
+	)
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 	results := n.batch(ask("alice", "a", "1"), ask("alice", "", "1"))
 	wantStatus(t, status.ErrorProto(results[0].GetError()), codes.Unavailable, "STORE_UNAVAILABLE")
@@ -207,12 +318,15 @@ func TestPageTokensKnowTheQuestion(t *testing.T) {
 	k.register("alice")
 	info, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "alice"})
 	k.must(err)
-	account := fmt.Sprintf("eip155:%d:%s", info.GetSubmitter().GetChainId(), info.GetSubmitter().GetAddress())
+	account := fmt.Sprintf("eip155:%d:%s", info.GetSubmitter().GetChainId(),
+		info.GetSubmitter().GetAddress())
 	for _, request := range []string{"r1", "r2"} {
-		_, err := n.txs.CreateTx(k.ctx, labelled("alice", request, map[string]string{"a": "1", "b": "2"}))
+		_, err := n.txs.CreateTx(k.ctx,
+			labelled("alice", request, map[string]string{"a": "1", "b": "2"}))
 		k.must(err)
 	}
-	first, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{Submitter: "alice", Labels: []string{"a=1", "b=2"}, PageSize: 1})
+	first, err := n.txs.ListTxs(k.ctx,
+		&pb.ListTxsRequest{Submitter: "alice", Labels: []string{"a=1", "b=2"}, PageSize: 1})
 	k.must(err)
 	for name, ask := range map[string]*pb.ListTxsRequest{
 		"by account":             {Submitter: account, Labels: []string{"a=1", "b=2"}},
@@ -220,7 +334,8 @@ func TestPageTokensKnowTheQuestion(t *testing.T) {
 		"labels in other order":  {Submitter: "alice", Labels: []string{"b=2", "a=1", "b=2"}},
 	} {
 		ask.PageToken = first.GetNextPageToken()
-		if page, err := n.txs.ListTxs(k.ctx, ask); err != nil || len(page.GetTxs()) != 1 || page.GetTxs()[0].GetRequestId() != "r1" {
+		if page, err := n.txs.ListTxs(k.ctx, ask); err != nil || len(page.GetTxs()) != 1 ||
+			page.GetTxs()[0].GetRequestId() != "r1" {
 			t.Errorf("%s: %v, %v", name, page.GetTxs(), err)
 		}
 	}
@@ -259,7 +374,8 @@ func TestLabels(t *testing.T) {
 		t.Error("other labels made another transaction of the same request")
 	}
 
-	n.batch(labelled("alice", "r1", m{"order": "17"}), labelled("alice", "r2", m{"order": "18"}), labelled("bob", "r3", m{"order": "17", "x": ""}), labelled("bob", "r4", nil))
+	n.batch(labelled("alice", "r1", m{"order": "17"}), labelled("alice", "r2", m{"order": "18"}),
+		labelled("bob", "r3", m{"order": "17", "x": ""}), labelled("bob", "r4", nil))
 	for _, c := range []struct {
 		name string
 		ask  *pb.ListTxsRequest
@@ -293,7 +409,8 @@ func TestListTxsOfATime(t *testing.T) {
 	k.register("alice")
 	at := []*timestamppb.Timestamp{}
 	for i := range 4 {
-		r, err := n.txs.CreateTx(k.ctx, labelled("alice", fmt.Sprint("r", i), map[string]string{"a": "b"}))
+		r, err := n.txs.CreateTx(k.ctx,
+			labelled("alice", fmt.Sprint("r", i), map[string]string{"a": "b"}))
 		k.must(err)
 		at = append(at, r.GetTx().GetCreateTime())
 	}
@@ -307,9 +424,15 @@ func TestListTxsOfATime(t *testing.T) {
 	} {
 		for _, labels := range [][]string{nil, {"a=b"}} {
 			for _, size := range []int32{0, 1} {
-				ask := &pb.ListTxsRequest{CreatedFrom: c.from, CreatedBefore: c.before, Labels: labels, PageSize: size}
+				ask := &pb.ListTxsRequest{
+					CreatedFrom:   c.from,
+					CreatedBefore: c.before,
+					Labels:        labels,
+					PageSize:      size,
+				}
 				if got := sorted(n.list(ask)); got != c.want {
-					t.Errorf("from %v before %v with labels %v: %q, want %q", c.from.AsTime(), c.before.AsTime(), labels, got, c.want)
+					t.Errorf("from %v before %v with labels %v: %q, want %q", c.from.AsTime(),
+						c.before.AsTime(), labels, got, c.want)
 				}
 			}
 		}

@@ -50,7 +50,14 @@ func asPacked(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return asConnect(statusOf(invalidField("request", "is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, or send it as it is", err), ""))
+	return asConnect(
+		statusOf(
+			invalidField("request",
+				"is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, or send it as it is",
+				err),
+			"",
+		),
+	)
 }
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
@@ -63,9 +70,11 @@ func (f *front) inTime(w http.ResponseWriter, r *http.Request) {
 	if !endless(methodOf(r)) {
 		end = clock.Real{}.Now().Add(f.limits.wholeCall())
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(end) // a connection that broke shows when it is written
+	_ = http.NewResponseController(w).SetWriteDeadline(
+		end) // a connection that broke shows when it is written
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(clock.Real{}.Now().Add(f.limits.PingAfter)) // by the clock of sockets; a connection that broke shows when it is read
+		_ = http.NewResponseController(w).SetReadDeadline(
+			clock.Real{}.Now().Add(f.limits.PingAfter)) // by the clock of sockets; a connection that broke shows when it is read
 	}
 }
 
@@ -79,12 +88,16 @@ func (b *bodyError) Error() string              { return b.told.Message() }
 func (b *bodyError) GRPCStatus() *status.Status { return b.told }
 
 func bodyTooLarge(most int64) error {
-	return &bodyError{http.StatusRequestEntityTooLarge, tooLarge(fmt.Sprintf("the body exceeds %d bytes", most))}
+	return &bodyError{
+		http.StatusRequestEntityTooLarge,
+		tooLarge(fmt.Sprintf("the body exceeds %d bytes", most)),
+	}
 }
 
 func bodyTooLate(limit time.Duration) error {
 	return &bodyError{http.StatusRequestTimeout, withDetails(status.Newf(codes.DeadlineExceeded,
-		"request: its body was not there within %v; repeat it, less at a time or over a faster line", limit), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
+		"request: its body was not there within %v; repeat it, less at a time or over a faster line",
+		limit), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
 }
 
 func brokenBody(says string) error {
@@ -107,14 +120,19 @@ func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.
 	case err != nil && r.Context().Err() != nil:
 		return r, context.Canceled // nobody reads the answer
 	case err != nil:
-		return r, brokenBody("broke off, or is not as its Content-Length or Transfer-Encoding says; send it whole")
+		return r, brokenBody(
+			"broke off, or is not as its Content-Length or Transfer-Encoding says; send it whole")
 	case len(text) > 0 && r.Method == http.MethodGet:
-		return r, brokenBody("has a body, which none has that only asks; put what is asked for into the path and the query")
+		return r, brokenBody(
+			"has a body, which none has that only asks; put what is asked for into the path and the query")
 	case len(text) == 0 && isJSON(r.Header.Get("Content-Type")) && !strings.HasPrefix(r.URL.Path, pathPrefix):
 		return r, brokenBody("is empty, which is no JSON; an empty message is {}")
 	}
 	r = r.WithContext(r.Context())
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(&gathered{*bytes.NewBuffer(text)}), int64(len(text)), nil
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(
+		&gathered{*bytes.NewBuffer(text)}), int64(
+		len(text),
+	), nil
 	return r, checkBody(r, text, most)
 }
 

@@ -38,18 +38,22 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-		if !strings.Contains(s.Message(), one.says) || a.header.Get("Grpc-Status") != "" || a.header.Get("Grpc-Message") != "" {
+		if !strings.Contains(s.Message(), one.says) || a.header.Get("Grpc-Status") != "" ||
+			a.header.Get("Grpc-Message") != "" {
 			t.Errorf("%s: %q, with the head %v", name, s.Message(), a.header)
 		}
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, one.body, "Content-Encoding", one.encoding); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, one.body, "Content-Encoding", one.encoding); a.code != http.StatusBadRequest ||
+			!a.tells("INVALID_FIELD") {
 			t.Errorf("%s over Connect: %d %s", name, a.code, a.body)
 		}
 	}
-	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type", "application/json"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type", "application/json"); a.code != http.StatusBadRequest ||
+		!a.tells("INVALID_FIELD") {
 		t.Errorf("nothing over Connect: %d %s", a.code, a.body)
 	}
 	for _, path := range []string{"/api/v1/tx/by-request?submitter=alice&request_id=a", "/api/v1/events", "/api/v1/submitters/alice/events"} {
-		n.http("GET", path, "hello").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		n.http("GET", path, "hello").wantError(t, http.StatusBadRequest, codes.InvalidArgument,
+			"INVALID_FIELD")
 	}
 }
 
@@ -62,10 +66,14 @@ func TestABodyThatIsBroken(t *testing.T) {
 		n.must(err)
 		defer conn.Close()
 		n.must(conn.SetDeadline(time.Now().Add(patience)))
-		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}", path)
+		_, err = fmt.Fprintf(conn,
+			"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+			path)
 		n.must(err)
 		answer, _ := io.ReadAll(conn) // it may end with a reset
-		if text := strings.ReplaceAll(string(answer), " ", ""); !strings.HasPrefix(text, "HTTP/1.1400") || !strings.Contains(text, want) {
+		if text := strings.ReplaceAll(string(answer), " ", ""); !strings.HasPrefix(text,
+			"HTTP/1.1400") ||
+			!strings.Contains(text, want) {
 			t.Errorf("%s is answered %s", path, answer)
 		}
 	}
@@ -78,9 +86,12 @@ func TestNoBodyIsAnEmptyMessage(t *testing.T) {
 	k.register("alice")
 	n := k.serve()
 	tx := n.create("alice", "r")
-	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
-	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "", "Content-Encoding", "gzip").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
-	s := n.http("POST", "/api/v1/tx", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "").want(t, http.StatusOK, "outcome",
+		"CANCEL_OUTCOME_CANCELLED")
+	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "", "Content-Encoding", "gzip").want(t,
+		http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
+	s := n.http("POST", "/api/v1/tx", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument,
+		"INVALID_FIELD")
 	if !strings.Contains(s.Message(), "payload: is missing") {
 		t.Errorf("it says %q", s.Message())
 	}
@@ -98,14 +109,21 @@ func TestQueriesAreReadWhole(t *testing.T) {
 			"submitter=%zz": "query: cannot be read", "submitter=bob;page_size=1": "query: cannot be read", "a=b&%": "query: cannot be read",
 			"page_size=1&page_size=2": "page_size: is given 2 times", "page_token=a&pageToken=b": "page_token: is given 2 times", "resumeToken=&resume_token=": "resume_token: is given 2 times",
 		} {
-			s := n.http("GET", path+"?"+query, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+			s := n.http("GET", path+"?"+query, "").wantError(t, http.StatusBadRequest,
+				codes.InvalidArgument, "INVALID_FIELD")
 			if !strings.HasPrefix(s.Message(), says) {
 				t.Errorf("%s?%s: it says %q", path, query, s.Message())
 			}
 		}
 	}
-	n.http("GET", "/api/v1/tx?submitter=alice&submitter=bob", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-	n.http("GET", "/api/v1/tx?states=TX_STATE_QUEUED&states=TX_STATE_STUCK&labels=a%3Db&labels=c%3Dd", "").want(t, http.StatusOK)
+	n.http("GET", "/api/v1/tx?submitter=alice&submitter=bob", "").wantError(t,
+		http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	n.http("GET",
+		"/api/v1/tx?states=TX_STATE_QUEUED&states=TX_STATE_STUCK&labels=a%3Db&labels=c%3Dd",
+		"").want(
+		t,
+		http.StatusOK,
+	)
 }
 
 // A method is found by its path, in whatever form it is asked: what is wrong is the form, and that is told.
@@ -117,23 +135,30 @@ func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
 		"gRPC-Web text": n.http("POST", create, "AAAAAAA=", "Content-Type", "application/grpc-web-text"), "no type": n.http("POST", create, ""), "PUT": n.http("PUT", create, "{}"),
 		"Connect 9": n.http("POST", create, "{}", "Connect-Protocol-Version", "9"),
 	} {
-		if a.code != http.StatusUnsupportedMediaType || !strings.Contains(string(a.body), "application/grpc-web") {
+		if a.code != http.StatusUnsupportedMediaType ||
+			!strings.Contains(string(a.body), "application/grpc-web") {
 			t.Errorf("%s: %d %s", name, a.code, a.body)
 		}
 	}
 	for _, path := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.Nothing/CreateTx", "/fencepost.v1.TxService"} {
-		if a := n.http("POST", path, "{}"); a.code != http.StatusNotImplemented || !strings.Contains(string(a.body), "UNKNOWN_METHOD") || !strings.Contains(a.field(t, "message"), fmt.Sprintf("method %q: this node has no such method", path)) {
+		if a := n.http("POST", path, "{}"); a.code != http.StatusNotImplemented ||
+			!strings.Contains(string(a.body), "UNKNOWN_METHOD") ||
+			!strings.Contains(a.field(t, "message"), fmt.Sprintf("method %q: this node has no such method", path)) {
 			t.Errorf("%s: %d %s", path, a.code, a.body)
 		}
 	}
 	for _, name := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.TxService/" + strings.Repeat("é", 5000), "/fencepost.v1.TxService/\xff\xfe"} {
-		s := wantStatus(t, n.conn.Invoke(n.ctx, name, &pb.GetTxRequest{}, &pb.GetTxResponse{}), codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := s.Message(); !strings.HasPrefix(says, `method "/fencepost.v1.TxService/`) || len(says) > 400 || !utf8.ValidString(says) {
+		s := wantStatus(t, n.conn.Invoke(n.ctx, name, &pb.GetTxRequest{}, &pb.GetTxResponse{}),
+			codes.Unimplemented, "UNKNOWN_METHOD")
+		if says := s.Message(); !strings.HasPrefix(says, `method "/fencepost.v1.TxService/`) ||
+			len(says) > 400 ||
+			!utf8.ValidString(says) {
 			t.Errorf("a method of %d bytes is answered %q", len(name), says)
 		}
 	}
 	if a := n.http("POST", "/", "{}"); a.code != http.StatusNotFound {
 		t.Errorf("/: %d %s", a.code, a.body)
 	}
-	n.http("POST", healthpb.Health_Check_FullMethodName, "{}").want(t, http.StatusOK, "status", "SERVING")
+	n.http("POST", healthpb.Health_Check_FullMethodName, "{}").want(t, http.StatusOK, "status",
+		"SERVING")
 }

@@ -35,16 +35,20 @@ func TestPackedBodyIsBounded(t *testing.T) {
 	for path, kind := range map[string]string{"/api/v1/tx": "application/json", pb.TxService_CreateTx_FullMethodName: "application/proto"} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		a := n.http("POST", path, packed.String(), "Content-Type", kind, "Content-Encoding", "gzip", "Connect-Protocol-Version", "1")
+		a := n.http("POST", path, packed.String(), "Content-Type", kind, "Content-Encoding", "gzip",
+			"Connect-Protocol-Version", "1")
 		runtime.ReadMemStats(&after)
-		if used := after.TotalAlloc - before.TotalAlloc; used > mebibytes<<20/2 || a.code < http.StatusBadRequest {
-			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path, packed.Len(), used>>20, a.code, a.body)
+		if used := after.TotalAlloc - before.TotalAlloc; used > mebibytes<<20/2 ||
+			a.code < http.StatusBadRequest {
+			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path,
+				packed.Len(), used>>20, a.code, a.body)
 		}
 		if !strings.HasPrefix(path, pathPrefix) && !a.tells("PAYLOAD_TOO_LARGE") {
 			t.Errorf("%s: answered %d %s", path, a.code, a.body)
 		}
 		if strings.HasPrefix(path, pathPrefix) {
-			a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+			a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument,
+				"PAYLOAD_TOO_LARGE")
 		}
 	}
 }
@@ -59,7 +63,9 @@ func (n *node) upload(path, kind string) net.Conn {
 	if !strings.HasPrefix(path, pathPrefix) {
 		kind += "\r\nConnect-Protocol-Version: 1"
 	}
-	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path, kind)
+	_, err = fmt.Fprintf(conn,
+		"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", path,
+		kind)
 	n.must(err)
 	return conn
 }
@@ -76,7 +82,11 @@ func (n *node) answerTo(conn net.Conn) httpAnswer {
 	return httpAnswer{r.StatusCode, r.Header, body}
 }
 
-var uploads = map[string]string{"/api/v1/tx": "application/json", pb.TxService_CreateTx_FullMethodName: "application/json", pb.TxService_WatchTx_FullMethodName: "application/connect+json"}
+var uploads = map[string]string{
+	"/api/v1/tx":                         "application/json",
+	pb.TxService_CreateTx_FullMethodName: "application/json",
+	pb.TxService_WatchTx_FullMethodName:  "application/connect+json",
+}
 
 // A body that does not come is not waited for.
 func TestSlowUploadsEnd(t *testing.T) {
@@ -99,9 +109,13 @@ func TestStreamsOutliveUploads(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	n := k.serve(limits(func(l *Limits) { l.PingAfter = upload }))
-	native, web, plain := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb()), n.stream("/api/v1/events")
+	native, web, plain := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb()), n.stream(
+		"/api/v1/events")
 	frame := "\x00\x00\x00\x00\x0a" + `{"all":{}}`
-	sized := n.streamOf(n.request("POST", pb.TxService_WatchTx_FullMethodName, frame, "Content-Type", "application/connect+json"))
+	sized := n.streamOf(
+		n.request("POST", pb.TxService_WatchTx_FullMethodName, frame, "Content-Type",
+			"application/connect+json"),
+	)
 	begun := time.Now()
 	k.eventually("some time", func() bool { return time.Since(begun) > 3*upload })
 	id := n.create("alice", "late").GetTxId()
@@ -125,7 +139,8 @@ func TestStreamsOutliveUploads(t *testing.T) {
 func TestStrangersAreNotRead(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} }, limits(func(l *Limits) { l.PingAfter = 5 * patience }))
+	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} },
+		limits(func(l *Limits) { l.PingAfter = 5 * patience }))
 	for path, kind := range uploads {
 		conn := n.upload(path, kind)
 		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -159,7 +174,8 @@ func TestHeadsAreBounded(t *testing.T) {
 	n := k.serve()
 	for size, fits := range map[int]bool{headerBytes / 2: true, 2 * headerBytes: false} {
 		long := strings.Repeat("x", size)
-		_, err := n.subs.ListSubmitters(metadata.AppendToOutgoingContext(k.ctx, "long", long), &pb.ListSubmittersRequest{})
+		_, err := n.subs.ListSubmitters(metadata.AppendToOutgoingContext(k.ctx, "long", long),
+			&pb.ListSubmittersRequest{})
 		if (err == nil) != fits {
 			t.Errorf("over gRPC a head of %d bytes is answered %v", size, err)
 		}

@@ -19,7 +19,8 @@ import (
 // unknowns are so many fields that nobody knows, no two alike.
 func unknowns(count int) (fields []byte) {
 	for i := range count {
-		fields = protowire.AppendVarint(protowire.AppendTag(fields, protowire.Number(1000+i), protowire.VarintType), 0)
+		fields = protowire.AppendVarint(
+			protowire.AppendTag(fields, protowire.Number(1000+i), protowire.VarintType), 0)
 	}
 	return fields
 }
@@ -85,7 +86,10 @@ func TestTooLargeABatchIsNotRead(t *testing.T) {
 	var read pb.BatchCreateTxRequest
 	for count, want := range map[int]int{0: 0, 1: 1, batchItems: batchItems, batchItems + 1: batchItems + 1, 1_000_000: batchItems + 1} {
 		proto.Reset(&read)
-		n.must(newDecoder().Unmarshal(mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x0a\x00", count))}, &read))
+		n.must(
+			newDecoder().Unmarshal(
+				mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x0a\x00", count))}, &read),
+		)
 		if len(read.GetRequests()) != want {
 			t.Errorf("of %d requests %d are read, want %d", count, len(read.GetRequests()), want)
 		}
@@ -96,7 +100,8 @@ func TestTooLargeABatchIsNotRead(t *testing.T) {
 			t.Errorf("%d requests in JSON: %v", count, err)
 		}
 	}
-	_, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{Requests: slices.Repeat([]*pb.CreateTxRequest{{}}, 100_000)})
+	_, err := n.txs.BatchCreateTx(n.ctx,
+		&pb.BatchCreateTxRequest{Requests: slices.Repeat([]*pb.CreateTxRequest{{}}, 100_000)})
 	s := wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
 	a := n.http("POST", "/api/v1/tx/batch", `{"requests":[{}`+strings.Repeat(",{}", 100_000)+`]}`)
 	if told := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD"); told.Message() != s.Message() {

@@ -16,7 +16,8 @@ const cancelTries = 3
 // the two is included first is for the chain to say, so the answer to that is REQUESTED and nothing more, for as long as neither is final. So it is for what was
 // given back to the queue: its owner first makes sure that nothing ran of what was signed for it before. A cancel that is
 // repeated gets the answer of the first one, and leaves no other command behind.
-func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
+func (s *txService) CancelTx(ctx context.Context,
+	r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
 	for range cancelTries {
 		outcome, info, err := s.cancel(ctx, r)
 		if err != nil {
@@ -26,17 +27,24 @@ func (s *txService) CancelTx(ctx context.Context, r *pb.CancelTxRequest) (*pb.Ca
 			return &pb.CancelTxResponse{Outcome: outcome, Tx: wireTx(info)}, nil
 		}
 	}
-	return nil, onTx(r.GetTxId(), errors.New("server: the transaction stays in the queue and cannot be cancelled there"))
+	return nil, onTx(r.GetTxId(),
+		errors.New("server: the transaction stays in the queue and cannot be cancelled there"))
 }
 
 // cancel is one look and one attempt; it has no outcome when the transaction came back into the queue in between.
-func (s *txService) cancel(ctx context.Context, r *pb.CancelTxRequest) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
+func (s *txService) cancel(ctx context.Context,
+	r *pb.CancelTxRequest) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
 	text := r.GetTxId()
 	id, info, err := s.txByID(ctx, text)
 	if err != nil {
 		return outcome, info, err
 	}
-	ask := store.Ask{Kind: txn.CommandCancel, Tx: &id, Reason: r.GetReason(), Operator: r.GetOperator()}
+	ask := store.Ask{
+		Kind:     txn.CommandCancel,
+		Tx:       &id,
+		Reason:   r.GetReason(),
+		Operator: r.GetOperator(),
+	}
 	if info.State == txn.Queued && info.Requeued == 0 {
 		cancelled, err := s.store.CancelQueuedFor(ctx, id, ask)
 		if err != nil {

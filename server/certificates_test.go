@@ -33,7 +33,13 @@ type authority struct {
 
 func newAuthority(t *testing.T) *authority {
 	a := &authority{t: t}
-	a.cert, a.key = a.make(&x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"}})
+	a.cert, a.key = a.make(
+		&x509.Certificate{
+			IsCA:     true,
+			KeyUsage: x509.KeyUsageCertSign,
+			Subject:  pkix.Name{CommonName: "authority"},
+		},
+	)
 	return a
 }
 
@@ -43,7 +49,8 @@ func (a *authority) make(form *x509.Certificate) (*x509.Certificate, *ecdsa.Priv
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	form.SerialNumber, form.NotBefore, form.NotAfter = big.NewInt(counter.Add(1)), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	form.SerialNumber, form.NotBefore, form.NotAfter = big.NewInt(counter.Add(1)), time.Now().Add(
+		-time.Hour), time.Now().Add(time.Hour)
 	form.BasicConstraintsValid = true
 	signer, by := form, key
 	if a.cert != nil {
@@ -82,13 +89,34 @@ func TestCallersByCertificate(t *testing.T) {
 	const token, other = "both-0123456789abcdef", "other-0123456789abcdef"
 	n := k.serve(func(o *Options) {
 		o.Credentials = credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{node}, ClientCAs: a.pool(), ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2", "http/1.1"},
+			Certificates: []tls.Certificate{
+				node,
+			}, ClientCAs: a.pool(), ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2", "http/1.1"},
 		})
 		o.Callers = []Caller{
-			{Name: "names", Certificates: []string{"cn:shop", "dns:shop.test", "uri:spiffe://test/shop", "email:shop@test"}, Submitters: []string{"alice"}},
-			{Name: "both", Certificates: []string{"cn:both"}, Tokens: []string{token}, Submitters: []string{"alice"}},
+			{
+				Name: "names",
+				Certificates: []string{
+					"cn:shop",
+					"dns:shop.test",
+					"uri:spiffe://test/shop",
+					"email:shop@test",
+				},
+				Submitters: []string{"alice"},
+			},
+			{
+				Name:         "both",
+				Certificates: []string{"cn:both"},
+				Tokens:       []string{token},
+				Submitters:   []string{"alice"},
+			},
 			{Name: "token", Tokens: []string{other}, Submitters: []string{"alice"}},
-			{Name: "operator", Certificates: []string{"cn:fay"}, Submitters: []string{"alice"}, Operator: true},
+			{
+				Name:         "operator",
+				Certificates: []string{"cn:fay"},
+				Submitters:   []string{"alice"},
+				Operator:     true,
+			},
 		}
 	})
 	spiffe, err := url.Parse("spiffe://test/shop")
@@ -113,8 +141,13 @@ func TestCallersByCertificate(t *testing.T) {
 		"a token counts":        {x509.Certificate{Subject: pkix.Name{CommonName: "fay"}}, other, codes.OK, codes.PermissionDenied},
 	} {
 		pair := a.pair(&c.form)
-		config := &tls.Config{RootCAs: a.pool(), ServerName: "node.test", Certificates: []tls.Certificate{pair}}
-		conn, err := grpc.NewClient(n.conn.Target(), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+		config := &tls.Config{
+			RootCAs:      a.pool(),
+			ServerName:   "node.test",
+			Certificates: []tls.Certificate{pair},
+		}
+		conn, err := grpc.NewClient(n.conn.Target(),
+			grpc.WithTransportCredentials(credentials.NewTLS(config)))
 		k.must(err)
 		ctx := k.ctx
 		if c.token != "" {
@@ -124,7 +157,8 @@ func TestCallersByCertificate(t *testing.T) {
 		if got := status.Code(err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
-		_, err = pb.NewSubmitterServiceClient(conn).UpdateSubmitter(ctx, &pb.UpdateSubmitterRequest{Submitter: "alice"})
+		_, err = pb.NewSubmitterServiceClient(conn).UpdateSubmitter(ctx,
+			&pb.UpdateSubmitterRequest{Submitter: "alice"})
 		if got := status.Code(err); got != c.operator {
 			t.Errorf("%s: an operator's call gives %v, want %v", name, err, c.operator)
 		}
@@ -154,7 +188,8 @@ func (n *node) secureGet(config *tls.Config, protocols []string, path, token str
 	transport.Protocols.SetHTTP1(slices.Contains(protocols, "http/1.1"))
 	transport.Protocols.SetHTTP2(slices.Contains(protocols, "h2"))
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(n.ctx, http.MethodGet, "https://"+n.conn.Target()+path, nil)
+	r, err := http.NewRequestWithContext(n.ctx, http.MethodGet, "https://"+n.conn.Target()+path,
+		nil)
 	n.must(err)
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

@@ -60,7 +60,8 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 			if field == "" {
 				field = "request"
 			}
-			found = append(found, violation{field, sentence(request.ProtoReflect().Descriptor(), v)})
+			found = append(found,
+				violation{field, sentence(request.ProtoReflect().Descriptor(), v)})
 		}
 	}
 	if len(found) == 0 {
@@ -91,7 +92,8 @@ func sentence(of protoreflect.MessageDescriptor, v *protovalidate.Violation) str
 		return "must have a key of " + labelKey
 	case rule == "required" && v.FieldDescriptor == nil:
 		return "names nothing; set " + oneOf(of, field)
-	case rule == "required", rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
+	case rule == "required",
+		rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
 		return "is missing; set it"
 	case rule == "string.uuid" && v.FieldValue.IsValid() && strings.Contains(v.FieldValue.String(), ","):
 		return "must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"
@@ -133,7 +135,8 @@ func clean(m protoreflect.Message) bool {
 	ok := true
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
-		case field.IsMap() && tooMany(field, value.Map().Len()), field.IsList() && tooMany(field, value.List().Len()):
+		case field.IsMap() && tooMany(field, value.Map().Len()),
+			field.IsList() && tooMany(field, value.List().Len()):
 			ok = false
 		case field.IsMap():
 			value.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
@@ -189,10 +192,12 @@ func (f *finder) walk(m protoreflect.Message, path string) {
 		at := join(path, string(field.Name()))
 		switch {
 		case field.IsMap() && tooMany(field, value.Map().Len()):
-			add(&f.long, at, fmt.Sprintf("has %d entries, far more than it may; send fewer", value.Map().Len()))
+			add(&f.long, at,
+				fmt.Sprintf("has %d entries, far more than it may; send fewer", value.Map().Len()))
 			return true
 		case field.IsList() && tooMany(field, value.List().Len()):
-			add(&f.long, at, fmt.Sprintf("has %d items, far more than it may; send fewer", value.List().Len()))
+			add(&f.long, at,
+				fmt.Sprintf("has %d items, far more than it may; send fewer", value.List().Len()))
 			return true
 		case field.FullName() == batchRequests: // each is checked, and answered, for itself
 			return true
@@ -213,7 +218,8 @@ func (f *finder) walk(m protoreflect.Message, path string) {
 // batchRequests is the field whose items have an answer each.
 const batchRequests = "fencepost.v1.BatchCreateTxRequest.requests"
 
-func (f *finder) entries(field protoreflect.FieldDescriptor, entries protoreflect.Map, path string) {
+func (f *finder) entries(field protoreflect.FieldDescriptor, entries protoreflect.Map,
+	path string) {
 	entries.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
 		at := fmt.Sprintf("%s[%q]", path, key.String())
 		f.value(field.MapKey(), key.Value(), at)
@@ -228,7 +234,8 @@ func (f *finder) value(field protoreflect.FieldDescriptor, value protoreflect.Va
 		f.walk(value.Message(), path)
 	case protoreflect.StringKind:
 		if strings.ContainsRune(value.String(), 0) {
-			add(&f.unfit, path, "must not contain a NUL character, which the ledger cannot hold; remove it")
+			add(&f.unfit, path,
+				"must not contain a NUL character, which the ledger cannot hold; remove it")
 		}
 	}
 }
@@ -253,17 +260,25 @@ const (
 	payloadNonce = 15
 )
 
-func unknownField(of protoreflect.MessageDescriptor, number protowire.Number, path string) violation {
+func unknownField(of protoreflect.MessageDescriptor, number protowire.Number,
+	path string) violation {
 	if of.FullName() == (&pb.Payload{}).ProtoReflect().Descriptor().FullName() {
 		switch number {
 		case payloadFrom:
-			return violation{join(path, "from"), "the sender is the submitter of the request; remove this field from the payload"}
+			return violation{
+				join(path, "from"),
+				"the sender is the submitter of the request; remove this field from the payload",
+			}
 		case payloadNonce:
-			return violation{join(path, "nonce"), "Fencepost assigns the nonce; remove this field from the payload"}
+			return violation{
+				join(path, "nonce"),
+				"Fencepost assigns the nonce; remove this field from the payload",
+			}
 		}
 	}
 	return violation{join(path, fmt.Sprint(number)),
-		fmt.Sprintf("this server knows no field %d of %s; remove it, or update the server", number, of.Name())}
+		fmt.Sprintf("this server knows no field %d of %s; remove it, or update the server", number,
+			of.Name())}
 }
 
 func join(path, name string) string {

@@ -28,7 +28,8 @@ func verdictOf(result string) verdict {
 
 // obtain asks something of the owner of a submitter, waits until an owner has decided, and tells how. Who asks for the same as a command that no owner has
 // decided on yet, waits for that one: so a call that is repeated after a timeout leaves one command behind, not two.
-func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (verdict, error) {
+func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID,
+	ask store.Ask) (verdict, error) {
 	command, err := s.pending(ctx, submitter, ask)
 	if err != nil {
 		return verdict{}, err
@@ -48,21 +49,28 @@ func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID, ask stor
 
 // tellAccepted logs who asked: the ledger has the operator whom the caller names, and only the node that takes the call knows who the caller is. A caller who waits
 // for the command of another is told with the number of that.
-func (s *Server) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64, ask store.Ask) {
-	attributes := []slog.Attr{slog.Int64("submitter_id", int64(submitter)), slog.String("kind", string(ask.Kind)), slog.String("action", string(ask.Action))}
+func (s *Server) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
+	ask store.Ask) {
+	attributes := []slog.Attr{
+		slog.Int64("submitter_id", int64(submitter)),
+		slog.String("kind", string(ask.Kind)),
+		slog.String("action", string(ask.Action)),
+	}
 	if command != 0 {
 		attributes = append(attributes, slog.Int64("command_id", command))
 	}
 	if ask.Tx != nil {
 		attributes = append(attributes, slog.String("tx_id", ask.Tx.String()))
 	}
-	attributes = append(attributes, slog.String("operator", ask.Operator), slog.String("caller", rightsIn(ctx).caller))
+	attributes = append(attributes, slog.String("operator", ask.Operator),
+		slog.String("caller", rightsIn(ctx).caller))
 	s.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
 }
 
 // pending is the number of a command that asks for the same and is not decided yet; 0 if there is none. Reason and operator may differ: they are the first
 // one's.
-func (s *Server) pending(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (int64, error) {
+func (s *Server) pending(ctx context.Context, submitter txn.SubmitterID,
+	ask store.Ask) (int64, error) {
 	commands, err := s.underway(ctx, submitter)
 	if err != nil {
 		return 0, err
@@ -92,7 +100,8 @@ const (
 )
 
 // lastCommand finds the newest command of a kind that the caller tells; nil if there is none, or if it is too long ago.
-func (s *Server) lastCommand(ctx context.Context, submitter txn.SubmitterID, is func(store.CommandInfo) bool) (*store.CommandInfo, error) {
+func (s *Server) lastCommand(ctx context.Context, submitter txn.SubmitterID,
+	is func(store.CommandInfo) bool) (*store.CommandInfo, error) {
 	before := int64(0)
 	for range pastPages {
 		commands, err := s.store.Commands(ctx, submitter, before, pastPageSize)
@@ -121,11 +130,13 @@ func declined(v verdict) error {
 	case says == "":
 		says = "its owner refused with " + v.code
 	}
-	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s", says)
+	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s",
+		says)
 }
 
 // awaitCommand polls, since an owner on another node has no way to tell this one, and returns the result of the command.
-func (s *Server) awaitCommand(ctx context.Context, submitter txn.SubmitterID, command int64) (result string, err error) {
+func (s *Server) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
+	command int64) (result string, err error) {
 	ctx, cancel := s.commandContext(ctx)
 	defer cancel()
 	for {

@@ -93,11 +93,14 @@ func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 				}
 				most := max(rules.GetRepeated().GetMaxItems(), rules.GetMap().GetMaxPairs())
 				if most == 0 || most > mostItems {
-					t.Errorf("%s may have %d items; a request may have %d of anything, and 0 is no limit", field.FullName(), most, mostItems)
+					t.Errorf(
+						"%s may have %d items; a request may have %d of anything, and 0 is no limit",
+						field.FullName(), most, mostItems)
 				}
 				longest = max(longest, most)
 			}
-			if field.Message() != nil && field.Message().ParentFile().Package() == of.ParentFile().Package() {
+			if field.Message() != nil &&
+				field.Message().ParentFile().Package() == of.ParentFile().Package() {
 				look(field.Message())
 			}
 		}
@@ -119,7 +122,8 @@ func TestListParametersAreTheListsOfTheContract(t *testing.T) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
 			at := join(path, string(field.Name()))
-			if field.Message() != nil && field.Message().ParentFile().Package() == of.ParentFile().Package() {
+			if field.Message() != nil &&
+				field.Message().ParentFile().Package() == of.ParentFile().Package() {
 				look(field.Message(), at)
 				continue
 			}
@@ -139,6 +143,7 @@ func TestListParametersAreTheListsOfTheContract(t *testing.T) {
 		}
 	}
 	if lists != 5 {
-		t.Errorf("%d lists of parameters, want 5: labels and states of two methods, and tx_ids", lists)
+		t.Errorf("%d lists of parameters, want 5: labels and states of two methods, and tx_ids",
+			lists)
 	}
 }

@@ -14,7 +14,9 @@ import (
 
 // The enums of the contract are the names of txn with a prefix; a test holds the two to each other.
 
-func wireState(s txn.State) pb.TxState { return pb.TxState(pb.TxState_value["TX_STATE_"+string(s)]) }
+func wireState(s txn.State) pb.TxState {
+	return pb.TxState(pb.TxState_value["TX_STATE_"+string(s)])
+}
 
 func wireSub(s txn.Sub) pb.TxSubState {
 	return pb.TxSubState(pb.TxSubState_value["TX_SUB_STATE_"+string(s)])
@@ -84,7 +86,8 @@ func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
 		return nil
 	}
 	return &pb.Receipt{
-		TxHash: hexOf(r.TxHash), BlockNumber: r.BlockNumber, BlockHash: hexOf(r.BlockHash), Success: r.Success,
+		TxHash: hexOf(
+			r.TxHash), BlockNumber: r.BlockNumber, BlockHash: hexOf(r.BlockHash), Success: r.Success,
 		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(), Kind: string(of),
 	}
 }
@@ -119,10 +122,16 @@ func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 	return &pb.Tx{
 		TxId: t.ID.String(), Submitter: t.SubmitterName, RequestId: t.RequestID,
 		State: wireState(t.State), SubState: wireSub(t.Sub), Version: uint64(t.Version),
-		Payload: &pb.Payload{To: to, Value: t.Payload.Value.Dec(), Data: t.Payload.Data, GasLimit: t.Payload.GasLimit}, TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt, t.Included),
+		Payload: &pb.Payload{
+			To:       to,
+			Value:    t.Payload.Value.Dec(),
+			Data:     t.Payload.Data,
+			GasLimit: t.Payload.GasLimit,
+		}, TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt, t.Included),
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
-		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
+		CreateTime: wireTime(
+			t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
 		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
 	}
 }
@@ -137,7 +146,8 @@ func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
 	}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, &pb.Attempt{
-			AttemptNo: uint32(a.No), Kind: string(a.Kind), TxHash: hexOf(a.Hash), GasLimit: a.GasLimit,
+			AttemptNo: uint32(
+				a.No), Kind: string(a.Kind), TxHash: hexOf(a.Hash), GasLimit: a.GasLimit,
 			FeeCap: a.Fees.Cap.Dec(), Tip: a.Fees.Tip.Dec(), CreateTime: wireTime(a.At),
 		})
 	}
@@ -148,7 +158,8 @@ func wireEvent(e *store.EventInfo) *pb.TxEvent {
 	return &pb.TxEvent{
 		TxId: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq), Kind: wireKind(e.Kind),
 		State: wireState(e.State), SubState: wireSub(e.Sub), Executed: wireExecuted(e.Executed),
-		TxHash: wireHash(e.TxHash), Receipt: wireReceipt(e.Receipt, e.Included), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
+		TxHash: wireHash(
+			e.TxHash), Receipt: wireReceipt(e.Receipt, e.Included), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
 		NewFork: e.NewFork, Confirmations: wireBlocks(e.Above),
 	}
 }
@@ -163,12 +174,22 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 		OnFailure: wireOnFailure(s.OnFailure), MaxFee: wireLimit(s.MaxFee),
 	}
 	if p := s.Pause; p != nil {
-		out.Pause = &pb.Pause{Reason: p.Reason, Operator: p.Operator, Time: wireTime(p.At), OnFailure: p.OnFailure}
+		out.Pause = &pb.Pause{
+			Reason:    p.Reason,
+			Operator:  p.Operator,
+			Time:      wireTime(p.At),
+			OnFailure: p.OnFailure,
+		}
 	}
 	if s.Cursor != nil {
 		out.NextNonce, out.InitNonce = new(uint64(s.Cursor.Next)), new(uint64(s.Cursor.Init))
 		if p := s.Cursor.Protected; p != nil {
-			out.Protection = &pb.Protection{ProtectionId: p.ID, Reason: p.Reason, Evidence: p.Evidence, Time: wireTime(p.At)}
+			out.Protection = &pb.Protection{
+				ProtectionId: p.ID,
+				Reason:       p.Reason,
+				Evidence:     p.Evidence,
+				Time:         wireTime(p.At),
+			}
 		}
 	}
 	return out
@@ -203,7 +224,16 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 
 func wireGaps(gaps []store.Gap) (out []*pb.NonceGap) {
 	for _, g := range gaps {
-		out = append(out, &pb.NonceGap{FirstNonce: uint64(g.First), LastNonce: uint64(g.Last), TxId: wireID(g.Tx), Reason: g.Reason, Time: wireTime(g.At)})
+		out = append(
+			out,
+			&pb.NonceGap{
+				FirstNonce: uint64(g.First),
+				LastNonce:  uint64(g.Last),
+				TxId:       wireID(g.Tx),
+				Reason:     g.Reason,
+				Time:       wireTime(g.At),
+			},
+		)
 	}
 	return out
 }

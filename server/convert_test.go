@@ -24,7 +24,8 @@ func TestTriesToPrepareAreNoHandOvers(t *testing.T) {
 func TestAQueueThatWasCountedInPart(t *testing.T) {
 	t.Parallel()
 	for _, more := range []bool{false, true} {
-		if s := wireSubmitter(store.SubmitterInfo{Queued: store.CountedQueue, More: more}); s.GetQueued() != store.CountedQueue || s.GetQueuedIsAtLeast() != more {
+		if s := wireSubmitter(store.SubmitterInfo{Queued: store.CountedQueue, More: more}); s.GetQueued() != store.CountedQueue ||
+			s.GetQueuedIsAtLeast() != more {
 			t.Errorf("%v: %v", more, s)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 // CreateTx queues a transaction.
-func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
+func (s *txService) CreateTx(ctx context.Context,
+	r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
 	intent, err := s.intent(ctx, r)
 	if err != nil {
 		return nil, err
@@ -27,12 +28,14 @@ func (s *txService) CreateTx(ctx context.Context, r *pb.CreateTxRequest) (*pb.Cr
 }
 
 // onCreate says whether the key, the deadline, the queue or the submitter is what stood in the way.
-func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID, err error) error {
+func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID,
+	err error) error {
 	if isKeyReused(err) {
 		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
 	if errors.Is(err, store.ErrLate) {
-		return invalidField("terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
+		return invalidField("terms.not_after",
+			"is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
 	}
 	var full *store.QueueFullError
 	if errors.As(err, &full) {
@@ -62,22 +65,36 @@ func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, firs
 }
 
 func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
-	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
+	return decline(
+		codes.FailedPrecondition,
+		pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
 		"it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
-			"then repeat the call", p.ID, p.Reason, info.Name)
+			"then repeat the call",
+		p.ID,
+		p.Reason,
+		info.Name,
+	)
 }
 
 // onPause tells the cause of a pause where the policy of the account made it: whoever resumes it without looking at that defeats the policy. What somebody gave as a
 // reason is for operators.
 func onPause(info store.SubmitterInfo, p *store.Pause) error {
 	if !p.OnFailure {
-		return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
+		return decline(
+			codes.FailedPrecondition,
+			pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
 			"somebody paused it at %s, and it takes no new transactions; \"fencepost submitter show %s\" tells who and why; resume it, then repeat the call",
-			p.At.UTC().Format(time.RFC3339), info.Name)
+			p.At.UTC().Format(time.RFC3339),
+			info.Name,
+		)
 	}
-	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
+	return decline(
+		codes.FailedPrecondition,
+		pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
 		"its policy paused it at %s, and it takes no new transactions: %s; look at what reverted, then resume it, then repeat the call",
-		p.At.UTC().Format(time.RFC3339), p.Reason)
+		p.At.UTC().Format(time.RFC3339),
+		p.Reason,
+	)
 }
 
 // intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
@@ -91,7 +108,13 @@ func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.In
 		return store.Intent{}, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
 	}
 	submitter, err := s.lookup(ctx, "submitter", r.GetSubmitter())
-	return store.Intent{Submitter: submitter, RequestID: r.GetRequestId(), Payload: payload, Terms: terms, Labels: r.GetLabels()}, err
+	return store.Intent{
+		Submitter: submitter,
+		RequestID: r.GetRequestId(),
+		Payload:   payload,
+		Terms:     terms,
+		Labels:    r.GetLabels(),
+	}, err
 }
 
 func payloadOfWire(p *pb.Payload) (out txn.Payload, found []violation) {
@@ -111,7 +134,13 @@ func payloadOfWire(p *pb.Payload) (out txn.Payload, found []violation) {
 	}
 	out.Value = value
 	if out.GasLimit > math.MaxInt64 {
-		found = append(found, violation{"payload.gas_limit", "must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it"})
+		found = append(
+			found,
+			violation{
+				"payload.gas_limit",
+				"must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it",
+			},
+		)
 	}
 	return out, found
 }

@@ -54,7 +54,8 @@ func (d decoder) Unmarshal(text mem.BufferSlice, v any) error {
 	}
 	err := d.CodecV2.Unmarshal(text, v)
 	message, ok := v.(proto.Message)
-	if err == nil || !ok || message.ProtoReflect().Descriptor().ParentFile().Package() != pb.File_fencepost_v1_tx_proto.Package() {
+	if err == nil || !ok ||
+		message.ProtoReflect().Descriptor().ParentFile().Package() != pb.File_fencepost_v1_tx_proto.Package() {
 		return err
 	}
 	proto.Reset(message)
@@ -91,5 +92,6 @@ func checkRead(request proto.Message) error {
 	if !bytes.Equal(request.ProtoReflect().GetUnknown(), malformed) {
 		return nil
 	}
-	return invalidField("request", "is not the protobuf of its message, whose texts are UTF-8; write it as proto/fencepost/v1 describes it")
+	return invalidField("request",
+		"is not the protobuf of its message, whose texts are UTF-8; write it as proto/fencepost/v1 describes it")
 }

@@ -21,7 +21,8 @@ var connectDetail = regexp.MustCompile(`"value":\s*"([^"]*)"`)
 // tells says whether an answer of Connect has a reason among its details.
 func (a httpAnswer) tells(reason string) bool {
 	for _, m := range connectDetail.FindAllSubmatch(a.body, -1) {
-		if detail, err := base64.RawStdEncoding.DecodeString(string(m[1])); err == nil && strings.Contains(string(detail), reason) {
+		if detail, err := base64.RawStdEncoding.DecodeString(string(m[1])); err == nil &&
+			strings.Contains(string(detail), reason) {
 			return true
 		}
 	}
@@ -35,20 +36,25 @@ func TestMalformedRequests(t *testing.T) {
 	for name, raw := range map[string]string{"cut": "\x0a\x7f", "no UTF-8": "\x0a\x01\xff", "no field": "\x00", "a mark": "\x00\x00"} {
 		request := &emptypb.Empty{}
 		request.ProtoReflect().SetUnknown([]byte(raw))
-		s := wantStatus(t, n.conn.Invoke(n.ctx, pb.TxService_CreateTx_FullMethodName, request, &emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
+		s := wantStatus(t,
+			n.conn.Invoke(n.ctx, pb.TxService_CreateTx_FullMethodName, request, &emptypb.Empty{}),
+			codes.InvalidArgument, "INVALID_FIELD")
 		if !strings.HasPrefix(s.Message(), "request: is not the protobuf") {
 			t.Errorf("%s over gRPC is answered: %s", name, s.Message())
 		}
-		stream, err := n.conn.NewStream(n.ctx, &pb.TxService_ServiceDesc.Streams[0], pb.TxService_WatchTx_FullMethodName)
+		stream, err := n.conn.NewStream(n.ctx, &pb.TxService_ServiceDesc.Streams[0],
+			pb.TxService_WatchTx_FullMethodName)
 		n.must(err)
 		n.must(stream.SendMsg(request))
 		n.must(stream.CloseSend())
 		wantStatus(t, stream.RecvMsg(&emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type", "application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type", "application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
+			!a.tells("INVALID_FIELD") {
 			t.Errorf("%s over Connect is answered %d %s", name, a.code, a.body)
 		}
 	}
-	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest || !a.tells("INVALID_FIELD") {
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
+		!a.tells("INVALID_FIELD") {
 		t.Errorf("half an object over Connect is answered %d %s", a.code, a.body)
 	}
 }
@@ -79,7 +85,10 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 			r := n.request("POST", path, "{", "Connect-Protocol-Version", "1")
 			r.Body, r.ContentLength = io.NopCloser(&endlessly{2 * limit}), -1
 			if sized {
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat(" ", limit+1))), int64(limit+1)
+				r.Body, r.ContentLength = io.NopCloser(
+					strings.NewReader(strings.Repeat(" ", limit+1))), int64(
+					limit+1,
+				)
 			}
 			response, err := http.DefaultClient.Do(r)
 			n.must(err)
@@ -88,7 +97,8 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 			response.Body.Close()
 			a := httpAnswer{response.StatusCode, response.Header, body}
 			if strings.HasPrefix(path, pathPrefix) {
-				a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+				a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument,
+					"PAYLOAD_TOO_LARGE")
 			} else if a.code != http.StatusBadRequest || !a.tells("PAYLOAD_TOO_LARGE") {
 				t.Errorf("%s (size told: %v): answered %d %s", path, sized, a.code, a.body)
 			}
@@ -109,14 +119,23 @@ func TestOnlyBatchesAreLarge(t *testing.T) {
 	_, err := io.WriteString(z, strings.Repeat(" ", limit)+one)
 	k.must(err)
 	k.must(z.Close())
-	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
-	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(), "Content-Encoding", "gzip"); !a.tells("PAYLOAD_TOO_LARGE") {
+	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t,
+		http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(), "Content-Encoding", "gzip"); !a.tells(
+		"PAYLOAD_TOO_LARGE") {
 		t.Errorf("a packed call that is too large is answered %d %s", a.code, a.body)
 	}
-	n.http("POST", "/api/v1/tx/batch", strings.Repeat(" ", limit)+`{"requests":[`+one+`]}`).want(t, http.StatusOK)
-	most := strings.Repeat("AQID", n.server.limits.PayloadBytes/2) // longer than the base64 of what is allowed
-	n.http("POST", "/api/v1/tx", `{"submitter":"alice","requestId":"r2","payload":{"to":"`+recipient+`","data":"`+most+`"}}`).
+	n.http("POST", "/api/v1/tx/batch", strings.Repeat(" ", limit)+`{"requests":[`+one+`]}`).want(t,
+		http.StatusOK)
+	most := strings.Repeat("AQID",
+		n.server.limits.PayloadBytes/2) // longer than the base64 of what is allowed
+	n.http("POST", "/api/v1/tx",
+		`{"submitter":"alice","requestId":"r2","payload":{"to":"`+recipient+`","data":"`+most+`"}}`).
 		wantError(t, http.StatusBadRequest, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 	fits := base64.StdEncoding.EncodeToString(make([]byte, n.server.limits.PayloadBytes))
-	n.http("POST", "/api/v1/tx", `{"submitter":"alice","requestId":"r3","payload":{"to":"`+recipient+`","data":"`+fits+`"}}`).want(t, http.StatusAccepted)
+	n.http("POST", "/api/v1/tx",
+		`{"submitter":"alice","requestId":"r3","payload":{"to":"`+recipient+`","data":"`+fits+`"}}`).want(
+		t,
+		http.StatusAccepted,
+	)
 }

@@ -49,7 +49,8 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 }
 
 // lastStatusCommand is the newest pause or resume that no owner has applied yet: when all are applied it decides.
-func (s *Server) lastStatusCommand(ctx context.Context, id txn.SubmitterID) (last *txn.Command, err error) {
+func (s *Server) lastStatusCommand(ctx context.Context,
+	id txn.SubmitterID) (last *txn.Command, err error) {
 	commands, err := s.underway(ctx, id)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,8 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 			continue
 		}
 		var code codes.Code
-		if err := code.UnmarshalJSON([]byte(`"` + r.code + `"`)); err != nil || fmt.Sprint(httpCodes[code]) != r.http {
+		if err := code.UnmarshalJSON([]byte(`"` + r.code + `"`)); err != nil ||
+			fmt.Sprint(httpCodes[code]) != r.http {
 			t.Errorf("%s: %s is not %s over HTTP (%v)", name, r.code, r.http, err)
 		}
 		if len(strings.Split(strings.TrimSuffix(r.says, "."), ". ")) < 2 {
@@ -73,7 +74,8 @@ func TestTheReferenceIsComplete(t *testing.T) {
 			_, section, _ := strings.Cut(string(text), "\n### "+string(message.Name())+"\n")
 			section, _, _ = strings.Cut(section, "\n### ")
 			for j := range message.Fields().Len() {
-				if name := message.Fields().Get(j).Name(); !strings.Contains(section, "\n| "+string(name)+" | ") {
+				if name := message.Fields().Get(j).Name(); !strings.Contains(section,
+					"\n| "+string(name)+" | ") {
 					t.Errorf("%s.%s is not in the reference", message.Name(), name)
 				}
 			}

@@ -11,7 +11,11 @@ import (
 
 // files are those of the contract.
 func files() []protoreflect.FileDescriptor {
-	return []protoreflect.FileDescriptor{pb.File_fencepost_v1_tx_proto, pb.File_fencepost_v1_submitter_proto, pb.File_fencepost_v1_errors_proto}
+	return []protoreflect.FileDescriptor{
+		pb.File_fencepost_v1_tx_proto,
+		pb.File_fencepost_v1_submitter_proto,
+		pb.File_fencepost_v1_errors_proto,
+	}
 }
 
 // methods are all RPCs, as refusals name them.
@@ -86,7 +90,9 @@ func checkCoverage(t *testing.T, refusals []refusal) {
 				}
 				found = found || len(wanted) == 1
 				for _, field := range fields[1:] {
-					found = found || len(wanted) == 2 && (field == wanted[1] || strings.HasPrefix(field, wanted[1]+"[") || strings.HasPrefix(field, wanted[1]+"."))
+					found = found ||
+						len(wanted) == 2 &&
+							(field == wanted[1] || strings.HasPrefix(field, wanted[1]+"[") || strings.HasPrefix(field, wanted[1]+"."))
 				}
 			}
 			if !found {

@@ -74,12 +74,17 @@ func (i *invalid) Error() string {
 }
 
 func invalidField(field, format string, args ...any) error {
-	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, []violation{{field, fmt.Sprintf(format, args...)}}}
+	return &invalid{
+		pb.ErrorReason_ERROR_REASON_INVALID_FIELD,
+		[]violation{{field, fmt.Sprintf(format, args...)}},
+	}
 }
 
 func payloadTooLarge(size, limit int) error {
 	return &invalid{pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE, []violation{{"payload.data",
-		fmt.Sprintf("is %d bytes and the limit of this server is %d; send less, or raise payload.max_bytes in its configuration", size, limit)}}}
+		fmt.Sprintf(
+			"is %d bytes and the limit of this server is %d; send less, or raise payload.max_bytes in its configuration",
+			size, limit)}}}
 }
 
 func isKeyReused(err error) bool { return errors.Is(err, store.ErrKeyReused) }
@@ -131,11 +136,15 @@ var answers = []answer{
 	{errManyWatches, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
 		"it serves as many watches as it may (watch.max_streams); watch through another node, or repeat the call later", 5 * time.Second},
 	{errUnread, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
-		fmt.Sprintf("answers of %d MiB wait to be read by this connection, and it did nothing of this call; read them, then repeat the call unchanged, or call with more than one connection", unreadBytes>>20), time.Second},
+		fmt.Sprintf(
+			"answers of %d MiB wait to be read by this connection, and it did nothing of this call; read them, then repeat the call unchanged, or call with more than one connection",
+			unreadBytes>>20), time.Second},
 	{errManyLists, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
 		"it answers as many lists of one connection at once as it may, those that are not read yet among them; read them, then repeat the call unchanged, or call with more than one connection", time.Second},
 	{errManyHealth, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
-		fmt.Sprintf("it answers as many calls of health of one connection as it may (%d); end those that are not needed", healthCalls), 5 * time.Second},
+		fmt.Sprintf(
+			"it answers as many calls of health of one connection as it may (%d); end those that are not needed",
+			healthCalls), 5 * time.Second},
 	{store.ErrBusy, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
 		"it holds as many new transactions on their way to the database as it may, and queued nothing of this call; repeat the call unchanged later", time.Second},
 	{errNotApplied, codes.DeadlineExceeded, pb.ErrorReason_ERROR_REASON_NOT_YET_APPLIED,
@@ -164,15 +173,20 @@ func statusOf(err error, id string) *status.Status {
 	case errors.Is(err, context.Canceled):
 		return status.New(codes.Canceled, "call: the caller cancelled it")
 	case errors.Is(err, context.DeadlineExceeded):
-		return status.New(codes.DeadlineExceeded, "call: its deadline passed before the ledger answered; repeat it unchanged")
+		return status.New(codes.DeadlineExceeded,
+			"call: its deadline passed before the ledger answered; repeat it unchanged")
 	}
 	for _, a := range answers {
 		if errors.Is(err, a.is) {
 			return a.status(err)
 		}
 	}
-	return withDetails(status.New(codes.Internal, "call "+id+": it failed by a defect of the server; the log of the node has the cause under this id"),
-		pb.ErrorReason_ERROR_REASON_INTERNAL, &errdetails.RequestInfo{RequestId: id})
+	return withDetails(
+		status.New(codes.Internal,
+			"call "+id+": it failed by a defect of the server; the log of the node has the cause under this id"),
+		pb.ErrorReason_ERROR_REASON_INTERNAL,
+		&errdetails.RequestInfo{RequestId: id},
+	)
 }
 
 // status is the answer to an error.
@@ -236,13 +250,18 @@ func statusOfInvalid(bad *invalid) *status.Status {
 	told, all := bad.told()
 	violations := make([]*errdetails.BadRequest_FieldViolation, len(told.violations))
 	for i, v := range told.violations {
-		violations[i] = &errdetails.BadRequest_FieldViolation{Field: v.field, Description: v.says, Reason: reasonName(bad.reason)}
+		violations[i] = &errdetails.BadRequest_FieldViolation{
+			Field:       v.field,
+			Description: v.says,
+			Reason:      reasonName(bad.reason),
+		}
 	}
 	says := told.Error()
 	if !all {
 		says += "; and there is more, which is told once these are corrected"
 	}
-	return withDetails(status.New(codes.InvalidArgument, says), bad.reason, &errdetails.BadRequest{FieldViolations: violations})
+	return withDetails(status.New(codes.InvalidArgument, says), bad.reason,
+		&errdetails.BadRequest{FieldViolations: violations})
 }
 
 func retryInfo(delay time.Duration) []protoadapt.MessageV1 {
@@ -252,7 +271,8 @@ func retryInfo(delay time.Duration) []protoadapt.MessageV1 {
 	return []protoadapt.MessageV1{&errdetails.RetryInfo{RetryDelay: durationpb.New(delay)}}
 }
 
-func withDetails(s *status.Status, reason pb.ErrorReason, details ...protoadapt.MessageV1) *status.Status {
+func withDetails(s *status.Status, reason pb.ErrorReason,
+	details ...protoadapt.MessageV1) *status.Status {
 	info := &errdetails.ErrorInfo{Reason: reasonName(reason), Domain: errorDomain}
 	full, err := s.WithDetails(append([]protoadapt.MessageV1{info}, details...)...)
 	if err != nil {

@@ -13,12 +13,19 @@ import (
 
 // ExitProtect carries out an operator's decision on one protection. The protection's number makes a repeat harmless: a decision on it is carried out at most
 // once, and a caller who repeats the decision that was carried out gets the answer of the first call.
-func (s *submitterService) ExitProtect(ctx context.Context, r *pb.ExitProtectRequest) (*pb.ExitProtectResponse, error) {
+func (s *submitterService) ExitProtect(ctx context.Context,
+	r *pb.ExitProtectRequest) (*pb.ExitProtectResponse, error) {
 	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}
-	ask := store.Ask{Kind: txn.CommandExitProtect, Action: exitOfWire(r.GetDecision()), Expect: r.GetProtectionId(), Reason: r.GetReason(), Operator: r.GetOperator()}
+	ask := store.Ask{
+		Kind:     txn.CommandExitProtect,
+		Action:   exitOfWire(r.GetDecision()),
+		Expect:   r.GetProtectionId(),
+		Reason:   r.GetReason(),
+		Operator: r.GetOperator(),
+	}
 	info, err := s.exited(ctx, id, ask)
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
@@ -27,7 +34,8 @@ func (s *submitterService) ExitProtect(ctx context.Context, r *pb.ExitProtectReq
 }
 
 // exited leaves the decision to the owner while the protection is in force, and tells afterwards whether it is what ended it.
-func (s *Server) exited(ctx context.Context, id txn.SubmitterID, ask store.Ask) (info store.SubmitterInfo, err error) {
+func (s *Server) exited(ctx context.Context, id txn.SubmitterID,
+	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if info, err = s.store.Submitter(ctx, id); err != nil {
 		return info, err
 	}
@@ -36,7 +44,8 @@ func (s *Server) exited(ctx context.Context, id txn.SubmitterID, ask store.Ask) 
 		if err != nil {
 			return info, err
 		}
-		if v.code != txn.Applied && v.code != txn.ResultNotProtected && v.code != txn.ResultProtectionChanged {
+		if v.code != txn.Applied && v.code != txn.ResultNotProtected &&
+			v.code != txn.ResultProtectionChanged {
 			return info, declined(v)
 		}
 		if info, err = s.store.Submitter(ctx, id); err != nil || v.code == txn.Applied {
@@ -60,9 +69,11 @@ func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask stor
 	case end == nil:
 		return changed(info, "protection %d is not in force any more", ask.Expect)
 	case end.Action == txn.ActionByItself:
-		return changed(info, "protection %d ended by itself at %s", ask.Expect, end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
+		return changed(info, "protection %d ended by itself at %s", ask.Expect,
+			end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	case end.Action != ask.Action:
-		return changed(info, "protection %d was ended by %s at %s", ask.Expect, end.Action, end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
+		return changed(info, "protection %d was ended by %s at %s", ask.Expect, end.Action,
+			end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	return nil
 }
@@ -71,7 +82,10 @@ func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask stor
 func changed(info store.SubmitterInfo, format string, args ...any) error {
 	now := "none is in force now, so there is nothing to decide"
 	if p := inForce(info); p != nil {
-		now = fmt.Sprintf("protection %d (%s) is in force now; look at its evidence and decide again", p.ID, p.Reason)
+		now = fmt.Sprintf(
+			"protection %d (%s) is in force now; look at its evidence and decide again", p.ID,
+			p.Reason)
 	}
-	return decline(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, "%s; %s", fmt.Sprintf(format, args...), now)
+	return decline(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, "%s; %s",
+		fmt.Sprintf(format, args...), now)
 }

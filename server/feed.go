@@ -18,9 +18,12 @@ type feedStore interface {
 	// Told signals that this node committed something; it may be coalesced or lost.
 	Told() <-chan struct{}
 	FeedHead(ctx context.Context) (epoch int64, snapshot string, err error)
-	EventsSince(ctx context.Context, page []store.EventInfo, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
-	EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error)
-	EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64, limit int) ([]store.EventInfo, error)
+	EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
+		after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
+	EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID,
+		limit int) ([]store.EventInfo, error)
+	EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64,
+		limit int) ([]store.EventInfo, error)
 }
 
 // feed is the tailer of a node: it turns the snapshots of the ledger, one after the other, into the ring that all streams share.
@@ -58,7 +61,9 @@ const tailerPages = 8
 func newFeed(s feedStore, c clock.Clock, log *slog.Logger, limits Limits, m *metrics) *feed {
 	return &feed{
 		store: s, clock: c, log: log, limits: limits, metrics: m, kicked: make(chan struct{}, 1), page: tailerPages * limits.PageEvents,
-		ring: ring{capacity: limits.RingEvents}, streams: newStreams(), advanced: make(chan struct{}),
+		ring: ring{
+			capacity: limits.RingEvents,
+		}, streams: newStreams(), advanced: make(chan struct{}),
 	}
 }
 
@@ -188,7 +193,8 @@ func (f *feed) readUpTo(ctx context.Context, snapshot string) error {
 
 // readPage reads the events between a position and a snapshot that is newer, and where one stands after them: those of the submitter, or of the transactions, that a
 // target names, if it does. They are appended to a page without any, which may be nil.
-func readPage(ctx context.Context, s feedStore, page []store.EventInfo, at store.Position, until string, of target, limit int) (
+func readPage(ctx context.Context, s feedStore, page []store.EventInfo, at store.Position,
+	until string, of target, limit int) (
 	events []store.EventInfo, next store.Position, err error) {
 	if at.Until != "" {
 		until = at.Until // a batch is finished before the next one begins
@@ -204,7 +210,12 @@ func readPage(ctx context.Context, s feedStore, page []store.EventInfo, at store
 	if len(events) < limit {
 		return events, store.Position{Epoch: at.Epoch, Seen: until}, nil
 	}
-	return events, store.Position{Epoch: at.Epoch, Seen: at.Seen, Until: until, After: events[len(events)-1].Key()}, nil
+	return events, store.Position{
+		Epoch: at.Epoch,
+		Seen:  at.Seen,
+		Until: until,
+		After: events[len(events)-1].Key(),
+	}, nil
 }
 
 // fail says once that the feed cannot be read, and ends the streams when that has lasted too long.

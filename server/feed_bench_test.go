@@ -14,11 +14,21 @@ import (
 
 // pageOf is a page of the feed: events of as many transactions of fifty submitters.
 func pageOf(n int) []store.EventInfo {
-	receipt := &txn.Receipt{TxHash: txn.Hash{2}, BlockNumber: 1_000_000, BlockHash: txn.Hash{3}, Success: true, GasUsed: 21_000}
+	receipt := &txn.Receipt{
+		TxHash:      txn.Hash{2},
+		BlockNumber: 1_000_000,
+		BlockHash:   txn.Hash{3},
+		Success:     true,
+		GasUsed:     21_000,
+	}
 	events := make([]store.EventInfo, n)
 	for i := range events {
 		events[i] = store.EventInfo{Event: txn.Event{
-			Tx: txn.TxID{byte(i), byte(i >> 8), 1}, Submitter: txn.SubmitterID(1 + i%50), Seq: 4, Kind: txn.EventIncluded, State: txn.Tracking, Sub: txn.Included, Executed: txn.Success,
+			Tx: txn.TxID{
+				byte(i),
+				byte(i >> 8),
+				1,
+			}, Submitter: txn.SubmitterID(1 + i%50), Seq: 4, Kind: txn.EventIncluded, State: txn.Tracking, Sub: txn.Included, Executed: txn.Success,
 			TxHash: txn.Hash{2}, Receipt: receipt, At: time.Unix(1, 0),
 		}, SubmitterName: fmt.Sprint("submitter-", i%50), Xid: "123456"}
 	}
@@ -29,7 +39,14 @@ func pageOf(n int) []store.EventInfo {
 func BenchmarkPage(b *testing.B) {
 	const size = 100
 	f := &feed{streams: newStreams(), ring: ring{capacity: size}, limits: Limits{PageEvents: 256}}
-	all, one := &place{feed: f, wake: make(chan struct{}, 1)}, &place{feed: f, wake: make(chan struct{}, 1), target: target{submitter: 7}}
+	all, one := &place{
+		feed: f,
+		wake: make(chan struct{}, 1),
+	}, &place{
+		feed:   f,
+		wake:   make(chan struct{}, 1),
+		target: target{submitter: 7},
+	}
 	f.streams.add(all)
 	f.streams.add(one)
 	at := store.Position{Epoch: 1, Seen: "123450:123456:"}
@@ -47,10 +64,18 @@ func BenchmarkPage(b *testing.B) {
 // BenchmarkEvent is what it costs to make the message of one event.
 func BenchmarkEvent(b *testing.B) {
 	event := pageOf(1)[0]
-	at := store.Position{Epoch: 1, Seen: "123450:123456:", Until: "123460:123470:123461,123465", After: event.Key()}
+	at := store.Position{
+		Epoch: 1,
+		Seen:  "123450:123456:",
+		Until: "123460:123470:123461,123465",
+		After: event.Key(),
+	}
 	b.ReportAllocs()
 	for b.Loop() {
-		m := &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: wireEvent(&event)}, ResumeToken: manyToken(target{submitter: 7}, at)}
+		m := &pb.WatchTxResponse{
+			Message:     &pb.WatchTxResponse_Event{Event: wireEvent(&event)},
+			ResumeToken: manyToken(target{submitter: 7}, at),
+		}
 		if _, err := proto.Marshal(m); err != nil {
 			b.Fatal(err)
 		}

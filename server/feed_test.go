@@ -50,7 +50,10 @@ func newFeedTest(t *rapid.T) *feedTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := Limits{RingEvents: rapid.IntRange(1, 12).Draw(t, "ring"), PageEvents: rapid.IntRange(1, 3).Draw(t, "page")}
+	limits := Limits{
+		RingEvents: rapid.IntRange(1, 12).Draw(t, "ring"),
+		PageEvents: rapid.IntRange(1, 3).Draw(t, "page"),
+	}
 	limits.complete()
 	f := newFeed(m, clock.Real{}, slog.New(slog.DiscardHandler), limits, metrics)
 	f.page = rapid.IntRange(1, 5).Draw(t, "tailer page")
@@ -105,14 +108,16 @@ func targets() (all []target) {
 
 // isFor tells whether an event is for a target.
 func isFor(t target, e store.EventInfo) bool {
-	if t.submitter != 0 && t.submitter != e.Submitter || t.states != 0 && t.states&setOf(e.State) == 0 {
+	if t.submitter != 0 && t.submitter != e.Submitter ||
+		t.states != 0 && t.states&setOf(e.State) == 0 {
 		return false
 	}
 	if t.txs != nil && !slices.Contains(*t.txs, e.Tx) {
 		return false
 	}
 	for _, label := range strings.Fields(t.labels) {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(e.Labels)), func(key string) bool { return key+"="+e.Labels[key] == label }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(e.Labels)),
+			func(key string) bool { return key+"="+e.Labels[key] == label }) {
 			return false
 		}
 	}
@@ -127,8 +132,21 @@ func (ft *feedTest) begin(t *rapid.T) {
 			continue
 		}
 		ft.busy[id] = true
-		state := rapid.SampledFrom(append([]txn.State{"OF_TOMORROW"}, txn.States...)).Draw(t, "state")
-		events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: ft.seqs[id] + 1, State: state}, SubmitterName: nameOf(submitter), Labels: labelsOf(n)})
+		state := rapid.SampledFrom(append([]txn.State{"OF_TOMORROW"}, txn.States...)).Draw(t,
+			"state")
+		events = append(
+			events,
+			store.EventInfo{
+				Event: txn.Event{
+					Tx:        id,
+					Submitter: submitter,
+					Seq:       ft.seqs[id] + 1,
+					State:     state,
+				},
+				SubmitterName: nameOf(submitter),
+				Labels:        labelsOf(n),
+			},
+		)
 	}
 	ft.model.begin(events...)
 }
@@ -138,7 +156,8 @@ func (ft *feedTest) end(t *rapid.T) {
 	if len(open) == 0 {
 		return
 	}
-	xid, commit := rapid.SampledFrom(open).Draw(t, "xid"), rapid.IntRange(0, 5).Draw(t, "commit") > 0
+	xid, commit := rapid.SampledFrom(open).Draw(t, "xid"), rapid.IntRange(0, 5).Draw(t,
+		"commit") > 0
 	for _, e := range ft.model.open[xid] {
 		delete(ft.busy, e.Tx)
 		if commit {
@@ -157,7 +176,13 @@ func (ft *feedTest) read(t *rapid.T) {
 // join opens a fresh stream: what is committed by then lies before it.
 func (ft *feedTest) join(t *rapid.T, what target, only []string) *reader {
 	r := &reader{
-		place: &place{feed: ft.feed, target: what, labels: what.labelSet(), only: only, wake: make(chan struct{}, 1)}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
+		place: &place{
+			feed:   ft.feed,
+			target: what,
+			labels: what.labelSet(),
+			only:   only,
+			wake:   make(chan struct{}, 1),
+		}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
 	}
 	ft.model.failures = 0
 	ft.read(t)
@@ -213,12 +238,14 @@ func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
 		for ft.feed.finished < r.place.need { // or it would wait for that
 			ft.read(t)
 		}
-		if events, err = r.place.catchUp(t.Context()); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		if events, err = r.place.catchUp(t.Context()); err != nil &&
+			!errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)
 		}
 	}
 	if len(events) > ft.feed.limits.PageEvents {
-		t.Fatalf("a stream was given %d events at once, with a page of %d", len(events), ft.feed.limits.PageEvents)
+		t.Fatalf("a stream was given %d events at once, with a page of %d", len(events),
+			ft.feed.limits.PageEvents)
 	}
 	for _, e := range events {
 		r.receive(t, e)
@@ -241,12 +268,15 @@ func (r *reader) receive(t *rapid.T, e placed) {
 }
 
 func (r *reader) isFor(e store.EventInfo) bool {
-	return isFor(r.place.target, e) && (r.place.only == nil || slices.Contains(r.place.only, e.SubmitterName))
+	return isFor(r.place.target, e) &&
+		(r.place.only == nil || slices.Contains(r.place.only, e.SubmitterName))
 }
 
 // mark keeps a place, which names nothing that is not the caller's.
 func (r *reader) mark(t *rapid.T, at store.Position) {
-	if of := at.After.Submitter; r.place.only != nil && at.After != r.given && (of != 0 || at.After.Tx != txn.TxID{}) && !slices.Contains(r.place.only, nameOf(of)) {
+	if of := at.After.Submitter; r.place.only != nil && at.After != r.given &&
+		(of != 0 || at.After.Tx != txn.TxID{}) &&
+		!slices.Contains(r.place.only, nameOf(of)) {
 		t.Fatalf("the token of a caller of %v names an event of submitter %d", r.place.only, of)
 	}
 	seen := make([]string, 0, len(r.seen))
@@ -265,7 +295,8 @@ func (ft *feedTest) finish(t *rapid.T) {
 		}
 		for _, e := range ft.model.committed {
 			if r.isFor(e) && !r.seen[name(e)] {
-				t.Fatalf("stream %d of %v was never given event %s, written by %s", i, r.place.target, name(e), e.Xid)
+				t.Fatalf("stream %d of %v was never given event %s, written by %s", i,
+					r.place.target, name(e), e.Xid)
 			}
 		}
 	}
@@ -287,15 +318,21 @@ func TestFeedDeliversEveryEventOnce(t *testing.T) {
 			"end":   func(t *rapid.T) { several(t, ft.end) },
 			"read":  ft.read,
 			"fault": func(t *rapid.T) {
-				ft.model.spared, ft.model.failures = rapid.IntRange(0, 3).Draw(t, "spared"), rapid.IntRange(1, 2).Draw(t, "failures")
+				ft.model.spared, ft.model.failures = rapid.IntRange(0, 3).Draw(t,
+					"spared"), rapid.IntRange(1, 2).Draw(
+					t,
+					"failures",
+				)
 			},
 			"join": func(t *rapid.T) {
-				ft.join(t, rapid.SampledFrom(targets()).Draw(t, "target"), rapid.SampledFrom(rightsToDraw).Draw(t, "rights"))
+				ft.join(t, rapid.SampledFrom(targets()).Draw(t, "target"),
+					rapid.SampledFrom(rightsToDraw).Draw(t, "rights"))
 			},
 			"resume": ft.resume,
 			"take": func(t *rapid.T) {
 				if len(ft.readers) > 0 {
-					several(t, func(t *rapid.T) { ft.take(t, rapid.SampledFrom(ft.readers).Draw(t, "reader")) })
+					several(t,
+						func(t *rapid.T) { ft.take(t, rapid.SampledFrom(ft.readers).Draw(t, "reader")) })
 				}
 			},
 		})
@@ -314,7 +351,11 @@ func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
 		ft.take(t, r) // it has seen all there is
 		for _, n := range []int{0, 1, 3, 5} {
 			id, submitter := txOf(n)
-			ft.model.end(ft.model.begin(store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1}}), true)
+			ft.model.end(
+				ft.model.begin(
+					store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1}}),
+				true,
+			)
 		}
 		ft.model.spared, ft.model.failures = 4, 1 // the head and three pages work
 		ft.read(t)
@@ -348,7 +389,13 @@ func TestFeedPlacesBetweenEventsOfOthers(t *testing.T) {
 			var events []store.EventInfo
 			for _, n := range of {
 				id, submitter := txOf(n)
-				events = append(events, store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1}, SubmitterName: nameOf(submitter)})
+				events = append(
+					events,
+					store.EventInfo{
+						Event:         txn.Event{Tx: id, Submitter: submitter, Seq: 1},
+						SubmitterName: nameOf(submitter),
+					},
+				)
 			}
 			ft.model.end(ft.model.begin(events...), true)
 		}
@@ -385,7 +432,10 @@ func TestStreamsAreFoundByTheEventsThatAreForThem(t *testing.T) {
 	for n := range 8 {
 		for _, state := range append([]txn.State{"OF_TOMORROW"}, txn.States...) {
 			id, submitter := txOf(n)
-			e := store.EventInfo{Event: txn.Event{Tx: id, Submitter: submitter, Seq: 1, State: state}, Labels: labelsOf(n)}
+			e := store.EventInfo{
+				Event:  txn.Event{Tx: id, Submitter: submitter, Seq: 1, State: state},
+				Labels: labelsOf(n),
+			}
 			f.streams.tell(&chunk{events: []store.EventInfo{e}})
 			for _, p := range places {
 				named := p.target.tx != (txn.TxID{}) || p.target.txs != nil
@@ -393,8 +443,10 @@ func TestStreamsAreFoundByTheEventsThatAreForThem(t *testing.T) {
 				if woken {
 					<-p.wake
 				}
-				if is := p.matches(&e); is && !woken || woken && !named && !p.target.states.has(state) {
-					t.Errorf("%v of %s: for the stream of %v: %v, woken: %v", state, name(e), p.target, is, woken)
+				if is := p.matches(&e); is && !woken ||
+					woken && !named && !p.target.states.has(state) {
+					t.Errorf("%v of %s: for the stream of %v: %v, woken: %v", state, name(e),
+						p.target, is, woken)
 				}
 			}
 		}

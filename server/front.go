@@ -52,17 +52,25 @@ func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
 
 // newTranscoder makes one whose requests have most bytes once they are unpacked. Answers may be longer.
 func (f *front) newTranscoder(inner *grpc.Server, most int64) (http.Handler, error) {
-	return vanguardgrpc.NewTranscoder(inner,
-		vanguard.WithDefaultServiceOptions(vanguard.WithMaxMessageBufferBytes(uint32(f.limits.bodyBytes())), vanguard.WithNoTargetCompression()),
-		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater, func() connect.Decompressor { return &inflater{most: most} }),
+	return vanguardgrpc.NewTranscoder(
+		inner,
+		vanguard.WithDefaultServiceOptions(
+			vanguard.WithMaxMessageBufferBytes(uint32(f.limits.bodyBytes())),
+			vanguard.WithNoTargetCompression()),
+		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater,
+			func() connect.Decompressor { return &inflater{most: most} }),
 		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
-		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)))
+		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)),
+	)
 }
 
 // jsonCodec writes every field that is not a message, so that scripts need not guess; and it reads no field that it does not know, as check does.
 func jsonCodec(r vanguard.TypeResolver) vanguard.Codec {
 	return requestCodec{&vanguard.JSONCodec{
-		MarshalOptions: protojson.MarshalOptions{EmitDefaultValues: true, Resolver: r}, UnmarshalOptions: protojson.UnmarshalOptions{Resolver: r},
+		MarshalOptions: protojson.MarshalOptions{
+			EmitDefaultValues: true,
+			Resolver:          r,
+		}, UnmarshalOptions: protojson.UnmarshalOptions{Resolver: r},
 	}}
 }
 
@@ -78,7 +86,8 @@ func (c requestCodec) Unmarshal(text []byte, into proto.Message) error {
 }
 
 // UnmarshalField reads a field of a message.
-func (c requestCodec) UnmarshalField(text []byte, into proto.Message, field protoreflect.FieldDescriptor) error {
+func (c requestCodec) UnmarshalField(text []byte, into proto.Message,
+	field protoreflect.FieldDescriptor) error {
 	if err := checkJSONField(text, field); err != nil {
 		return asConnect(statusOf(err, ""))
 	}
@@ -91,9 +100,22 @@ func asRequestError(err error) error {
 	if err == nil {
 		return nil
 	}
-	bad := &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, []violation{{"request", "is not the JSON of its message: " + err.Error() + "; docs/openapi.yaml says how that is written"}}}
+	bad := &invalid{
+		pb.ErrorReason_ERROR_REASON_INVALID_FIELD,
+		[]violation{
+			{
+				"request",
+				"is not the JSON of its message: " + err.Error() + "; docs/openapi.yaml says how that is written",
+			},
+		},
+	}
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
-		bad = &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name[1], "this server knows no such field there; remove it, or update the server"}}}
+		bad = &invalid{
+			pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD,
+			[]violation{
+				{name[1], "this server knows no such field there; remove it, or update the server"},
+			},
+		}
 	}
 	return asConnect(statusOfInvalid(bad))
 }
@@ -113,7 +135,8 @@ func asConnect(s *status.Status) *connect.Error {
 func toJSON(m proto.Message) []byte {
 	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
 	if err != nil { // a detail of a type that is not linked here
-		return []byte(`{"code":13,"message":"call: its answer cannot be written as JSON","details":[]}`)
+		return []byte(
+			`{"code":13,"message":"call: its answer cannot be written as JSON","details":[]}`)
 	}
 	return text
 }
@@ -212,7 +235,8 @@ const connectHeader = "Connect-Protocol-Version"
 // admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it. The request that it gives has
 // the token where gRPC has it.
 func (f *front) admitHTTP(r *http.Request) (*http.Request, error) {
-	ctx := metadata.NewIncomingContext(r.Context(), metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
+	ctx := metadata.NewIncomingContext(r.Context(),
+		metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
 	ctx, err := f.letIn(ctx, r.URL.Path)
 	return r.WithContext(ctx), err
 }
@@ -220,10 +244,12 @@ func (f *front) admitHTTP(r *http.Request) (*http.Request, error) {
 // refuseHTTP refuses a request in its own tongue, before there is a call.
 func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
+		w.Header().Set("Connection",
+			"close") // else net/http reads the body before it sends the answer
 	}
 	s, _ := status.FromError(f.begin("HTTP").end(r.Context(), nil, err))
-	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) && !strings.HasPrefix(r.URL.Path, pathPrefix) {
+	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) &&
+		!strings.HasPrefix(r.URL.Path, pathPrefix) {
 		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
 		return
 	}
@@ -238,22 +264,38 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 // unknown answers what is neither a path of the JSON API nor a call of a method.
 func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
 	if f.serves(r.URL.Path) {
-		http.Error(w, fmt.Sprintf("this is no call of %s (%s, Content-Type %q); send a POST with Content-Type application/json or application/proto, for Connect 1, or application/grpc-web, "+
-			"whose text form (grpc-web-text) is not spoken here", r.URL.Path, r.Method, r.Header.Get("Content-Type")), http.StatusUnsupportedMediaType)
+		http.Error(
+			w,
+			fmt.Sprintf(
+				"this is no call of %s (%s, Content-Type %q); send a POST with Content-Type application/json or application/proto, for Connect 1, or application/grpc-web, "+
+					"whose text form (grpc-web-text) is not spoken here",
+				r.URL.Path,
+				r.Method,
+				r.Header.Get("Content-Type"),
+			),
+			http.StatusUnsupportedMediaType,
+		)
 		return
 	}
 	if ours(r.URL.Path) {
 		f.refuseHTTP(w, r, noMethodOf(r.URL.Path))
 		return
 	}
-	http.Error(w, fmt.Sprintf("there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it", r.Method, r.URL.Path), http.StatusNotFound)
+	http.Error(
+		w,
+		fmt.Sprintf(
+			"there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it",
+			r.Method, r.URL.Path),
+		http.StatusNotFound,
+	)
 }
 
 // createdHeader tells restWriter that the answer is of a transaction that is new.
 const createdHeader = "Fencepost-Created"
 
 // markCreated is the innermost interceptor of the inner server.
-func markCreated(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func markCreated(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (any, error) {
 	response, err := handler(ctx, request)
 	if r, ok := response.(*pb.CreateTxResponse); ok && err == nil && r.GetCreated() {
 		if err := grpc.SetHeader(ctx, metadata.Pairs(createdHeader, "true")); err != nil {

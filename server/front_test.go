@@ -44,7 +44,8 @@ func (n *node) http(method, path, body string, header ...string) httpAnswer {
 
 func (n *node) request(method, path, body string, header ...string) *http.Request {
 	n.t.Helper()
-	r, err := http.NewRequestWithContext(n.ctx, method, "http://"+n.conn.Target()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(n.ctx, method, "http://"+n.conn.Target()+path,
+		strings.NewReader(body))
 	n.must(err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -86,7 +87,8 @@ func (a httpAnswer) want(t testing.TB, code int, fields ...string) {
 func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code, reason string) *status.Status {
 	t.Helper()
 	var told statuspb.Status
-	if err := protojson.Unmarshal(a.body, &told); err != nil || a.code != code || a.header.Get("Content-Type") != "application/json" {
+	if err := protojson.Unmarshal(a.body, &told); err != nil || a.code != code ||
+		a.header.Get("Content-Type") != "application/json" {
 		t.Fatalf("answer %d %s (%v), want %d", a.code, a.body, err, code)
 	}
 	return wantStatus(t, status.ErrorProto(&told), of, reason)
@@ -101,20 +103,30 @@ func TestSpellingsOfJSON(t *testing.T) {
 	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
 	n.create("alice", "before")
 	for _, kind := range []string{"application/json", "application/json;charset=UTF-8", "Application/JSON; charset=\"utf-8\"", "application/json ;charset=utf-8", "application/json; v=1"} {
-		if a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind); a.code != 202 && a.code != 200 {
+		if a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind); a.code != 202 &&
+			a.code != 200 {
 			t.Errorf("%s: %d %s", kind, a.code, a.body)
 		}
-		n.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Content-Type", kind).want(t, 200, "tx.requestId", "r")
+		n.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Content-Type", kind).want(t,
+			200, "tx.requestId", "r")
 	}
 	for _, kind := range []string{"application/json; charset=latin1", "text/plain", "application/x-www-form-urlencoded"} {
 		a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind)
-		if s := a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(s.Message(), "send Content-Type: application/json") || strings.Contains(s.Message(), "?") {
+		if s := a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(
+			s.Message(), "send Content-Type: application/json") ||
+			strings.Contains(s.Message(), "?") {
 			t.Errorf("%s: %v", kind, s)
 		} else {
 			wantFault(t, s, "Content-Type", "is not supported; send")
 		}
 	}
-	wantFault(t, n.http("POST", "/api/v1/tx", body, "Content-Encoding", "br").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"), "Content-Encoding", "not supported; send")
+	wantFault(
+		t,
+		n.http("POST", "/api/v1/tx", body, "Content-Encoding", "br").wantError(t, 415,
+			codes.InvalidArgument, "INVALID_FIELD"),
+		"Content-Encoding",
+		"not supported; send",
+	)
 }
 
 // With HTTP alone a transaction is created, found, listed and cancelled.
@@ -125,27 +137,36 @@ func TestJSON(t *testing.T) {
 	n := k.serve()
 	create := `{"submitter":"alice","requestId":"r 1","payload":{"to":"` + recipient + `","value":"7","data":"AQI=","gasLimit":"50000"},"labels":{"a":"b"}}`
 	created := n.http("POST", "/api/v1/tx", create)
-	created.want(t, http.StatusAccepted, "created", "true", "tx.state", "TX_STATE_QUEUED", "tx.payload.gasLimit", "50000", "tx.labels.a", "b", "tx.retrySafe", "false")
+	created.want(t, http.StatusAccepted, "created", "true", "tx.state", "TX_STATE_QUEUED",
+		"tx.payload.gasLimit", "50000", "tx.labels.a", "b", "tx.retrySafe", "false")
 	if created.header.Get("Fencepost-Created") != "" {
 		t.Error("an inner header is told")
 	}
 	id := created.field(t, "tx.txId")
-	n.http("POST", "/api/v1/tx", strings.ReplaceAll(create, "requestId", "request_id")).want(t, http.StatusOK, "created", "false", "tx.txId", id)
-	n.http("GET", "/api/v1/tx/"+id, "").want(t, http.StatusOK, "tx.requestId", "r 1", "tx.operator", "<nil>")
-	n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK, "tx.operator.attempts", "[]")
+	n.http("POST", "/api/v1/tx", strings.ReplaceAll(create, "requestId", "request_id")).want(t,
+		http.StatusOK, "created", "false", "tx.txId", id)
+	n.http("GET", "/api/v1/tx/"+id, "").want(t, http.StatusOK, "tx.requestId", "r 1", "tx.operator",
+		"<nil>")
+	n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK,
+		"tx.operator.attempts", "[]")
 	for _, query := range []string{"submitter=alice&request_id=r+1", "submitter=alice&requestId=r%201", "request.submitter=alice&request.request_id=r%201"} {
 		n.http("GET", "/api/v1/tx/by-request?"+query, "").want(t, http.StatusOK, "tx.txId", id)
 	}
-	list := n.http("GET", "/api/v1/tx?submitter=alice&labels=a%3Db&states=TX_STATE_QUEUED&page_size=5&created_from=2020-01-01T00:00:00Z", "")
+	list := n.http("GET",
+		"/api/v1/tx?submitter=alice&labels=a%3Db&states=TX_STATE_QUEUED&page_size=5&created_from=2020-01-01T00:00:00Z",
+		"")
 	if list.want(t, http.StatusOK); !bytes.Contains(list.body, []byte(id)) {
 		t.Errorf("listed %s", list.body)
 	}
 	batch := n.http("POST", "/api/v1/tx/batch", `{"requests":[`+create+`,{"submitter":"nobody"}]}`)
-	if batch.want(t, http.StatusOK); !bytes.Contains(batch.body, []byte(id)) || !bytes.Contains(batch.body, []byte("INVALID_FIELD")) {
+	if batch.want(t, http.StatusOK); !bytes.Contains(batch.body, []byte(id)) ||
+		!bytes.Contains(batch.body, []byte("INVALID_FIELD")) {
 		t.Errorf("batch %s", batch.body)
 	}
-	n.http("POST", "/api/v1/tx/"+id+"/cancel", "{}").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED", "tx.retrySafe", "true")
-	n.http("POST", "/api/v1/tx/"+id+"/cancel", "").want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED")
+	n.http("POST", "/api/v1/tx/"+id+"/cancel", "{}").want(t, http.StatusOK, "outcome",
+		"CANCEL_OUTCOME_CANCELLED", "tx.retrySafe", "true")
+	n.http("POST", "/api/v1/tx/"+id+"/cancel", "").want(t, http.StatusOK, "outcome",
+		"CANCEL_OUTCOME_CANCELLED")
 }
 
 // Operators have paths as well; an account id is one whatever is in it.
@@ -156,25 +177,34 @@ func TestJSONOfSubmitters(t *testing.T) {
 	register := `{"name":"bob","chainId":"31337","address":"` + recipient + `","signer":"local"}`
 	n.http("POST", "/api/v1/submitters", register).want(t, http.StatusOK, "created", "true")
 	for _, name := range []string{"bob", "eip155:31337:" + recipient, "eip155%3A31337%3A" + recipient} {
-		n.http("GET", "/api/v1/submitters/"+name, "").want(t, http.StatusOK, "submitter.name", "bob", "submitter.queued", "0")
-		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK, "nextPageToken", "")
+		n.http("GET", "/api/v1/submitters/"+name, "").want(t, http.StatusOK, "submitter.name",
+			"bob", "submitter.queued", "0")
+		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK,
+			"nextPageToken", "")
 	}
 	k.register("worldevents") // whose name ends as the path of a watch does
-	n.http("GET", "/api/v1/submitters/worldevents", "").want(t, http.StatusOK, "submitter.name", "worldevents")
+	n.http("GET", "/api/v1/submitters/worldevents", "").want(t, http.StatusOK, "submitter.name",
+		"worldevents")
 	n.http("GET", "/api/v1/submitters?page_size=2", "").want(t, http.StatusOK, "nextPageToken", "")
 	o := k.own(1)
 	ctx, stop := context.WithCancel(k.ctx)
 	worked := make(chan struct{})
 	go func() { defer close(worked); o.work(ctx) }()
-	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t, http.StatusOK, "submitter.maxFee", "7")
+	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t,
+		http.StatusOK, "submitter.maxFee", "7")
 	for _, mask := range []string{"maxfee", "max_fee"} { // whoever follows the remedy must not be refused again
-		told := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-		if says := told.Message(); !strings.Contains(says, "in JSON these are onFailure and maxFee") && !strings.Contains(says, "docs/openapi.yaml says how") {
+		told := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
+			http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		if says := told.Message(); !strings.Contains(says,
+			"in JSON these are onFailure and maxFee") &&
+			!strings.Contains(says, "docs/openapi.yaml says how") {
 			t.Errorf("a mask of %s is answered %q", mask, says)
 		}
 	}
-	n.http("POST", "/api/v1/submitters/bob/pause", `{"reason":"audit"}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_PAUSED")
-	n.http("POST", "/api/v1/submitters/eip155:31337:"+recipient+"/resume", `{}`).want(t, http.StatusOK, "submitter.status", "SUBMITTER_STATUS_ACTIVE")
+	n.http("POST", "/api/v1/submitters/bob/pause", `{"reason":"audit"}`).want(t, http.StatusOK,
+		"submitter.status", "SUBMITTER_STATUS_PAUSED")
+	n.http("POST", "/api/v1/submitters/eip155:31337:"+recipient+"/resume", `{}`).want(t,
+		http.StatusOK, "submitter.status", "SUBMITTER_STATUS_ACTIVE")
 	stop()
 	<-worked
 }
@@ -194,11 +224,14 @@ func TestAnswersEndTheirLine(t *testing.T) {
 		{"GET", "/api/v1/tx/17", "", true}, {"POST", pb.TxService_CreateTx_FullMethodName, body, false},
 	} {
 		a := n.http(c.method, c.path, c.body, "Accept-Encoding", "identity")
-		if lines := bytes.Count(a.body, []byte{'\n'}); bytes.HasSuffix(a.body, []byte("}\n")) != c.ends || c.ends != (lines == 1) {
+		if lines := bytes.Count(a.body, []byte{'\n'}); bytes.HasSuffix(a.body,
+			[]byte("}\n")) != c.ends ||
+			c.ends != (lines == 1) {
 			t.Errorf("%s %s: %d %q", c.method, c.path, a.code, a.body)
 		}
 		if length := a.header.Get("Content-Length"); length != strconv.Itoa(len(a.body)) {
-			t.Errorf("%s %s: Content-Length is %q, and there are %d bytes", c.method, c.path, length, len(a.body))
+			t.Errorf("%s %s: Content-Length is %q, and there are %d bytes", c.method, c.path,
+				length, len(a.body))
 		}
 	}
 	packed := n.http("GET", "/api/v1/submitters", "", "Accept-Encoding", "gzip")
@@ -221,28 +254,48 @@ func TestJSONRefusals(t *testing.T) {
 	n.create("alice", "used")
 	post := func(body string) httpAnswer { return n.http("POST", "/api/v1/tx", body) }
 	good := `"payload":{"to":"` + recipient + `"}`
-	post(`{"submitter":"alice","requestId":"r",`+good+`,"nonce":"1"}`).wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
+	post(`{"submitter":"alice","requestId":"r",`+good+`,"nonce":"1"}`).wantError(t, 400,
+		codes.InvalidArgument, "UNKNOWN_FIELD")
 	post(`{"submitter":"alice"`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
-	post(`{"submitter":"alice","requestId":7,`+good+`}`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
-	post(`{"submitter":"alice","requestId":"","payload":{}}`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
-	post(`{"submitter":"alice","requestId":"used",`+good+`}`).wantError(t, 409, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
-	post(`{"submitter":"paused","requestId":"r",`+good+`}`).wantError(t, 400, codes.FailedPrecondition, "SUBMITTER_PAUSED")
-	post(`{"submitter":"alice","requestId":"r","payload":{"data":"`+strings.Repeat("AAAA", 50_000)+`"}}`).wantError(t, 400, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	post(`{"submitter":"alice","requestId":7,`+good+`}`).wantError(t, 400, codes.InvalidArgument,
+		"INVALID_FIELD")
+	post(`{"submitter":"alice","requestId":"","payload":{}}`).wantError(t, 400,
+		codes.InvalidArgument, "INVALID_FIELD")
+	post(`{"submitter":"alice","requestId":"used",`+good+`}`).wantError(t, 409, codes.AlreadyExists,
+		"IDEMPOTENCY_KEY_REUSED")
+	post(`{"submitter":"paused","requestId":"r",`+good+`}`).wantError(t, 400,
+		codes.FailedPrecondition, "SUBMITTER_PAUSED")
+	post(
+		`{"submitter":"alice","requestId":"r","payload":{"data":"`+strings.Repeat("AAAA",
+			50_000)+`"}}`,
+	).wantError(t, 400, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 	n.http("GET", "/api/v1/tx/17", "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
-	n.http("GET", "/api/v1/tx/00000000-0000-4000-8000-000000000000", "").wantError(t, 404, codes.NotFound, "TX_NOT_FOUND")
-	n.http("GET", "/api/v1/tx?page_size=x", "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
-	n.http("GET", "/api/v1/tx?nothing=x", "").wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
-	n.http("GET", "/api/v1/tx/by-request?submitter=nobody&request_id=r", "").wantError(t, 404, codes.NotFound, "SUBMITTER_NOT_FOUND")
+	n.http("GET", "/api/v1/tx/00000000-0000-4000-8000-000000000000", "").wantError(t, 404,
+		codes.NotFound, "TX_NOT_FOUND")
+	n.http("GET", "/api/v1/tx?page_size=x", "").wantError(t, 400, codes.InvalidArgument,
+		"INVALID_FIELD")
+	n.http("GET", "/api/v1/tx?nothing=x", "").wantError(t, 400, codes.InvalidArgument,
+		"UNKNOWN_FIELD")
+	n.http("GET", "/api/v1/tx/by-request?submitter=nobody&request_id=r", "").wantError(t, 404,
+		codes.NotFound, "SUBMITTER_NOT_FOUND")
 	n.http("GET", "/api/v1/nothing", "").wantError(t, 404, codes.Unimplemented, "UNKNOWN_METHOD")
 	n.http("DELETE", "/api/v1/tx", "").wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
-	n.http("POST", "/api/v1/tx", "a=b", "Content-Type", "application/x-www-form-urlencoded").wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD")
-	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
+	n.http("POST", "/api/v1/tx", "a=b", "Content-Type",
+		"application/x-www-form-urlencoded").wantError(
+		t,
+		415,
+		codes.InvalidArgument,
+		"INVALID_FIELD",
+	)
+	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument,
+		"PAYLOAD_TOO_LARGE")
 	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff",
 		"tx/by-request?submitter=alice&requestId=used&request_id=other", "tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
 		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	}
 	down := k.serve(func(o *Options) { o.Store = silent{k.store} })
-	a := down.http("POST", "/api/v1/tx/batch", `{"requests":[{"submitter":"alice","requestId":"r",`+good+`}]}`)
+	a := down.http("POST", "/api/v1/tx/batch",
+		`{"requests":[{"submitter":"alice","requestId":"r",`+good+`}]}`)
 	a.wantError(t, 503, codes.Unavailable, "STORE_UNAVAILABLE")
 	if a.header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
@@ -271,7 +324,13 @@ func (n *node) streamOf(request *http.Request) *lines {
 	r, err := http.DefaultClient.Do(request)
 	n.must(err)
 	n.t.Cleanup(func() { r.Body.Close() })
-	return &lines{t: n.t, body: r.Body, scanner: bufio.NewScanner(r.Body), code: r.StatusCode, kind: r.Header.Get("Content-Type")}
+	return &lines{
+		t:       n.t,
+		body:    r.Body,
+		scanner: bufio.NewScanner(r.Body),
+		code:    r.StatusCode,
+		kind:    r.Header.Get("Content-Type"),
+	}
 }
 
 func (l *lines) next() (line string, more bool) {
@@ -304,7 +363,8 @@ func TestWatchAsLines(t *testing.T) {
 			t.Fatalf("%s: %d %s", path, l.code, l.kind)
 		}
 		first := l.message() // before anything more has happened
-		if got := first.GetEvent().GetSeq() == 1 || first.GetSnapshot().GetTxId() == id; !got || (first.GetSnapshot() != nil) != snapshots {
+		if got := first.GetEvent().GetSeq() == 1 || first.GetSnapshot().GetTxId() == id; !got ||
+			(first.GetSnapshot() != nil) != snapshots {
 			t.Errorf("%s begins with %v", path, first)
 		}
 		l.body.Close()
@@ -330,7 +390,8 @@ func TestWatchAsLines(t *testing.T) {
 	if m := labelled.message(); m.GetHeartbeat() == nil {
 		t.Errorf("a watch of labels that nothing has begins with %v", m)
 	}
-	stating := n.stream("/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_QUEUED&states=TX_STATE_ALLOCATED")
+	stating := n.stream(
+		"/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_QUEUED&states=TX_STATE_ALLOCATED")
 	for seq := range uint64(2) {
 		if m := stating.message(); m.GetEvent().GetSeq() != seq+1 {
 			t.Errorf("a watch of states tells %v", m)
@@ -385,7 +446,8 @@ func TestWatchAsServerSentEvents(t *testing.T) {
 		t.Errorf("who refuses server-sent events gets %s", refused.kind)
 	}
 	if again := n.stream(path, "Accept", "text/event-stream", "Last-Event-ID", last); again.code != http.StatusNoContent {
-		t.Errorf("a browser that has seen all is answered %d, and comes again and again", again.code)
+		t.Errorf("a browser that has seen all is answered %d, and comes again and again",
+			again.code)
 	}
 }
 
@@ -454,7 +516,8 @@ func TestEveryTongueIsDrained(t *testing.T) {
 	for line, more := events.next(); more; line, more = events.next() {
 		rest = append(rest, line)
 	}
-	if all := strings.Join(rest, "\n"); !strings.Contains(all, "event: error\ndata: {\"code\":14,") {
+	if all := strings.Join(rest, "\n"); !strings.Contains(all,
+		"event: error\ndata: {\"code\":14,") {
 		t.Errorf("the last event is %q", all)
 	}
 	for web.Receive() {
@@ -466,7 +529,8 @@ func TestEveryTongueIsDrained(t *testing.T) {
 		_, err = native.Recv()
 	}
 	wantStatus(t, err, codes.Unavailable, "DRAINING")
-	k.eventually("the log of the stop", func() bool { return strings.Contains(log.String(), "calls=4") })
+	k.eventually("the log of the stop",
+		func() bool { return strings.Contains(log.String(), "calls=4") })
 	if strings.Contains(log.String(), "call refused") {
 		t.Errorf("each stream has a line: %s", log)
 	}

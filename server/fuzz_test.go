@@ -118,12 +118,14 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 func sound(t *testing.T, i store.Intent) {
 	t.Helper()
 	for _, text := range []string{i.RequestID} {
-		if n := utf8.RuneCountInString(text); n < 1 || n > 128 || strings.ContainsAny(text, "\x00\n") {
+		if n := utf8.RuneCountInString(text); n < 1 || n > 128 ||
+			strings.ContainsAny(text, "\x00\n") {
 			t.Errorf("request_id %q is let through", text)
 		}
 	}
 	for key, value := range i.Labels {
-		if key == "" || len(key) > 63 || utf8.RuneCountInString(value) > 128 || strings.ContainsRune(value, 0) {
+		if key == "" || len(key) > 63 || utf8.RuneCountInString(value) > 128 ||
+			strings.ContainsRune(value, 0) {
 			t.Errorf("label %q=%q is let through", key, value)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // GetSubmitter tells all of one submitter.
-func (s *submitterService) GetSubmitter(ctx context.Context, r *pb.GetSubmitterRequest) (*pb.GetSubmitterResponse, error) {
+func (s *submitterService) GetSubmitter(ctx context.Context,
+	r *pb.GetSubmitterRequest) (*pb.GetSubmitterResponse, error) {
 	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
@@ -21,6 +22,7 @@ func (s *submitterService) GetSubmitter(ctx context.Context, r *pb.GetSubmitterR
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
 	submitter := wireSubmitter(info)
-	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking), wireWaiting(head), wireGaps(gaps)
+	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking), wireWaiting(
+		head), wireGaps(gaps)
 	return &pb.GetSubmitterResponse{Submitter: submitter}, nil
 }

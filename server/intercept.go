@@ -22,7 +22,8 @@ import (
 // ours tells a method of the contract from those of health and reflection, which follow their own.
 func ours(method string) bool { return strings.HasPrefix(method, "/fencepost.v1.") }
 
-func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (response any, err error) {
+func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (response any, err error) {
 	c := s.begin(info.FullMethod)
 	defer func() {
 		err = c.end(ctx, recover(), err)
@@ -61,7 +62,8 @@ func waits(method string) bool {
 	return false
 }
 
-func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) (err error) {
 	c := &checkedStream{ServerStream: stream, server: s, ours: ours(info.FullMethod)}
 	defer func() { err = c.end(recover(), err) }()
 	if err := apart(func() error { return c.begin(info.FullMethod, service != nil) }); err != nil {
@@ -141,7 +143,12 @@ type call struct {
 }
 
 func (s *Server) begin(method string) *call {
-	return &call{server: s, id: uuid.NewString(), method: clip(method, longestField), start: s.clock.Now()}
+	return &call{
+		server: s,
+		id:     uuid.NewString(),
+		method: clip(method, longestField),
+		start:  s.clock.Now(),
+	}
 }
 
 // end turns what the handler left, be it a panic, into what the caller gets, and logs the call: never its content.
@@ -149,7 +156,11 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 	if panicked != nil {
 		err = fmt.Errorf("server: panic: %v\n%s", panicked, debug.Stack())
 	}
-	attributes := []slog.Attr{slog.String("method", c.method), slog.String("call", c.id), slog.Duration("took", c.server.clock.Now().Sub(c.start))}
+	attributes := []slog.Attr{
+		slog.String("method", c.method),
+		slog.String("call", c.id),
+		slog.Duration("took", c.server.clock.Now().Sub(c.start)),
+	}
 	if c.caller != "" {
 		attributes = append(attributes, slog.String("caller", c.caller))
 	}
@@ -158,9 +169,11 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 		return nil
 	}
 	s := statusOf(err, c.id)
-	attributes = append(attributes, slog.String("code", s.Code().String()), slog.String("reason", reasonOf(s)))
+	attributes = append(attributes, slog.String("code", s.Code().String()),
+		slog.String("reason", reasonOf(s)))
 	level := levelOf(s.Code())
-	if errors.Is(err, errDraining) { // each open stream has one: that is told once, with their number
+	if errors.Is(err,
+		errDraining) { // each open stream has one: that is told once, with their number
 		c.server.drained.Add(1)
 		level = slog.LevelDebug
 	}
@@ -177,8 +190,10 @@ func (c *call) tellWrites(ctx context.Context, response any) {
 		return
 	}
 	tell := func(event txn.Kind, tx *pb.Tx) {
-		c.server.log.LogAttrs(ctx, slog.LevelDebug, "transaction moved", slog.String("submitter", tx.GetSubmitter()), slog.String("tx_id", tx.GetTxId()),
-			slog.Int64("fencing_token", 0), slog.String("event", string(event)), slog.String("call", c.id))
+		c.server.log.LogAttrs(ctx, slog.LevelDebug, "transaction moved",
+			slog.String("submitter", tx.GetSubmitter()), slog.String("tx_id", tx.GetTxId()),
+			slog.Int64("fencing_token", 0), slog.String("event", string(event)),
+			slog.String("call", c.id))
 	}
 	switch r := response.(type) {
 	case *pb.CreateTxResponse:
@@ -205,7 +220,8 @@ func levelOf(code codes.Code) slog.Level {
 		return slog.LevelError
 	case codes.Unavailable:
 		return slog.LevelWarn
-	case codes.Canceled, codes.ResourceExhausted: // a burst must not fill the log as well: it is counted
+	case codes.Canceled,
+		codes.ResourceExhausted: // a burst must not fill the log as well: it is counted
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

@@ -55,7 +55,15 @@ func newKit(t testing.TB) *kit {
 // open makes the store of another node.
 func (k *kit) open(node string) *store.Store {
 	k.t.Helper()
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.URL, Schema: k.db.Schema, Node: node + "/boot", LeaseDuration: leaseDuration})
+	s, err := store.Open(
+		k.ctx,
+		store.Config{
+			URL:           k.db.URL,
+			Schema:        k.db.Schema,
+			Node:          node + "/boot",
+			LeaseDuration: leaseDuration,
+		},
+	)
 	k.must(err)
 	k.t.Cleanup(s.Close)
 	return s
@@ -104,7 +112,10 @@ type node struct {
 // serve starts a node over the store of the kit, unless a tweak says otherwise.
 func (k *kit) serve(tweaks ...func(*Options)) *node {
 	k.t.Helper()
-	o := Options{Store: k.store, Limits: Limits{CommandPoll: 5 * time.Millisecond, FeedPoll: 20 * time.Millisecond}}
+	o := Options{
+		Store:  k.store,
+		Limits: Limits{CommandPoll: 5 * time.Millisecond, FeedPoll: 20 * time.Millisecond},
+	}
 	for _, tweak := range tweaks {
 		tweak(&o)
 	}
@@ -127,7 +138,9 @@ func (k *kit) serve(tweaks ...func(*Options)) *node {
 
 func (n *node) dial(address string, options ...grpc.DialOption) {
 	n.t.Helper()
-	conn, err := grpc.NewClient(address, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	conn, err := grpc.NewClient(
+		address,
+		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	n.must(err)
 	n.t.Cleanup(func() { conn.Close() })
 	n.conn, n.txs, n.subs = conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)
@@ -140,7 +153,17 @@ func (k *kit) register(name string) txn.SubmitterID {
 	k.t.Helper()
 	var a txn.Address
 	copy(a[:], name)
-	info, _, err := k.store.Register(k.ctx, store.Registration{Name: name, Chain: chainID, Address: a, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
+	info, _, err := k.store.Register(
+		k.ctx,
+		store.Registration{
+			Name:      name,
+			Chain:     chainID,
+			Address:   a,
+			Signer:    "local",
+			Mode:      txn.Strict,
+			StartFrom: "0",
+		},
+	)
 	k.must(err)
 	return info.ID
 }
@@ -149,7 +172,8 @@ func payload() *pb.Payload { return &pb.Payload{To: recipient, Value: "1"} }
 
 func (n *node) create(submitter, request string) *pb.Tx {
 	n.t.Helper()
-	r, err := n.txs.CreateTx(n.ctx, &pb.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: payload()})
+	r, err := n.txs.CreateTx(n.ctx,
+		&pb.CreateTxRequest{Submitter: submitter, RequestId: request, Payload: payload()})
 	n.must(err)
 	return r.GetTx()
 }
@@ -219,7 +243,13 @@ func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.St
 }
 
 func attempt(tx txn.Tx, nonce txn.Nonce) *txn.Attempt {
-	a := &txn.Attempt{No: 1, Kind: txn.Original, Nonce: nonce, GasLimit: 21000, Hash: txn.Hash(txn.Payload{Data: tx.ID[:]}.Hash())}
+	a := &txn.Attempt{
+		No:       1,
+		Kind:     txn.Original,
+		Nonce:    nonce,
+		GasLimit: 21000,
+		Hash:     txn.Hash(txn.Payload{Data: tx.ID[:]}.Hash()),
+	}
 	a.Raw = binary.BigEndian.AppendUint64(a.Hash.Bytes(), uint64(nonce))
 	a.Fees.Cap.SetUint64(2_000_000_000)
 	a.Fees.Tip.SetUint64(1_000_000_000)
@@ -229,19 +259,27 @@ func attempt(tx txn.Tx, nonce txn.Nonce) *txn.Attempt {
 func (o *owner) allocate(id txn.TxID) { o.move(id, txn.EventAllocated, txn.Allocated, nil) }
 
 func (o *owner) submit(id txn.TxID) {
-	o.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status) { s.Sub, s.SubmitAttempts = txn.Pending, 1 })
+	o.move(id, txn.EventSubmitted, txn.Tracking,
+		func(s *txn.Status) { s.Sub, s.SubmitAttempts = txn.Pending, 1 })
 }
 
 func (o *owner) include(id txn.TxID) {
 	o.move(id, txn.EventIncluded, txn.Tracking, func(s *txn.Status) {
 		s.Sub, s.Released = txn.Included, true
-		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 9, BlockHash: txn.Hash{9}, Success: true, GasUsed: 21000}
+		s.Receipt = &txn.Receipt{
+			TxHash:      s.TxHash,
+			BlockNumber: 9,
+			BlockHash:   txn.Hash{9},
+			Success:     true,
+			GasUsed:     21000,
+		}
 		s.Receipt.EffectiveGasPrice.SetUint64(1_500_000_000)
 	})
 }
 
 func (o *owner) confirm(id txn.TxID) {
-	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) { s.Sub, s.Executed = txn.None, txn.Success })
+	o.move(id, txn.EventConfirmed, txn.Confirmed,
+		func(s *txn.Status) { s.Sub, s.Executed = txn.None, txn.Success })
 }
 
 // live takes a queued transaction to its end: five events in all.
@@ -282,7 +320,15 @@ func (o *owner) apply(c txn.Command) {
 func (o *owner) pause() { o.commit(txn.Change{Status: txn.Paused}) }
 
 func (o *owner) protect() {
-	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonNonceElsewhere, Evidence: "nonce 0 is used"}})
+	o.commit(
+		txn.Change{
+			Protect: &txn.Protection{
+				Expect:   o.next,
+				Reason:   txn.ReasonNonceElsewhere,
+				Evidence: "nonce 0 is used",
+			},
+		},
+	)
 }
 
 // commands are those that nobody has carried out.
@@ -311,7 +357,8 @@ func wantStatus(t testing.TB, err error, code codes.Code, reason string) *status
 	if reason == "" {
 		return s
 	}
-	retries := slices.ContainsFunc(s.Details(), func(d any) bool { _, ok := d.(*errdetails.RetryInfo); return ok })
+	retries := slices.ContainsFunc(s.Details(),
+		func(d any) bool { _, ok := d.(*errdetails.RetryInfo); return ok })
 	if wants := code == codes.Unavailable || code == codes.ResourceExhausted; wants && !retries {
 		t.Errorf("%v says nothing of when to retry", err)
 	}

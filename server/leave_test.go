@@ -29,10 +29,13 @@ func TestACallThatIsNeverMadeLeaves(t *testing.T) {
 	k := newKit(t)
 	n := k.serve(limits(brief))
 	for _, method := range []string{pb.SubmitterService_GetSubmitter_FullMethodName, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
-		stream, err := n.conn.NewStream(k.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+		stream, err := n.conn.NewStream(k.ctx,
+			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 		k.must(err)
-		k.eventually("the call that is begun takes its room", func() bool { return n.server.turnstile.calls.Load() == 1 })
-		k.eventually("its room is there again", func() bool { return n.server.turnstile.calls.Load() == 0 })
+		k.eventually("the call that is begun takes its room",
+			func() bool { return n.server.turnstile.calls.Load() == 1 })
+		k.eventually("its room is there again",
+			func() bool { return n.server.turnstile.calls.Load() == 0 })
 		if err := stream.RecvMsg(&pb.GetSubmitterResponse{}); !isCode(err, codes.DeadlineExceeded) {
 			t.Errorf("%s ends with %v", method, err)
 		}
@@ -78,7 +81,16 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
 		k.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
-	k.must(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}))
+	k.must(
+		framer.WriteHeaders(
+			http2.HeadersFrameParam{
+				StreamID:      1,
+				BlockFragment: head.Bytes(),
+				EndStream:     true,
+				EndHeaders:    true,
+			},
+		),
+	)
 	answered := make(chan struct{})
 	go func() {
 		for {
@@ -102,7 +114,8 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 	if got := n.server.turnstile.calls.Load(); got != 1 {
 		t.Fatalf("%d calls are under way while one is not read", got)
 	}
-	k.eventually("its room is there again", func() bool { return n.server.turnstile.calls.Load() == 0 })
+	k.eventually("its room is there again",
+		func() bool { return n.server.turnstile.calls.Load() == 0 })
 }
 
 // A caller who may not watch any more is told nothing of what had been read for it before, however slowly it reads.
@@ -114,7 +127,8 @@ func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
 		o.Callers = []Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
 	})
-	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
+	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
+		grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
 	k.ctx = metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer "+token)
 	first, err := n.watch(watchAll()).Recv()
 	k.must(err)
@@ -130,7 +144,16 @@ func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	stream := n.watch(again)
 	_, err = stream.Recv()
 	k.must(err)
-	n.server.SetCallers(nil, []Caller{{Name: "another", Tokens: []string{"a-token-of-another"}, Submitters: []string{"alice"}}})
+	n.server.SetCallers(
+		nil,
+		[]Caller{
+			{
+				Name:       "another",
+				Tokens:     []string{"a-token-of-another"},
+				Submitters: []string{"alice"},
+			},
+		},
+	)
 	told := 1
 	for {
 		if _, err = stream.Recv(); err != nil {
@@ -150,8 +173,15 @@ func TestHealthTakesNoLongRequests(t *testing.T) {
 	k := newKit(t)
 	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
 	const path = "/grpc.health.v1.Health/Check"
-	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", connectHeader, "1").want(t, http.StatusOK, "status", "SERVING")
-	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", healthBytes)+`"}`, "Content-Type", "application/json", connectHeader, "1"); !strings.Contains(string(a.body), "too large") {
+	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", connectHeader,
+		"1").want(
+		t,
+		http.StatusOK,
+		"status",
+		"SERVING",
+	)
+	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", healthBytes)+`"}`, "Content-Type", "application/json", connectHeader, "1"); !strings.Contains(
+		string(a.body), "too large") {
 		t.Errorf("a long one: %d: %s", a.code, a.body)
 	}
 }

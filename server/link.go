@@ -84,7 +84,8 @@ func (l *link) refuse(ctx context.Context, most int) {
 		return
 	}
 	now := clock.Real{}.Now() // by which the transport sets its timers
-	l.refused = slices.DeleteFunc(l.refused, func(until time.Time) bool { return until.Before(now) })
+	l.refused = slices.DeleteFunc(l.refused,
+		func(until time.Time) bool { return until.Before(now) })
 	if len(l.refused) > most && l.close != nil {
 		go l.close() // which may wait for the peer; whoever asks holds a lock of the transport
 	}
@@ -237,7 +238,8 @@ func (tagger) HandleRPC(context.Context, stats.RPCStats) {}
 func (s *Server) endStalled(ctx context.Context) {
 	for clock.Sleep(ctx, s.clock, s.limits.PingAfter) == nil {
 		for _, one := range s.links.stalled(s.clock.Now().Add(-s.limits.wholeCall())) {
-			s.log.Warn("a connection is ended: its caller does not read what it is answered", "after", s.limits.wholeCall())
+			s.log.Warn("a connection is ended: its caller does not read what it is answered",
+				"after", s.limits.wholeCall())
 			go one.close() // which may wait for the peer
 		}
 	}

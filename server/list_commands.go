@@ -8,7 +8,8 @@ import (
 )
 
 // ListCommands pages through what was asked of the owners of a submitter, newest first.
-func (s *submitterService) ListCommands(ctx context.Context, r *pb.ListCommandsRequest) (*pb.ListCommandsResponse, error) {
+func (s *submitterService) ListCommands(ctx context.Context,
+	r *pb.ListCommandsRequest) (*pb.ListCommandsResponse, error) {
 	asked := question(&pb.ListCommandsRequest{Submitter: r.GetSubmitter()})
 	last, err := parsePageToken(r.GetPageToken(), asked)
 	if err != nil {
@@ -23,14 +24,16 @@ func (s *submitterService) ListCommands(ctx context.Context, r *pb.ListCommandsR
 		return nil, err
 	}
 	size := pageSize(r.GetPageSize())
-	commands, err := s.store.Commands(ctx, id, before, size+1) // one more tells whether there is another page
+	commands, err := s.store.Commands(ctx, id, before,
+		size+1) // one more tells whether there is another page
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
 	response := &pb.ListCommandsResponse{}
 	if len(commands) > size {
 		commands = commands[:size]
-		response.NextPageToken = pageToken(asked, binary.BigEndian.AppendUint64(nil, uint64(commands[size-1].ID)))
+		response.NextPageToken = pageToken(asked,
+			binary.BigEndian.AppendUint64(nil, uint64(commands[size-1].ID)))
 	}
 	for _, c := range commands {
 		response.Commands = append(response.Commands, wireCommand(c))
@@ -44,7 +47,8 @@ func commandOfToken(last []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(last) != 8 || int64(binary.BigEndian.Uint64(last)) <= 0 {
-		return 0, invalidField("page_token", "is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return 0, invalidField("page_token",
+			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	return int64(binary.BigEndian.Uint64(last)), nil
 }

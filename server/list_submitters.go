@@ -11,17 +11,20 @@ import (
 var submitterName = regexp.MustCompile(`^([a-z][a-z0-9._-]{0,63})?$`)
 
 // ListSubmitters pages through submitters by name.
-func (s *submitterService) ListSubmitters(ctx context.Context, r *pb.ListSubmittersRequest) (*pb.ListSubmittersResponse, error) {
+func (s *submitterService) ListSubmitters(ctx context.Context,
+	r *pb.ListSubmittersRequest) (*pb.ListSubmittersResponse, error) {
 	asked := question(&pb.ListSubmittersRequest{})
 	last, err := parsePageToken(r.GetPageToken(), asked)
 	if err != nil {
 		return nil, err
 	}
 	if !submitterName.Match(last) {
-		return nil, invalidField("page_token", "is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return nil, invalidField("page_token",
+			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	size := pageSize(r.GetPageSize())
-	infos, err := s.store.Submitters(ctx, rightsIn(ctx).only(), string(last), size+1) // one more tells whether there is another page
+	infos, err := s.store.Submitters(ctx, rightsIn(ctx).only(), string(last),
+		size+1) // one more tells whether there is another page
 	if err != nil {
 		return nil, on("submitters", err)
 	}

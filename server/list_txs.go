@@ -23,7 +23,8 @@ const operatorPage = 100
 const pageBytes = 2 << 20
 
 // ListTxs pages through transactions, newest first.
-func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
+func (s *txService) ListTxs(ctx context.Context,
+	r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
 	filter, asked, err := s.filter(ctx, r)
 	if err != nil {
 		return nil, err
@@ -53,7 +54,8 @@ func (s *txService) ListTxs(ctx context.Context, r *pb.ListTxsRequest) (*pb.List
 }
 
 // filter reads what is asked for, and gives what identifies that besides.
-func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest) (filter store.TxFilter, asked []byte, err error) {
+func (s *txService) filter(ctx context.Context,
+	r *pb.ListTxsRequest) (filter store.TxFilter, asked []byte, err error) {
 	filter.Limit, filter.Names = pageSize(r.GetPageSize()), rightsIn(ctx).only()
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
@@ -75,7 +77,8 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest) (filter st
 		return filter, nil, err
 	}
 	if last != nil && len(last) != len(txn.TxID{}) {
-		return filter, nil, invalidField("page_token", "is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return filter, nil, invalidField("page_token",
+			"is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	copy(filter.Before[:], last)
 	return filter, asked, nil
@@ -83,8 +86,12 @@ func (s *txService) filter(ctx context.Context, r *pb.ListTxsRequest) (filter st
 
 // asks is the question of a list, which is the same however it is put: the submitter by name or by account id, and states and labels in any order.
 func asks(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
-	q := &pb.ListTxsRequest{States: slices.Compact(slices.Sorted(slices.Values(r.GetStates()))), Labels: slices.Compact(slices.Sorted(slices.Values(r.GetLabels()))),
-		CreatedFrom: r.GetCreatedFrom(), CreatedBefore: r.GetCreatedBefore()}
+	q := &pb.ListTxsRequest{
+		States:        slices.Compact(slices.Sorted(slices.Values(r.GetStates()))),
+		Labels:        slices.Compact(slices.Sorted(slices.Values(r.GetLabels()))),
+		CreatedFrom:   r.GetCreatedFrom(),
+		CreatedBefore: r.GetCreatedBefore(),
+	}
 	if filter.Submitter != 0 {
 		q.Submitter = fmt.Sprint(filter.Submitter)
 	}
@@ -96,7 +103,15 @@ func selectors(texts []string) (labels map[string]string, found []violation) {
 	for i, text := range texts {
 		key, value, _ := strings.Cut(text, "=")
 		if other, twice := labels[key]; twice && other != value {
-			found = append(found, violation{fmt.Sprintf("labels[%d]", i), fmt.Sprintf("asks for another value of %q than one before it, and no transaction has two; name one", key)})
+			found = append(
+				found,
+				violation{
+					fmt.Sprintf("labels[%d]", i),
+					fmt.Sprintf(
+						"asks for another value of %q than one before it, and no transaction has two; name one",
+						key),
+				},
+			)
 		}
 		if labels == nil {
 			labels = map[string]string{}
@@ -117,7 +132,13 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 		switch {
 		case bound.of == nil:
 		case bound.of.CheckValid() != nil:
-			found = append(found, violation{field, "must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds"})
+			found = append(
+				found,
+				violation{
+					field,
+					"must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds",
+				},
+			)
 		default:
 			*bound.to = bound.of.AsTime()
 		}

@@ -26,13 +26,26 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	watchers, err1 := meter.Int64UpDownCounter("fencepost.watch.streams",
 		metric.WithDescription("WatchTx streams that are open"), metric.WithUnit("{stream}"))
 	polls, err2 := meter.Int64Counter("fencepost.feed.polls",
-		metric.WithDescription("Reads of the feed's head by the tailer of the node"), metric.WithUnit("{read}"))
-	catchUps, err3 := meter.Int64Counter("fencepost.watch.ledger_reads",
-		metric.WithDescription("Pages that streams read from the ledger themselves, because they resumed or fell behind"), metric.WithUnit("{read}"))
-	creates, err4 := meter.Int64Counter("fencepost.tx.create",
-		metric.WithDescription("Transactions that callers asked for, by what became of that: created, repeated (it was there), refused, unavailable"), metric.WithUnit("{transaction}"))
-	refusals, err5 := meter.Int64Counter("fencepost.refusals",
-		metric.WithDescription("Calls, and requests of batches, that were refused for want of room, by reason (QUEUE_FULL, NODE_BUSY)"), metric.WithUnit("{call}"))
+		metric.WithDescription("Reads of the feed's head by the tailer of the node"),
+		metric.WithUnit("{read}"))
+	catchUps, err3 := meter.Int64Counter(
+		"fencepost.watch.ledger_reads",
+		metric.WithDescription(
+			"Pages that streams read from the ledger themselves, because they resumed or fell behind"),
+		metric.WithUnit("{read}"),
+	)
+	creates, err4 := meter.Int64Counter(
+		"fencepost.tx.create",
+		metric.WithDescription(
+			"Transactions that callers asked for, by what became of that: created, repeated (it was there), refused, unavailable"),
+		metric.WithUnit("{transaction}"),
+	)
+	refusals, err5 := meter.Int64Counter(
+		"fencepost.refusals",
+		metric.WithDescription(
+			"Calls, and requests of batches, that were refused for want of room, by reason (QUEUE_FULL, NODE_BUSY)"),
+		metric.WithUnit("{call}"),
+	)
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, err
 	}
@@ -45,7 +58,8 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		m.create(context.Background(), result, 0)
 	}
 	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL, pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
-		refusals.Add(context.Background(), 0, metric.WithAttributes(attribute.String("reason", reasonName(reason))))
+		refusals.Add(context.Background(), 0,
+			metric.WithAttributes(attribute.String("reason", reasonName(reason))))
 	}
 	return m, nil
 }

@@ -45,7 +45,8 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 	k := newKit(t)
 	reader, log := sdk.NewManualReader(), &buffer{}
 	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	s, err := store.Open(k.ctx,
+		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
 	k.must(err)
 	t.Cleanup(s.Close)
 	n := k.serve(func(o *Options) {
@@ -67,11 +68,23 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 	k.must(err)
 	gate.shut(true)
 	wantStatus(t, n.call(createTx, ask("alice", "r3", "0")), codes.Unavailable, "STORE_UNAVAILABLE")
-	wantStatus(t, n.call(batchCreate, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r3", "0"), ask("alice", "r4", "0")}}), codes.Unavailable, "STORE_UNAVAILABLE")
+	wantStatus(
+		t,
+		n.call(
+			batchCreate,
+			&pb.BatchCreateTxRequest{
+				Requests: []*pb.CreateTxRequest{ask("alice", "r3", "0"), ask("alice", "r4", "0")},
+			},
+		),
+		codes.Unavailable,
+		"STORE_UNAVAILABLE",
+	)
 	want := map[string]int64{"created": 2, "repeated": 2, "refused": 4, "unavailable": 3}
-	k.eventually("all are counted", func() bool { return maps.Equal(counted(t, reader, "fencepost.tx.create", "result"), want) })
+	k.eventually("all are counted",
+		func() bool { return maps.Equal(counted(t, reader, "fencepost.tx.create", "result"), want) })
 	for event, tx := range map[string]*pb.Tx{"QUEUED": first, "QUEUED ": second, "CANCELLED": cancelled.GetTx()} {
-		line := "submitter=alice tx_id=" + tx.GetTxId() + " fencing_token=0 event=" + strings.TrimSpace(event)
+		line := "submitter=alice tx_id=" + tx.GetTxId() + " fencing_token=0 event=" + strings.TrimSpace(
+			event)
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%d lines with %q in\n%s", n, line, log)
 		}
@@ -83,7 +96,8 @@ func TestMethodsThatThereAreNotAreOneInTheMetrics(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	reader := sdk.NewManualReader()
-	n := k.serve(func(o *Options) { o.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader)) })
+	n := k.serve(
+		func(o *Options) { o.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader)) })
 	for _, method := range []string{"/grpc.health.v1.Health/\xff\xfe", "/grpc.health.v1.Health/" + strings.Repeat("x", 5000), "/fencepost.v1.TxService/Nothing"} {
 		err := n.conn.Invoke(k.ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 		wantStatus(t, err, codes.Unimplemented, "UNKNOWN_METHOD")
@@ -108,7 +122,8 @@ func TestMethodsThatThereAreNotAreOneInTheMetrics(t *testing.T) {
 		return found
 	}
 	k.eventually("the calls are counted", func() bool { return len(methods()) >= 2 })
-	if got := slices.Sorted(maps.Keys(methods())); !slices.Equal(got, []string{"_OTHER", "fencepost.v1.TxService/ListTxs"}) {
+	if got := slices.Sorted(maps.Keys(methods())); !slices.Equal(got,
+		[]string{"_OTHER", "fencepost.v1.TxService/ListTxs"}) {
 		t.Errorf("calls are counted as %q", got)
 	}
 }

@@ -28,7 +28,12 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{nextXid: 100, open: map[uint64][]store.EventInfo{}, told: make(chan struct{}, 1), epoch: 1}
+	return &model{
+		nextXid: 100,
+		open:    map[uint64][]store.EventInfo{},
+		told:    make(chan struct{}, 1),
+		epoch:   1,
+	}
 }
 
 func (m *model) Told() <-chan struct{} { return m.told }
@@ -91,19 +96,25 @@ func number(text string) uint64 {
 }
 
 func compareKeys(a, b store.EventKey) int {
-	return cmp.Or(cmp.Compare(number(a.Xid), number(b.Xid)), cmp.Compare(a.Submitter, b.Submitter), slices.Compare(a.Tx[:], b.Tx[:]), cmp.Compare(a.Seq, b.Seq))
+	return cmp.Or(cmp.Compare(number(a.Xid), number(b.Xid)), cmp.Compare(a.Submitter, b.Submitter),
+		slices.Compare(a.Tx[:], b.Tx[:]), cmp.Compare(a.Seq, b.Seq))
 }
 
-func (m *model) EventsSince(_ context.Context, page []store.EventInfo, since, until string, after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error) {
-	events, err := m.since(since, until, after, limit, func(e store.EventInfo) bool { return submitter == 0 || e.Submitter == submitter })
+func (m *model) EventsSince(_ context.Context, page []store.EventInfo, since, until string,
+	after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+	events, err := m.since(since, until, after, limit,
+		func(e store.EventInfo) bool { return submitter == 0 || e.Submitter == submitter })
 	return append(page, events...), err
 }
 
-func (m *model) EventsSinceOf(_ context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error) {
-	return m.since(since, until, after, limit, func(e store.EventInfo) bool { return slices.Contains(ids, e.Tx) })
+func (m *model) EventsSinceOf(_ context.Context, since, until string, after store.EventKey,
+	ids []txn.TxID, limit int) ([]store.EventInfo, error) {
+	return m.since(since, until, after, limit,
+		func(e store.EventInfo) bool { return slices.Contains(ids, e.Tx) })
 }
 
-func (m *model) since(since, until string, after store.EventKey, limit int, of func(store.EventInfo) bool) ([]store.EventInfo, error) {
+func (m *model) since(since, until string, after store.EventKey, limit int,
+	of func(store.EventInfo) bool) ([]store.EventInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.fails(); err != nil {
@@ -114,7 +125,8 @@ func (m *model) since(since, until string, after store.EventKey, limit int, of f
 	}
 	found := []store.EventInfo{}
 	for _, e := range m.committed {
-		if !visible(e.Xid, since) && visible(e.Xid, until) && compareKeys(e.Key(), after) > 0 && of(e) {
+		if !visible(e.Xid, since) && visible(e.Xid, until) && compareKeys(e.Key(), after) > 0 &&
+			of(e) {
 			found = append(found, e)
 		}
 	}
@@ -122,7 +134,8 @@ func (m *model) since(since, until string, after store.EventKey, limit int, of f
 	return found[:min(limit, len(found))], nil
 }
 
-func (m *model) EventsOfTx(_ context.Context, id txn.TxID, afterSeq int64, limit int) (found []store.EventInfo, err error) {
+func (m *model) EventsOfTx(_ context.Context, id txn.TxID, afterSeq int64,
+	limit int) (found []store.EventInfo, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.committed {

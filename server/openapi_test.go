@@ -64,10 +64,22 @@ func TestOpenAPIDescribesWatches(t *testing.T) {
 	k.register("alice")
 	n := k.serve()
 	id := n.create("alice", "r1").GetTxId()
-	samples := map[string]string{"txId": id, "txIds": id, "submitter": "alice", "requestId": "r1", "untilFinal": "true", "heartbeat": "5s", "labels": "a=b", "states": "TX_STATE_QUEUED", "resumeToken": "", "view": "TX_VIEW_BASIC"}
+	samples := map[string]string{
+		"txId":        id,
+		"txIds":       id,
+		"submitter":   "alice",
+		"requestId":   "r1",
+		"untilFinal":  "true",
+		"heartbeat":   "5s",
+		"labels":      "a=b",
+		"states":      "TX_STATE_QUEUED",
+		"resumeToken": "",
+		"view":        "TX_VIEW_BASIC",
+	}
 	watches := 0
 	for path, operations := range d.Paths {
-		if path != pathByRequest && (operations.Get == nil || !strings.HasPrefix(operations.Get.ID, "TxService_WatchTx")) {
+		if path != pathByRequest &&
+			(operations.Get == nil || !strings.HasPrefix(operations.Get.ID, "TxService_WatchTx")) {
 			continue
 		}
 		watches++
@@ -95,7 +107,8 @@ func TestOpenAPIDescribesWatches(t *testing.T) {
 			}
 			for name := range got {
 				if !fields[name] {
-					t.Errorf("%s answers %s, of which %q is not described (%v)", path, line, name, fields)
+					t.Errorf("%s answers %s, of which %q is not described (%v)", path, line, name,
+						fields)
 				}
 			}
 			l.body.Close()

@@ -18,7 +18,8 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	n := k.serve()
-	quiet, queued, taken := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId(), n.create("alice", "r3").GetTxId()
+	quiet, queued, taken := n.create("alice", "r1").GetTxId(), n.create("alice",
+		"r2").GetTxId(), n.create("alice", "r3").GetTxId()
 	o.allocate(txID(t, taken))
 	o.deciding(at(0))
 	for _, c := range []*pb.CancelTxRequest{
@@ -30,9 +31,11 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 		_, err := n.txs.CancelTx(k.ctx, c)
 		k.must(err)
 	}
-	_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving funds", Operator: "dan"})
+	_, err := n.subs.PauseSubmitter(k.ctx,
+		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving funds", Operator: "dan"})
 	k.must(err)
-	_, err = n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "moved", Operator: "eve"})
+	_, err = n.subs.ResumeSubmitter(k.ctx,
+		&pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "moved", Operator: "eve"})
 	k.must(err)
 	_, err = n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{
 		Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "too dear", Operator: "fay",
@@ -42,7 +45,11 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	k.must(err)
 	told := []string{}
 	for _, c := range slices.Backward(log.GetCommands()) {
-		told = append(told, fmt.Sprintf("%s %s %q by %s: %s", c.GetKind(), c.GetTxId(), c.GetReason(), c.GetOperator(), c.GetResult()))
+		told = append(
+			told,
+			fmt.Sprintf("%s %s %q by %s: %s", c.GetKind(), c.GetTxId(), c.GetReason(),
+				c.GetOperator(), c.GetResult()),
+		)
 	}
 	want := []string{
 		`CANCEL ` + queued + ` "not needed" by ann: APPLIED`, `CANCEL ` + taken + ` "wrong amount" by cat: APPLIED`, `PAUSE  "moving funds" by dan: APPLIED`,
@@ -59,9 +66,16 @@ func TestTheLogHasTheCallerOfADecision(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	log := &buffer{}
-	ivo := Caller{Name: "ivo", Tokens: []string{"ivo-0123456789abcdef"}, Submitters: []string{AllSubmitters}, Operator: true}
+	ivo := Caller{
+		Name:       "ivo",
+		Tokens:     []string{"ivo-0123456789abcdef"},
+		Submitters: []string{AllSubmitters},
+		Operator:   true,
+	}
 	n := k.serve(func(o *Options) {
-		o.Callers, o.Logger = []Caller{ivo}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+		o.Callers, o.Logger = []Caller{
+			ivo,
+		}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
 	ctx := role{token: ivo.Tokens[0]}.in(k.ctx)
 	r, err := n.txs.CreateTx(ctx, ask("alice", "r1", "0"))
@@ -74,15 +88,25 @@ func TestTheLogHasTheCallerOfADecision(t *testing.T) {
 	o.deciding(at(0))
 	_, err = n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: id, Reason: "secret", Operator: "root"})
 	k.must(err)
-	_, err = n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: queued, Reason: "secret", Operator: "root"})
+	_, err = n.txs.CancelTx(ctx,
+		&pb.CancelTxRequest{TxId: queued, Reason: "secret", Operator: "root"})
 	k.must(err)
-	_, err = n.subs.PauseSubmitter(ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "secret", Operator: "root"})
+	_, err = n.subs.PauseSubmitter(ctx,
+		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "secret", Operator: "root"})
 	k.must(err)
 	_, err = n.subs.UpdateSubmitter(ctx, &pb.UpdateSubmitterRequest{
 		Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "secret", Operator: "root",
 	})
 	k.must(err)
-	_, err = n.subs.RegisterSubmitter(ctx, &pb.RegisterSubmitterRequest{Name: "dora", ChainId: uint64(chainID), Address: recipient, Signer: "local"})
+	_, err = n.subs.RegisterSubmitter(
+		ctx,
+		&pb.RegisterSubmitterRequest{
+			Name:    "dora",
+			ChainId: uint64(chainID),
+			Address: recipient,
+			Signer:  "local",
+		},
+	)
 	k.must(err)
 	commands, err := n.subs.ListCommands(ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	k.must(err)

@@ -147,14 +147,18 @@ func setDefault[T comparable](field *T, value T) {
 func (l *Limits) check() error {
 	for _, d := range []time.Duration{l.Grace, l.PingAfter, l.PingTimeout, l.Answer, l.CommandWait, l.CommandPoll, l.FeedPoll, l.FeedGap, l.Outage} {
 		if d < 0 {
-			return fmt.Errorf("server: limit of %v is negative; use a positive duration, or 0 for the default", d)
+			return fmt.Errorf(
+				"server: limit of %v is negative; use a positive duration, or 0 for the default", d)
 		}
 	}
 	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 || l.Calls < 0 || l.Watches < 0 {
-		return errors.New("server: a limit is negative; use a positive number, or 0 for the default")
+		return errors.New(
+			"server: a limit is negative; use a positive number, or 0 for the default")
 	}
 	if l.FeedGap > l.FeedPoll {
-		return fmt.Errorf("server: the gap between two reads of the feed (%v) is longer than its poll interval (%v); lower it", l.FeedGap, l.FeedPoll)
+		return fmt.Errorf(
+			"server: the gap between two reads of the feed (%v) is longer than its poll interval (%v); lower it",
+			l.FeedGap, l.FeedPoll)
 	}
 	return nil
 }
@@ -169,7 +173,9 @@ func (o *Options) known() known {
 	return known{chains: slices.Clone(o.Chains), signers: slices.Clone(o.Signers)}
 }
 
-func (k known) chain(id txn.ChainID) bool { return len(k.chains) == 0 || slices.Contains(k.chains, id) }
+func (k known) chain(id txn.ChainID) bool {
+	return len(k.chains) == 0 || slices.Contains(k.chains, id)
+}
 func (k known) signer(name string) bool {
 	return len(k.signers) == 0 || slices.Contains(k.signers, name)
 }

@@ -30,12 +30,14 @@ func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 	h := w.Header()
 	h.Add("Vary", "Origin")
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Retry-After")
+	h.Set("Access-Control-Expose-Headers",
+		"Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Connect-Protocol-Version, Connect-Timeout-Ms, Content-Type, Grpc-Timeout, Last-Event-ID, X-Grpc-Web, X-User-Agent")
+	h.Set("Access-Control-Allow-Headers",
+		"Authorization, Connect-Protocol-Version, Connect-Timeout-Ms, Content-Type, Grpc-Timeout, Last-Event-ID, X-Grpc-Web, X-User-Agent")
 	h.Set("Access-Control-Max-Age", "7200")
 	w.WriteHeader(http.StatusNoContent)
 	return true

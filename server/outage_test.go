@@ -23,7 +23,8 @@ func TestDatabaseAway(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	s, err := store.Open(k.ctx,
+		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
 	k.must(err)
 	t.Cleanup(s.Close)
 	n := k.serve(func(o *Options) { o.Store = s })
@@ -31,7 +32,8 @@ func TestDatabaseAway(t *testing.T) {
 	gate.shut(true)
 	asks := map[string]func(context.Context) error{
 		"create": func(ctx context.Context) error {
-			_, err := n.txs.CreateTx(ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
+			_, err := n.txs.CreateTx(ctx,
+				&pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
 			return err
 		},
 		"get":  func(ctx context.Context) error { _, err := n.txs.GetTx(ctx, byID(tx.GetTxId())); return err },
@@ -41,13 +43,15 @@ func TestDatabaseAway(t *testing.T) {
 			return err
 		},
 		"lookup": func(ctx context.Context) error {
-			_, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "nobody-looked-up"})
+			_, err := n.subs.GetSubmitter(ctx,
+				&pb.GetSubmitterRequest{Submitter: "nobody-looked-up"})
 			return err
 		},
 	}
 	for name, ask := range asks {
 		s := wantStatus(t, ask(k.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
-		if !strings.Contains(s.Message(), "repeat the call unchanged") || strings.Contains(s.Message(), gate.address()) {
+		if !strings.Contains(s.Message(), "repeat the call unchanged") ||
+			strings.Contains(s.Message(), gate.address()) {
 			t.Errorf("%s: the message is %q", name, s.Message())
 		}
 	}
@@ -66,10 +70,12 @@ func TestDatabaseSilent(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	s, err := store.Open(k.ctx,
+		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
 	k.must(err)
 	t.Cleanup(s.Close)
-	n := k.serve(func(o *Options) { o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond, 2*time.Second })
+	n := k.serve(
+		func(o *Options) { o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond, 2*time.Second })
 	tx := n.create("alice", "r1")
 	stream := n.watch(watchID(tx.GetTxId()))
 	_, err = stream.Recv()
@@ -77,7 +83,10 @@ func TestDatabaseSilent(t *testing.T) {
 	gate.held.Lock()
 	speak := sync.OnceFunc(gate.held.Unlock)
 	defer speak()
-	silent := []error{n.call(getTx, byID(tx.GetTxId())), n.call(createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId = "r2" }))}
+	silent := []error{
+		n.call(getTx, byID(tx.GetTxId())),
+		n.call(createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId = "r2" })),
+	}
 	k.eventually("the failure of the feed", func() bool {
 		n.server.feed.mu.Lock()
 		defer n.server.feed.mu.Unlock()
@@ -131,7 +140,8 @@ func TestWatchOutlivesAnOutage(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	s, err := store.Open(k.ctx,
+		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
 	k.must(err)
 	t.Cleanup(s.Close)
 	n := k.serve(func(o *Options) { o.Store = s })
@@ -152,7 +162,8 @@ func TestWatchOutlivesAnOutage(t *testing.T) {
 	late := n.watch(watchID(id)) // begins in the middle of it
 	o.live(txID(t, id))
 	began := time.Now()
-	k.eventually("a heartbeat that was due", func() bool { return time.Since(began) > 1200*time.Millisecond })
+	k.eventually("a heartbeat that was due",
+		func() bool { return time.Since(began) > 1200*time.Millisecond })
 	gate.shut(false)
 	for i := range 5 {
 		m, err := late.Recv()
@@ -176,10 +187,12 @@ func TestWatchEndsInALongOutage(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx, store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
+	s, err := store.Open(k.ctx,
+		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
 	k.must(err)
 	t.Cleanup(s.Close)
-	n, healthy := k.serve(func(o *Options) { o.Store, o.Limits.Outage = s, 50*time.Millisecond }), k.serve()
+	n, healthy := k.serve(
+		func(o *Options) { o.Store, o.Limits.Outage = s, 50*time.Millisecond }), k.serve()
 	id := n.create("alice", "r1").GetTxId()
 	streams := []pb.TxService_WatchTxClient{n.watch(watchAll()), n.watch(watchID(id))}
 	tokens := []string{}

@@ -36,7 +36,8 @@ func question(of proto.Message) []byte {
 }
 
 func pageToken(question, last []byte) string {
-	return base64.RawURLEncoding.EncodeToString(slices.Concat([]byte{pageTokenVersion}, question, last))
+	return base64.RawURLEncoding.EncodeToString(
+		slices.Concat([]byte{pageTokenVersion}, question, last))
 }
 
 // parsePageToken returns the last row of the page before; nil for the first page.
@@ -46,10 +47,12 @@ func parsePageToken(token string, question []byte) ([]byte, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) <= 1+questionBytes || raw[0] != pageTokenVersion {
-		return nil, invalidField("page_token", "is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return nil, invalidField("page_token",
+			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	if !slices.Equal(raw[1:1+questionBytes], question) {
-		return nil, invalidField("page_token", "belongs to a request with another filter; keep the filter from page to page, or start anew without a token")
+		return nil, invalidField("page_token",
+			"belongs to a request with another filter; keep the filter from page to page, or start anew without a token")
 	}
 	return raw[1+questionBytes:], nil
 }

@@ -19,13 +19,18 @@ func TestEscapedPathsOfWatches(t *testing.T) {
 	id := n.create("alice", "r").GetTxId()
 	_, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
 	k.must(err)
-	if a := n.http("GET", "/api/v1/t%78/"+id+"/%65vents?until_final=true", ""); a.code != http.StatusOK || bytes.Count(a.body, []byte(`"event":`)) != 2 {
+	if a := n.http("GET", "/api/v1/t%78/"+id+"/%65vents?until_final=true", ""); a.code != http.StatusOK ||
+		bytes.Count(a.body, []byte(`"event":`)) != 2 {
 		t.Errorf("an escaped letter: %d %s", a.code, a.body)
 	}
-	n.http("GET", "/api/v1/submitters/alice%2Fbob/events", "").wantError(t, http.StatusNotFound, codes.NotFound, "SUBMITTER_NOT_FOUND")
-	n.http("GET", "/api/v1/submitters/alice%2Fevents", "").wantError(t, http.StatusNotFound, codes.NotFound, "SUBMITTER_NOT_FOUND")
-	n.http("GET", "/api/v1/tx/"+id+"%2Fx/events", "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-	n.http("GET", "/api/v1/tx%2F"+id+"/events", "").wantError(t, http.StatusNotFound, codes.Unimplemented, "UNKNOWN_METHOD")
+	n.http("GET", "/api/v1/submitters/alice%2Fbob/events", "").wantError(t, http.StatusNotFound,
+		codes.NotFound, "SUBMITTER_NOT_FOUND")
+	n.http("GET", "/api/v1/submitters/alice%2Fevents", "").wantError(t, http.StatusNotFound,
+		codes.NotFound, "SUBMITTER_NOT_FOUND")
+	n.http("GET", "/api/v1/tx/"+id+"%2Fx/events", "").wantError(t, http.StatusBadRequest,
+		codes.InvalidArgument, "INVALID_FIELD")
+	n.http("GET", "/api/v1/tx%2F"+id+"/events", "").wantError(t, http.StatusNotFound,
+		codes.Unimplemented, "UNKNOWN_METHOD")
 }
 
 // What is wrong with a time in a query is told as it is of one in a body.
@@ -33,7 +38,8 @@ func TestTimesInQueries(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for _, value := range []string{"", "2026-11-28", "1795910400"} {
-		s := n.http("GET", "/api/v1/tx?created_from="+value, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		s := n.http("GET", "/api/v1/tx?created_from="+value, "").wantError(t, http.StatusBadRequest,
+			codes.InvalidArgument, "INVALID_FIELD")
 		wantFault(t, s, "created_from", "must be a time like 2026-01-02T15:04:05Z")
 	}
 }
@@ -51,17 +57,21 @@ func TestQueriesDoNotOverridePathsAndBodies(t *testing.T) {
 		"/api/v1/tx/by-request?submitter=alice&request_id=r&tx_id=" + b, "/api/v1/submitters/alice?submitter=bob", "/api/v1/submitters/alice/commands?submitter=bob",
 		"/api/v1/tx/" + a + "/events?tx_id=" + b, "/api/v1/submitters/alice/events?submitter=bob",
 	} {
-		n.http("GET", path, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "UNKNOWN_FIELD")
+		n.http("GET", path, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument,
+			"UNKNOWN_FIELD")
 	}
 	for path, body := range map[string]string{
 		"/api/v1/tx/" + a + "/cancel?tx_id=" + b: "{}", "/api/v1/submitters/alice/pause?submitter=bob": "{}", "/api/v1/tx/" + a + "/cancel?reason=x": "",
 		"/api/v1/tx?payload.value=7": `{"submitter":"alice","requestId":"r2","payload":{"to":"` + recipient + `"}}`,
 	} {
-		n.http("POST", path, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		n.http("POST", path, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument,
+			"INVALID_FIELD")
 	}
-	n.http("PATCH", "/api/v1/submitters/alice?submitter=bob", `{"updateMask":"maxFee"}`).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	n.http("PATCH", "/api/v1/submitters/alice?submitter=bob", `{"updateMask":"maxFee"}`).wantError(
+		t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 	for _, id := range []string{a, b} {
-		n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK, "tx.state", "TX_STATE_QUEUED")
+		n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK,
+			"tx.state", "TX_STATE_QUEUED")
 	}
 	if rows := k.count("managed_tx"); rows != 2 {
 		t.Errorf("%d transactions, want 2", rows)

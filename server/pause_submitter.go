@@ -8,8 +8,10 @@ import (
 )
 
 // PauseSubmitter stops the taking of new nonces.
-func (s *submitterService) PauseSubmitter(ctx context.Context, r *pb.PauseSubmitterRequest) (*pb.PauseSubmitterResponse, error) {
-	info, err := s.demand(ctx, demand{r.GetSubmitter(), txn.CommandPause, txn.Paused, r.GetReason(), r.GetOperator()})
+func (s *submitterService) PauseSubmitter(ctx context.Context,
+	r *pb.PauseSubmitterRequest) (*pb.PauseSubmitterResponse, error) {
+	info, err := s.demand(ctx,
+		demand{r.GetSubmitter(), txn.CommandPause, txn.Paused, r.GetReason(), r.GetOperator()})
 	if err != nil {
 		return nil, err
 	}

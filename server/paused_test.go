@@ -20,23 +20,36 @@ func TestWhyItIsPausedIsTold(t *testing.T) {
 	n := k.serve()
 	refused := func(says string) {
 		t.Helper()
-		_, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
+		_, err := n.txs.CreateTx(k.ctx,
+			&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
 		for _, err := range []error{err, status.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})[0].GetError())} {
-			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(s.Message(), says) {
+			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(
+				s.Message(), says) {
 				t.Errorf("%v does not say %q", s, says)
 			}
 		}
 	}
-	id, err := k.store.AddCommand(k.ctx, o.id, store.Ask{Kind: txn.CommandPause, Reason: "moving funds", Operator: "dan"})
+	id, err := k.store.AddCommand(k.ctx, o.id,
+		store.Ask{Kind: txn.CommandPause, Reason: "moving funds", Operator: "dan"})
 	k.must(err)
-	o.commit(txn.Change{Status: txn.Paused, Commands: []txn.CommandResult{{ID: id, Result: txn.Applied}}})
+	o.commit(
+		txn.Change{
+			Status:   txn.Paused,
+			Commands: []txn.CommandResult{{ID: id, Result: txn.Applied}},
+		},
+	)
 	refused(`"fencepost submitter show alice" tells who and why; resume it, then repeat the call`)
-	if p := n.submitter().GetPause(); p.GetReason() != "moving funds" || p.GetOperator() != "dan" || p.GetOnFailure() || p.GetTime() == nil {
+	if p := n.submitter().GetPause(); p.GetReason() != "moving funds" || p.GetOperator() != "dan" ||
+		p.GetOnFailure() ||
+		p.GetTime() == nil {
 		t.Errorf("paused: %v", p)
 	}
 	o.commit(txn.Change{Status: txn.Paused, Why: "transaction x reverted"})
-	refused("and it takes no new transactions: transaction x reverted; look at what reverted, then resume it, then repeat the call")
-	if p := n.submitter().GetPause(); p.GetReason() != "transaction x reverted" || p.GetOperator() != "fencepost" || !p.GetOnFailure() {
+	refused(
+		"and it takes no new transactions: transaction x reverted; look at what reverted, then resume it, then repeat the call")
+	if p := n.submitter().GetPause(); p.GetReason() != "transaction x reverted" ||
+		p.GetOperator() != "fencepost" ||
+		!p.GetOnFailure() {
 		t.Errorf("paused: %v", p)
 	}
 	o.commit(txn.Change{Status: txn.Active})
@@ -51,16 +64,20 @@ func TestProtectionsStayInTheLog(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	n := k.serve()
-	o.commit(txn.Change{Protect: &txn.Protection{Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
+	o.commit(
+		txn.Change{Protect: &txn.Protection{Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
 	o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Reason: "final again"}})
 	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	k.must(err)
 	if c := log.GetCommands(); len(c) != 2 || c[1].GetKind() != "PROTECT" || c[1].GetAction() != txn.ReasonReorgedFinal || c[1].GetReason() != "block 7" || c[1].GetProtectionId() != 1 ||
-		c[0].GetKind() != "EXIT_PROTECT" || c[0].GetAction() != "BY_ITSELF" || c[0].GetProtectionId() != 1 || c[0].GetApplyTime() == nil {
+		c[0].GetKind() != "EXIT_PROTECT" || c[0].GetAction() != "BY_ITSELF" ||
+		c[0].GetProtectionId() != 1 ||
+		c[0].GetApplyTime() == nil {
 		t.Errorf("recorded %v", c)
 	}
 	_, err = n.exit(1, resume)
-	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(), "protection 1 ended by itself at 20") {
+	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(),
+		"protection 1 ended by itself at 20") {
 		t.Errorf("answered %v", s)
 	}
 }

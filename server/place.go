@@ -177,7 +177,13 @@ func (f *feed) join(ctx context.Context, t target, fresh bool) (*place, error) {
 	var p *place
 	need := uint64(0)
 	_ = apart(func() error {
-		p = &place{feed: f, target: t, labels: t.labelSet(), only: rightsIn(ctx).only(), wake: make(chan struct{}, 1)}
+		p = &place{
+			feed:   f,
+			target: t,
+			labels: t.labelSet(),
+			only:   rightsIn(ctx).only(),
+			wake:   make(chan struct{}, 1),
+		}
 		f.metrics.watchers.Add(ctx, 1)
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -354,7 +360,8 @@ func (p *place) matches(e *store.EventInfo) bool {
 		return e.Tx == p.target.tx
 	case p.target.txs != nil && !p.names(e):
 		return false
-	case p.target.submitter != 0 && p.target.submitter != e.Submitter, !p.target.states.has(e.State):
+	case p.target.submitter != 0 && p.target.submitter != e.Submitter,
+		!p.target.states.has(e.State):
 		return false
 	}
 	if _, own := slices.BinarySearch(p.only, e.SubmitterName); p.only != nil && !own {
@@ -409,7 +416,8 @@ func (p *place) shown(at store.Position) store.Position {
 	if p.only == nil || at.After == (store.EventKey{}) || at.After == told.After {
 		return at
 	}
-	if told.Epoch == at.Epoch && told.Seen == at.Seen && told.Until == at.Until && told.After.Xid == at.After.Xid {
+	if told.Epoch == at.Epoch && told.Seen == at.Seen && told.Until == at.Until &&
+		told.After.Xid == at.After.Xid {
 		return told
 	}
 	at.After = store.EventKey{Xid: at.After.Xid}
@@ -448,7 +456,8 @@ func (p *place) catchUp(ctx context.Context) (events []placed, err error) {
 	if p.from.Seen != until {
 		p.feed.metrics.catchUps.Add(ctx, 1)
 		before := p.from
-		page, after, err := readPage(ctx, p.feed.store, nil, before, until, p.target, p.feed.limits.PageEvents)
+		page, after, err := readPage(ctx, p.feed.store, nil, before, until, p.target,
+			p.feed.limits.PageEvents)
 		if err != nil {
 			return nil, err
 		}
@@ -473,7 +482,8 @@ func (p *place) aim(ctx context.Context) (snapshot string, err error) {
 }
 
 // placeAll gives each event of a page that is for this stream its place, as a chunk of the ring would.
-func (p *place) placeAll(before, after store.Position, until string, page []store.EventInfo) (events []placed) {
+func (p *place) placeAll(before, after store.Position, until string,
+	page []store.EventInfo) (events []placed) {
 	c := chunk{before: before, after: after, until: until, events: page}
 	for i := range page {
 		if p.matches(&page[i]) {

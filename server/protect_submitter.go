@@ -11,19 +11,22 @@ import (
 
 // ProtectSubmitter puts a submitter under protection by hand. One that is protected already stays so, for the reason that it has, unless that protection would end
 // by itself: the caller gets what was asked for.
-func (s *submitterService) ProtectSubmitter(ctx context.Context, r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
+func (s *submitterService) ProtectSubmitter(ctx context.Context,
+	r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
 	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.protected(ctx, id, store.Ask{Kind: txn.CommandProtect, Reason: r.GetReason(), Operator: r.GetOperator()})
+	info, err := s.protected(ctx, id,
+		store.Ask{Kind: txn.CommandProtect, Reason: r.GetReason(), Operator: r.GetOperator()})
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.ProtectSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-func (s *Server) protected(ctx context.Context, id txn.SubmitterID, ask store.Ask) (info store.SubmitterInfo, err error) {
+func (s *Server) protected(ctx context.Context, id txn.SubmitterID,
+	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if info, err = s.store.Submitter(ctx, id); err != nil {
 		return info, err
 	}
@@ -32,7 +35,8 @@ func (s *Server) protected(ctx context.Context, id txn.SubmitterID, ask store.As
 	if err != nil {
 		return info, err
 	}
-	leaving := slices.ContainsFunc(commands, func(c txn.Command) bool { return c.Kind == txn.CommandExitProtect })
+	leaving := slices.ContainsFunc(commands,
+		func(c txn.Command) bool { return c.Kind == txn.CommandExitProtect })
 	if p := inForce(info); p != nil && !p.EndsByItself() && !leaving {
 		return info, nil
 	}

@@ -28,7 +28,13 @@ const (
 
 // at is an account that stands still at a nonce.
 func at(nonce txn.Nonce) txn.Account {
-	return txn.Account{Latest: nonce, Pending: nonce, Settled: nonce, Head: 100, HeadHash: txn.Hash{100}}
+	return txn.Account{
+		Latest:   nonce,
+		Pending:  nonce,
+		Settled:  nonce,
+		Head:     100,
+		HeadHash: txn.Hash{100},
+	}
 }
 
 // decide decides on the commands as an engine would to which the chain shows this account, and none of our attempts in a block.
@@ -65,7 +71,13 @@ func (o *owner) decide(account txn.Account) {
 
 // replacement is another signed form, of a market that asks nothing.
 func replacement(s *txn.Replace) txn.Replacement {
-	p := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{byte(len(s.Tx.Attempts) + 1)}, Raw: []byte{byte(len(s.Tx.Attempts) + 1)}}}
+	p := txn.Replacement{
+		Outcome: txn.Outcome{Class: txn.Accepted},
+		Signed: txn.Signed{
+			Hash: txn.Hash{byte(len(s.Tx.Attempts) + 1)},
+			Raw:  []byte{byte(len(s.Tx.Attempts) + 1)},
+		},
+	}
 	fees, ok := s.Offer(txn.Fees{})
 	p.Fees, p.Capped = fees, !ok
 	return p
@@ -88,18 +100,43 @@ func (o *owner) deciding(account txn.Account) (end func()) {
 // lose makes a transaction STUCK whose nonce somebody else has used, and protects its submitter.
 func (o *owner) lose(id txn.TxID) {
 	tx := o.read(id)
-	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventStuck, Next: tx.Status}
+	w := txn.Write{
+		Tx:      id,
+		Version: tx.Version,
+		From:    tx.State,
+		Kind:    txn.EventStuck,
+		Next:    tx.Status,
+	}
 	w.Next.State, w.Next.Sub, w.Next.Version, w.Next.Reason = txn.Stuck, txn.None, tx.Version+1, txn.ReasonNonceElsewhere
-	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}, Writes: []txn.Write{w}})
+	o.commit(
+		txn.Change{
+			Protect: &txn.Protection{
+				Expect:   o.next,
+				Reason:   txn.ReasonNonceElsewhere,
+				Evidence: "seen twice",
+			},
+			Writes: []txn.Write{w},
+		},
+	)
 }
 
 func (n *node) exit(protection int64, decision pb.ProtectionDecision) (*pb.Submitter, error) {
-	r, err := n.subs.ExitProtect(n.ctx, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: protection, Decision: decision, Reason: "looked", Operator: "ops"})
+	r, err := n.subs.ExitProtect(
+		n.ctx,
+		&pb.ExitProtectRequest{
+			Submitter:    "alice",
+			ProtectionId: protection,
+			Decision:     decision,
+			Reason:       "looked",
+			Operator:     "ops",
+		},
+	)
 	return r.GetSubmitter(), err
 }
 
 func (n *node) resolve(id string, decision pb.StuckDecision) (*pb.Tx, error) {
-	r, err := n.subs.ResolveStuck(n.ctx, &pb.ResolveStuckRequest{TxId: id, Decision: decision, Reason: "looked", Operator: "ops"})
+	r, err := n.subs.ResolveStuck(n.ctx,
+		&pb.ResolveStuckRequest{TxId: id, Decision: decision, Reason: "looked", Operator: "ops"})
 	return r.GetTx(), err
 }
 
@@ -112,7 +149,14 @@ func (n *node) submitter() *pb.Submitter {
 
 func (n *node) protect() *pb.Protection {
 	n.t.Helper()
-	r, err := n.subs.ProtectSubmitter(n.ctx, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "key may have leaked", Operator: "ops"})
+	r, err := n.subs.ProtectSubmitter(
+		n.ctx,
+		&pb.ProtectSubmitterRequest{
+			Submitter: "alice",
+			Reason:    "key may have leaked",
+			Operator:  "ops",
+		},
+	)
 	n.must(err)
 	return r.GetSubmitter().GetProtection()
 }
@@ -126,11 +170,14 @@ func TestProtectAndResume(t *testing.T) {
 	before := n.create("alice", "r0").GetTxId()
 	o.deciding(at(0))
 	for range 2 {
-		if p := n.protect(); p.GetProtectionId() != 1 || p.GetReason() != "BY_OPERATOR" || p.GetEvidence() != "key may have leaked" || p.GetTime() == nil {
+		if p := n.protect(); p.GetProtectionId() != 1 || p.GetReason() != "BY_OPERATOR" ||
+			p.GetEvidence() != "key may have leaked" ||
+			p.GetTime() == nil {
 			t.Errorf("protected: %v", p)
 		}
 	}
-	_, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
+	_, err := n.txs.CreateTx(k.ctx,
+		&pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
 	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
 	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`, "the commands to decide with"} {
 		if !strings.Contains(s.Message(), says) {
@@ -149,7 +196,8 @@ func TestProtectAndResume(t *testing.T) {
 	}
 	n.create("alice", "r1")
 	_, err = n.exit(1, align)
-	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(), "protection 1 was ended by RESUME at 20") {
+	if s := wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED"); !strings.Contains(s.Message(),
+		"protection 1 was ended by RESUME at 20") {
 		t.Errorf("another decision: %v", err)
 	}
 	if p := n.protect(); p.GetProtectionId() != 2 {
@@ -172,13 +220,15 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	o := k.own(k.register("alice"))
 	n := k.serve()
 	o.protect()
-	end := o.deciding(txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
+	end := o.deciding(
+		txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
 	for decision, says := range map[pb.ProtectionDecision]string{
 		resume: `submitter "alice": the account's next nonce is 4 on chain and 4 in its pool, and 0 here; align forward (ALIGN_FORWARD) once it has settled`,
 		align:  `submitter "alice": the account does not stand still (next nonce 4 by the newest block, 4 by the pool, 3 when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep`,
 	} {
 		_, err := n.exit(1, decision)
-		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.HasPrefix(s.Message(), says) {
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.HasPrefix(
+			s.Message(), says) {
 			t.Errorf("%v: %q, want %q", decision, s.Message(), says)
 		}
 	}
@@ -190,7 +240,10 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 		t.Errorf("aligned: %v", s)
 	}
 	gaps := n.submitter().GetGaps()
-	if len(gaps) != 1 || gaps[0].GetFirstNonce() != 0 || gaps[0].GetLastNonce() != 3 || gaps[0].GetTxId() != "" || gaps[0].GetReason() != "looked" || gaps[0].GetTime() == nil {
+	if len(gaps) != 1 || gaps[0].GetFirstNonce() != 0 || gaps[0].GetLastNonce() != 3 ||
+		gaps[0].GetTxId() != "" ||
+		gaps[0].GetReason() != "looked" ||
+		gaps[0].GetTime() == nil {
 		t.Errorf("gaps: %v", gaps)
 	}
 	n.protect()
@@ -227,11 +280,13 @@ func TestExitAfterARestore(t *testing.T) {
 	}
 	for _, plain := range []pb.ProtectionDecision{resume, align} {
 		_, err = n.exit(s.GetProtection().GetProtectionId(), plain)
-		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "RESUME_KEEP_QUEUE") {
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
+			s.Message(), "RESUME_KEEP_QUEUE") {
 			t.Errorf("%v: %v", plain, err)
 		}
 	}
-	s, err = n.exit(s.GetProtection().GetProtectionId(), pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE)
+	s, err = n.exit(s.GetProtection().GetProtectionId(),
+		pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE)
 	if err != nil || s.GetProtection() != nil || s.GetQueued() != 1 {
 		t.Errorf("compared: %v, %v", s, err)
 	}
@@ -246,8 +301,10 @@ func TestProtectBeforeTheStart(t *testing.T) {
 	k.must(err)
 	o := &owner{kit: k, store: k.store, id: id, lease: lease}
 	o.deciding(at(0))
-	_, err = k.serve().subs.ProtectSubmitter(k.ctx, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r"})
-	if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "pause it instead") {
+	_, err = k.serve().subs.ProtectSubmitter(k.ctx,
+		&pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r"})
+	if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
+		s.Message(), "pause it instead") {
 		t.Errorf("%v", err)
 	}
 }
@@ -259,7 +316,8 @@ func TestProtectBehindAnExit(t *testing.T) {
 	o := k.own(k.register("alice"))
 	n := k.serve()
 	o.protect()
-	_, err := k.store.AddCommand(k.ctx, o.id, store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1, Reason: "r"})
+	_, err := k.store.AddCommand(k.ctx, o.id,
+		store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1, Reason: "r"})
 	k.must(err)
 	protected := make(chan *pb.Protection, 1)
 	go func() { protected <- n.protect() }()
@@ -276,7 +334,15 @@ func TestProtectInPlaceOfWhatEndsByItself(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	n := k.serve()
-	o.commit(txn.Change{Protect: &txn.Protection{Expect: o.next, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
+	o.commit(
+		txn.Change{
+			Protect: &txn.Protection{
+				Expect:   o.next,
+				Reason:   txn.ReasonReorgedFinal,
+				Evidence: "block 7",
+			},
+		},
+	)
 	o.deciding(at(0))
 	if p := n.protect(); p.GetProtectionId() != 2 || p.GetReason() != txn.ProtectByOperator {
 		t.Errorf("protected: %v", p)
@@ -323,7 +389,8 @@ func TestResolveStuck(t *testing.T) {
 	refused := func(id string, decision pb.StuckDecision, says string) {
 		t.Helper()
 		_, err := n.resolve(id, decision)
-		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "transaction "+id+": "+says) {
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
+			s.Message(), "transaction "+id+": "+says) {
 			t.Errorf("%q, want %q", s.Message(), says)
 		}
 	}
@@ -336,11 +403,14 @@ func TestResolveStuck(t *testing.T) {
 	refused(lost, requeue, "it is ALLOCATED, not STUCK; it is still on its way")
 	end()
 	o.lose(txID(t, lost))
-	if b := n.submitter().GetBlocking(); b.GetTxId() != lost || b.GetNonce() != 1 || b.GetState() != pb.TxState_TX_STATE_STUCK || b.GetReason() != txn.ReasonNonceElsewhere {
+	if b := n.submitter().GetBlocking(); b.GetTxId() != lost || b.GetNonce() != 1 ||
+		b.GetState() != pb.TxState_TX_STATE_STUCK ||
+		b.GetReason() != txn.ReasonNonceElsewhere {
 		t.Errorf("blocking: %v", b)
 	}
 	end = o.deciding(at(1))
-	refused(lost, fail, "nonce 1 is not used by anybody in the blocks that are at least 8 below the newest")
+	refused(lost, fail,
+		"nonce 1 is not used by anybody in the blocks that are at least 8 below the newest")
 	end()
 	o.deciding(at(2))
 	before := k.count("submitter_command")
@@ -355,10 +425,14 @@ func TestResolveStuck(t *testing.T) {
 		t.Errorf("%d commands for one decision", got)
 	}
 	s := n.submitter()
-	if s.GetBlocking() != nil || s.GetQueueHead().GetTxId() != lost || s.GetQueueHead().GetRequestId() != "lost" || s.GetQueueHead().Nonce != nil || s.GetQueueHead().GetCreateTime() == nil {
+	if s.GetBlocking() != nil || s.GetQueueHead().GetTxId() != lost ||
+		s.GetQueueHead().GetRequestId() != "lost" ||
+		s.GetQueueHead().Nonce != nil ||
+		s.GetQueueHead().GetCreateTime() == nil {
 		t.Errorf("waiting: %v and %v", s.GetBlocking(), s.GetQueueHead())
 	}
-	if g := s.GetGaps(); len(g) != 1 || g[0].GetTxId() != lost || g[0].GetFirstNonce() != 1 || g[0].GetLastNonce() != 1 {
+	if g := s.GetGaps(); len(g) != 1 || g[0].GetTxId() != lost || g[0].GetFirstNonce() != 1 ||
+		g[0].GetLastNonce() != 1 {
 		t.Errorf("gaps: %v", g)
 	}
 }
@@ -366,7 +440,8 @@ func TestResolveStuck(t *testing.T) {
 // unaware is the real store as it is for a node that looks just before another one adds a command.
 type unaware struct{ Store }
 
-func (unaware) Inboxes(context.Context, []txn.SubmitterID, int) (map[txn.SubmitterID]store.Inbox, error) {
+func (unaware) Inboxes(context.Context, []txn.SubmitterID,
+	int) (map[txn.SubmitterID]store.Inbox, error) {
 	return nil, nil
 }
 
@@ -383,7 +458,8 @@ func TestResolveStuckAtTheSameMoment(t *testing.T) {
 	answers := make(chan error, 3)
 	ask := func(decision pb.StuckDecision) {
 		tx, err := n.resolve(id, decision)
-		if err == nil && (tx.GetState() != pb.TxState_TX_STATE_FAILED_FINAL || tx.GetExecuted() != pb.Executed_EXECUTED_NO || !tx.GetRetrySafe()) {
+		if err == nil &&
+			(tx.GetState() != pb.TxState_TX_STATE_FAILED_FINAL || tx.GetExecuted() != pb.Executed_EXECUTED_NO || !tx.GetRetrySafe()) {
 			err = fmt.Errorf("failed: %v", tx)
 		}
 		answers <- err
@@ -444,10 +520,24 @@ func TestExitAtTheSameMoment(t *testing.T) {
 // Calls that wait for an owner have the time for it; the others end when the database is silent.
 func TestMethodsThatWait(t *testing.T) {
 	t.Parallel()
-	quick := []string{"RegisterSubmitter", "GetSubmitter", "ListSubmitters", "ListCommands", "CreateTx", "BatchCreateTx", "GetTx", "ListTxs", "CancelTx"}
+	quick := []string{
+		"RegisterSubmitter",
+		"GetSubmitter",
+		"ListSubmitters",
+		"ListCommands",
+		"CreateTx",
+		"BatchCreateTx",
+		"GetTx",
+		"ListTxs",
+		"CancelTx",
+	}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc, pb.TxService_ServiceDesc} {
 		for _, m := range service.Methods {
-			if full := "/" + service.ServiceName + "/" + m.MethodName; waits(full) == slices.Contains(quick, m.MethodName) {
+			if full := "/" + service.ServiceName + "/" + m.MethodName; waits(
+				full) == slices.Contains(
+				quick,
+				m.MethodName,
+			) {
 				t.Errorf("%s waits for an owner: %v", m.MethodName, waits(full))
 			}
 		}
@@ -465,7 +555,8 @@ func TestListCommands(t *testing.T) {
 	n.protect()
 	_, err := n.exit(1, resume)
 	k.must(err)
-	_, err = n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving"})
+	_, err = n.subs.PauseSubmitter(k.ctx,
+		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving"})
 	k.must(err)
 	end()
 	_, err = n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
@@ -479,14 +570,24 @@ func TestListCommands(t *testing.T) {
 			t.Errorf("a page of %d, want 2 at most", len(r.GetCommands()))
 		}
 		for _, c := range r.GetCommands() {
-			if c.GetCommandId() < 1 || c.GetCreateTime() == nil || (c.GetApplyTime() == nil) != (c.GetResult() == "") {
+			if c.GetCommandId() < 1 || c.GetCreateTime() == nil ||
+				(c.GetApplyTime() == nil) != (c.GetResult() == "") {
 				t.Errorf("command %v", c)
 			}
-			got = append(got, fmt.Sprint(c.GetKind(), ",", c.GetAction(), ",", c.GetReason(), ",", c.GetOperator(), ",", c.GetTxId() == id, ",", c.GetResult()))
+			got = append(
+				got,
+				fmt.Sprint(c.GetKind(), ",", c.GetAction(), ",", c.GetReason(), ",",
+					c.GetOperator(), ",", c.GetTxId() == id, ",", c.GetResult()),
+			)
 		}
 		ask.PageToken = r.GetNextPageToken()
 	}
-	want := []string{"CANCEL,,,,true,", "PAUSE,,moving,,false,APPLIED", "EXIT_PROTECT,RESUME,looked,ops,false,APPLIED", "PROTECT,,key may have leaked,ops,false,APPLIED"}
+	want := []string{
+		"CANCEL,,,,true,",
+		"PAUSE,,moving,,false,APPLIED",
+		"EXIT_PROTECT,RESUME,looked,ops,false,APPLIED",
+		"PROTECT,,key may have leaked,ops,false,APPLIED",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("listed\n%q, want\n%q", got, want)
 	}

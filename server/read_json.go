@@ -72,7 +72,8 @@ func (r jsonReader) opens(with json.Delim, path string) (bool, error) {
 	case with == '[':
 		return false, invalidField(path, "must be a list; write it in [ and ]")
 	}
-	return false, invalidField(path, "must be an object; write it in { and }, with the names of its fields")
+	return false, invalidField(path,
+		"must be an object; write it in { and }, with the names of its fields")
 }
 
 func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) error {
@@ -82,14 +83,19 @@ func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) erro
 			field = of.Fields().ByTextName(name)
 		}
 		if field == nil {
-			return nil, "", &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{unknownName(of, name, path)}}
+			return nil, "", &invalid{
+				pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD,
+				[]violation{unknownName(of, name, path)},
+			}
 		}
 		return field, join(path, string(field.Name())), nil
 	}, r.field)
 }
 
 // object reads an object, of whose names it is told what they are.
-func (r jsonReader) object(path string, known func(string) (protoreflect.FieldDescriptor, string, error), value func(protoreflect.FieldDescriptor, string) error) error {
+func (r jsonReader) object(path string,
+	known func(string) (protoreflect.FieldDescriptor, string, error),
+	value func(protoreflect.FieldDescriptor, string) error) error {
 	open, err := r.opens('{', path)
 	if !open {
 		return err
@@ -133,7 +139,8 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 		return err
 	}
 	for i := 0; r.More(); i++ {
-		if i == batchItems && field.FullName() == batchRequests { // more would become much in memory
+		if i == batchItems &&
+			field.FullName() == batchRequests { // more would become much in memory
 			return invalidField(path, "must contain no more than %d item(s)", batchItems)
 		}
 		if err := r.item(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
@@ -146,14 +153,16 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 
 // item is a value of a list or a map, which can be left out, but not be null.
 func (r jsonReader) item(field protoreflect.FieldDescriptor, path string) error {
-	if next := bytes.TrimLeft(r.text[r.InputOffset():], " \t\r\n,:"); bytes.HasPrefix(next, []byte("null")) {
+	if next := bytes.TrimLeft(r.text[r.InputOffset():], " \t\r\n,:"); bytes.HasPrefix(next,
+		[]byte("null")) {
 		return invalidField(path, "must not be null; give it a value, or leave it out")
 	}
 	return r.value(field, path)
 }
 
 func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error {
-	if of := field.Message(); of != nil && of.ParentFile().Package() != "google.protobuf" { // times and masks are strings in JSON
+	if of := field.Message(); of != nil &&
+		of.ParentFile().Package() != "google.protobuf" { // times and masks are strings in JSON
 		return r.message(of, path)
 	}
 	token, err := r.Token()
@@ -261,7 +270,8 @@ var hexText = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9a-f]{32,})$`)
 // byte is made of.
 func checkBase64(text, path string) error {
 	if hexText.MatchString(text) {
-		return invalidField(path, "bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` without the \"0x\"")
+		return invalidField(path,
+			"bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` without the \"0x\"")
 	}
 	encoding := base64.StdEncoding
 	if strings.ContainsAny(text, "-_") {
@@ -271,7 +281,9 @@ func checkBase64(text, path string) error {
 		encoding = encoding.WithPadding(base64.NoPadding)
 	}
 	if _, err := encoding.Strict().DecodeString(text); err != nil {
-		return invalidField(path, "bytes are base64, and this is none that an encoder writes (%v); encode the bytes anew, hex as with `xxd -r -p | base64 -w0`", err)
+		return invalidField(path,
+			"bytes are base64, and this is none that an encoder writes (%v); encode the bytes anew, hex as with `xxd -r -p | base64 -w0`",
+			err)
 	}
 	return nil
 }
@@ -289,7 +301,10 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) violation
 	if near := nearest(of, name); near != "" {
 		meant = fmt.Sprintf("; did you mean %q?", near)
 	}
-	return violation{join(path, name), "this server knows no such field there; remove it, or update the server" + meant}
+	return violation{
+		join(path, name),
+		"this server knows no such field there; remove it, or update the server" + meant,
+	}
 }
 
 // nearest is the field whose name differs from one by a slip of the hand: up to two letters, and fewer than half of them; empty if there is none.
@@ -315,5 +330,6 @@ func distance(a, b string, most int) int {
 	case a[0] == b[0]:
 		return distance(a[1:], b[1:], most)
 	}
-	return 1 + min(distance(a[1:], b, most-1), distance(a, b[1:], most-1), distance(a[1:], b[1:], most-1))
+	return 1 + min(distance(a[1:], b, most-1), distance(a, b[1:], most-1),
+		distance(a[1:], b[1:], most-1))
 }

@@ -52,13 +52,35 @@ func TestHexIsNoBase64(t *testing.T) {
 	k.register("alice")
 	n := k.serve()
 	for data, says := range badBytes {
-		wantFault(t, n.http("POST", "/api/v1/tx", withData("r", data)).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), "payload.data", says)
-		wantFault(t, n.http("POST", "/api/v1/tx/batch", `{"requests":[`+withData("a", "AQI=")+`,`+withData("b", data)+`]}`).wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), "requests[1].payload.data", says)
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, withData("r", data)); a.code != 400 || a.field(t, "code") != "invalid_argument" || !strings.Contains(a.field(t, "message"), says) {
+		wantFault(
+			t,
+			n.http("POST", "/api/v1/tx", withData("r", data)).wantError(t, 400,
+				codes.InvalidArgument, "INVALID_FIELD"),
+			"payload.data",
+			says,
+		)
+		wantFault(
+			t,
+			n.http("POST", "/api/v1/tx/batch",
+				`{"requests":[`+withData("a", "AQI=")+`,`+withData("b", data)+`]}`).wantError(
+				t,
+				400,
+				codes.InvalidArgument,
+				"INVALID_FIELD",
+			),
+			"requests[1].payload.data",
+			says,
+		)
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, withData("r", data)); a.code != 400 ||
+			a.field(t, "code") != "invalid_argument" ||
+			!strings.Contains(a.field(t, "message"), says) {
 			t.Errorf("Connect: %s: %d %s", data, a.code, a.body)
 		}
-		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData("r", data)), "Content-Type", "application/grpc-web+json")
-		if told := strings.ToLower(fmt.Sprint(a.header, string(a.body))); !strings.Contains(strings.ReplaceAll(told, " ", ""), "grpc-status:3") && !strings.Contains(told, "grpc-status:[3]") {
+		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData("r", data)),
+			"Content-Type", "application/grpc-web+json")
+		if told := strings.ToLower(fmt.Sprint(a.header, string(a.body))); !strings.Contains(
+			strings.ReplaceAll(told, " ", ""), "grpc-status:3") &&
+			!strings.Contains(told, "grpc-status:[3]") {
 			t.Errorf("gRPC-Web: %s: %s", data, told)
 		}
 	}
@@ -88,11 +110,15 @@ func TestFormsOfBase64(t *testing.T) {
 		a := n.http("POST", "/api/v1/tx", withData(fmt.Sprint("r", i), data))
 		a.want(t, 202)
 		tx := &pb.GetTxResponse{}
-		n.must(jsonCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"), "").body, tx))
+		n.must(
+			jsonCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"), "").body,
+				tx),
+		)
 		if got := tx.GetTx().GetPayload().GetData(); hex.EncodeToString(got) != want {
 			t.Errorf("%s is read as %x, want %s", data, got, want)
 		}
-		a = n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData(fmt.Sprint("r", i), data)), "Content-Type", "application/grpc-web+json")
+		a = n.http("POST", pb.TxService_CreateTx_FullMethodName,
+			framed(withData(fmt.Sprint("r", i), data)), "Content-Type", "application/grpc-web+json")
 		if !bytes.Contains(a.body, []byte("requestId")) {
 			t.Errorf("gRPC-Web: %s: %v %s", data, a.header, a.body)
 		}
@@ -125,7 +151,8 @@ func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
 			switch {
 			case field.Kind() == protoreflect.BytesKind:
 				found = append(found, string(top.Name())+"."+at)
-				wantFault(t, statusOf(checkJSON([]byte(inside(`"0xabcd"`)), top), ""), at, "looks like hex")
+				wantFault(t, statusOf(checkJSON([]byte(inside(`"0xabcd"`)), top), ""), at,
+					"looks like hex")
 			case field.Message() != nil:
 				look(field.Message(), inside, at, top)
 			}
@@ -184,7 +211,8 @@ func TestMistakesOfJSON(t *testing.T) {
 		{"tx", `[]`, "INVALID_FIELD", "request", "is not the JSON of its message"},
 		{"tx", `{"payload":[` + strings.Repeat("[", 20_000), "INVALID_FIELD", "payload", "must be an object"},
 	} {
-		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument, c.reason)
+		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument,
+			c.reason)
 		wantFault(t, s, c.field, c.says)
 	}
 }
@@ -194,17 +222,27 @@ func TestMistakesOfParameters(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for path, fault := range map[string]string{"tx?states=FOO": "states", "events?states=FOO": "states[0]"} {
-		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
+		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
+			"INVALID_FIELD")
 		wantFault(t, s, fault, "must be one of TX_STATE_QUEUED, TX_STATE_ALLOCATED, ")
 	}
 	for path, fault := range map[string]string{"tx?page_size=x": "page_size", "tx?created_from=x": "created_from", "tx?view=x": "view"} {
-		wantFault(t, n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD"), fault, "")
+		wantFault(
+			t,
+			n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
+				"INVALID_FIELD"),
+			fault,
+			"",
+		)
 	}
 	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET", "tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
 		a := n.http("DELETE", "/api/v1/"+path, "")
 		s := a.wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := "DELETE /api/v1/" + path + ": this path takes " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get("Allow") != allowed || s.Message() != says {
-			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"), s.Message())
+		if says := "DELETE /api/v1/" + path + ": this path takes " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get(
+			"Allow") != allowed ||
+			s.Message() != says {
+			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"),
+				s.Message())
 		}
 	}
 }
@@ -226,12 +264,14 @@ func TestFitsAsProtojsonReads(t *testing.T) {
 			if field.IsList() || field.IsMap() {
 				continue
 			}
-			if field.Message() != nil && field.Message().ParentFile().Package() != "google.protobuf" {
+			if field.Message() != nil &&
+				field.Message().ParentFile().Package() != "google.protobuf" {
 				look(field.Message(), top, inside)
 				continue
 			}
 			for _, value := range values {
-				if looked++; field.Kind() == protoreflect.BytesKind && strings.HasPrefix(value, `"`) {
+				if looked++; field.Kind() == protoreflect.BytesKind &&
+					strings.HasPrefix(value, `"`) {
 					continue // TestHexIsNoBase64: more is refused than by protojson
 				}
 				text := []byte(inside(value))
@@ -260,8 +300,11 @@ func TestUnknownFieldsNameTheNearest(t *testing.T) {
 		`{"payload":{"dta":""}}`: "did you mean \"data\"?", `{"payload":{"gasLmiit":"1"}}`: "did you mean \"gasLimit\"?",
 		`{"submissions":"alice"}`: "", `{"x":1}`: "", `{"":1}`: "", `{"payload":{"on":""}}`: "", `{"é":1}`: "", `{"` + strings.Repeat("submitter", 1000) + `":1}`: "",
 	} {
-		s := n.http("POST", "/api/v1/tx", body).wantError(t, 400, codes.InvalidArgument, "UNKNOWN_FIELD")
-		if says := s.Message(); want == "" && strings.Contains(says, "mean") || !strings.Contains(says, want) || !strings.Contains(says, "knows no such field there; remove it") {
+		s := n.http("POST", "/api/v1/tx", body).wantError(t, 400, codes.InvalidArgument,
+			"UNKNOWN_FIELD")
+		if says := s.Message(); want == "" && strings.Contains(says, "mean") ||
+			!strings.Contains(says, want) ||
+			!strings.Contains(says, "knows no such field there; remove it") {
 			t.Errorf("%s: it says %q, want %q", body, says, want)
 		}
 	}
@@ -271,7 +314,11 @@ func TestUnknownFieldsNameTheNearest(t *testing.T) {
 func TestDistanceOfNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.StringMatching(`[abc]{0,6}`).Draw(t, "a"), rapid.StringMatching(`[abc]{0,6}`).Draw(t, "b")
+		a, b := rapid.StringMatching(`[abc]{0,6}`).Draw(t,
+			"a"), rapid.StringMatching(`[abc]{0,6}`).Draw(
+			t,
+			"b",
+		)
 		row := make([]int, len(b)+1)
 		for j := range row {
 			row[j] = j

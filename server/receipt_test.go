@@ -35,7 +35,8 @@ func TestReceiptsTellWhichFormIsInTheBlock(t *testing.T) {
 		if told["GetTx by request"] = r.GetTx().GetReceipt(); r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
 			t.Errorf("%s: %v", form, r)
 		}
-		r, err = n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
+		r, err = n.txs.GetTx(k.ctx,
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
 		k.must(err)
 		told["GetTx"] = r.GetTx().GetReceipt()
 		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"}, "ListTxs of what is open": {Submitter: "alice", States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
@@ -68,7 +69,14 @@ func (o *owner) replace(id txn.TxID, kind txn.AttemptKind) {
 	tx := o.read(id)
 	a := attempt(tx, *tx.Nonce)
 	a.No, a.Kind, a.Hash[31], a.Raw = 2, kind, a.Hash[31]^1, append(a.Raw, 1)
-	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventReplaced, Next: tx.Status, Attempt: a}
+	w := txn.Write{
+		Tx:      id,
+		Version: tx.Version,
+		From:    tx.State,
+		Kind:    txn.EventReplaced,
+		Next:    tx.Status,
+		Attempt: a,
+	}
 	w.Next.Version, w.Next.TxHash = tx.Version+1, a.Hash
 	o.commit(txn.Change{Writes: []txn.Write{w}})
 }

@@ -53,7 +53,12 @@ func payloadBad(change func(*pb.Payload)) proto.Message {
 }
 
 func registerBad(change func(*pb.RegisterSubmitterRequest)) proto.Message {
-	r := &pb.RegisterSubmitterRequest{Name: "bob", ChainId: chainID, Address: recipient, Signer: "local"}
+	r := &pb.RegisterSubmitterRequest{
+		Name:    "bob",
+		ChainId: chainID,
+		Address: recipient,
+		Signer:  "local",
+	}
 	change(r)
 	return r
 }
@@ -94,31 +99,67 @@ func unknown(name, method string, ask proto.Message, field, says string) refusal
 }
 
 func noSubmitter(method string, ask proto.Message) refusal {
-	return refusal{"unknown submitter", method, ask, codes.NotFound, "SUBMITTER_NOT_FOUND", "", "register it, or correct the name"}
+	return refusal{
+		"unknown submitter",
+		method,
+		ask,
+		codes.NotFound,
+		"SUBMITTER_NOT_FOUND",
+		"",
+		"register it, or correct the name",
+	}
 }
 
 func noTx(name, method string, ask proto.Message) refusal {
-	return refusal{name, method, ask, codes.NotFound, "TX_NOT_FOUND", "", "there is no such transaction"}
+	return refusal{
+		name,
+		method,
+		ask,
+		codes.NotFound,
+		"TX_NOT_FOUND",
+		"",
+		"there is no such transaction",
+	}
 }
 
 func payloadRefusals() []refusal {
 	p := payloadBad
 	return []refusal{
-		bad("recipient too short", createTx, p(func(p *pb.Payload) { p.To = "0x12" }), "payload.to", "40 hex digits"),
-		bad("recipient without 0x", createTx, p(func(p *pb.Payload) { p.To = recipient[2:] }), "payload.to", "40 hex digits"),
-		bad("recipient mistyped", createTx, p(func(p *pb.Payload) { p.To = mistyped }), "payload.to", "EIP-55 checksum"),
-		bad("nobody and nothing", createTx, p(func(p *pb.Payload) { p.To = "" }), "payload.to", "must name a recipient"),
-		bad("amount beyond 256 bits", createTx, p(func(p *pb.Payload) { p.Value = tooBig }), "payload.value", "above 2^256-1"),
-		bad("amount negative", createTx, p(func(p *pb.Payload) { p.Value = "-1" }), "payload.value", "whole number of wei"),
-		bad("amount fractional", createTx, p(func(p *pb.Payload) { p.Value = "0.5" }), "payload.value", "whole number of wei"),
-		bad("amount in hex", createTx, p(func(p *pb.Payload) { p.Value = "0x10" }), "payload.value", "whole number of wei"),
-		bad("amount with an exponent", createTx, p(func(p *pb.Payload) { p.Value = "1e18" }), "payload.value", "whole number of wei"),
-		bad("gas beyond 63 bits", createTx, p(func(p *pb.Payload) { p.GasLimit = 1 << 63 }), "payload.gas_limit", "at most 9223372036854775807"),
-		{"data over the limit", createTx, p(func(p *pb.Payload) { p.Data = make([]byte, 126<<10+1) }),
-			codes.InvalidArgument, "PAYLOAD_TOO_LARGE", "payload.data", "129025 bytes and the limit of this server is 129024"},
-		unknown("a nonce", createTx, p(func(p *pb.Payload) { with(p, 15) }), "payload.nonce", "Fencepost assigns the nonce"),
-		unknown("a sender", createTx, p(func(p *pb.Payload) { with(p, 14) }), "payload.from", "the sender is the submitter"),
-		unknown("a field of tomorrow, inside", createTx, p(func(p *pb.Payload) { with(p, 9) }), "payload.9", "knows no field 9 of Payload"),
+		bad("recipient too short", createTx, p(func(p *pb.Payload) { p.To = "0x12" }), "payload.to",
+			"40 hex digits"),
+		bad("recipient without 0x", createTx, p(func(p *pb.Payload) { p.To = recipient[2:] }),
+			"payload.to", "40 hex digits"),
+		bad("recipient mistyped", createTx, p(func(p *pb.Payload) { p.To = mistyped }),
+			"payload.to", "EIP-55 checksum"),
+		bad("nobody and nothing", createTx, p(func(p *pb.Payload) { p.To = "" }), "payload.to",
+			"must name a recipient"),
+		bad("amount beyond 256 bits", createTx, p(func(p *pb.Payload) { p.Value = tooBig }),
+			"payload.value", "above 2^256-1"),
+		bad("amount negative", createTx, p(func(p *pb.Payload) { p.Value = "-1" }), "payload.value",
+			"whole number of wei"),
+		bad("amount fractional", createTx, p(func(p *pb.Payload) { p.Value = "0.5" }),
+			"payload.value", "whole number of wei"),
+		bad("amount in hex", createTx, p(func(p *pb.Payload) { p.Value = "0x10" }), "payload.value",
+			"whole number of wei"),
+		bad("amount with an exponent", createTx, p(func(p *pb.Payload) { p.Value = "1e18" }),
+			"payload.value", "whole number of wei"),
+		bad("gas beyond 63 bits", createTx, p(func(p *pb.Payload) { p.GasLimit = 1 << 63 }),
+			"payload.gas_limit", "at most 9223372036854775807"),
+		{
+			"data over the limit",
+			createTx,
+			p(func(p *pb.Payload) { p.Data = make([]byte, 126<<10+1) }),
+			codes.InvalidArgument,
+			"PAYLOAD_TOO_LARGE",
+			"payload.data",
+			"129025 bytes and the limit of this server is 129024",
+		},
+		unknown("a nonce", createTx, p(func(p *pb.Payload) { with(p, 15) }), "payload.nonce",
+			"Fencepost assigns the nonce"),
+		unknown("a sender", createTx, p(func(p *pb.Payload) { with(p, 14) }), "payload.from",
+			"the sender is the submitter"),
+		unknown("a field of tomorrow, inside", createTx, p(func(p *pb.Payload) { with(p, 9) }),
+			"payload.9", "knows no field 9 of Payload"),
 	}
 }
 
@@ -129,25 +170,53 @@ func termsBad(change func(*pb.Terms)) proto.Message {
 func termsRefusals() []refusal {
 	t, past := termsBad, timestamppb.New(time.Now().Add(-time.Second))
 	return []refusal{
-		bad("speed of tomorrow", createTx, t(func(t *pb.Terms) { t.Speed = 9 }), "terms.speed", "defined enum"),
-		bad("cap beyond 256 bits", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig }), "terms.max_fee", "above 2^256-1"),
-		bad("cap negative", createTx, t(func(t *pb.Terms) { t.MaxFee = "-1" }), "terms.max_fee", "whole number of wei in decimal digits, or empty"),
-		bad("cap too long", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig + "0" }), "terms.max_fee", "whole number of wei in decimal digits, or empty"),
-		bad("cap of nothing", createTx, t(func(t *pb.Terms) { t.MaxFee = "00" }), "terms.max_fee", "must be above 0"),
-		bad("deadline past", createTx, t(func(t *pb.Terms) { t.NotAfter = past }), "terms.not_after", "is past, so it would never be sent, and nothing was queued; give a later time"),
-		bad("deadline past, to be cancelled late", createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId, r.Terms = "r9", &pb.Terms{NotAfter: past, CancelLate: true} }), "terms.not_after", "is past"),
-		bad("deadline empty", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{} }), "terms.not_after", "must be after 1970"),
-		bad("deadline in the year 1", createTx, t(func(t *pb.Terms) { t.NotAfter = timestamppb.New(time.Time{}) }), "terms.not_after", "must be after 1970"),
-		bad("deadline within the first microsecond", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Nanos: 999} }), "terms.not_after", "must be after 1970"),
-		bad("deadline that is no time", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 9e9, Nanos: -1} }), "terms.not_after", "years 1 to 9999"),
-		bad("deadline after all time", createTx, t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 1 << 60} }), "terms.not_after", "years 1 to 9999"),
-		bad("late for nothing", createTx, t(func(t *pb.Terms) { t.CancelLate = true }), "terms.cancel_late", "set not_after"),
+		bad("speed of tomorrow", createTx, t(func(t *pb.Terms) { t.Speed = 9 }), "terms.speed",
+			"defined enum"),
+		bad("cap beyond 256 bits", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig }),
+			"terms.max_fee", "above 2^256-1"),
+		bad("cap negative", createTx, t(func(t *pb.Terms) { t.MaxFee = "-1" }), "terms.max_fee",
+			"whole number of wei in decimal digits, or empty"),
+		bad("cap too long", createTx, t(func(t *pb.Terms) { t.MaxFee = tooBig + "0" }),
+			"terms.max_fee", "whole number of wei in decimal digits, or empty"),
+		bad("cap of nothing", createTx, t(func(t *pb.Terms) { t.MaxFee = "00" }), "terms.max_fee",
+			"must be above 0"),
+		bad("deadline past", createTx, t(func(t *pb.Terms) { t.NotAfter = past }),
+			"terms.not_after",
+			"is past, so it would never be sent, and nothing was queued; give a later time"),
+		bad(
+			"deadline past, to be cancelled late",
+			createTx,
+			createBad(
+				func(r *pb.CreateTxRequest) { r.RequestId, r.Terms = "r9", &pb.Terms{NotAfter: past, CancelLate: true} }),
+			"terms.not_after",
+			"is past",
+		),
+		bad("deadline empty", createTx,
+			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{} }), "terms.not_after",
+			"must be after 1970"),
+		bad("deadline in the year 1", createTx,
+			t(func(t *pb.Terms) { t.NotAfter = timestamppb.New(time.Time{}) }), "terms.not_after",
+			"must be after 1970"),
+		bad("deadline within the first microsecond", createTx,
+			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Nanos: 999} }),
+			"terms.not_after", "must be after 1970"),
+		bad("deadline that is no time", createTx,
+			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 9e9, Nanos: -1} }),
+			"terms.not_after", "years 1 to 9999"),
+		bad("deadline after all time", createTx,
+			t(func(t *pb.Terms) { t.NotAfter = &timestamppb.Timestamp{Seconds: 1 << 60} }),
+			"terms.not_after", "years 1 to 9999"),
+		bad("late for nothing", createTx, t(func(t *pb.Terms) { t.CancelLate = true }),
+			"terms.cancel_late", "set not_after"),
 		bad("payload and terms", createTx, createBad(func(r *pb.CreateTxRequest) {
 			r.Payload.To, r.Terms = mistyped, &pb.Terms{MaxFee: "0", CancelLate: true}
 		}), "payload.to terms.max_fee terms.cancel_late", "must be above 0"),
-		unknown("a term of tomorrow", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9", "knows no field 9 of Terms"),
+		unknown("a term of tomorrow", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9",
+			"knows no field 9 of Terms"),
 		{"key reused with terms", createTx, createBad(func(r *pb.CreateTxRequest) {
-			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST}
+			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{
+				Speed: pb.TxSpeed_TX_SPEED_FAST,
+			}
 		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "other terms"},
 		{"key reused with terms that are past", createTx, createBad(func(r *pb.CreateTxRequest) {
 			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{NotAfter: past}
@@ -166,11 +235,16 @@ func labelRefusals() []refusal {
 		many[fmt.Sprint("k", i)] = ""
 	}
 	return []refusal{
-		bad("label in capitals", createTx, labelsBad(m{"Team": ""}), `labels["Team"]`, "starting with a letter"),
-		bad("label without a name", createTx, labelsBad(m{"": "a"}), `labels[""]`, "starting with a letter"),
-		bad("label too long", createTx, labelsBad(m{strings.Repeat("a", 64): ""}), "", "starting with a letter"),
-		bad("value too long", createTx, labelsBad(m{"a": strings.Repeat("é", 129)}), `labels["a"]`, "at most 128 characters"),
-		bad("value with a line break", createTx, labelsBad(m{"a": "b\nc"}), `labels["a"]`, "control characters"),
+		bad("label in capitals", createTx, labelsBad(m{"Team": ""}), `labels["Team"]`,
+			"starting with a letter"),
+		bad("label without a name", createTx, labelsBad(m{"": "a"}), `labels[""]`,
+			"starting with a letter"),
+		bad("label too long", createTx, labelsBad(m{strings.Repeat("a", 64): ""}), "",
+			"starting with a letter"),
+		bad("value too long", createTx, labelsBad(m{"a": strings.Repeat("é", 129)}), `labels["a"]`,
+			"at most 128 characters"),
+		bad("value with a line break", createTx, labelsBad(m{"a": "b\nc"}), `labels["a"]`,
+			"control characters"),
 		bad("value with a NUL", createTx, labelsBad(m{"a": "b\x00"}), `labels["a"]`, "NUL"),
 		bad("too many labels", createTx, labelsBad(many), "labels", "at most 16 entries"),
 	}
@@ -183,36 +257,73 @@ func batchRefusals() []refusal {
 	}
 	return []refusal{
 		bad("nothing", batchCreate, &pb.BatchCreateTxRequest{}, "requests", "at least 1 item"),
-		bad("too many", batchCreate, &pb.BatchCreateTxRequest{Requests: many}, "requests", "no more than 1000"),
-		unknown("a field of tomorrow", batchCreate, with(&pb.BatchCreateTxRequest{Requests: many[:1]}, 9), "9", "BatchCreateTxRequest"),
+		bad("too many", batchCreate, &pb.BatchCreateTxRequest{Requests: many}, "requests",
+			"no more than 1000"),
+		unknown("a field of tomorrow", batchCreate,
+			with(&pb.BatchCreateTxRequest{Requests: many[:1]}, 9), "9", "BatchCreateTxRequest"),
 	}
 }
 
 func createRefusals() []refusal {
 	c := createBad
-	return append(append(payloadRefusals(), termsRefusals()...),
-		bad("no payload", createTx, c(func(r *pb.CreateTxRequest) { r.Payload = nil }), "payload", "is missing"),
-		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }), "request_id", "is missing; set it"),
-		bad("request_id too long", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = strings.Repeat("é", 129) }), "request_id", "at most 128 characters"),
-		bad("request_id with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\x00b" }), "request_id", "NUL"),
-		bad("request_id with a line break", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "a\nb" }), "request_id", "control characters"),
-		bad("no submitter", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "" }), "submitter", "is missing; set it"),
-		bad("submitter with a NUL", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "a\x00" }), "submitter", "NUL"),
-		bad("account id malformed", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:x:0x12" }), "submitter", "eip155:<chain id>"),
-		bad("account id mistyped", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + mistyped }), "submitter", "EIP-55 checksum"),
+	return append(
+		append(payloadRefusals(), termsRefusals()...),
+		bad("no payload", createTx, c(func(r *pb.CreateTxRequest) { r.Payload = nil }), "payload",
+			"is missing"),
+		bad("no request_id", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "" }),
+			"request_id", "is missing; set it"),
+		bad("request_id too long", createTx,
+			c(func(r *pb.CreateTxRequest) { r.RequestId = strings.Repeat("é", 129) }), "request_id",
+			"at most 128 characters"),
+		bad("request_id with a NUL", createTx,
+			c(func(r *pb.CreateTxRequest) { r.RequestId = "a\x00b" }), "request_id", "NUL"),
+		bad("request_id with a line break", createTx,
+			c(func(r *pb.CreateTxRequest) { r.RequestId = "a\nb" }), "request_id",
+			"control characters"),
+		bad("no submitter", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "" }),
+			"submitter", "is missing; set it"),
+		bad("submitter with a NUL", createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "a\x00" }), "submitter", "NUL"),
+		bad("account id malformed", createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:x:0x12" }), "submitter",
+			"eip155:<chain id>"),
+		bad("account id mistyped", createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + mistyped }), "submitter",
+			"EIP-55 checksum"),
 		noSubmitter(createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "nobody" })),
-		noSubmitter(createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + recipient })),
-		refusal{"submitter paused", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "paused" }),
-			codes.FailedPrecondition, "SUBMITTER_PAUSED", "", "resume it"},
-		refusal{"submitter protected", createTx, c(func(r *pb.CreateTxRequest) { r.Submitter = "protected" }),
-			codes.FailedPrecondition, "SUBMITTER_PROTECTED", "", "it is under protection 1 (NONCE_USED_ELSEWHERE) and takes no new transactions until an operator decides"},
+		noSubmitter(createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "eip155:1:" + recipient })),
+		refusal{
+			"submitter paused",
+			createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "paused" }),
+			codes.FailedPrecondition,
+			"SUBMITTER_PAUSED",
+			"",
+			"resume it",
+		},
+		refusal{
+			"submitter protected",
+			createTx,
+			c(func(r *pb.CreateTxRequest) { r.Submitter = "protected" }),
+			codes.FailedPrecondition,
+			"SUBMITTER_PROTECTED",
+			"",
+			"it is under protection 1 (NONCE_USED_ELSEWHERE) and takes no new transactions until an operator decides",
+		},
 		refusal{"key reused", createTx, c(func(r *pb.CreateTxRequest) { r.RequestId = "used" }),
 			codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", `request_id "used" of submitter "alice": it was used with another payload`},
-		unknown("a field of tomorrow", createTx, with(createBad(func(*pb.CreateTxRequest) {}), 99), "99", "update the server"))
+		unknown("a field of tomorrow", createTx, with(createBad(func(*pb.CreateTxRequest) {}), 99),
+			"99", "update the server"),
+	)
 }
 
 func byKey(submitter, request string) *pb.GetTxRequest {
-	return &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: &pb.RequestKey{Submitter: submitter, RequestId: request}}}
+	return &pb.GetTxRequest{
+		Key: &pb.GetTxRequest_Request{
+			Request: &pb.RequestKey{Submitter: submitter, RequestId: request},
+		},
+	}
 }
 
 func byID(id string) *pb.GetTxRequest {
@@ -222,107 +333,281 @@ func byID(id string) *pb.GetTxRequest {
 func readRefusals(other string) []refusal {
 	return []refusal{
 		bad("nothing named", getTx, &pb.GetTxRequest{}, "key", "set tx_id or request"),
-		bad("not a UUID", getTx, byID("17"), "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
+		bad("not a UUID", getTx, byID("17"), "tx_id",
+			"must be a valid UUID: the tx_id that CreateTx answered"),
 		noTx("a UUID of somebody else", getTx, byID(other)),
 		noTx("never created", getTx, byKey("alice", "never")),
 		noSubmitter(getTx, byKey("nobody", "r1")),
 		bad("no request_id", getTx, byKey("alice", ""), "request.request_id", "is missing; set it"),
-		bad("account id mistyped", getTx, byKey("eip155:1:"+mistyped, "r1"), "request.submitter", "EIP-55"),
-		bad("a view that does not exist", getTx, &pb.GetTxRequest{Key: byID(other).Key, View: 9}, "view", "defined enum"),
-		unknown("a field inside", getTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: with(&pb.RequestKey{}, 5)}}, "request.5", "RequestKey"),
+		bad("account id mistyped", getTx, byKey("eip155:1:"+mistyped, "r1"), "request.submitter",
+			"EIP-55"),
+		bad("a view that does not exist", getTx, &pb.GetTxRequest{Key: byID(other).Key, View: 9},
+			"view", "defined enum"),
+		unknown("a field inside", getTx,
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: with(&pb.RequestKey{}, 5)}},
+			"request.5", "RequestKey"),
 
-		bad("page too large", listTxs, &pb.ListTxsRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
-		bad("page negative", listTxs, &pb.ListTxsRequest{PageSize: -1}, "page_size", "greater than or equal to 0"),
-		bad("state that does not exist", listTxs, &pb.ListTxsRequest{States: []pb.TxState{99}}, "states[0]", "defined enum"),
-		bad("state unspecified", listTxs, &pb.ListTxsRequest{States: []pb.TxState{0}}, "states[0]", "must not be unspecified"),
-		bad("token made up", listTxs, &pb.ListTxsRequest{PageToken: "!"}, "page_token", "not one that this service gave"),
-		bad("token of another filter", listTxs, &pb.ListTxsRequest{Submitter: "alice", PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16))},
-			"page_token", "another filter"),
-		bad("token of another list", listTxs, &pb.ListTxsRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("bob"))},
+		bad("page too large", listTxs, &pb.ListTxsRequest{PageSize: 1001}, "page_size",
+			"less than or equal to 1000"),
+		bad("page negative", listTxs, &pb.ListTxsRequest{PageSize: -1}, "page_size",
+			"greater than or equal to 0"),
+		bad("state that does not exist", listTxs, &pb.ListTxsRequest{States: []pb.TxState{99}},
+			"states[0]", "defined enum"),
+		bad("state unspecified", listTxs, &pb.ListTxsRequest{States: []pb.TxState{0}}, "states[0]",
+			"must not be unspecified"),
+		bad("token made up", listTxs, &pb.ListTxsRequest{PageToken: "!"}, "page_token",
+			"not one that this service gave"),
+		bad(
+			"token of another filter",
+			listTxs,
+			&pb.ListTxsRequest{
+				Submitter: "alice",
+				PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16)),
+			},
+			"page_token",
+			"another filter",
+		),
+		bad("token of another list", listTxs,
+			&pb.ListTxsRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("bob"))},
 			"page_token", "not one that ListTxs gave"),
 		noSubmitter(listTxs, &pb.ListTxsRequest{Submitter: "nobody"}),
-		bad("a view that does not exist", listTxs, &pb.ListTxsRequest{View: 9}, "view", "defined enum"),
-		unknown("a field of tomorrow", listTxs, with(&pb.ListTxsRequest{}, 50), "50", "ListTxsRequest"),
-		bad("label without a value", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "team"}}, "labels[1]", `written as "key=value"`),
-		bad("label asked for twice", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "a=c"}}, "labels[1]", "no transaction has two"),
-		bad("labels too many", listTxs, &pb.ListTxsRequest{Labels: strings.Split(strings.Repeat("a=b ", 17), " ")[:17]}, "labels", "no more than 16"),
-		bad("label with a NUL", listTxs, &pb.ListTxsRequest{Labels: []string{"a=\x00"}}, "labels[0]", "NUL"),
-		bad("a time that is none", listTxs, &pb.ListTxsRequest{CreatedFrom: &timestamppb.Timestamp{Seconds: 1 << 60}, CreatedBefore: &timestamppb.Timestamp{Nanos: -1}},
-			"created_before created_from", "years 1 to 9999"),
-		bad("token of other labels", listTxs, &pb.ListTxsRequest{Labels: []string{"a=c"}, PageToken: pageToken(question(&pb.ListTxsRequest{Labels: []string{"a=b"}}), make([]byte, 16))},
-			"page_token", "another filter"),
-		bad("token of another time", listTxs, &pb.ListTxsRequest{CreatedFrom: &timestamppb.Timestamp{}, PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16))},
-			"page_token", "another filter"),
+		bad("a view that does not exist", listTxs, &pb.ListTxsRequest{View: 9}, "view",
+			"defined enum"),
+		unknown("a field of tomorrow", listTxs, with(&pb.ListTxsRequest{}, 50), "50",
+			"ListTxsRequest"),
+		bad("label without a value", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "team"}},
+			"labels[1]", `written as "key=value"`),
+		bad("label asked for twice", listTxs, &pb.ListTxsRequest{Labels: []string{"a=b", "a=c"}},
+			"labels[1]", "no transaction has two"),
+		bad("labels too many", listTxs,
+			&pb.ListTxsRequest{Labels: strings.Split(strings.Repeat("a=b ", 17), " ")[:17]},
+			"labels", "no more than 16"),
+		bad("label with a NUL", listTxs, &pb.ListTxsRequest{Labels: []string{"a=\x00"}},
+			"labels[0]", "NUL"),
+		bad(
+			"a time that is none",
+			listTxs,
+			&pb.ListTxsRequest{
+				CreatedFrom:   &timestamppb.Timestamp{Seconds: 1 << 60},
+				CreatedBefore: &timestamppb.Timestamp{Nanos: -1},
+			},
+			"created_before created_from",
+			"years 1 to 9999",
+		),
+		bad(
+			"token of other labels",
+			listTxs,
+			&pb.ListTxsRequest{
+				Labels: []string{"a=c"},
+				PageToken: pageToken(question(&pb.ListTxsRequest{Labels: []string{"a=b"}}),
+					make([]byte, 16)),
+			},
+			"page_token",
+			"another filter",
+		),
+		bad(
+			"token of another time",
+			listTxs,
+			&pb.ListTxsRequest{
+				CreatedFrom: &timestamppb.Timestamp{},
+				PageToken:   pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16)),
+			},
+			"page_token",
+			"another filter",
+		),
 
-		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
+		bad("not a UUID", cancelTx, &pb.CancelTxRequest{TxId: "r1"}, "tx_id",
+			"must be a valid UUID: the tx_id that CreateTx answered"),
 		noTx("a UUID of somebody else", cancelTx, &pb.CancelTxRequest{TxId: other}),
-		bad("reason too long", cancelTx, &pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
-		bad("operator too long", cancelTx, &pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
-		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9", "CancelTxRequest"),
+		bad("reason too long", cancelTx,
+			&pb.CancelTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason",
+			"at most 512"),
+		bad("operator too long", cancelTx,
+			&pb.CancelTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator",
+			"at most 128"),
+		unknown("a field of tomorrow", cancelTx, with(&pb.CancelTxRequest{TxId: other}, 9), "9",
+			"CancelTxRequest"),
 
-		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
-		bad("reason too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
-		bad("reason with a NUL", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: "\x00"}, "reason", "NUL"),
-		bad("operator too long", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
+		bad("not a UUID", speedUpTx, &pb.SpeedUpTxRequest{TxId: "r1"}, "tx_id",
+			"must be a valid UUID: the tx_id that CreateTx answered"),
+		bad("reason too long", speedUpTx,
+			&pb.SpeedUpTxRequest{TxId: other, Reason: strings.Repeat("a", 513)}, "reason",
+			"at most 512"),
+		bad("reason with a NUL", speedUpTx, &pb.SpeedUpTxRequest{TxId: other, Reason: "\x00"},
+			"reason", "NUL"),
+		bad("operator too long", speedUpTx,
+			&pb.SpeedUpTxRequest{TxId: other, Operator: strings.Repeat("a", 129)}, "operator",
+			"at most 128"),
 		noTx("a UUID of somebody else", speedUpTx, &pb.SpeedUpTxRequest{TxId: other}),
-		unknown("a field of tomorrow", speedUpTx, with(&pb.SpeedUpTxRequest{TxId: other}, 9), "9", "SpeedUpTxRequest"),
+		unknown("a field of tomorrow", speedUpTx, with(&pb.SpeedUpTxRequest{TxId: other}, 9), "9",
+			"SpeedUpTxRequest"),
 	}
 }
 
 func watchRefusals(other string, alien, expired string) []refusal {
 	w := watchBad
 	return []refusal{
-		bad("nothing named", watchTx, &pb.WatchTxRequest{}, "target", "set tx_id, submitter, all, request or txs"),
-		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}}, "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
-		noTx("a UUID of somebody else", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}}),
-		noTx("never created", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{Submitter: "alice", RequestId: "never"}}}),
-		noSubmitter(watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
-		bad("all, until final", watchTx, w(func(r *pb.WatchTxRequest) { r.UntilFinal = true }), "until_final", "name one"),
-		bad("heartbeat too often", watchTx, w(func(r *pb.WatchTxRequest) { r.Heartbeat = durationpb.New(1) }), "heartbeat", "greater than or equal to 1s"),
-		bad("a label without a value", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"order"} }), "labels[0]", "key=value"),
-		bad("a label of two lines", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b\nc=d"} }), "labels[0]", "key=value"),
-		bad("two values of a label", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b", "a=c"} }), "labels[1]", "no transaction has two"),
-		bad("labels of one transaction", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}, Labels: []string{"a=b"}}, "labels", "leave them out"),
-		bad("token of other labels", watchTx, w(func(r *pb.WatchTxRequest) { r.Labels, r.ResumeToken = []string{"a=b"}, allToken(1, "1:1:") }), "resume_token", "stream of something else"),
-		bad("state that does not exist", watchTx, w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{4, 99} }), "states[1]", "defined enum"),
-		bad("state unspecified", watchTx, w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{0} }), "states[0]", "must not be unspecified"),
-		bad("states too many", watchTx, w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{1, 2, 3, 4, 5, 6, 7, 1} }), "states", "no more than 7"),
-		bad("token of other states", watchTx, w(func(r *pb.WatchTxRequest) { r.States, r.ResumeToken = []pb.TxState{4}, allToken(1, "1:1:") }), "resume_token", "stream of something else"),
-		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }), "resume_token", "not one that WatchTx gave"),
-		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }), "resume_token", "not one that WatchTx gave"),
-		bad("token of no snapshot", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "") }), "resume_token", "not one that WatchTx gave"),
-		bad("token of a snapshot that cannot be", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "4294967296:4294967297:") }), "resume_token", "not one that WatchTx gave"),
-		bad("token of another stream", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token", "stream of something else"),
-		{"token of another epoch", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = expired }),
-			codes.OutOfRange, "RESUME_TOKEN_EXPIRED", "", "watch anew without a token"},
-		unknown("a field of tomorrow", watchTx, w(func(r *pb.WatchTxRequest) { with(r, 77) }), "77", "WatchTxRequest"),
+		bad("nothing named", watchTx, &pb.WatchTxRequest{}, "target",
+			"set tx_id, submitter, all, request or txs"),
+		bad("not a UUID", watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: "1"}},
+			"tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
+		noTx("a UUID of somebody else", watchTx,
+			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: other}}),
+		noTx(
+			"never created",
+			watchTx,
+			&pb.WatchTxRequest{
+				Target: &pb.WatchTxRequest_Request{
+					Request: &pb.RequestKey{Submitter: "alice", RequestId: "never"},
+				},
+			},
+		),
+		noSubmitter(watchTx,
+			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
+		bad("all, until final", watchTx, w(func(r *pb.WatchTxRequest) { r.UntilFinal = true }),
+			"until_final", "name one"),
+		bad("heartbeat too often", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.Heartbeat = durationpb.New(1) }), "heartbeat",
+			"greater than or equal to 1s"),
+		bad("a label without a value", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.Labels = []string{"order"} }), "labels[0]",
+			"key=value"),
+		bad("a label of two lines", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b\nc=d"} }), "labels[0]",
+			"key=value"),
+		bad("two values of a label", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b", "a=c"} }), "labels[1]",
+			"no transaction has two"),
+		bad(
+			"labels of one transaction",
+			watchTx,
+			&pb.WatchTxRequest{
+				Target: &pb.WatchTxRequest_TxId{TxId: other},
+				Labels: []string{"a=b"},
+			},
+			"labels",
+			"leave them out",
+		),
+		bad(
+			"token of other labels",
+			watchTx,
+			w(
+				func(r *pb.WatchTxRequest) { r.Labels, r.ResumeToken = []string{"a=b"}, allToken(1, "1:1:") }),
+			"resume_token",
+			"stream of something else",
+		),
+		bad("state that does not exist", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{4, 99} }), "states[1]",
+			"defined enum"),
+		bad("state unspecified", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{0} }), "states[0]",
+			"must not be unspecified"),
+		bad("states too many", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{1, 2, 3, 4, 5, 6, 7, 1} }),
+			"states", "no more than 7"),
+		bad(
+			"token of other states",
+			watchTx,
+			w(
+				func(r *pb.WatchTxRequest) { r.States, r.ResumeToken = []pb.TxState{4}, allToken(1, "1:1:") }),
+			"resume_token",
+			"stream of something else",
+		),
+		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }),
+			"resume_token", "not one that WatchTx gave"),
+		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }),
+			"resume_token", "not one that WatchTx gave"),
+		bad("token of no snapshot", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "") }), "resume_token",
+			"not one that WatchTx gave"),
+		bad("token of a snapshot that cannot be", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "4294967296:4294967297:") }),
+			"resume_token", "not one that WatchTx gave"),
+		bad("token of another stream", watchTx,
+			w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token",
+			"stream of something else"),
+		{
+			"token of another epoch",
+			watchTx,
+			w(func(r *pb.WatchTxRequest) { r.ResumeToken = expired }),
+			codes.OutOfRange,
+			"RESUME_TOKEN_EXPIRED",
+			"",
+			"watch anew without a token",
+		},
+		unknown("a field of tomorrow", watchTx, w(func(r *pb.WatchTxRequest) { with(r, 77) }), "77",
+			"WatchTxRequest"),
 	}
 }
 
 func submitterRefusals() []refusal {
 	r := registerBad
 	refusals := []refusal{
-		bad("name in capitals", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "Bob" }), "name", "starting with a letter"),
-		bad("chain 0", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 0 }), "chain_id", "greater than 0"),
-		bad("chain that nobody serves", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 5 }), "chain_id", "not configured for, which has 31337; correct it"),
-		bad("signer that nobody has", register, r(func(r *pb.RegisterSubmitterRequest) { r.Signer = "hsm" }), "signer", "not configured for, which has local; correct it"),
-		bad("address malformed", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x12" }), "address", "40 hex digits"),
-		bad("address mistyped", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = mistyped }), "address", "EIP-55 checksum"),
-		bad("address zero", register, r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x" + strings.Repeat("0", 40) }), "address", "zero address"),
-		bad("mode of tomorrow", register, r(func(r *pb.RegisterSubmitterRequest) { r.Mode = 7 }), "mode", "defined enum"),
-		bad("start_from a word", register, r(func(r *pb.RegisterSubmitterRequest) { r.StartFrom = "now" }), "start_from", "exact next nonce"),
+		bad("name in capitals", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.Name = "Bob" }), "name",
+			"starting with a letter"),
+		bad("chain 0", register, r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 0 }),
+			"chain_id", "greater than 0"),
+		bad("chain that nobody serves", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.ChainId = 5 }), "chain_id",
+			"not configured for, which has 31337; correct it"),
+		bad("signer that nobody has", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.Signer = "hsm" }), "signer",
+			"not configured for, which has local; correct it"),
+		bad("address malformed", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x12" }), "address",
+			"40 hex digits"),
+		bad("address mistyped", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.Address = mistyped }), "address",
+			"EIP-55 checksum"),
+		bad("address zero", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.Address = "0x" + strings.Repeat("0", 40) }),
+			"address", "zero address"),
+		bad("mode of tomorrow", register, r(func(r *pb.RegisterSubmitterRequest) { r.Mode = 7 }),
+			"mode", "defined enum"),
+		bad("start_from a word", register,
+			r(func(r *pb.RegisterSubmitterRequest) { r.StartFrom = "now" }), "start_from",
+			"exact next nonce"),
 		{"name taken", register, r(func(r *pb.RegisterSubmitterRequest) { r.Name = "alice" }),
 			codes.AlreadyExists, "SUBMITTER_EXISTS", "", "registered with other settings"},
-		unknown("a field of tomorrow", register, with(r(func(*pb.RegisterSubmitterRequest) {}), 50), "50", "RegisterSubmitterRequest"),
-		unknown("a field of tomorrow", listSubs, with(&pb.ListSubmittersRequest{}, 50), "50", "ListSubmittersRequest"),
-		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size", "less than or equal to 1000"),
-		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"}, "page_token", "not one that this service gave"),
-		bad("token of another list", listSubs, &pb.ListSubmittersRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("\x01\x9a\xff of sixteen..."))}, "page_token", "not one that this service gave"),
-		bad("token with a NUL", listSubs, &pb.ListSubmittersRequest{PageToken: pageToken(question(&pb.ListSubmittersRequest{}), []byte("a\x00"))}, "page_token", "not one that this service gave"),
-		bad("reason too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)}, "reason", "at most 512"),
-		bad("operator too long", pauseSub, &pb.PauseSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
-		bad("operator too long", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)}, "operator", "at most 128"),
-		bad("reason with a NUL", resumeSub, &pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
+		unknown("a field of tomorrow", register, with(r(func(*pb.RegisterSubmitterRequest) {}), 50),
+			"50", "RegisterSubmitterRequest"),
+		unknown("a field of tomorrow", listSubs, with(&pb.ListSubmittersRequest{}, 50), "50",
+			"ListSubmittersRequest"),
+		bad("page too large", listSubs, &pb.ListSubmittersRequest{PageSize: 1001}, "page_size",
+			"less than or equal to 1000"),
+		bad("token made up", listSubs, &pb.ListSubmittersRequest{PageToken: "abcdefghijklmn"},
+			"page_token", "not one that this service gave"),
+		bad(
+			"token of another list",
+			listSubs,
+			&pb.ListSubmittersRequest{
+				PageToken: pageToken(question(&pb.ListTxsRequest{}),
+					[]byte("\x01\x9a\xff of sixteen...")),
+			},
+			"page_token",
+			"not one that this service gave",
+		),
+		bad(
+			"token with a NUL",
+			listSubs,
+			&pb.ListSubmittersRequest{
+				PageToken: pageToken(question(&pb.ListSubmittersRequest{}), []byte("a\x00")),
+			},
+			"page_token",
+			"not one that this service gave",
+		),
+		bad("reason too long", pauseSub,
+			&pb.PauseSubmitterRequest{Submitter: "alice", Reason: strings.Repeat("a", 513)},
+			"reason", "at most 512"),
+		bad("operator too long", pauseSub,
+			&pb.PauseSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)},
+			"operator", "at most 128"),
+		bad("operator too long", resumeSub,
+			&pb.ResumeSubmitterRequest{Submitter: "alice", Operator: strings.Repeat("a", 129)},
+			"operator", "at most 128"),
+		bad("reason with a NUL", resumeSub,
+			&pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "\x00"}, "reason", "NUL"),
 	}
 	refusals = append(append(refusals, decisionRefusals()...), updateRefusals()...)
 	for method, ask := range map[string]func(string) proto.Message{
@@ -336,17 +621,24 @@ func submitterRefusals() []refusal {
 		exitProtect:  func(name string) proto.Message { return exitBad(func(r *pb.ExitProtectRequest) { r.Submitter = name }) },
 		listCommands: func(name string) proto.Message { return &pb.ListCommandsRequest{Submitter: name} },
 	} {
-		refusals = append(refusals,
+		refusals = append(
+			refusals,
 			bad("no submitter", method, ask(""), "submitter", "is missing; set it"),
 			bad("account id mistyped", method, ask("eip155:1:"+mistyped), "submitter", "EIP-55"),
 			noSubmitter(method, ask("nobody")),
-			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50", "update the server"))
+			unknown("a field of tomorrow", method, with(ask("alice"), 50), "50",
+				"update the server"),
+		)
 	}
 	return refusals
 }
 
 func updateBad(change func(*pb.UpdateSubmitterRequest)) proto.Message {
-	r := &pb.UpdateSubmitterRequest{Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}}
+	r := &pb.UpdateSubmitterRequest{
+		Submitter:  "alice",
+		MaxFee:     "7",
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}},
+	}
 	change(r)
 	return r
 }
@@ -354,31 +646,70 @@ func updateBad(change func(*pb.UpdateSubmitterRequest)) proto.Message {
 func updateRefusals() []refusal {
 	u := updateBad
 	return []refusal{
-		bad("no mask", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask = nil }), "update_mask", "is missing"),
-		bad("empty mask", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = nil }), "update_mask", "names nothing to change; name on_failure, max_fee, or both"),
-		bad("mask of what is for ever", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"max_fee", "signer"} }),
-			"update_mask", `names "signer", which cannot be changed; name on_failure, max_fee, or both`),
-		bad("mask of everything", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }), "update_mask", "name on_failure, max_fee, or both"),
-		bad("mask with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"\x00"} }), "update_mask.paths[0]", "NUL"),
-		bad("reason too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = strings.Repeat("a", 513) }), "reason", "at most 512"),
-		bad("reason with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Reason = "a\x00" }), "reason", "NUL"),
-		bad("operator too long", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = strings.Repeat("a", 129) }), "operator", "at most 128"),
-		bad("operator with a NUL", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
-		bad("policy of tomorrow", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.OnFailure, r.UpdateMask.Paths = 9, []string{"on_failure"} }), "on_failure", "defined enum"),
-		bad("cap beyond 256 bits", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = tooBig }), "max_fee", "above 2^256-1"),
-		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }), "max_fee", "whole number of wei"),
-		bad("cap of nothing", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "0" }), "max_fee", "must be above 0"),
+		bad("no mask", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask = nil }),
+			"update_mask", "is missing"),
+		bad("empty mask", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = nil }), "update_mask",
+			"names nothing to change; name on_failure, max_fee, or both"),
+		bad(
+			"mask of what is for ever",
+			updateSub,
+			u(
+				func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"max_fee", "signer"} }),
+			"update_mask",
+			`names "signer", which cannot be changed; name on_failure, max_fee, or both`,
+		),
+		bad("mask of everything", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"*"} }),
+			"update_mask", "name on_failure, max_fee, or both"),
+		bad("mask with a NUL", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"\x00"} }),
+			"update_mask.paths[0]", "NUL"),
+		bad("reason too long", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.Reason = strings.Repeat("a", 513) }), "reason",
+			"at most 512"),
+		bad("reason with a NUL", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.Reason = "a\x00" }), "reason", "NUL"),
+		bad("operator too long", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.Operator = strings.Repeat("a", 129) }),
+			"operator", "at most 128"),
+		bad("operator with a NUL", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
+		bad(
+			"policy of tomorrow",
+			updateSub,
+			u(
+				func(r *pb.UpdateSubmitterRequest) { r.OnFailure, r.UpdateMask.Paths = 9, []string{"on_failure"} }),
+			"on_failure",
+			"defined enum",
+		),
+		bad("cap beyond 256 bits", updateSub,
+			u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = tooBig }), "max_fee",
+			"above 2^256-1"),
+		bad("cap in gwei", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "1.5" }),
+			"max_fee", "whole number of wei"),
+		bad("cap of nothing", updateSub, u(func(r *pb.UpdateSubmitterRequest) { r.MaxFee = "0" }),
+			"max_fee", "must be above 0"),
 	}
 }
 
 func exitBad(change func(*pb.ExitProtectRequest)) proto.Message {
-	r := &pb.ExitProtectRequest{Submitter: "protected", ProtectionId: 1, Decision: pb.ProtectionDecision_PROTECTION_DECISION_RESUME, Reason: "r"}
+	r := &pb.ExitProtectRequest{
+		Submitter:    "protected",
+		ProtectionId: 1,
+		Decision:     pb.ProtectionDecision_PROTECTION_DECISION_RESUME,
+		Reason:       "r",
+	}
 	change(r)
 	return r
 }
 
 func resolveBad(change func(*pb.ResolveStuckRequest)) proto.Message {
-	r := &pb.ResolveStuckRequest{TxId: uuid.NewString(), Decision: pb.StuckDecision_STUCK_DECISION_FAIL, Reason: "r"}
+	r := &pb.ResolveStuckRequest{
+		TxId:     uuid.NewString(),
+		Decision: pb.StuckDecision_STUCK_DECISION_FAIL,
+		Reason:   "r",
+	}
 	change(r)
 	return r
 }
@@ -386,53 +717,100 @@ func resolveBad(change func(*pb.ResolveStuckRequest)) proto.Message {
 func decisionRefusals() []refusal {
 	long, e, r := strings.Repeat("a", 513), exitBad, resolveBad
 	return []refusal{
-		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason", "is missing; set it"),
-		bad("blank reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: " \t\u00a0\u200b\n"}, "reason", "must say why; it is blank"),
-		bad("reason too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: long}, "reason", "at most 512"),
-		bad("operator too long", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r", Operator: long}, "operator", "at most 128"),
+		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason",
+			"is missing; set it"),
+		bad("blank reason", protectSub,
+			&pb.ProtectSubmitterRequest{Submitter: "alice", Reason: " \t\u00a0\u200b\n"}, "reason",
+			"must say why; it is blank"),
+		bad("reason too long", protectSub,
+			&pb.ProtectSubmitterRequest{Submitter: "alice", Reason: long}, "reason", "at most 512"),
+		bad("operator too long", protectSub,
+			&pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r", Operator: long},
+			"operator", "at most 128"),
 
-		bad("no protection", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 0 }), "protection_id", "greater than 0"),
-		bad("no decision", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
-		bad("decision of tomorrow", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 9 }), "decision", "defined enum"),
-		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason", "is missing; set it"),
-		bad("blank reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
-		bad("operator with a NUL", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
-		{"a protection that never was", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }), codes.Aborted, "PROTECTION_CHANGED", "",
-			`submitter "protected": it never had a protection 2; protection 1 (NONCE_USED_ELSEWHERE) is in force now; look at its evidence and decide again`},
-		{"an account that never started", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Submitter = "alice" }), codes.Aborted, "PROTECTION_CHANGED", "",
-			"it never had a protection 1; none is in force now, so there is nothing to decide"},
+		bad("no protection", exitProtect, e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 0 }),
+			"protection_id", "greater than 0"),
+		bad("no decision", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Decision = 0 }),
+			"decision", "must not be unspecified; name one"),
+		bad("decision of tomorrow", exitProtect,
+			e(func(r *pb.ExitProtectRequest) { r.Decision = 9 }), "decision", "defined enum"),
+		bad("no reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "" }), "reason",
+			"is missing; set it"),
+		bad("blank reason", exitProtect, e(func(r *pb.ExitProtectRequest) { r.Reason = "   " }),
+			"reason", "must say why; it is blank"),
+		bad("operator with a NUL", exitProtect,
+			e(func(r *pb.ExitProtectRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
+		{
+			"a protection that never was",
+			exitProtect,
+			e(func(r *pb.ExitProtectRequest) { r.ProtectionId = 2 }),
+			codes.Aborted,
+			"PROTECTION_CHANGED",
+			"",
+			`submitter "protected": it never had a protection 2; protection 1 (NONCE_USED_ELSEWHERE) is in force now; look at its evidence and decide again`,
+		},
+		{
+			"an account that never started",
+			exitProtect,
+			e(func(r *pb.ExitProtectRequest) { r.Submitter = "alice" }),
+			codes.Aborted,
+			"PROTECTION_CHANGED",
+			"",
+			"it never had a protection 1; none is in force now, so there is nothing to decide",
+		},
 
-		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }), "tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
-		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }), "decision", "must not be unspecified; name one"),
-		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }), "reason", "is missing; set it"),
-		bad("blank reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "   " }), "reason", "must say why; it is blank"),
-		bad("operator with a NUL", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
+		bad("not a UUID", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.TxId = "17" }),
+			"tx_id", "must be a valid UUID: the tx_id that CreateTx answered"),
+		bad("no decision", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Decision = 0 }),
+			"decision", "must not be unspecified; name one"),
+		bad("no reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "" }),
+			"reason", "is missing; set it"),
+		bad("blank reason", resolveStuck, r(func(r *pb.ResolveStuckRequest) { r.Reason = "   " }),
+			"reason", "must say why; it is blank"),
+		bad("operator with a NUL", resolveStuck,
+			r(func(r *pb.ResolveStuckRequest) { r.Operator = "a\x00" }), "operator", "NUL"),
 		noTx("a UUID of somebody else", resolveStuck, r(func(*pb.ResolveStuckRequest) {})),
-		unknown("a field of tomorrow", resolveStuck, with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
+		unknown("a field of tomorrow", resolveStuck,
+			with(resolveBad(func(*pb.ResolveStuckRequest) {}), 50), "50", "update the server"),
 
-		bad("page too large", listCommands, &pb.ListCommandsRequest{Submitter: "alice", PageSize: 1001}, "page_size", "less than or equal to 1000"),
-		bad("token made up", listCommands, &pb.ListCommandsRequest{Submitter: "alice", PageToken: "!"}, "page_token", "not one that this service gave"),
+		bad("page too large", listCommands,
+			&pb.ListCommandsRequest{Submitter: "alice", PageSize: 1001}, "page_size",
+			"less than or equal to 1000"),
+		bad("token made up", listCommands,
+			&pb.ListCommandsRequest{Submitter: "alice", PageToken: "!"}, "page_token",
+			"not one that this service gave"),
 		bad("token of another submitter", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
-			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "bob"}), make([]byte, 8))}, "page_token", "another filter"),
+			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "bob"}),
+				make([]byte, 8))}, "page_token", "another filter"),
 		bad("token of another list", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
-			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "alice"}), []byte("bob"))}, "page_token", "not one that this service gave"),
+			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "alice"}),
+				[]byte("bob"))}, "page_token", "not one that this service gave"),
 	}
 }
 
 // stored is all that a refused call could have left behind.
 func (k *kit) stored() string {
-	return fmt.Sprint(k.count("managed_tx"), k.count("tx_event"), k.count("submitter"), k.count("submitter_command"))
+	return fmt.Sprint(k.count("managed_tx"), k.count("tx_event"), k.count("submitter"),
+		k.count("submitter_command"))
 }
 
 // Every RPC refuses every bad input with the right code and reason, a sentence that says what to do, and nothing stored.
 func TestBadInputIsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	n := k.serve(func(o *Options) { o.Chains, o.Signers = append(o.Chains, chainID), []string{"local"} })
+	n := k.serve(
+		func(o *Options) { o.Chains, o.Signers = append(o.Chains, chainID), []string{"local"} })
 	k.register("alice")
 	k.own(k.register("paused")).pause()
 	k.own(k.register("protected")).protect()
-	_, err := n.txs.CreateTx(n.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "used", Payload: &pb.Payload{To: recipient, Value: "2"}})
+	_, err := n.txs.CreateTx(
+		n.ctx,
+		&pb.CreateTxRequest{
+			Submitter: "alice",
+			RequestId: "used",
+			Payload:   &pb.Payload{To: recipient, Value: "2"},
+		},
+	)
 	k.must(err)
 	tx := n.create("alice", "other").GetTxId()
 	epoch, head, err := k.store.FeedHead(n.ctx)
@@ -440,9 +818,16 @@ func TestBadInputIsRefused(t *testing.T) {
 
 	before := k.stored()
 	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
-	refusals = append(append(append(refusals, submitterRefusals()...), labelRefusals()...), batchRefusals()...)
-	refusals = append(refusals, watchRefusals(uuid.NewString(), oneToken(epoch, target{tx: txID(t, tx)}, 1), allToken(epoch-1, head))...)
-	refusals = append(refusals, severalRefusals(uuid.NewString(), tx, oneToken(epoch, target{tx: txID(t, tx)}, 1))...)
+	refusals = append(
+		append(append(refusals, submitterRefusals()...), labelRefusals()...),
+		batchRefusals()...)
+	refusals = append(
+		refusals,
+		watchRefusals(uuid.NewString(), oneToken(epoch, target{tx: txID(t, tx)}, 1),
+			allToken(epoch-1, head))...)
+	refusals = append(
+		refusals,
+		severalRefusals(uuid.NewString(), tx, oneToken(epoch, target{tx: txID(t, tx)}, 1))...)
 	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })

@@ -14,7 +14,8 @@ import (
 const startFresh = "0"
 
 // RegisterSubmitter makes an account known.
-func (s *submitterService) RegisterSubmitter(ctx context.Context, r *pb.RegisterSubmitterRequest) (*pb.RegisterSubmitterResponse, error) {
+func (s *submitterService) RegisterSubmitter(ctx context.Context,
+	r *pb.RegisterSubmitterRequest) (*pb.RegisterSubmitterResponse, error) {
 	registration, err := s.registration(r)
 	if err != nil {
 		return nil, err
@@ -24,13 +25,21 @@ func (s *submitterService) RegisterSubmitter(ctx context.Context, r *pb.Register
 		return nil, onSubmitter(r.GetName(), err)
 	}
 	if created {
-		s.log.InfoContext(ctx, "submitter registered", "submitter", info.Name, "submitter_id", int64(info.ID), "caller", rightsIn(ctx).caller)
+		s.log.InfoContext(ctx, "submitter registered", "submitter", info.Name, "submitter_id",
+			int64(info.ID), "caller", rightsIn(ctx).caller)
 	}
 	return &pb.RegisterSubmitterResponse{Submitter: wireSubmitter(info), Created: created}, nil
 }
 
-func (s *submitterService) registration(r *pb.RegisterSubmitterRequest) (store.Registration, error) {
-	out := store.Registration{Name: r.GetName(), Chain: txn.ChainID(r.GetChainId()), Signer: r.GetSigner(), Mode: txn.Strict, StartFrom: r.GetStartFrom()}
+func (s *submitterService) registration(
+	r *pb.RegisterSubmitterRequest) (store.Registration, error) {
+	out := store.Registration{
+		Name:      r.GetName(),
+		Chain:     txn.ChainID(r.GetChainId()),
+		Signer:    r.GetSigner(),
+		Mode:      txn.Strict,
+		StartFrom: r.GetStartFrom(),
+	}
 	if out.StartFrom == "" {
 		out.StartFrom = startFresh
 	}
@@ -42,10 +51,26 @@ func (s *submitterService) registration(r *pb.RegisterSubmitterRequest) (store.R
 		found = append(found, violation{"address", "must not be the zero address, which nobody has the key of; use the address of the account that sends"})
 	}
 	if !s.known.chain(out.Chain) {
-		found = append(found, violation{"chain_id", fmt.Sprintf("names a chain that this node is not configured for, which has %s; correct it, or add the chain to the configuration of the nodes", listed(s.known.chains))})
+		found = append(
+			found,
+			violation{
+				"chain_id",
+				fmt.Sprintf(
+					"names a chain that this node is not configured for, which has %s; correct it, or add the chain to the configuration of the nodes",
+					listed(s.known.chains)),
+			},
+		)
 	}
 	if !s.known.signer(out.Signer) {
-		found = append(found, violation{"signer", fmt.Sprintf("names a signer that this node is not configured for, which has %s; correct it, or add the signer to the configuration of the nodes", listed(s.known.signers))})
+		found = append(
+			found,
+			violation{
+				"signer",
+				fmt.Sprintf(
+					"names a signer that this node is not configured for, which has %s; correct it, or add the signer to the configuration of the nodes",
+					listed(s.known.signers)),
+			},
+		)
 	}
 	if len(found) > 0 {
 		return out, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}

@@ -12,7 +12,8 @@ import (
 
 // ResolveStuck carries out an operator's decision on a STUCK transaction. A caller who repeats the decision that was carried out gets the transaction as it
 // is now.
-func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckRequest) (*pb.ResolveStuckResponse, error) {
+func (s *submitterService) ResolveStuck(ctx context.Context,
+	r *pb.ResolveStuckRequest) (*pb.ResolveStuckResponse, error) {
 	id, info, err := s.txByID(ctx, r.GetTxId())
 	if err != nil {
 		return nil, err
@@ -28,8 +29,11 @@ func (s *submitterService) ResolveStuck(ctx context.Context, r *pb.ResolveStuckR
 		return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 	}
 	if info.State.Final() {
-		return nil, onTx(r.GetTxId(), decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
-			"it is %s, which is final; there is nothing to decide", info.State))
+		return nil, onTx(
+			r.GetTxId(),
+			decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
+				"it is %s, which is final; there is nothing to decide", info.State),
+		)
 	}
 	v, err := s.obtain(ctx, id.Submitter(), ask)
 	if err != nil {
@@ -58,7 +62,8 @@ func (s *Server) resolved(ctx context.Context, tx txn.Tx, ask store.Ask) (bool, 
 		return false, nil
 	}
 	command, err := s.lastCommand(ctx, tx.Submitter, func(c store.CommandInfo) bool {
-		same := c.Kind == ask.Kind && c.Tx == tx.ID && c.Action == ask.Action && (ask.Expect == 0 || c.Expect == ask.Expect)
+		same := c.Kind == ask.Kind && c.Tx == tx.ID && c.Action == ask.Action &&
+			(ask.Expect == 0 || c.Expect == ask.Expect)
 		return same && c.Result == txn.Applied
 	})
 	return command != nil, err

@@ -18,7 +18,12 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
-	ask := &pb.ResolveStuckRequest{TxId: id, Decision: fail, Reason: "looked", ExpectVersion: n.submitter().GetBlocking().GetVersion()}
+	ask := &pb.ResolveStuckRequest{
+		TxId:          id,
+		Decision:      fail,
+		Reason:        "looked",
+		ExpectVersion: n.submitter().GetBlocking().GetVersion(),
+	}
 	if ask.GetExpectVersion() != uint64(o.read(txID(t, id)).Version) {
 		t.Fatalf("what blocks is shown with version %d", ask.GetExpectVersion())
 	}
@@ -29,7 +34,13 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	}()
 	k.eventually("a command", func() bool { return len(o.commands()) == 1 })
 	tx := o.read(txID(t, id))
-	w := txn.Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: txn.EventCancelRequested, Next: tx.Status}
+	w := txn.Write{
+		Tx:      tx.ID,
+		Version: tx.Version,
+		From:    tx.State,
+		Kind:    txn.EventCancelRequested,
+		Next:    tx.Status,
+	}
 	w.Next.CancelRequested, w.Next.Version = true, tx.Version+1
 	o.commit(txn.Change{Writes: []txn.Write{w}})
 	o.decide(at(1))
@@ -50,7 +61,8 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	k.must(err)
 	for _, c := range list.GetCommands() {
 		if c.GetKind() == "RESOLVE" && c.GetProtectionId() != 0 {
-			t.Errorf("a decision on a transaction is listed as one on protection %d", c.GetProtectionId())
+			t.Errorf("a decision on a transaction is listed as one on protection %d",
+				c.GetProtectionId())
 		}
 	}
 }
@@ -65,7 +77,15 @@ func TestResolveStuckOfWhatMovedOn(t *testing.T) {
 		n := k.serve()
 		id := n.create("alice", "r1").GetTxId()
 		ask := func(expect int64) error {
-			_, err := n.subs.ResolveStuck(k.ctx, &pb.ResolveStuckRequest{TxId: id, Decision: requeue, Reason: "looked", ExpectVersion: uint64(expect)})
+			_, err := n.subs.ResolveStuck(
+				k.ctx,
+				&pb.ResolveStuckRequest{
+					TxId:          id,
+					Decision:      requeue,
+					Reason:        "looked",
+					ExpectVersion: uint64(expect),
+				},
+			)
 			return err
 		}
 		o.allocate(txID(t, id))
@@ -77,7 +97,11 @@ func TestResolveStuckOfWhatMovedOn(t *testing.T) {
 		end := o.deciding(at(1))
 		k.must(ask(first))
 		end()
-		o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"}})
+		o.commit(
+			txn.Change{
+				Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"},
+			},
+		)
 		o.allocate(txID(t, id))
 		o.lose(txID(t, id))
 		looked := o.read(txID(t, id)).Version
@@ -110,7 +134,8 @@ func TestResolvedIsWhatWasDecided(t *testing.T) {
 		k.must(err)
 	}
 	end()
-	o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"}})
+	o.commit(
+		txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: o.next, To: o.next, Reason: "x"}})
 	o.allocate(txID(t, other))
 	o.move(txID(t, other), txn.EventFailed, txn.Failed, func(s *txn.Status) {
 		s.Executed, s.Released, s.Reason = txn.No, true, txn.ReasonNonceElsewhere
@@ -148,11 +173,14 @@ func TestCancelOfWhatWasRequeued(t *testing.T) {
 	for range 2 {
 		cancel(pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, false)
 	}
-	if c := o.commands(); len(c) != 1 || c[0].Kind != txn.CommandCancel || o.read(txID(t, id)).State != txn.Queued {
+	if c := o.commands(); len(c) != 1 || c[0].Kind != txn.CommandCancel ||
+		o.read(txID(t, id)).State != txn.Queued {
 		t.Errorf("commands %+v, and it is %s", c, o.read(txID(t, id)).State)
 	}
-	o.move(txID(t, id), txn.EventCancelRequested, txn.Queued, func(s *txn.Status) { s.CancelRequested = true })
+	o.move(txID(t, id), txn.EventCancelRequested, txn.Queued,
+		func(s *txn.Status) { s.CancelRequested = true })
 	cancel(pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, false)
-	o.move(txID(t, id), txn.EventCancelled, txn.Cancelled, func(s *txn.Status) { s.Executed = txn.No })
+	o.move(txID(t, id), txn.EventCancelled, txn.Cancelled,
+		func(s *txn.Status) { s.Executed = txn.No })
 	cancel(pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, true)
 }

@@ -36,7 +36,8 @@ func asTranscoded(r *http.Request) *http.Request {
 	if isJSON(r.Header.Get("Content-Type")) {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if r.ContentLength == 0 && r.Method != http.MethodGet { // nothing to say is no mistake: what is missing is told by its name
+	if r.ContentLength == 0 &&
+		r.Method != http.MethodGet { // nothing to say is no mistake: what is missing is told by its name
 		r.Header.Del("Content-Encoding")
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
 	}
@@ -51,7 +52,8 @@ func asTranscoded(r *http.Request) *http.Request {
 func isJSON(contentType string) bool {
 	kind, parameters, err := mime.ParseMediaType(contentType)
 	charset := parameters["charset"]
-	return err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8"))
+	return err == nil && kind == "application/json" &&
+		(charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
 // checkURL refuses a path or a query that is not text, which no message can hold; a query of which a part would be dropped, since then another question would be answered;
@@ -62,11 +64,14 @@ func checkURL(u *url.URL) error {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return invalidField("query", `cannot be read (%v); separate parameters by "&", and escape what is in them, "%%" as "%%25" and ";" as "%%3B"`, err)
+		return invalidField("query",
+			`cannot be read (%v); separate parameters by "&", and escape what is in them, "%%" as "%%25" and ";" as "%%3B"`,
+			err)
 	}
 	for name, values := range query {
 		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
-			return invalidField(strings.ToValidUTF8(name, "\uFFFD"), "must be UTF-8 once it is unescaped")
+			return invalidField(strings.ToValidUTF8(name, "\uFFFD"),
+				"must be UTF-8 once it is unescaped")
 		}
 	}
 	if strings.HasPrefix(u.Path, pathByRequest) {
@@ -114,14 +119,20 @@ func checkOnce(query url.Values) error {
 
 // snakeCase is a name as the contract spells it.
 func snakeCase(name string) string {
-	return upperCase.ReplaceAllStringFunc(name, func(letter string) string { return "_" + strings.ToLower(letter) })
+	return upperCase.ReplaceAllStringFunc(name,
+		func(letter string) string { return "_" + strings.ToLower(letter) })
 }
 
 var upperCase = regexp.MustCompile(`[A-Z]`)
 
 // byRequest gives the parameters of a look-up by request the names that the contract has for them.
 func byRequest(query url.Values) url.Values {
-	full, names := url.Values{}, map[string]string{"submitter": "request.submitter", "request_id": "request.request_id", "requestId": "request.request_id", "request.requestId": "request.request_id"}
+	full, names := url.Values{}, map[string]string{
+		"submitter":         "request.submitter",
+		"request_id":        "request.request_id",
+		"requestId":         "request.request_id",
+		"request.requestId": "request.request_id",
+	}
 	for name, values := range query {
 		if long, ok := names[name]; ok {
 			name = long
@@ -178,7 +189,8 @@ func (w *restWriter) Write(p []byte) (int, error) {
 // Flush sends what there is, but for an error.
 func (w *restWriter) Flush() {
 	if w.code != 0 && w.code < http.StatusBadRequest {
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // a connection that broke shows when something is written
+		_ = http.NewResponseController(
+			w.ResponseWriter).Flush() // a connection that broke shows when something is written
 	}
 }
 
@@ -195,7 +207,10 @@ func (w *restWriter) end() {
 	}
 	var told statuspb.Status
 	if protojson.Unmarshal(w.error.Bytes(), &told) != nil || told.GetCode() == 0 {
-		told = statuspb.Status{Code: int32(codeOf(w.code)), Message: string(bytes.TrimSpace(w.error.Bytes()))}
+		told = statuspb.Status{
+			Code:    int32(codeOf(w.code)),
+			Message: string(bytes.TrimSpace(w.error.Bytes())),
+		}
 	}
 	switch {
 	case strings.HasPrefix(told.GetMessage(), isTooLarge) && reasonOf(status.FromProto(&told)) != "": // once unpacked
@@ -209,11 +224,14 @@ func (w *restWriter) end() {
 		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
 		return
 	}
-	if name := badParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.InvalidArgument) && reasonOf(status.FromProto(&told)) == "" {
+	if name := badParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
+		told.GetCode() == int32(codes.InvalidArgument) &&
+		reasonOf(status.FromProto(&told)) == "" {
 		refuse(w.ResponseWriter, http.StatusBadRequest, statusOf(noSuchValue(name[1], name[2]), ""))
 		return
 	}
-	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil && told.GetCode() == int32(codes.Unknown) {
+	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
+		told.GetCode() == int32(codes.Unknown) {
 		refuse(w.ResponseWriter, http.StatusBadRequest, statusOfInvalid(noSuchParameter(name[1])))
 		return
 	}
@@ -222,7 +240,8 @@ func (w *restWriter) end() {
 
 // notAllowed names the methods that the path has, which the transcoder gives in any order.
 func (w *restWriter) notAllowed() string {
-	methods := strings.FieldsFunc(w.Header().Get("Allow"), func(r rune) bool { return r == ',' || r == ' ' })
+	methods := strings.FieldsFunc(w.Header().Get("Allow"),
+		func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(methods)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
 	return clip(w.asked, longestField) + ": this path takes " + strings.Join(methods, " or ")
@@ -234,7 +253,9 @@ func notSpoken(says string) error {
 	if !unsupported.MatchString(says) {
 		field = "Content-Encoding"
 	}
-	return invalidField(field, "%s; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip", unsupported.ReplaceAllString(says, `"$1" is not supported`))
+	return invalidField(field,
+		"%s; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip",
+		unsupported.ReplaceAllString(says, `"$1" is not supported`))
 }
 
 // unsupported is what the transcoder says of a body in a form that it does not know.
@@ -244,11 +265,15 @@ var unsupported = regexp.MustCompile(`^"([^"]*?)\??" sub-format not supported`)
 var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)"`)
 
 func noSuchParameter(name string) *invalid {
-	return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, []violation{{name, "this path knows no such parameter; remove it"}}}
+	return &invalid{
+		pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD,
+		[]violation{{name, "this path knows no such parameter; remove it"}},
+	}
 }
 
 // badParameter is what the transcoder says of a value that is none of its parameter.
-var badParameter = regexp.MustCompile(`(?s)^invalid parameter "([^"]*)"(?: value for type "([^"]*)")?: `)
+var badParameter = regexp.MustCompile(
+	`(?s)^invalid parameter "([^"]*)"(?: value for type "([^"]*)")?: `)
 
 // noSuchValue says of a parameter what it may be, as far as that is known.
 func noSuchValue(name, kind string) error {
@@ -259,11 +284,13 @@ func noSuchValue(name, kind string) error {
 		case field.Enum() != nil:
 			return noSuchName(name, field)
 		case field.Message() != nil && wantedKnown[field.Message().Name()] != "":
-			return invalidField(name, "%s", strings.TrimSuffix(wantedKnown[field.Message().Name()], ", in quotes"))
+			return invalidField(name, "%s",
+				strings.TrimSuffix(wantedKnown[field.Message().Name()], ", in quotes"))
 		}
 	}
 	if kind == "" || kind == "message" {
-		return invalidField(name, "is no value of this parameter; docs/api.md says how it is written")
+		return invalidField(name,
+			"is no value of this parameter; docs/api.md says how it is written")
 	}
 	return invalidField(name, "must be a value of the type %s", kind)
 }
@@ -274,7 +301,8 @@ func noSuchName(path string, field protoreflect.FieldDescriptor) error {
 	if field.IsList() {
 		again = "; name each by itself"
 	}
-	return invalidField(path, "must be one of %s%s", strings.Join(namesOf(field.Enum()), ", "), again)
+	return invalidField(path, "must be one of %s%s", strings.Join(namesOf(field.Enum()), ", "),
+		again)
 }
 
 // namesOf leaves out the first, which stands for none.
@@ -287,8 +315,11 @@ func namesOf(of protoreflect.EnumDescriptor) (names []string) {
 
 // tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.
 func tooLarge(says string) *status.Status {
-	return withDetails(status.New(codes.InvalidArgument, isTooLarge+", or its answer is ("+says+"); send less at once, or ask for less with page_size"),
-		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE)
+	return withDetails(
+		status.New(codes.InvalidArgument,
+			isTooLarge+", or its answer is ("+says+"); send less at once, or ask for less with page_size"),
+		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE,
+	)
 }
 
 const isTooLarge = "request: it is too large"
@@ -310,14 +341,16 @@ func codeOf(code int) codes.Code {
 // refuse writes an error.
 func refuse(w http.ResponseWriter, code int, s *status.Status) {
 	if s.Code() == codes.InvalidArgument && reasonOf(s) == "" {
-		s = withDetails(status.New(codes.InvalidArgument, "request: "+s.Message()), pb.ErrorReason_ERROR_REASON_INVALID_FIELD)
+		s = withDetails(status.New(codes.InvalidArgument, "request: "+s.Message()),
+			pb.ErrorReason_ERROR_REASON_INVALID_FIELD)
 	}
 	if s.Code() == codes.Unimplemented && reasonOf(s) == "" {
 		s = withDetails(s, pb.ErrorReason_ERROR_REASON_UNKNOWN_METHOD)
 	}
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))
+			w.Header().Set("Retry-After",
+				strconv.Itoa(int(math.Ceil(info.GetRetryDelay().AsDuration().Seconds()))))
 		}
 	}
 	if code == http.StatusUnauthorized {

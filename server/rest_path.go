@@ -45,7 +45,9 @@ func nameIn(u *url.URL) pathName {
 	switch of, value := parts[0], parts[1]; {
 	case of == "submitters":
 		return pathName{field: "submitter", value: value}
-	case of != "tx", slices.Equal(parts, []string{"tx", "batch"}), slices.Equal(parts, []string{"tx", "by-ids", "events"}):
+	case of != "tx",
+		slices.Equal(parts, []string{"tx", "batch"}),
+		slices.Equal(parts, []string{"tx", "by-ids", "events"}):
 		return pathName{}
 	case value == "by-request":
 		return pathName{field: "tx_id", value: value}
@@ -65,7 +67,9 @@ func checkParameters(method string, u *url.URL) error {
 		field, _, _ := strings.Cut(snakeCase(name), ".")
 		switch {
 		case method == http.MethodPost, method == http.MethodPatch:
-			return invalidField(name, "is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant", method)
+			return invalidField(name,
+				"is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant",
+				method)
 		case method == http.MethodGet && field != "" && (field == named.field || field == named.other):
 			return noSuchParameter(name)
 		}
@@ -96,7 +100,9 @@ func checkBody(r *http.Request, text []byte, most int) error {
 	}
 	for _, other := range map[string][]string{"tx_id": {body.TxID, body.TxIDSnake}, "submitter": {body.Submitter}}[named.field] {
 		if other != "" && other != named.value {
-			return invalidField(named.field, "is %q in the path and %q in the body; leave it out of the body, or correct the path", clip(named.value, longestField), clip(other, longestField))
+			return invalidField(named.field,
+				"is %q in the path and %q in the body; leave it out of the body, or correct the path",
+				clip(named.value, longestField), clip(other, longestField))
 		}
 	}
 	return nil

@@ -24,22 +24,32 @@ func TestBodiesNameNothingBesideThePath(t *testing.T) {
 	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
 	cancel := "/api/v1/tx/" + a + "/cancel"
 	for query, body := range map[string]string{"": `{"txId":"` + b + `"}`, "?": `{"tx_id":"` + b + `","reason":"r"}`, "?reason=r": `{"reason":"another"}`} {
-		n.http("POST", cancel+query, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+		n.http("POST", cancel+query, body).wantError(t, http.StatusBadRequest,
+			codes.InvalidArgument, "INVALID_FIELD")
 	}
 	var packed strings.Builder
 	z := gzip.NewWriter(&packed)
 	_, err := io.WriteString(z, `{"txId":"`+b+`"}`)
 	n.must(err)
 	n.must(z.Close())
-	s := n.http("POST", cancel, packed.String(), "Content-Encoding", "gzip").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	s := n.http("POST", cancel, packed.String(), "Content-Encoding", "gzip").wantError(t,
+		http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 	wantFault(t, s, "tx_id", `is "`+a+`" in the path and "`+b+`" in the body`)
-	s = n.http("PATCH", "/api/v1/submitters/eip155:31337:0xa", `{"submitter":"bob","update_mask":"max_fee"}`).wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
+	s = n.http("PATCH", "/api/v1/submitters/eip155:31337:0xa",
+		`{"submitter":"bob","update_mask":"max_fee"}`).wantError(
+		t,
+		http.StatusBadRequest,
+		codes.InvalidArgument,
+		"INVALID_FIELD",
+	)
 	wantFault(t, s, "submitter", `is "eip155:31337:0xa" in the path and "bob" in the body`)
 	for _, id := range []string{a, b} {
 		n.http("GET", "/api/v1/tx/"+id, "").want(t, http.StatusOK, "tx.state", "TX_STATE_QUEUED")
 	}
-	n.http("POST", cancel, `{"txId":"`+a+`"}`).want(t, http.StatusOK, "outcome", "CANCEL_OUTCOME_CANCELLED", "tx.txId", a)
-	n.http("POST", "/api/v1/tx/"+b+"/cancel", `{"txId":"","reason":null}`).want(t, http.StatusOK, "tx.txId", b)
+	n.http("POST", cancel, `{"txId":"`+a+`"}`).want(t, http.StatusOK, "outcome",
+		"CANCEL_OUTCOME_CANCELLED", "tx.txId", a)
+	n.http("POST", "/api/v1/tx/"+b+"/cancel", `{"txId":"","reason":null}`).want(t, http.StatusOK,
+		"tx.txId", b)
 }
 
 var pathVariable = regexp.MustCompile(`\{([a-z_]+)\}`)
@@ -62,7 +72,8 @@ func TestNamesInThePathsOfTheContract(t *testing.T) {
 			case want == nil && got.field != "" && got.value != "by-request":
 				t.Errorf("%s: %s names nothing, and is taken for %+v", name, path, got)
 			}
-			if body := r.GetBody(); body != "*" && body != "" || (body == "") != (r.GetGet() != "") {
+			if body := r.GetBody(); body != "*" && body != "" ||
+				(body == "") != (r.GetGet() != "") {
 				t.Errorf("%s: %s has the body %q: see checkParameters", name, path, body)
 			}
 		}
@@ -77,10 +88,12 @@ func TestPathsThatNameNothingAnswerNothing(t *testing.T) {
 	n := k.serve()
 	id := n.create("alice", "r").GetTxId()
 	for _, query := range []string{"?tx_id=" + id, "?request.submitter=alice&request.request_id=r"} {
-		n.http("GET", "/api/v1/tx/by-ids"+query, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument, "UNKNOWN_FIELD")
+		n.http("GET", "/api/v1/tx/by-ids"+query, "").wantError(t, http.StatusBadRequest,
+			codes.InvalidArgument, "UNKNOWN_FIELD")
 	}
 	for _, method := range []string{"DELETE", "PUT", "OPTIONS"} {
-		s := n.http(method, "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").wantError(t, http.StatusMethodNotAllowed, codes.Unimplemented, "UNKNOWN_METHOD")
+		s := n.http(method, "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").wantError(t,
+			http.StatusMethodNotAllowed, codes.Unimplemented, "UNKNOWN_METHOD")
 		if !strings.Contains(s.Message(), "this path takes GET") {
 			t.Errorf("%s: it says %q", method, s.Message())
 		}

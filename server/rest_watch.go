@@ -60,10 +60,19 @@ func (f *front) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxReq
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		ask.ResumeToken = last
 	}
-	stream := &jsonStream{ctx: r.Context(), writer: w, ask: ask, events: accepts(r, "text/event-stream")}
+	stream := &jsonStream{
+		ctx:    r.Context(),
+		writer: w,
+		ask:    ask,
+		events: accepts(r, "text/event-stream"),
+	}
 	service := pb.TxService_ServiceDesc
-	i := slices.IndexFunc(service.Streams, func(s grpc.StreamDesc) bool { return s.StreamName == "WatchTx" })
-	info := &grpc.StreamServerInfo{FullMethod: pb.TxService_WatchTx_FullMethodName, IsServerStream: true}
+	i := slices.IndexFunc(service.Streams,
+		func(s grpc.StreamDesc) bool { return s.StreamName == "WatchTx" })
+	info := &grpc.StreamServerInfo{
+		FullMethod:     pb.TxService_WatchTx_FullMethodName,
+		IsServerStream: true,
+	}
 	stream.end(f.interceptStream(f.txs, stream, info, service.Streams[i].Handler))
 }
 
@@ -108,7 +117,8 @@ func statesOfNames(names []string) (states []pb.TxState, err error) {
 	for i, name := range names {
 		state, known := pb.TxState_value[name]
 		if !known {
-			return nil, noSuchName(fmt.Sprintf("states[%d]", i), (&pb.WatchTxRequest{}).ProtoReflect().Descriptor().Fields().ByName("states"))
+			return nil, noSuchName(fmt.Sprintf("states[%d]", i),
+				(&pb.WatchTxRequest{}).ProtoReflect().Descriptor().Fields().ByName("states"))
 		}
 		states = append(states, pb.TxState(state))
 	}
@@ -128,7 +138,8 @@ func accepts(r *http.Request, want string) bool {
 	for _, header := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(header, ",") {
 			kind, parameters, err := mime.ParseMediaType(part)
-			if weight, bad := strconv.ParseFloat(parameters["q"], 64); err == nil && kind == want && (bad != nil || weight > 0) {
+			if weight, bad := strconv.ParseFloat(parameters["q"], 64); err == nil && kind == want &&
+				(bad != nil || weight > 0) {
 				return true
 			}
 		}

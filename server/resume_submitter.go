@@ -8,8 +8,10 @@ import (
 )
 
 // ResumeSubmitter ends a pause.
-func (s *submitterService) ResumeSubmitter(ctx context.Context, r *pb.ResumeSubmitterRequest) (*pb.ResumeSubmitterResponse, error) {
-	info, err := s.demand(ctx, demand{r.GetSubmitter(), txn.CommandResume, txn.Active, r.GetReason(), r.GetOperator()})
+func (s *submitterService) ResumeSubmitter(ctx context.Context,
+	r *pb.ResumeSubmitterRequest) (*pb.ResumeSubmitterResponse, error) {
+	info, err := s.demand(ctx,
+		demand{r.GetSubmitter(), txn.CommandResume, txn.Active, r.GetReason(), r.GetOperator()})
 	if err != nil {
 		return nil, err
 	}

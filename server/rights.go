@@ -44,7 +44,11 @@ type rights struct {
 }
 
 func rightsOf(c Caller) *rights {
-	r := &rights{caller: c.Name, all: slices.Contains(c.Submitters, AllSubmitters), operator: c.Operator}
+	r := &rights{
+		caller:   c.Name,
+		all:      slices.Contains(c.Submitters, AllSubmitters),
+		operator: c.Operator,
+	}
 	if !r.all {
 		r.submitters = slices.Compact(slices.Sorted(slices.Values(c.Submitters)))
 	}
@@ -53,7 +57,8 @@ func rightsOf(c Caller) *rights {
 
 // same tells whether rights are the same of the same caller.
 func (r *rights) same(as *rights) bool {
-	return r.caller == as.caller && r.all == as.all && r.operator == as.operator && slices.Equal(r.submitters, as.submitters)
+	return r.caller == as.caller && r.all == as.all && r.operator == as.operator &&
+		slices.Equal(r.submitters, as.submitters)
 }
 
 // everything is what everybody may do where callers have no names.
@@ -118,15 +123,26 @@ func (r *rights) mayCall(method string) error {
 		if r.operator && r.all {
 			return nil
 		}
-		return r.denied("%s takes an operator of all accounts; ask one, or have its role made operator and its submitters \"*\" in callers of the nodes' configuration", methodName(method))
+		return r.denied(
+			"%s takes an operator of all accounts; ask one, or have its role made operator and its submitters \"*\" in callers of the nodes' configuration",
+			methodName(method))
 	}
-	return r.denied("%s takes an operator; ask one, or have its role made operator in callers of the nodes' configuration", methodName(method))
+	return r.denied(
+		"%s takes an operator; ask one, or have its role made operator in callers of the nodes' configuration",
+		methodName(method))
 }
 
 func methodName(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
 
 func (r *rights) denied(format string, args ...any) error {
-	return on(fmt.Sprintf("caller %q", r.caller), decline(codes.PermissionDenied, pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED, format, args...))
+	return on(
+		fmt.Sprintf("caller %q", r.caller),
+		decline(
+			codes.PermissionDenied,
+			pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
+			format,
+			args...),
+	)
 }
 
 // only are the names of the accounts that a list or a watch of all is narrowed to; nil: it is not.
@@ -144,12 +160,15 @@ func (s *Server) mayUse(ctx context.Context, text string) error {
 		return nil
 	}
 	if chain, address, isAccount, _ := txn.ParseAccountID(text); isAccount {
-		is, err := s.isOwn(ctx, r, func(one txn.Submitter) bool { return one.Chain == chain && one.Address == address })
+		is, err := s.isOwn(ctx, r,
+			func(one txn.Submitter) bool { return one.Chain == chain && one.Address == address })
 		if is || err != nil {
 			return err
 		}
 	}
-	return r.denied("it has no right to submitter %q; use one of its own, or have that added to its submitters in callers of the nodes' configuration", text)
+	return r.denied(
+		"it has no right to submitter %q; use one of its own, or have that added to its submitters in callers of the nodes' configuration",
+		text)
 }
 
 // maySee refuses a transaction of an account that is not the caller's, whether or not it exists.
@@ -162,7 +181,9 @@ func (s *Server) maySee(ctx context.Context, id txn.TxID) error {
 	if is || err != nil {
 		return err
 	}
-	return r.denied("transaction %s is of no submitter that it has a right to; correct the tx_id, or have its submitter added to its submitters in callers of the nodes' configuration", id)
+	return r.denied(
+		"transaction %s is of no submitter that it has a right to; correct the tx_id, or have its submitter added to its submitters in callers of the nodes' configuration",
+		id)
 }
 
 // lookedUp is how many names are looked up in the ledger at once.

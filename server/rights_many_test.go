@@ -25,7 +25,13 @@ func TestRightsToManyAccounts(t *testing.T) {
 		" SELECT n, 31337, substr(sha256(n::BYTEA), 1, 20), 'local', 'STRICT', 1, '0' FROM unnest($1::TEXT[]) n RETURNING submitter_id) INSERT INTO submitter_lease (submitter_id) SELECT * FROM made", names)
 	k.must(err)
 	n := k.serve(func(o *Options) {
-		o.Callers = []Caller{{Name: "many", Tokens: []string{roles[2].token}, Submitters: append([]string{"absent"}, names...)}}
+		o.Callers = []Caller{
+			{
+				Name:       "many",
+				Tokens:     []string{roles[2].token},
+				Submitters: append([]string{"absent"}, names...),
+			},
+		}
 	})
 	last := k.register("z") // of nobody
 	ctx := roles[2].in(k.ctx)

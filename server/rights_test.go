@@ -36,7 +36,13 @@ type row struct {
 func byName(method, who, path string, ask func(string) proto.Message) []row {
 	return []row{
 		{method, who, path, func(a theirs) proto.Message { return ask(a.name) }, false},
-		{method, who, strings.ReplaceAll(path, "NAME", "ACCOUNT"), func(a theirs) proto.Message { return ask(a.account) }, false},
+		{
+			method,
+			who,
+			strings.ReplaceAll(path, "NAME", "ACCOUNT"),
+			func(a theirs) proto.Message { return ask(a.account) },
+			false,
+		},
 	}
 }
 
@@ -64,46 +70,102 @@ func createFor(name string) *pb.CreateTxRequest {
 // rows has every RPC in every way in which it can name an account.
 func rows() []row {
 	return slices.Concat(
-		byName(createTx, caller, "POST /api/v1/tx", func(s string) proto.Message { return createFor(s) }),
+		byName(createTx, caller, "POST /api/v1/tx",
+			func(s string) proto.Message { return createFor(s) }),
 		byName(batchCreate, caller, "POST /api/v1/tx/batch", func(s string) proto.Message {
 			return &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createFor(s)}}
 		}),
 		byTx(getTx, caller, "GET /api/v1/tx/TX", func(id string) proto.Message { return byID(id) }),
 		[]row{
-			{getTx, caller, "GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST", func(a theirs) proto.Message { return byKey(a.name, a.request) }, false},
-			{getTx, caller, "GET /api/v1/tx/by-request?submitter=ACCOUNT&request_id=REQUEST", func(a theirs) proto.Message { return byKey(a.account, a.request) }, false},
+			{
+				getTx,
+				caller,
+				"GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST",
+				func(a theirs) proto.Message { return byKey(a.name, a.request) },
+				false,
+			},
+			{
+				getTx,
+				caller,
+				"GET /api/v1/tx/by-request?submitter=ACCOUNT&request_id=REQUEST",
+				func(a theirs) proto.Message { return byKey(a.account, a.request) },
+				false,
+			},
 		},
 		free(listTxs, caller, "GET /api/v1/tx", &pb.ListTxsRequest{}),
-		byName(listTxs, caller, "GET /api/v1/tx?submitter=NAME", func(s string) proto.Message { return &pb.ListTxsRequest{Submitter: s} }),
-		byTx(cancelTx, caller, "POST /api/v1/tx/TX/cancel", func(id string) proto.Message { return &pb.CancelTxRequest{TxId: id} }),
-		byTx(speedUpTx, caller, "POST /api/v1/tx/TX/speed-up", func(id string) proto.Message { return &pb.SpeedUpTxRequest{TxId: id} }),
+		byName(listTxs, caller, "GET /api/v1/tx?submitter=NAME",
+			func(s string) proto.Message { return &pb.ListTxsRequest{Submitter: s} }),
+		byTx(cancelTx, caller, "POST /api/v1/tx/TX/cancel",
+			func(id string) proto.Message { return &pb.CancelTxRequest{TxId: id} }),
+		byTx(speedUpTx, caller, "POST /api/v1/tx/TX/speed-up",
+			func(id string) proto.Message { return &pb.SpeedUpTxRequest{TxId: id} }),
 		free(watchTx, caller, "GET /api/v1/events", watchAll()),
-		byTx(watchTx, caller, "GET /api/v1/tx/TX/events", func(id string) proto.Message { return watchID(id) }),
-		byTx(watchTx, caller, "GET /api/v1/tx/by-ids/events?tx_ids=TX", func(id string) proto.Message { return watchIDs(id) }),
-		byName(watchTx, caller, "GET /api/v1/submitters/NAME/events", func(s string) proto.Message { return watchSubmitter(s) }),
-		[]row{{watchTx, caller, "GET /api/v1/tx/by-request/events?submitter=NAME&request_id=REQUEST", func(a theirs) proto.Message {
-			return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: key(a.name, a.request)}}
-		}, false}},
-		byName(getSub, caller, "GET /api/v1/submitters/NAME", func(s string) proto.Message { return &pb.GetSubmitterRequest{Submitter: s} }),
+		byTx(watchTx, caller, "GET /api/v1/tx/TX/events",
+			func(id string) proto.Message { return watchID(id) }),
+		byTx(watchTx, caller, "GET /api/v1/tx/by-ids/events?tx_ids=TX",
+			func(id string) proto.Message { return watchIDs(id) }),
+		byName(watchTx, caller, "GET /api/v1/submitters/NAME/events",
+			func(s string) proto.Message { return watchSubmitter(s) }),
+		[]row{
+			{
+				watchTx,
+				caller,
+				"GET /api/v1/tx/by-request/events?submitter=NAME&request_id=REQUEST",
+				func(a theirs) proto.Message {
+					return &pb.WatchTxRequest{
+						Target: &pb.WatchTxRequest_Request{Request: key(a.name, a.request)},
+					}
+				},
+				false,
+			},
+		},
+		byName(getSub, caller, "GET /api/v1/submitters/NAME",
+			func(s string) proto.Message { return &pb.GetSubmitterRequest{Submitter: s} }),
 		free(listSubs, caller, "GET /api/v1/submitters", &pb.ListSubmittersRequest{}),
-		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands", func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
+		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands",
+			func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
 		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(a theirs) proto.Message {
 			_, address, _, _ := txn.ParseAccountID(a.account)
-			return &pb.RegisterSubmitterRequest{Name: a.name, ChainId: uint64(chainID), Address: address.Hex(), Signer: "local"}
+			return &pb.RegisterSubmitterRequest{
+				Name:    a.name,
+				ChainId: uint64(chainID),
+				Address: address.Hex(),
+				Signer:  "local",
+			}
 		}, false}},
 		byName(updateSub, operator, "PATCH /api/v1/submitters/NAME", func(s string) proto.Message {
-			r := &pb.UpdateSubmitterRequest{Submitter: s, OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE}
+			r := &pb.UpdateSubmitterRequest{
+				Submitter: s,
+				OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE,
+			}
 			r.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}}
 			return r
 		}),
-		byName(pauseSub, operator, "POST /api/v1/submitters/NAME/pause", func(s string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: s, Reason: why} }),
-		byName(resumeSub, operator, "POST /api/v1/submitters/NAME/resume", func(s string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: s, Reason: why} }),
-		byName(protectSub, operator, "POST /api/v1/submitters/NAME/protect", func(s string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: s, Reason: why} }),
-		byName(exitProtect, operator, "POST /api/v1/submitters/NAME/exit-protect", func(s string) proto.Message {
-			return &pb.ExitProtectRequest{Submitter: s, ProtectionId: 1, Decision: pb.ProtectionDecision_PROTECTION_DECISION_RESUME, Reason: why}
-		}),
+		byName(pauseSub, operator, "POST /api/v1/submitters/NAME/pause",
+			func(s string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: s, Reason: why} }),
+		byName(resumeSub, operator, "POST /api/v1/submitters/NAME/resume",
+			func(s string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: s, Reason: why} }),
+		byName(protectSub, operator, "POST /api/v1/submitters/NAME/protect",
+			func(s string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: s, Reason: why} }),
+		byName(
+			exitProtect,
+			operator,
+			"POST /api/v1/submitters/NAME/exit-protect",
+			func(s string) proto.Message {
+				return &pb.ExitProtectRequest{
+					Submitter:    s,
+					ProtectionId: 1,
+					Decision:     pb.ProtectionDecision_PROTECTION_DECISION_RESUME,
+					Reason:       why,
+				}
+			},
+		),
 		byTx(resolveStuck, operator, "POST /api/v1/tx/TX/resolve", func(id string) proto.Message {
-			return &pb.ResolveStuckRequest{TxId: id, Decision: pb.StuckDecision_STUCK_DECISION_RETRY, Reason: why}
+			return &pb.ResolveStuckRequest{
+				TxId:     id,
+				Decision: pb.StuckDecision_STUCK_DECISION_RETRY,
+				Reason:   why,
+			}
 		}),
 	)
 }
@@ -121,7 +183,13 @@ var roles = []role{
 	{name: "caller", token: "caller-0123456789abcdef", known: true},
 	{name: "caller of all", token: "caller-of-all-0123456789abcdef", known: true, all: true},
 	{name: "operator", token: "operator-0123456789abcdef", known: true, operator: true},
-	{name: "operator of all", token: "operator-of-all-0123456789abcdef", known: true, operator: true, all: true},
+	{
+		name:     "operator of all",
+		token:    "operator-of-all-0123456789abcdef",
+		known:    true,
+		operator: true,
+		all:      true,
+	},
 }
 
 // may is what the table says of a role.
@@ -129,7 +197,9 @@ func (r role) may(who string, own, free bool) codes.Code {
 	switch {
 	case !r.known:
 		return codes.Unauthenticated
-	case who == operator && !r.operator, who == operatorOfAll && !(r.operator && r.all), !own && !free && !r.all:
+	case who == operator && !r.operator,
+		who == operatorOfAll && !(r.operator && r.all),
+		!own && !free && !r.all:
 		return codes.PermissionDenied
 	}
 	return codes.OK
@@ -138,7 +208,12 @@ func (r role) may(who string, own, free bool) codes.Code {
 func callersOf(roles []role) (callers []Caller) {
 	for _, r := range roles {
 		if r.known {
-			c := Caller{Name: r.name, Tokens: []string{r.token}, Submitters: []string{"alice"}, Operator: r.operator}
+			c := Caller{
+				Name:       r.name,
+				Tokens:     []string{r.token},
+				Submitters: []string{"alice"},
+				Operator:   r.operator,
+			}
 			if r.all {
 				c.Submitters = []string{AllSubmitters}
 			}
@@ -155,9 +230,14 @@ func TestRights(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	k.own(k.register("bob"))
-	n := k.serve(func(o *Options) { o.Callers, o.Limits.CommandWait = callersOf(roles), 20*time.Millisecond })
+	n := k.serve(
+		func(o *Options) { o.Callers, o.Limits.CommandWait = callersOf(roles), 20*time.Millisecond })
 	all := roles[len(roles)-1]
-	accounts := map[string]theirs{"alice": n.theirs("alice", all), "bob": n.theirs("bob", all), "carol": theirsOfNobody(t, "carol")}
+	accounts := map[string]theirs{
+		"alice": n.theirs("alice", all),
+		"bob":   n.theirs("bob", all),
+		"carol": theirsOfNobody(t, "carol"),
+	}
 	o.live(txID(t, accounts["alice"].tx))
 
 	table := rows()
@@ -167,11 +247,20 @@ func TestRights(t *testing.T) {
 			if row.method == register && r.may(row.who, true, false) == codes.OK {
 				continue // of which there is one test below
 			}
-			t.Run(r.name+"/"+row.method+" "+row.path, func(t *testing.T) { n.checkRow(t, r, row, accounts) })
+			t.Run(r.name+"/"+row.method+" "+row.path,
+				func(t *testing.T) { n.checkRow(t, r, row, accounts) })
 		}
 	}
 	ctx := all.in(k.ctx)
-	info, err := n.subs.RegisterSubmitter(ctx, &pb.RegisterSubmitterRequest{Name: "dora", ChainId: uint64(chainID), Address: recipient, Signer: "local"})
+	info, err := n.subs.RegisterSubmitter(
+		ctx,
+		&pb.RegisterSubmitterRequest{
+			Name:    "dora",
+			ChainId: uint64(chainID),
+			Address: recipient,
+			Signer:  "local",
+		},
+	)
 	if err != nil || !info.GetCreated() {
 		t.Errorf("an operator of all registers: %v, %v", info, err)
 	}
@@ -198,7 +287,8 @@ func checkRows(t *testing.T, table []row) {
 
 // theirs makes an account's transaction.
 func (n *node) theirs(name string, by role) theirs {
-	r, err := n.txs.CreateTx(by.in(n.ctx), &pb.CreateTxRequest{Submitter: name, RequestId: "r1", Payload: payload()})
+	r, err := n.txs.CreateTx(by.in(n.ctx),
+		&pb.CreateTxRequest{Submitter: name, RequestId: "r1", Payload: payload()})
 	n.must(err)
 	return theirs{name, accountOf(name), r.GetTx().GetTxId(), "r1"}
 }
@@ -234,10 +324,12 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]their
 			if denied && s.Code() != want || !denied && want != codes.OK {
 				t.Errorf("of %s over %s: %v, want %v", name, tongue, s, want)
 			}
-			if reason := reasonOf(s); denied && reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED", codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
+			if reason := reasonOf(s); denied &&
+				reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED", codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
 				t.Errorf("of %s over %s: %v with the reason %q", name, tongue, s, reason)
 			}
-			text := strings.NewReplacer(a.name, "NAME", a.account, "ACCOUNT", a.tx, "TX").Replace(s.Message())
+			text := strings.NewReplacer(a.name, "NAME", a.account, "ACCOUNT", a.tx, "TX").Replace(
+				s.Message())
 			if denied && !strings.Contains(text, "; ") {
 				t.Errorf("of %s over %s: there is no remedy in %q", name, tongue, text)
 			}
@@ -246,7 +338,8 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]their
 	}
 	if slices.Sort(told["bob"]); r.may(row.who, false, row.free) == codes.PermissionDenied {
 		if slices.Sort(told["carol"]); !slices.Equal(told["bob"], told["carol"]) {
-			t.Errorf("what there is is told as %q, what there is not as %q", told["bob"], told["carol"])
+			t.Errorf("what there is is told as %q, what there is not as %q", told["bob"],
+				told["carol"])
 		}
 	}
 }
@@ -263,7 +356,8 @@ func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *status.Status 
 		}
 		return status.Convert(err)
 	}
-	kind, err := protoregistry.GlobalTypes.FindMessageByName(methods()[row.method].Output().FullName())
+	kind, err := protoregistry.GlobalTypes.FindMessageByName(
+		methods()[row.method].Output().FullName())
 	n.must(err)
 	answer := kind.New().Interface()
 	if err := n.conn.Invoke(ctx, "/fencepost.v1."+row.method, row.ask(a), answer); err != nil {
@@ -282,7 +376,13 @@ func inBatch(answer proto.Message) *status.Status {
 
 func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *status.Status {
 	t.Helper()
-	verb, path, _ := strings.Cut(strings.NewReplacer("NAME", a.name, "ACCOUNT", a.account, "TX", a.tx, "REQUEST", a.request).Replace(row.path), " ")
+	verb, path, _ := strings.Cut(
+		strings.NewReplacer("NAME", a.name, "ACCOUNT", a.account, "TX", a.tx, "REQUEST",
+			a.request).Replace(
+			row.path,
+		),
+		" ",
+	)
 	header := []string{}
 	if r.token != "" {
 		header = []string{"Authorization", "Bearer " + r.token}
@@ -321,12 +421,28 @@ func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	k.register("bob")
-	few := Caller{Name: "few", Tokens: []string{"few-0123456789abcdef"}, Submitters: []string{"late", "alice", "alice"}}
-	none := Caller{Name: "none", Tokens: []string{"none-0123456789abcdef"}, Submitters: []string{"nothing"}}
+	few := Caller{
+		Name:       "few",
+		Tokens:     []string{"few-0123456789abcdef"},
+		Submitters: []string{"late", "alice", "alice"},
+	}
+	none := Caller{
+		Name:       "none",
+		Tokens:     []string{"none-0123456789abcdef"},
+		Submitters: []string{"nothing"},
+	}
 	n := k.serve(func(o *Options) { o.Callers = append(callersOf(roles), few, none) })
 	all, ctx := roles[len(roles)-1].in(k.ctx), role{token: few.Tokens[0]}.in(k.ctx)
 	create := func(name string) string {
-		r, err := n.txs.CreateTx(all, &pb.CreateTxRequest{Submitter: name, RequestId: rand(), Payload: payload(), Labels: map[string]string{"a": "b"}})
+		r, err := n.txs.CreateTx(
+			all,
+			&pb.CreateTxRequest{
+				Submitter: name,
+				RequestId: rand(),
+				Payload:   payload(),
+				Labels:    map[string]string{"a": "b"},
+			},
+		)
 		k.must(err)
 		return r.GetTx().GetTxId()
 	}
@@ -361,7 +477,8 @@ func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
 	for _, labels := range [][]string{nil, {"a=b"}} {
 		got, token := []string{}, ""
 		for more := true; more; more = token != "" {
-			page, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{PageSize: 1, PageToken: token, Labels: labels})
+			page, err := n.txs.ListTxs(ctx,
+				&pb.ListTxsRequest{PageSize: 1, PageToken: token, Labels: labels})
 			k.must(err)
 			for _, tx := range page.GetTxs() {
 				got = append(got, tx.GetTxId())
@@ -396,7 +513,16 @@ func TestRightsInABatch(t *testing.T) {
 	k.register("alice")
 	k.register("bob")
 	n := k.serve(func(o *Options) { o.Callers = callersOf(roles) })
-	r, err := n.txs.BatchCreateTx(roles[2].in(k.ctx), &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createFor("bob"), createFor("alice"), createFor("carol")}})
+	r, err := n.txs.BatchCreateTx(
+		roles[2].in(k.ctx),
+		&pb.BatchCreateTxRequest{
+			Requests: []*pb.CreateTxRequest{
+				createFor("bob"),
+				createFor("alice"),
+				createFor("carol"),
+			},
+		},
+	)
 	k.must(err)
 	for i, want := range []codes.Code{codes.PermissionDenied, codes.OK, codes.PermissionDenied} {
 		if got := codes.Code(r.GetResults()[i].GetError().GetCode()); got != want {
@@ -414,24 +540,38 @@ func TestCallersAreReplaced(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	before := []Caller{
-		{Name: "kept", Tokens: []string{"kept-0123456789abcdef", "old-0123456789abcdef"}, Submitters: []string{"alice"}},
+		{
+			Name:       "kept",
+			Tokens:     []string{"kept-0123456789abcdef", "old-0123456789abcdef"},
+			Submitters: []string{"alice"},
+		},
 		{Name: "gone", Tokens: []string{"gone-0123456789abcdef"}, Submitters: []string{"alice"}},
 		{Name: "other", Tokens: []string{"moved-0123456789abcdef"}, Submitters: []string{"alice"}},
 	}
 	n := k.serve(func(o *Options) { o.Callers = before })
 	streams := map[string]pb.TxService_WatchTxClient{}
 	for _, token := range []string{"kept", "old", "gone", "moved"} {
-		stream, err := n.txs.WatchTx(role{token: token + "-0123456789abcdef"}.in(k.ctx), watchSubmitter("alice"))
+		stream, err := n.txs.WatchTx(role{token: token + "-0123456789abcdef"}.in(k.ctx),
+			watchSubmitter("alice"))
 		k.must(err)
 		_, err = stream.Recv()
 		k.must(err)
 		streams[token] = stream
 	}
-	over := n.stream("/api/v1/submitters/alice/events", "Authorization", "Bearer gone-0123456789abcdef")
+	over := n.stream("/api/v1/submitters/alice/events", "Authorization",
+		"Bearer gone-0123456789abcdef")
 	over.message()
 	n.server.SetCallers(nil, []Caller{
-		{Name: "kept", Tokens: []string{"kept-0123456789abcdef", "new-0123456789abcdef"}, Submitters: []string{"alice"}},
-		{Name: "another", Tokens: []string{"moved-0123456789abcdef"}, Submitters: []string{"alice"}},
+		{
+			Name:       "kept",
+			Tokens:     []string{"kept-0123456789abcdef", "new-0123456789abcdef"},
+			Submitters: []string{"alice"},
+		},
+		{
+			Name:       "another",
+			Tokens:     []string{"moved-0123456789abcdef"},
+			Submitters: []string{"alice"},
+		},
 	})
 	for _, token := range []string{"old", "gone", "moved"} {
 		_, err := streams[token].Recv()
@@ -441,21 +581,24 @@ func TestCallersAreReplaced(t *testing.T) {
 		t.Errorf("over HTTP the stream ends with %q", line)
 	}
 	for token, known := range map[string]bool{"kept": true, "new": true, "moved": true, "old": false, "gone": false} {
-		_, err := n.txs.CreateTx(role{token: token + "-0123456789abcdef"}.in(k.ctx), createFor("alice"))
+		_, err := n.txs.CreateTx(role{token: token + "-0123456789abcdef"}.in(k.ctx),
+			createFor("alice"))
 		if !known {
 			wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
 		} else if err != nil {
 			t.Errorf("%s: %v", token, err)
 		}
 	}
-	r, err := n.txs.CreateTx(role{token: "new-0123456789abcdef"}.in(k.ctx), &pb.CreateTxRequest{Submitter: "alice", RequestId: rand(), Payload: payload()})
+	r, err := n.txs.CreateTx(role{token: "new-0123456789abcdef"}.in(k.ctx),
+		&pb.CreateTxRequest{Submitter: "alice", RequestId: rand(), Payload: payload()})
 	k.must(err)
 	for m := (*pb.WatchTxResponse)(nil); m.GetEvent().GetTxId() != r.GetTx().GetTxId(); {
 		if m, err = streams["kept"].Recv(); err != nil {
 			t.Fatalf("the stream of a caller that was kept: %v", err)
 		}
 	}
-	k.eventually("streams that ended are forgotten", func() bool { return len(n.server.admitted.list()) == 1 })
+	k.eventually("streams that ended are forgotten",
+		func() bool { return len(n.server.admitted.list()) == 1 })
 }
 
 // Who may do what is not lost where callers have no names: whoever is let in may do everything.
@@ -467,7 +610,8 @@ func TestWithoutCallersEverybodyMayDoEverything(t *testing.T) {
 		n := k.serve(tweak, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
 		a := n.theirs("alice", roles[2])
 		for _, row := range rows() {
-			if s := n.overGRPC(t, roles[2], row, a); s.Code() == codes.PermissionDenied || s.Code() == codes.Unauthenticated {
+			if s := n.overGRPC(t, roles[2], row, a); s.Code() == codes.PermissionDenied ||
+				s.Code() == codes.Unauthenticated {
 				t.Errorf("%s: %s: %v", name, row.method, s)
 			}
 		}

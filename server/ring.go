@@ -33,7 +33,12 @@ func (c *chunk) position(i int) store.Position {
 	case len(c.events) - 1:
 		return c.after
 	}
-	return store.Position{Epoch: c.before.Epoch, Seen: c.before.Seen, Until: c.until, After: c.events[i].Key()}
+	return store.Position{
+		Epoch: c.before.Epoch,
+		Seen:  c.before.Seen,
+		Until: c.until,
+		After: c.events[i].Key(),
+	}
 }
 
 // add appends a page and lets go of the oldest ones. A page without events leaves nothing to keep.
@@ -45,7 +50,8 @@ func (r *ring) add(before, after store.Position, events []store.EventInfo) *chun
 	if until == "" {
 		until = after.Seen
 	}
-	r.chunks = append(r.chunks, chunk{first: r.end, before: before, after: after, until: until, events: events})
+	r.chunks = append(r.chunks,
+		chunk{first: r.end, before: before, after: after, until: until, events: events})
 	r.end += uint64(len(events))
 	for len(r.chunks) > 1 && r.end-r.chunks[0].first > uint64(r.capacity) {
 		r.chunks[0] = chunk{} // lets go of its memory, which the array behind the slice would keep

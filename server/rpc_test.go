@@ -38,7 +38,9 @@ func TestCreateTxManyWithOneKey(t *testing.T) {
 	wg.Wait()
 	created := 0
 	for _, r := range responses {
-		if r.GetTx().GetTxId() != responses[0].GetTx().GetTxId() || r.GetTx().GetRequestId() != "r1" || r.GetTx().GetVersion() != 1 {
+		if r.GetTx().GetTxId() != responses[0].GetTx().GetTxId() ||
+			r.GetTx().GetRequestId() != "r1" ||
+			r.GetTx().GetVersion() != 1 {
 			t.Errorf("answers differ: %v and %v", r.GetTx(), responses[0].GetTx())
 		}
 		if r.GetCreated() {
@@ -46,7 +48,8 @@ func TestCreateTxManyWithOneKey(t *testing.T) {
 		}
 	}
 	if rows := k.count("managed_tx"); created != 1 || rows != 1 {
-		t.Errorf("%d callers were told that they created it, and there are %d rows; want 1 and 1", created, rows)
+		t.Errorf("%d callers were told that they created it, and there are %d rows; want 1 and 1",
+			created, rows)
 	}
 }
 
@@ -55,14 +58,28 @@ func TestGetTxTellsTheWholeLife(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	n := k.serve()
-	ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: &pb.Payload{To: strings.ToLower(recipient), Value: "7", Data: []byte{1, 2}, GasLimit: 50_000}}
+	ask := &pb.CreateTxRequest{
+		Submitter: "alice",
+		RequestId: "r1",
+		Payload: &pb.Payload{
+			To:       strings.ToLower(recipient),
+			Value:    "7",
+			Data:     []byte{1, 2},
+			GasLimit: 50_000,
+		},
+	}
 	r, err := n.txs.CreateTx(k.ctx, ask)
 	k.must(err)
 	tx := r.GetTx()
-	if tx.GetState() != pb.TxState_TX_STATE_QUEUED || tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() || tx.GetFinalTime() != nil {
+	if tx.GetState() != pb.TxState_TX_STATE_QUEUED ||
+		tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN ||
+		tx.GetRetrySafe() ||
+		tx.GetFinalTime() != nil {
 		t.Errorf("created: %v", tx)
 	}
-	if p := tx.GetPayload(); p.GetTo() != recipient || p.GetValue() != "7" || !bytes.Equal(p.GetData(), []byte{1, 2}) || p.GetGasLimit() != 50_000 {
+	if p := tx.GetPayload(); p.GetTo() != recipient || p.GetValue() != "7" ||
+		!bytes.Equal(p.GetData(), []byte{1, 2}) ||
+		p.GetGasLimit() != 50_000 {
 		t.Errorf("the payload came back as %v", p)
 	}
 	o.live(txID(t, tx.GetTxId()))
@@ -70,18 +87,27 @@ func TestGetTxTellsTheWholeLife(t *testing.T) {
 	byKey, err := n.txs.GetTx(k.ctx, byKey("alice", "r1"))
 	k.must(err)
 	tx = byKey.GetTx()
-	if tx.GetState() != pb.TxState_TX_STATE_CONFIRMED || tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS || tx.GetRetrySafe() || tx.GetVersion() != 5 ||
-		tx.GetFinalTime() == nil || tx.GetReceipt().GetEffectiveGasPrice() != "1500000000" || tx.GetReceipt().GetTxHash() != tx.GetTxHash() {
+	if tx.GetState() != pb.TxState_TX_STATE_CONFIRMED ||
+		tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS ||
+		tx.GetRetrySafe() ||
+		tx.GetVersion() != 5 ||
+		tx.GetFinalTime() == nil ||
+		tx.GetReceipt().GetEffectiveGasPrice() != "1500000000" ||
+		tx.GetReceipt().GetTxHash() != tx.GetTxHash() {
 		t.Errorf("confirmed: %v", tx)
 	}
 	if tx.GetOperator() != nil {
 		t.Errorf("a caller is told what only operators asked for: %v", tx.GetOperator())
 	}
-	full, err := n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: byID(tx.GetTxId()).Key, View: pb.TxView_TX_VIEW_OPERATOR})
+	full, err := n.txs.GetTx(k.ctx,
+		&pb.GetTxRequest{Key: byID(tx.GetTxId()).Key, View: pb.TxView_TX_VIEW_OPERATOR})
 	k.must(err)
 	details := full.GetTx().GetOperator()
-	if details.Nonce == nil || details.GetNonce() != 0 || details.GetFencingToken() != int64(o.lease.Token()) || len(details.GetAttempts()) != 1 ||
-		details.GetAttempts()[0].GetFeeCap() != "2000000000" || details.GetAttempts()[0].GetKind() != "ORIGINAL" {
+	if details.Nonce == nil || details.GetNonce() != 0 ||
+		details.GetFencingToken() != int64(o.lease.Token()) ||
+		len(details.GetAttempts()) != 1 ||
+		details.GetAttempts()[0].GetFeeCap() != "2000000000" ||
+		details.GetAttempts()[0].GetKind() != "ORIGINAL" {
 		t.Errorf("operator's view: %v", details)
 	}
 }
@@ -100,7 +126,8 @@ func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
 			asks[i].Payload.Data = make([]byte, 126<<10)
 		}
 		for _, r := range n.batch(asks...) {
-			if want++; !r.GetCreated() || r.GetTx().GetPayload().GetValue() != "1" || r.GetTx().GetPayload().GetData() != nil {
+			if want++; !r.GetCreated() || r.GetTx().GetPayload().GetValue() != "1" ||
+				r.GetTx().GetPayload().GetData() != nil {
 				t.Fatalf("result %d of a batch is %v", want, r)
 			}
 		}
@@ -111,7 +138,8 @@ func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
 		k.must(err)
 		for _, tx := range r.GetTxs() {
 			if len(tx.GetPayload().GetData()) != 126<<10 {
-				t.Fatalf("the call data of %s is %d bytes", tx.GetTxId(), len(tx.GetPayload().GetData()))
+				t.Fatalf("the call data of %s is %d bytes", tx.GetTxId(),
+					len(tx.GetPayload().GetData()))
 			}
 		}
 		if got += len(r.GetTxs()); len(r.GetTxs()) == 0 {
@@ -151,7 +179,12 @@ func TestListTxsPagesThroughAll(t *testing.T) {
 		slices.Reverse(ids) // the newest first
 		for _, view := range []pb.TxView{pb.TxView_TX_VIEW_BASIC, pb.TxView_TX_VIEW_OPERATOR} {
 			got := []string{}
-			ask := &pb.ListTxsRequest{Submitter: submitter, PageSize: 2, View: view, States: []pb.TxState{pb.TxState_TX_STATE_QUEUED}}
+			ask := &pb.ListTxsRequest{
+				Submitter: submitter,
+				PageSize:  2,
+				View:      view,
+				States:    []pb.TxState{pb.TxState_TX_STATE_QUEUED},
+			}
 			for pages := 0; pages == 0 || ask.GetPageToken() != ""; pages++ {
 				r, err := n.txs.ListTxs(k.ctx, ask)
 				k.must(err)
@@ -168,7 +201,10 @@ func TestListTxsPagesThroughAll(t *testing.T) {
 			}
 		}
 	}
-	ask := &pb.ListTxsRequest{PageSize: 1, States: []pb.TxState{pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_QUEUED}}
+	ask := &pb.ListTxsRequest{
+		PageSize: 1,
+		States:   []pb.TxState{pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_QUEUED},
+	}
 	first, err := n.txs.ListTxs(k.ctx, ask)
 	k.must(err)
 	slices.Reverse(ask.States)
@@ -178,7 +214,8 @@ func TestListTxsPagesThroughAll(t *testing.T) {
 	if _, err := n.txs.ListTxs(k.ctx, ask); err != nil {
 		t.Errorf("the same states in another order: %v", err)
 	}
-	r, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}})
+	r, err := n.txs.ListTxs(k.ctx,
+		&pb.ListTxsRequest{States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}})
 	k.must(err)
 	if len(r.GetTxs()) != 0 || r.GetNextPageToken() != "" {
 		t.Errorf("a list of nothing is %v", r)
@@ -197,9 +234,27 @@ func TestCancelTx(t *testing.T) {
 		state    pb.TxState
 		commands int
 	}{
-		{"queued", func(txn.TxID) {}, pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, pb.TxState_TX_STATE_CANCELLED, 0},
-		{"confirmed", o.live, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, pb.TxState_TX_STATE_CONFIRMED, 0},
-		{"allocated", o.allocate, pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, pb.TxState_TX_STATE_ALLOCATED, 1},
+		{
+			"queued",
+			func(txn.TxID) {},
+			pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED,
+			pb.TxState_TX_STATE_CANCELLED,
+			0,
+		},
+		{
+			"confirmed",
+			o.live,
+			pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL,
+			pb.TxState_TX_STATE_CONFIRMED,
+			0,
+		},
+		{
+			"allocated",
+			o.allocate,
+			pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED,
+			pb.TxState_TX_STATE_ALLOCATED,
+			1,
+		},
 	}
 	for _, c := range cases {
 		id := n.create("alice", c.name).GetTxId()
@@ -208,7 +263,8 @@ func TestCancelTx(t *testing.T) {
 			r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
 			k.must(err)
 			if r.GetOutcome() != c.outcome || r.GetTx().GetState() != c.state {
-				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(), r.GetTx().GetState(), c.outcome, c.state)
+				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(),
+					r.GetTx().GetState(), c.outcome, c.state)
 			}
 			if asked := r.GetTx().GetCancelRequested(); asked != (c.outcome != pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL) {
 				t.Errorf("%s: %v, and cancel_requested is %v", c.name, r.GetOutcome(), asked)
@@ -237,10 +293,14 @@ func TestCancelOfWhatWasRestored(t *testing.T) {
 		r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
 		k.must(err)
 		tx := r.GetTx()
-		if r.GetOutcome() != pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED || tx.GetState() != pb.TxState_TX_STATE_CANCELLED || tx.GetFinalTime() == nil {
+		if r.GetOutcome() != pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED ||
+			tx.GetState() != pb.TxState_TX_STATE_CANCELLED ||
+			tx.GetFinalTime() == nil {
 			t.Errorf("cancelled: %v", r)
 		}
-		if tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() || tx.GetReason() != txn.ReasonRestored || !strings.Contains(tx.GetLastError(), "it may have run") {
+		if tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() ||
+			tx.GetReason() != txn.ReasonRestored ||
+			!strings.Contains(tx.GetLastError(), "it may have run") {
 			t.Errorf("it may have run, and is told as %v", tx)
 		}
 	}
@@ -250,14 +310,24 @@ func TestSubmittersAreRegisteredAndListed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
-	ask := &pb.RegisterSubmitterRequest{Name: "bob", ChainId: chainID, Address: strings.ToLower(recipient), Signer: "local"}
+	ask := &pb.RegisterSubmitterRequest{
+		Name:    "bob",
+		ChainId: chainID,
+		Address: strings.ToLower(recipient),
+		Signer:  "local",
+	}
 	for i := range 2 {
 		r, err := n.subs.RegisterSubmitter(k.ctx, ask)
 		k.must(err)
 		s := r.GetSubmitter()
-		if r.GetCreated() != (i == 0) || s.GetAddress() != recipient || s.GetAccountId() != "eip155:31337:"+recipient ||
-			s.GetMode() != pb.SubmitterMode_SUBMITTER_MODE_STRICT || s.GetStartFrom() != "0" || s.NextNonce != nil ||
-			s.GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE || s.GetLease().GetOwnerNode() != "" || s.GetLease().GetExpireTime() != nil {
+		if r.GetCreated() != (i == 0) || s.GetAddress() != recipient ||
+			s.GetAccountId() != "eip155:31337:"+recipient ||
+			s.GetMode() != pb.SubmitterMode_SUBMITTER_MODE_STRICT ||
+			s.GetStartFrom() != "0" ||
+			s.NextNonce != nil ||
+			s.GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE ||
+			s.GetLease().GetOwnerNode() != "" ||
+			s.GetLease().GetExpireTime() != nil {
 			t.Errorf("registered: %v", r)
 		}
 	}
@@ -280,7 +350,8 @@ func TestSubmittersAreRegisteredAndListed(t *testing.T) {
 	if want := []string{"anna", "bob", "carl", "dora", "erna"}; !slices.Equal(names, want) {
 		t.Errorf("listed %v, want %v", names, want)
 	}
-	bob, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "eip155:31337:" + strings.ToLower(recipient)})
+	bob, err := n.subs.GetSubmitter(k.ctx,
+		&pb.GetSubmitterRequest{Submitter: "eip155:31337:" + strings.ToLower(recipient)})
 	k.must(err)
 	if bob.GetSubmitter().GetName() != "bob" || bob.GetSubmitter().GetQueued() != 1 {
 		t.Errorf("by account id: %v", bob)
@@ -288,7 +359,9 @@ func TestSubmittersAreRegisteredAndListed(t *testing.T) {
 	erna, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "erna"})
 	k.must(err)
 	s := erna.GetSubmitter()
-	if s.GetLease().GetOwnerNode() != "a/boot" || s.GetProtection().GetEvidence() == "" || s.NextNonce == nil || s.GetLease().GetFencingToken() != 1 {
+	if s.GetLease().GetOwnerNode() != "a/boot" || s.GetProtection().GetEvidence() == "" ||
+		s.NextNonce == nil ||
+		s.GetLease().GetFencingToken() != 1 {
 		t.Errorf("with an owner: %v", s)
 	}
 }
@@ -301,8 +374,10 @@ func TestPauseAndResume(t *testing.T) {
 	n := k.serve()
 	paused := make(chan error, 1)
 	go func() {
-		r, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice", Reason: "audit"})
-		if err == nil && r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
+		r, err := n.subs.PauseSubmitter(k.ctx,
+			&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "audit"})
+		if err == nil &&
+			r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
 			err = fmt.Errorf("answered before it was applied: %v", r)
 		}
 		paused <- err

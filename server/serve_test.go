@@ -67,7 +67,10 @@ func TestDefectsAreInternal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := &buffer{}
 			n := k.serve(func(o *Options) {
-				o.Store, o.Logger = hooked{k.store, defect}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+				o.Store, o.Logger = hooked{
+					k.store,
+					defect,
+				}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			})
 			tx := n.create("alice", name)
 			for _, call := range []func() error{
@@ -83,7 +86,8 @@ func TestDefectsAreInternal(t *testing.T) {
 						id = info.GetRequestId()
 					}
 				}
-				if id == "" || !strings.Contains(s.Message(), id) || strings.Contains(s.Message(), "thread") {
+				if id == "" || !strings.Contains(s.Message(), id) ||
+					strings.Contains(s.Message(), "thread") {
 					t.Errorf("the caller is told %q", s.Message())
 				}
 				k.eventually("the log", func() bool { return strings.Contains(log.String(), id) })
@@ -112,7 +116,15 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 	stream, err := reflectionpb.NewServerReflectionClient(n.conn).ServerReflectionInfo(k.ctx)
 	k.must(err)
-	k.must(stream.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "fencepost.v1.TxService"}}))
+	k.must(
+		stream.Send(
+			&reflectionpb.ServerReflectionRequest{
+				MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
+					FileContainingSymbol: "fencepost.v1.TxService",
+				},
+			},
+		),
+	)
 	r, err := stream.Recv()
 	k.must(err)
 	if len(r.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
@@ -157,7 +169,8 @@ func TestDrain(t *testing.T) {
 	n := k.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, time.Minute })
 	tx := n.create("alice", "r1")
 	streams := []pb.TxService_WatchTxClient{
-		n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}), n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
+		n.watch(
+			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}), n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
 	}
 	for _, stream := range streams {
 		_, err := stream.Recv()
@@ -191,7 +204,8 @@ func TestDrain(t *testing.T) {
 		t.Fatalf("the call under way ended with %v", err)
 	default:
 	}
-	if r, err := n.server.health.Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil || r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
+	if r, err := n.server.health.Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
+		r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("while it drains the node is %v (%v)", r.GetStatus(), err)
 	}
 	close(release)
@@ -214,7 +228,8 @@ func TestDrainDoesNotWaitForEver(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	n := k.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, 10*time.Millisecond })
+	n := k.serve(
+		func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, 10*time.Millisecond })
 	tx := n.create("alice", "r1")
 	stuck := make(chan error, 1)
 	go func() {
@@ -342,7 +357,9 @@ func TestEnumsAgree(t *testing.T) {
 			t.Errorf("policy %q is %v in the contract", f, wireOnFailure(f))
 		}
 	}
-	if speedOfWire(0) != txn.Standard || onFailureOfWire(0) != txn.Continue || len(txn.Speeds)+1 != len(pb.TxSpeed_name) || len(pb.FailurePolicy_name) != 3 {
+	if speedOfWire(0) != txn.Standard || onFailureOfWire(0) != txn.Continue ||
+		len(txn.Speeds)+1 != len(pb.TxSpeed_name) ||
+		len(pb.FailurePolicy_name) != 3 {
 		t.Error("speeds or policies differ")
 	}
 }

@@ -104,7 +104,8 @@ func New(o Options) (*Server, error) {
 	if err := o.Limits.check(); err != nil {
 		return nil, err
 	}
-	rules, err := protovalidate.New(protovalidate.WithMessages(requests()...), protovalidate.WithDisableLazy())
+	rules, err := protovalidate.New(protovalidate.WithMessages(requests()...),
+		protovalidate.WithDisableLazy())
 	if err != nil {
 		return nil, fmt.Errorf("server: compile the rules of the contract: %w", err)
 	}
@@ -112,13 +113,25 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: make the metrics: %w", err)
 	}
-	s := &Server{store: o.Store, log: o.Logger, clock: o.Clock, limits: o.Limits, known: o.known(), rules: rules, metrics: m, reading: make(chan struct{}, readers)}
+	s := &Server{
+		store:   o.Store,
+		log:     o.Logger,
+		clock:   o.Clock,
+		limits:  o.Limits,
+		known:   o.known(),
+		rules:   rules,
+		metrics: m,
+		reading: make(chan struct{}, readers),
+	}
 	s.admission.Store(newAdmission(o.Tokens, o.Callers))
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
 	s.health = health.NewServer()
 	s.creds = o.Credentials
-	s.grpc, s.inner = grpc.NewServer(s.options(o)...), grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(newDecoder()), grpc.ChainUnaryInterceptor(markCreated))...)
+	s.grpc, s.inner = grpc.NewServer(
+		s.options(o)...), grpc.NewServer(
+		append(s.common(o), grpc.ForceServerCodecV2(newDecoder()),
+			grpc.ChainUnaryInterceptor(markCreated))...)
 	s.register(s.grpc)
 	s.register(s.inner)
 	s.methods = methodsOf(s.inner)
@@ -134,7 +147,13 @@ func New(o Options) (*Server, error) {
 func (s *Server) common(o Options) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
-		grpc.StatsHandler(shallow{otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider), otelgrpc.WithTracerProvider(o.TracerProvider)), s.serves}),
+		grpc.StatsHandler(
+			shallow{
+				otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider),
+					otelgrpc.WithTracerProvider(o.TracerProvider)),
+				s.serves,
+			},
+		),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
 		grpc.UnknownServiceHandler(noMethod),
@@ -143,15 +162,25 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 
 // options are those of gRPC's own transport as well.
 func (s *Server) options(o Options) []grpc.ServerOption {
-	options := append([]grpc.ServerOption{grpc.ChainUnaryInterceptor(pack), grpc.ForceServerCodecV2(newPacker(s.clock)), grpc.StatsHandler(tagger{})}, s.common(o)...)
-	options = append(options,
+	options := append(
+		[]grpc.ServerOption{
+			grpc.ChainUnaryInterceptor(pack),
+			grpc.ForceServerCodecV2(newPacker(s.clock)),
+			grpc.StatsHandler(tagger{}),
+		},
+		s.common(o)...)
+	options = append(
+		options,
 		grpc.InTapHandle(s.tap),
 		grpc.MaxHeaderListSize(headerBytes),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
+		grpc.KeepaliveParams(
+			keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
 		// Watchers idle for long: let clients ping as well, but not at a rate that costs something.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}))
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}),
+	)
 	if o.Credentials != nil {
 		options = append(options, grpc.Creds(port.Received{}))
 	}
@@ -162,13 +191,15 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true) // of encryption nothing is left when a connection comes here
+	protocols.SetUnencryptedHTTP2(
+		true) // of encryption nothing is left when a connection comes here
 	return &http.Server{
 		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
 		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections, MaxHeaderBytes: headerBytes,
 		ConnContext: fromPeer,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: int(s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
+			MaxConcurrentStreams: int(
+				s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of broken clients
 	}
@@ -209,7 +240,11 @@ func (s *Server) serves(path string) bool { return s.methods[path] }
 // healthNames are the services that health tells of; the empty name is the node as a whole. Health says whether this process takes calls. It does not
 // follow the database: a node that restarts because the database is down heals nothing.
 func healthNames() []string {
-	return []string{"", pb.TxService_ServiceDesc.ServiceName, pb.SubmitterService_ServiceDesc.ServiceName}
+	return []string{
+		"",
+		pb.TxService_ServiceDesc.ServiceName,
+		pb.SubmitterService_ServiceDesc.ServiceName,
+	}
 }
 
 // Serve answers calls on the listener, which it closes, until ctx ends; then it drains and returns nil. A server serves once.
@@ -224,7 +259,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	for _, name := range healthNames() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
-	split := port.New(listener, port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
+	split := port.New(listener,
+		port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
 	served := make(chan error, 3)
 	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(linking{split.GRPC(), &s.links}) }, func() error { return s.http.Serve(split.HTTP()) }} {
 		background.Go(func() { served <- serve() })
@@ -244,7 +280,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // to return; one that does not even then is left behind, since the process is about to end.
 func (s *Server) stop(split *port.Split) {
 	defer func() {
-		s.log.Info("calls are ended by the stop of the node; another answers them", "calls", s.drained.Load())
+		s.log.Info("calls are ended by the stop of the node; another answers them", "calls",
+			s.drained.Load())
 	}()
 	s.health.Shutdown()
 	s.drain(errDraining)

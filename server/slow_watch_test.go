@@ -60,7 +60,8 @@ func TestSentSnapshotsAreNotHeld(t *testing.T) {
 	p := paging{k.store, make(chan weak.Pointer[byte], 100)}
 	n := k.serve(func(o *Options) { o.Store = p })
 	n.large()
-	stream, err := n.another().conn.NewStream(k.ctx, &grpc.StreamDesc{ServerStreams: true}, pb.TxService_WatchTx_FullMethodName)
+	stream, err := n.another().conn.NewStream(k.ctx, &grpc.StreamDesc{ServerStreams: true},
+		pb.TxService_WatchTx_FullMethodName)
 	k.must(err)
 	k.must(stream.SendMsg(watchAll()))
 	k.must(stream.CloseSend())

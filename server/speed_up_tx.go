@@ -12,15 +12,29 @@ import (
 
 // SpeedUpTx has a transaction replaced that is in flight. A caller who repeats the call while no owner has decided waits for the same command; one who repeats
 // it later asks for another raise, which the fee caps bound.
-func (s *txService) SpeedUpTx(ctx context.Context, r *pb.SpeedUpTxRequest) (*pb.SpeedUpTxResponse, error) {
+func (s *txService) SpeedUpTx(ctx context.Context,
+	r *pb.SpeedUpTxRequest) (*pb.SpeedUpTxResponse, error) {
 	id, info, err := s.txByID(ctx, r.GetTxId())
 	if err != nil {
 		return nil, err
 	}
 	if says := nothingToSpeedUp(info.State); says != "" {
-		return nil, onTx(r.GetTxId(), decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s", says))
+		return nil, onTx(
+			r.GetTxId(),
+			decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s",
+				says),
+		)
 	}
-	v, err := s.obtain(ctx, id.Submitter(), store.Ask{Kind: txn.CommandSpeedUp, Tx: &id, Reason: r.GetReason(), Operator: r.GetOperator()})
+	v, err := s.obtain(
+		ctx,
+		id.Submitter(),
+		store.Ask{
+			Kind:     txn.CommandSpeedUp,
+			Tx:       &id,
+			Reason:   r.GetReason(),
+			Operator: r.GetOperator(),
+		},
+	)
 	if err != nil {
 		return nil, onTx(r.GetTxId(), err)
 	}

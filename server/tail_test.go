@@ -11,14 +11,24 @@ import (
 func TestWatchersDoNotQueueBehindCallers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	narrow, err := store.Open(k.ctx, store.Config{URL: k.db.URL, Schema: k.db.Schema, Node: "narrow/boot", LeaseDuration: leaseDuration, APIConns: 1})
+	narrow, err := store.Open(
+		k.ctx,
+		store.Config{
+			URL:           k.db.URL,
+			Schema:        k.db.Schema,
+			Node:          "narrow/boot",
+			LeaseDuration: leaseDuration,
+			APIConns:      1,
+		},
+	)
 	k.must(err)
 	t.Cleanup(narrow.Close)
 	n := k.serve(func(o *Options) { o.Store = narrow })
 	o := k.own(k.register("hot"))
 	k.register("cold")
 	id, other := n.create("hot", "one").GetTxId(), n.create("cold", "two").GetTxId()
-	c := collect(t, n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "hot"}}))
+	c := collect(t,
+		n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "hot"}}))
 	first, err := c.stream.Recv() // the snapshot
 	k.must(err)
 	if first.GetSnapshot().GetTxId() != id {
@@ -36,7 +46,8 @@ func TestWatchersDoNotQueueBehindCallers(t *testing.T) {
 		answered <- err
 	}()
 	k.eventually("the call waits for the lock", func() bool {
-		return k.count("pg_stat_activity WHERE application_name = 'fencepost/api/narrow' AND wait_event_type = 'Lock'") == 1
+		return k.count(
+			"pg_stat_activity WHERE application_name = 'fencepost/api/narrow' AND wait_event_type = 'Lock'") == 1
 	})
 	o.allocate(txID(t, id))
 	c.until(id, 2)

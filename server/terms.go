@@ -32,7 +32,8 @@ func terms(t *pb.Terms) (out txn.Terms, found []violation) {
 func maxFee(text string) (txn.Wei, error) {
 	fee, err := txn.ParseWei(text)
 	if err == nil && text != "" && fee.IsZero() {
-		return fee, errors.New("must be above 0, since nothing is ever included for 0; leave it empty to set no limit")
+		return fee, errors.New(
+			"must be above 0, since nothing is ever included for 0; leave it empty to set no limit")
 	}
 	return fee, err
 }
@@ -40,7 +41,8 @@ func maxFee(text string) (txn.Wei, error) {
 // deadline is a time as the ledger keeps it. Times up to 1970 stand for "none" there.
 func deadline(t *timestamppb.Timestamp) (time.Time, error) {
 	if t.CheckValid() != nil {
-		return time.Time{}, errors.New("must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds")
+		return time.Time{}, errors.New(
+			"must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds")
 	}
 	at := t.AsTime().Truncate(time.Microsecond)
 	if at.UnixMicro() <= 0 {
@@ -69,7 +71,12 @@ func wireTerms(t txn.Terms) *pb.Terms {
 	if t == (txn.Terms{}) {
 		return nil
 	}
-	return &pb.Terms{Speed: wireSpeed(t.Speed), MaxFee: wireLimit(t.MaxFee), NotAfter: wireTime(t.NotAfter), CancelLate: t.CancelLate}
+	return &pb.Terms{
+		Speed:      wireSpeed(t.Speed),
+		MaxFee:     wireLimit(t.MaxFee),
+		NotAfter:   wireTime(t.NotAfter),
+		CancelLate: t.CancelLate,
+	}
 }
 
 // wireLimit is empty where there is none.

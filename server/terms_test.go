@@ -26,19 +26,38 @@ func TestTermsArePartOfTheRequest(t *testing.T) {
 	n := k.serve()
 	at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	create := func(terms *pb.Terms) (*pb.CreateTxResponse, error) {
-		return n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload(), Terms: terms})
+		return n.txs.CreateTx(
+			k.ctx,
+			&pb.CreateTxRequest{
+				Submitter: "alice",
+				RequestId: "r1",
+				Payload:   payload(),
+				Terms:     terms,
+			},
+		)
 	}
-	given := &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST, MaxFee: "0030", NotAfter: timestamppb.New(at.Add(999)), CancelLate: true}
+	given := &pb.Terms{
+		Speed:      pb.TxSpeed_TX_SPEED_FAST,
+		MaxFee:     "0030",
+		NotAfter:   timestamppb.New(at.Add(999)),
+		CancelLate: true,
+	}
 	first, err := create(given)
 	k.must(err)
-	want := &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST, MaxFee: "30", NotAfter: timestamppb.New(at), CancelLate: true}
+	want := &pb.Terms{
+		Speed:      pb.TxSpeed_TX_SPEED_FAST,
+		MaxFee:     "30",
+		NotAfter:   timestamppb.New(at),
+		CancelLate: true,
+	}
 	if !proto.Equal(first.GetTx().GetTerms(), want) {
 		t.Errorf("created with %v, want %v", first.GetTx().GetTerms(), want)
 	}
 	given.NotAfter = timestamppb.New(at.Add(1)) // the same to the microsecond
 	again, err := create(given)
 	k.must(err)
-	if again.GetCreated() || again.GetTx().GetTxId() != first.GetTx().GetTxId() || !proto.Equal(again.GetTx().GetTerms(), want) {
+	if again.GetCreated() || again.GetTx().GetTxId() != first.GetTx().GetTxId() ||
+		!proto.Equal(again.GetTx().GetTerms(), want) {
 		t.Errorf("the same request is %v", again)
 	}
 	for _, other := range []*pb.Terms{
@@ -59,7 +78,15 @@ func TestTermsThatDemandNothing(t *testing.T) {
 	n := k.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for _, terms := range []*pb.Terms{nil, {}, {Speed: pb.TxSpeed_TX_SPEED_STANDARD}} {
-		r, err := n.txs.CreateTx(k.ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload(), Terms: terms})
+		r, err := n.txs.CreateTx(
+			k.ctx,
+			&pb.CreateTxRequest{
+				Submitter: "alice",
+				RequestId: "r1",
+				Payload:   payload(),
+				Terms:     terms,
+			},
+		)
 		k.must(err)
 		if r.GetTx().GetTxId() != id || r.GetTx().GetTerms() != nil {
 			t.Errorf("with %v it is %v", terms, r.GetTx())
@@ -76,17 +103,25 @@ func TestDeadlinesOfFarYears(t *testing.T) {
 	for i, text := range []string{"2255-06-05T23:47:34.740993Z", "2300-01-01T00:00:00.123457Z", "9999-12-31T23:59:59.999998Z", "9999-12-31T23:59:59.999999999Z"} {
 		at, err := time.Parse(time.RFC3339Nano, text)
 		k.must(err)
-		ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: fmt.Sprint(i), Payload: payload(), Terms: &pb.Terms{NotAfter: timestamppb.New(at)}}
+		ask := &pb.CreateTxRequest{
+			Submitter: "alice",
+			RequestId: fmt.Sprint(i),
+			Payload:   payload(),
+			Terms:     &pb.Terms{NotAfter: timestamppb.New(at)},
+		}
 		for range 2 {
 			created, err := n.txs.CreateTx(k.ctx, ask)
 			k.must(err)
-			if got := created.GetTx().GetTerms().GetNotAfter().AsTime(); !got.Equal(at.Truncate(time.Microsecond)) {
+			if got := created.GetTx().GetTerms().GetNotAfter().AsTime(); !got.Equal(
+				at.Truncate(time.Microsecond)) {
 				t.Errorf("not_after %s is told as %v", text, got)
 			}
 		}
-		n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id="+fmt.Sprint(i), "").want(t, http.StatusOK)
+		n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id="+fmt.Sprint(i), "").want(t,
+			http.StatusOK)
 	}
-	_, err := k.db.Pool.Exec(k.ctx, "UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'") // as releases before this one wrote the last of them
+	_, err := k.db.Pool.Exec(k.ctx,
+		"UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'") // as releases before this one wrote the last of them
 	k.must(err)
 	n.http("GET", "/api/v1/tx", "").want(t, http.StatusOK)
 }
@@ -104,16 +139,23 @@ func TestRequestRepeatedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
-	ahead, behind := k.serve(func(o *Options) { o.Clock = skewed{by: time.Hour} }), k.serve(func(o *Options) { o.Clock = skewed{by: -time.Hour} })
+	ahead, behind := k.serve(func(o *Options) { o.Clock = skewed{by: time.Hour} }), k.serve(
+		func(o *Options) { o.Clock = skewed{by: -time.Hour} })
 	soon := time.Now().Add(700 * time.Millisecond)
-	ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload(), Terms: &pb.Terms{NotAfter: timestamppb.New(soon)}}
+	ask := &pb.CreateTxRequest{
+		Submitter: "alice",
+		RequestId: "r1",
+		Payload:   payload(),
+		Terms:     &pb.Terms{NotAfter: timestamppb.New(soon)},
+	}
 	first, err := ahead.txs.CreateTx(k.ctx, ask)
 	k.must(err)
 	k.eventually("the deadline passes", func() bool { return time.Now().After(soon) })
 	for _, n := range []*node{ahead, behind} {
 		again, err := n.txs.CreateTx(k.ctx, ask)
 		k.must(err)
-		if !first.GetCreated() || again.GetCreated() || again.GetTx().GetTxId() != first.GetTx().GetTxId() {
+		if !first.GetCreated() || again.GetCreated() ||
+			again.GetTx().GetTxId() != first.GetTx().GetTxId() {
 			t.Errorf("first %v, after the deadline %v", first, again)
 		}
 		other := proto.CloneOf(ask)
@@ -134,13 +176,15 @@ func TestSpeedUpTx(t *testing.T) {
 	n := k.serve()
 	id, queued := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	speedUp := func(id string) (*pb.Tx, error) {
-		r, err := n.txs.SpeedUpTx(k.ctx, &pb.SpeedUpTxRequest{TxId: id, Reason: "slow", Operator: "ops"})
+		r, err := n.txs.SpeedUpTx(k.ctx,
+			&pb.SpeedUpTxRequest{TxId: id, Reason: "slow", Operator: "ops"})
 		return r.GetTx(), err
 	}
 	refused := func(id, says string) {
 		t.Helper()
 		_, err := speedUp(id)
-		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(s.Message(), "transaction "+id+": "+says) {
+		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
+			s.Message(), "transaction "+id+": "+says) {
 			t.Errorf("%q, want %q", s.Message(), says)
 		}
 	}
@@ -154,14 +198,17 @@ func TestSpeedUpTx(t *testing.T) {
 	for attempts := 2; attempts <= 3; attempts++ {
 		tx, err := speedUp(id)
 		k.must(err)
-		if tx.GetTxHash() != (txn.Hash{byte(attempts)}).Hex() || tx.GetState() != pb.TxState_TX_STATE_TRACKING {
+		if tx.GetTxHash() != (txn.Hash{byte(attempts)}).Hex() ||
+			tx.GetState() != pb.TxState_TX_STATE_TRACKING {
 			t.Errorf("replaced: %v", tx)
 		}
 	}
-	full, err := n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: byID(id).Key, View: pb.TxView_TX_VIEW_OPERATOR})
+	full, err := n.txs.GetTx(k.ctx,
+		&pb.GetTxRequest{Key: byID(id).Key, View: pb.TxView_TX_VIEW_OPERATOR})
 	k.must(err)
 	all := full.GetTx().GetOperator().GetAttempts()
-	if len(all) != 3 || all[1].GetKind() != "BUMP" || all[2].GetFeeCap() <= all[1].GetFeeCap() || len(all[2].GetFeeCap()) != len(all[1].GetFeeCap()) {
+	if len(all) != 3 || all[1].GetKind() != "BUMP" || all[2].GetFeeCap() <= all[1].GetFeeCap() ||
+		len(all[2].GetFeeCap()) != len(all[1].GetFeeCap()) {
 		t.Errorf("attempts: %v", all)
 	}
 	end()
@@ -172,7 +219,11 @@ func TestSpeedUpTx(t *testing.T) {
 	refused(id, "it is CONFIRMED, which is final; there is nothing to speed up")
 	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	k.must(err)
-	if c := log.GetCommands(); len(c) != 3 || c[2].GetKind() != "SPEED_UP" || c[2].GetReason() != "slow" || c[2].GetOperator() != "ops" || c[2].GetTxId() != id || c[2].GetResult() != "APPLIED" {
+	if c := log.GetCommands(); len(c) != 3 || c[2].GetKind() != "SPEED_UP" ||
+		c[2].GetReason() != "slow" ||
+		c[2].GetOperator() != "ops" ||
+		c[2].GetTxId() != id ||
+		c[2].GetResult() != "APPLIED" {
 		t.Errorf("commands: %v", c)
 	}
 }
@@ -185,9 +236,14 @@ func TestSpeedUpAndUpdateWithoutAnOwner(t *testing.T) {
 	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
-	update := &pb.UpdateSubmitterRequest{Submitter: "alice", OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}}}
+	update := &pb.UpdateSubmitterRequest{
+		Submitter:  "alice",
+		OnFailure:  pb.FailurePolicy_FAILURE_POLICY_PAUSE,
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
+	}
 	for range 2 {
-		wantStatus(t, n.call(speedUpTx, &pb.SpeedUpTxRequest{TxId: id}), codes.DeadlineExceeded, "NOT_YET_APPLIED")
+		wantStatus(t, n.call(speedUpTx, &pb.SpeedUpTxRequest{TxId: id}), codes.DeadlineExceeded,
+			"NOT_YET_APPLIED")
 		wantStatus(t, n.call(updateSub, update), codes.DeadlineExceeded, "NOT_YET_APPLIED")
 	}
 	if got := len(o.commands()); got != 2 {
@@ -226,10 +282,19 @@ func TestUpdateSubmitter(t *testing.T) {
 			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},
 		{0, "", []string{"on_failure"}, goOn, "115792089237316195423570985008687907853269984665640564039457584007913129639935"},
 	} {
-		r, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice", OnFailure: c.onFailure, MaxFee: c.maxFee, UpdateMask: &fieldmaskpb.FieldMask{Paths: c.mask}})
+		r, err := n.subs.UpdateSubmitter(
+			k.ctx,
+			&pb.UpdateSubmitterRequest{
+				Submitter:  "alice",
+				OnFailure:  c.onFailure,
+				MaxFee:     c.maxFee,
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: c.mask},
+			},
+		)
 		k.must(err)
 		if s := r.GetSubmitter(); s.GetOnFailure() != c.wantPolicy || s.GetMaxFee() != c.wantFee {
-			t.Errorf("after update %d: %v and %q, want %v and %q", i, s.GetOnFailure(), s.GetMaxFee(), c.wantPolicy, c.wantFee)
+			t.Errorf("after update %d: %v and %q, want %v and %q", i, s.GetOnFailure(),
+				s.GetMaxFee(), c.wantPolicy, c.wantFee)
 		}
 		if got := k.count("submitter_command WHERE kind = 'UPDATE' AND result = 'APPLIED'"); got != i+1 {
 			t.Errorf("after update %d the owner was told %d times", i, got)
@@ -255,11 +320,13 @@ func TestUpdatesAtOneMoment(t *testing.T) {
 		})
 		updated <- err
 	}()
-	waits := fmt.Sprintf("pg_stat_activity WHERE %d = ANY (pg_blocking_pids(pid))", other.Conn().PgConn().PID())
+	waits := fmt.Sprintf("pg_stat_activity WHERE %d = ANY (pg_blocking_pids(pid))",
+		other.Conn().PgConn().PID())
 	k.eventually("the update waits", func() bool { return k.count(waits) > 0 })
 	k.must(other.Commit(k.ctx))
 	k.must(<-updated)
-	if s := n.submitter(); s.GetOnFailure() != pb.FailurePolicy_FAILURE_POLICY_PAUSE || s.GetMaxFee() != "7" {
+	if s := n.submitter(); s.GetOnFailure() != pb.FailurePolicy_FAILURE_POLICY_PAUSE ||
+		s.GetMaxFee() != "7" {
 		t.Errorf("%v and %q", s.GetOnFailure(), s.GetMaxFee())
 	}
 }
@@ -274,12 +341,14 @@ func TestResolveRetry(t *testing.T) {
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
 	end := o.deciding(at(0))
-	if _, err := n.resolve(id, retry); !strings.Contains(fmt.Sprint(err), "it is not STUCK, so nothing waits for this decision; look at its state") {
+	if _, err := n.resolve(id, retry); !strings.Contains(fmt.Sprint(err),
+		"it is not STUCK, so nothing waits for this decision; look at its state") {
 		t.Errorf("of what is on its way: %v", err)
 	}
 	for spell := 1; spell <= 2; spell++ {
 		end()
-		o.move(txID(t, id), txn.EventStuck, txn.Stuck, func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
+		o.move(txID(t, id), txn.EventStuck, txn.Stuck,
+			func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
 		end = o.deciding(at(0))
 		for range 2 {
 			tx, err := n.resolve(id, retry)
@@ -319,17 +388,29 @@ func TestResolveBumpAndCancel(t *testing.T) {
 		wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 	}
 	end()
-	o.move(txID(t, id), txn.EventStuck, txn.Stuck, func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
+	o.move(txID(t, id), txn.EventStuck, txn.Stuck,
+		func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
 	end = o.deciding(at(0))
 	defer end()
 	for _, decision := range []pb.StuckDecision{bump, cancel} {
-		seen, err := n.txs.GetTx(t.Context(), &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}})
+		seen, err := n.txs.GetTx(t.Context(),
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}})
 		k.must(err)
 		version := seen.GetTx().GetVersion()
 		for range 2 {
-			answer, err := n.subs.ResolveStuck(t.Context(), &pb.ResolveStuckRequest{TxId: id, Decision: decision, Reason: "it takes too long", ExpectVersion: version})
+			answer, err := n.subs.ResolveStuck(
+				t.Context(),
+				&pb.ResolveStuckRequest{
+					TxId:          id,
+					Decision:      decision,
+					Reason:        "it takes too long",
+					ExpectVersion: version,
+				},
+			)
 			k.must(err)
-			if tx := answer.GetTx(); tx.GetState() != pb.TxState_TX_STATE_STUCK || tx.GetVersion() != version+1 || tx.GetCancelRequested() != (decision == cancel) {
+			if tx := answer.GetTx(); tx.GetState() != pb.TxState_TX_STATE_STUCK ||
+				tx.GetVersion() != version+1 ||
+				tx.GetCancelRequested() != (decision == cancel) {
 				t.Errorf("%v: %v", decision, tx)
 			}
 		}
@@ -377,7 +458,8 @@ func TestCancelTxInFlight(t *testing.T) {
 			t.Errorf("%s: undecided, and a retry is called safe", name)
 		}
 		c.end(txID(t, id))
-		if tx := cancel(c.outcome, true); tx.GetReason() != c.reason || tx.GetRetrySafe() != c.safe {
+		if tx := cancel(c.outcome, true); tx.GetReason() != c.reason ||
+			tx.GetRetrySafe() != c.safe {
 			t.Errorf("%s: %v", name, tx)
 		}
 		if got := k.count("submitter_command") - before; got != 1 {
@@ -389,7 +471,15 @@ func TestCancelTxInFlight(t *testing.T) {
 // tell tells blocks above the receipt's.
 func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.BlockRef) {
 	tx := o.read(id)
-	w := txn.Write{Tx: id, Version: tx.Version, From: tx.State, Kind: txn.EventConfirmations, Next: tx.Status, NewFork: newFork, Told: told}
+	w := txn.Write{
+		Tx:      id,
+		Version: tx.Version,
+		From:    tx.State,
+		Kind:    txn.EventConfirmations,
+		Next:    tx.Status,
+		NewFork: newFork,
+		Told:    told,
+	}
 	w.Next.Version, w.Next.Above = tx.Version+1, all
 	o.commit(txn.Change{Writes: []txn.Write{w}})
 }
@@ -403,15 +493,19 @@ func TestConfirmationsAreTold(t *testing.T) {
 	text := n.create("alice", "r1").GetTxId()
 	id := txID(t, text)
 	o.allocate(id)
-	o.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status) { s.Sub, s.SubmitAttempts, s.Accepted, s.Diagnosis = txn.Pending, 1, 1, txn.InPool })
+	o.move(id, txn.EventSubmitted, txn.Tracking,
+		func(s *txn.Status) { s.Sub, s.SubmitAttempts, s.Accepted, s.Diagnosis = txn.Pending, 1, 1, txn.InPool })
 	o.include(id)
 	ref := func(number uint64, b byte) txn.BlockRef { return txn.BlockRef{Number: number, Hash: txn.Hash{b}} }
-	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2)}, []txn.BlockRef{ref(10, 1), ref(11, 2)})
-	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)}, []txn.BlockRef{ref(12, 3)})
+	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2)},
+		[]txn.BlockRef{ref(10, 1), ref(11, 2)})
+	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)},
+		[]txn.BlockRef{ref(12, 3)})
 	o.tell(id, true, []txn.BlockRef{ref(10, 1), ref(11, 4)}, []txn.BlockRef{ref(10, 1), ref(11, 4)})
 	o.confirm(id)
 
-	stream, kept, forks := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true}), []string{}, 0
+	stream, kept, forks := n.watch(
+		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true}), []string{}, 0
 	for kind := pb.TxEventKind(0); kind != pb.TxEventKind_TX_EVENT_KIND_CONFIRMED; {
 		m, err := stream.Recv()
 		k.must(err)
@@ -423,7 +517,8 @@ func TestConfirmationsAreTold(t *testing.T) {
 			kept = append(kept, fmt.Sprint(c.GetNumber(), c.GetHash()))
 		}
 	}
-	full, err := n.txs.GetTx(k.ctx, &pb.GetTxRequest{Key: byID(text).Key, View: pb.TxView_TX_VIEW_OPERATOR})
+	full, err := n.txs.GetTx(k.ctx,
+		&pb.GetTxRequest{Key: byID(text).Key, View: pb.TxView_TX_VIEW_OPERATOR})
 	k.must(err)
 	want := []string{}
 	for _, c := range full.GetTx().GetConfirmations() {
@@ -432,7 +527,8 @@ func TestConfirmationsAreTold(t *testing.T) {
 	if len(want) != 2 || !slices.Equal(kept, want) || forks != 1 {
 		t.Errorf("a watcher has kept %v over %d forks, and the ledger has %v", kept, forks, want)
 	}
-	if d := full.GetTx().GetOperator(); d.GetAcceptedAttempt() != 1 || d.GetDiagnosis() != "IN_POOL" {
+	if d := full.GetTx().GetOperator(); d.GetAcceptedAttempt() != 1 ||
+		d.GetDiagnosis() != "IN_POOL" {
 		t.Errorf("operator's view: %v", d)
 	}
 }

@@ -83,15 +83,20 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 		return token, nil
 	}
 	kind, rest, found := strings.Cut(text, ".")
-	if !found || !utf8.ValidString(text) || !strings.Contains(tokenOne+tokenSeveral+tokenSubmitter+tokenAll, kind[:min(1, len(kind))]) || kind == "" {
+	if !found || !utf8.ValidString(text) ||
+		!strings.Contains(tokenOne+tokenSeveral+tokenSubmitter+tokenAll,
+			kind[:min(1, len(kind))]) ||
+		kind == "" {
 		return token, badToken()
 	}
 	if kind+"." != prefix(t) {
-		return token, invalidField("resume_token", "belongs to a stream of something else; use the token that this stream delivered last, or none to start anew")
+		return token, invalidField("resume_token",
+			"belongs to a stream of something else; use the token that this stream delivered last, or none to start anew")
 	}
 	token.given = true
 	if t.tx == (txn.TxID{}) {
-		if token.position, err = store.ParsePosition(rest); err != nil || token.position.Seen == "" {
+		if token.position, err = store.ParsePosition(rest); err != nil ||
+			token.position.Seen == "" {
 			return token, badToken()
 		}
 		token.epoch = token.position.Epoch
@@ -101,7 +106,8 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 	if err != nil || len(raw) != 16 {
 		return token, badToken()
 	}
-	token.epoch, token.seq = int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))
+	token.epoch, token.seq = int64(binary.BigEndian.Uint64(raw)), int64(
+		binary.BigEndian.Uint64(raw[8:]))
 	if token.seq < 0 {
 		return token, badToken()
 	}
@@ -109,5 +115,6 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 }
 
 func badToken() error {
-	return invalidField("resume_token", "is not one that WatchTx gave; use the token that the stream delivered last, or none to start anew")
+	return invalidField("resume_token",
+		"is not one that WatchTx gave; use the token that the stream delivered last, or none to start anew")
 }

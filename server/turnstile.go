@@ -54,7 +54,10 @@ func (s *Server) rooms(l *link, method string) []room {
 	t := &s.turnstile
 	switch {
 	case method == healthpb.Health_Watch_FullMethodName:
-		return []room{{&l.health, 1, healthCalls, errManyHealth}, {&t.healthWatches, 1, s.limits.Watches, errManyWatches}}
+		return []room{
+			{&l.health, 1, healthCalls, errManyHealth},
+			{&t.healthWatches, 1, s.limits.Watches, errManyWatches},
+		}
 	case strings.HasPrefix(method, healthPrefix):
 		return []room{{&l.health, 1, healthCalls, errManyHealth}}
 	case method == pb.TxService_WatchTx_FullMethodName:
@@ -66,7 +69,10 @@ func (s *Server) rooms(l *link, method string) []room {
 		calls.weight = min(heavyCall, int64(s.limits.Calls))
 	case pb.TxService_ListTxs_FullMethodName: // whose answers are long: who does not read them takes no more than a share
 		calls.weight = min(heavyCall, int64(s.limits.Calls))
-		return []room{{&l.lists, 1, max(1, s.limits.Calls/heavyCall/listShare), errManyLists}, calls}
+		return []room{
+			{&l.lists, 1, max(1, s.limits.Calls/heavyCall/listShare), errManyLists},
+			calls,
+		}
 	}
 	return []room{calls}
 }
@@ -116,7 +122,8 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 
 // whileItMay bounds a call that was let in. Its handler has a limit of its own, which begins with the request: a call whose request never comes would keep its room
 // for as long as its connection stands.
-func (s *Server) whileItMay(ctx context.Context, method string) (context.Context, context.CancelFunc) {
+func (s *Server) whileItMay(ctx context.Context,
+	method string) (context.Context, context.CancelFunc) {
 	if endless(method) {
 		return ctx, func() {}
 	}
@@ -125,7 +132,8 @@ func (s *Server) whileItMay(ctx context.Context, method string) (context.Context
 
 // endless tells the methods whose answers are streams that may stand for ever.
 func endless(method string) bool {
-	return method == pb.TxService_WatchTx_FullMethodName || method == healthpb.Health_Watch_FullMethodName
+	return method == pb.TxService_WatchTx_FullMethodName ||
+		method == healthpb.Health_Watch_FullMethodName
 }
 
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.
@@ -143,9 +151,12 @@ func methodOf(r *http.Request) string {
 
 // queueFull says which queue is full, and when to come back.
 func queueFull(full *store.QueueFullError) error {
-	where := fmt.Sprintf("its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
+	where := fmt.Sprintf(
+		"its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
 	if full.Ledger {
-		where = fmt.Sprintf("the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total", full.Limit)
+		where = fmt.Sprintf(
+			"the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total",
+			full.Limit)
 	}
 	return &declinedError{answer{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL, retry: full.RetryAfter,
@@ -155,5 +166,6 @@ func queueFull(full *store.QueueFullError) error {
 
 // refuse counts what is refused for want of room.
 func (m *metrics) refuse(reason pb.ErrorReason) {
-	m.refusals.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", reasonName(reason))))
+	m.refusals.Add(context.Background(), 1,
+		metric.WithAttributes(attribute.String("reason", reasonName(reason))))
 }

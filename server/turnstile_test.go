@@ -82,7 +82,8 @@ func TestAFullQueueIsTold(t *testing.T) {
 	k.register("bob")
 	reader := metric.NewManualReader()
 	n := k.serve(func(o *Options) {
-		o.Store, o.MeterProvider = k.bounded("b", 3, 0), metric.NewMeterProvider(metric.WithReader(reader))
+		o.Store, o.MeterProvider = k.bounded("b", 3, 0), metric.NewMeterProvider(
+			metric.WithReader(reader))
 	})
 	var first string
 	for i := range 3 {
@@ -101,7 +102,8 @@ func TestAFullQueueIsTold(t *testing.T) {
 	if again := n.create("alice", "r0"); again.GetTxId() != first {
 		t.Errorf("what was accepted is now %v", again)
 	}
-	results := n.batch(ask("alice", "r1", "1"), ask("alice", "r4", "1"), ask("bob", "b1", "1"), ask("alice", "r5", "1"))
+	results := n.batch(ask("alice", "r1", "1"), ask("alice", "r4", "1"), ask("bob", "b1", "1"),
+		ask("alice", "r5", "1"))
 	for i, r := range results {
 		if refused := i%2 == 1; refused != (r.GetError() != nil) || r.GetCreated() != (i == 2) {
 			t.Errorf("of a batch, %d: %v", i, r)
@@ -109,12 +111,20 @@ func TestAFullQueueIsTold(t *testing.T) {
 			wantRetry(t, wantStatus(t, status.ErrorProto(r.GetError()), codes.ResourceExhausted, "QUEUE_FULL"), time.Second, 45*time.Second)
 		}
 	}
-	a := n.http("POST", "/api/v1/tx", `{"submitter": "alice", "request_id": "r6", "payload": {"to": "`+recipient+`"}}`)
+	a := n.http("POST", "/api/v1/tx",
+		`{"submitter": "alice", "request_id": "r6", "payload": {"to": "`+recipient+`"}}`)
 	a.wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "QUEUE_FULL")
-	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 || seconds > 45 {
+	if seconds, err := strconv.Atoi(a.header.Get("Retry-After")); err != nil || seconds < 1 ||
+		seconds > 45 {
 		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
 	}
-	n.http("POST", "/api/v1/tx", `{"submitter": "alice", "request_id": "r0", "payload": {"to": "`+recipient+`", "value": "1"}}`).want(t, http.StatusOK, "tx.txId", first)
+	n.http("POST", "/api/v1/tx",
+		`{"submitter": "alice", "request_id": "r0", "payload": {"to": "`+recipient+`", "value": "1"}}`).want(
+		t,
+		http.StatusOK,
+		"tx.txId",
+		first,
+	)
 	if got := refusals(t, reader, "QUEUE_FULL"); got != 4 {
 		t.Errorf("%d refusals are counted, want 4", got)
 	}
@@ -133,7 +143,8 @@ func TestAFullLedgerIsTold(t *testing.T) {
 	n := k.serve(func(o *Options) { o.Store = k.bounded("b", 0, 1) })
 	n.create("alice", "r0")
 	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r1", "1"))
-	if s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL"); !strings.Contains(s.Message(), "1 transactions wait in all, the limit of queue.max_total") {
+	if s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL"); !strings.Contains(
+		s.Message(), "1 transactions wait in all, the limit of queue.max_total") {
 		t.Errorf("it says %q", s.Message())
 	}
 }
@@ -167,11 +178,13 @@ func TestABurstAtTwoNodes(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n, most := len(accepted), limit+callers/2; n < limit || n > most || n != k.count("managed_tx") {
+	if n, most := len(accepted), limit+callers/2; n < limit || n > most ||
+		n != k.count("managed_tx") {
 		t.Fatalf("%d are accepted, %d rows, want %d to %d", n, k.count("managed_tx"), limit, most)
 	}
 	for i, request := range slices.Concat(accepted[:10], accepted[len(accepted)-10:]) {
-		if r, err := nodes[i%2].txs.CreateTx(k.ctx, ask("alice", request, "1")); err != nil || r.GetCreated() {
+		if r, err := nodes[i%2].txs.CreateTx(k.ctx, ask("alice", request, "1")); err != nil ||
+			r.GetCreated() {
 			t.Errorf("%s, which was accepted: %v, %v", request, r, err)
 		}
 	}
@@ -222,25 +235,33 @@ func TestSoManyCallsAtOnce(t *testing.T) {
 	_, err := n.subs.GetSubmitter(k.ctx, get)
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
-	if !strings.HasPrefix(s.Message(), "node: ") || !strings.Contains(s.Message(), "grpc.max_calls") {
+	if !strings.HasPrefix(s.Message(), "node: ") ||
+		!strings.Contains(s.Message(), "grpc.max_calls") {
 		t.Errorf("it says %q", s.Message())
 	}
-	a := n.http("POST", "/api/v1/tx", `{"submitter": "alice", "request_id": "r", "payload": {"to": "`+recipient+`"}}`)
+	a := n.http("POST", "/api/v1/tx",
+		`{"submitter": "alice", "request_id": "r", "payload": {"to": "`+recipient+`"}}`)
 	a.wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
 	if after := a.header.Get("Retry-After"); after != "1" && after != "2" {
 		t.Errorf("Retry-After is %q", after)
 	}
 	for _, options := range [][]connect.ClientOption{nil, {connect.WithGRPCWeb()}} {
-		client := connect.NewClient[pb.CreateTxRequest, pb.CreateTxResponse](http.DefaultClient, "http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName, options...)
+		client := connect.NewClient[pb.CreateTxRequest, pb.CreateTxResponse](
+			http.DefaultClient,
+			"http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName,
+			options...)
 		_, err := client.CallUnary(k.ctx, connect.NewRequest(ask("alice", "r", "1")))
-		if c := (*connect.Error)(nil); !asError(err, &c) || c.Code() != connect.CodeResourceExhausted || len(c.Details()) != 2 {
+		if c := (*connect.Error)(nil); !asError(err, &c) ||
+			c.Code() != connect.CodeResourceExhausted ||
+			len(c.Details()) != 2 {
 			t.Errorf("over Connect or gRPC-Web: %v", err)
 		}
 	}
 	if got := refusals(t, reader, "NODE_BUSY"); got != 4 {
 		t.Errorf("%d refusals are counted, want 4", got)
 	}
-	if r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil || r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+	if r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
+		r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health: %v, %v", r, err)
 	}
 
@@ -265,18 +286,22 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.Calls = 1 }), func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
+	n := k.serve(limits(func(l *Limits) { l.Calls = 1 }),
+		func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
 	begin := func(ctx context.Context) grpc.ClientStream {
-		stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.SubmitterService_GetSubmitter_FullMethodName)
+		stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
+			pb.SubmitterService_GetSubmitter_FullMethodName)
 		k.must(err)
 		return stream
 	}
 	for range 3 {
-		wantStatus(t, begin(k.ctx).RecvMsg(&pb.GetSubmitterResponse{}), codes.Unauthenticated, "UNAUTHENTICATED")
+		wantStatus(t, begin(k.ctx).RecvMsg(&pb.GetSubmitterResponse{}), codes.Unauthenticated,
+			"UNAUTHENTICATED")
 	}
 	known := metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer a-token-of-alice")
 	begin(known)
-	k.eventually("the call that is begun takes its room", func() bool { return n.server.turnstile.calls.Load() == 1 })
+	k.eventually("the call that is begun takes its room",
+		func() bool { return n.server.turnstile.calls.Load() == 1 })
 	_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 }
@@ -299,8 +324,10 @@ func TestHeavyCalls(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	n.http("GET", "/api/v1/tx?page_size=1", "").wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
-	n.http("POST", "/api/v1/tx/batch", `{"requests": []}`).wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	n.http("GET", "/api/v1/tx?page_size=1", "").wantError(t, http.StatusTooManyRequests,
+		codes.ResourceExhausted, "NODE_BUSY")
+	n.http("POST", "/api/v1/tx/batch", `{"requests": []}`).wantError(t, http.StatusTooManyRequests,
+		codes.ResourceExhausted, "NODE_BUSY")
 	n.create("alice", "light")
 }
 
@@ -328,7 +355,8 @@ func TestSoManyWatchesAtOnce(t *testing.T) {
 	if !strings.Contains(s.Message(), "watch.max_streams") {
 		t.Errorf("it says %q", s.Message())
 	}
-	n.http("GET", "/api/v1/submitters/alice/events", "").wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	n.http("GET", "/api/v1/submitters/alice/events", "").wantError(t, http.StatusTooManyRequests,
+		codes.ResourceExhausted, "NODE_BUSY")
 	n.create("alice", "calls are none of that")
 	cancel()
 	k.eventually("a watch is served again", func() bool {
@@ -347,7 +375,8 @@ func (busy) CreateTx(context.Context, store.Intent) (store.TxInfo, bool, error) 
 }
 
 func (busy) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
-	return slices.Repeat([]store.Created{{Err: fmt.Errorf("store: create: %w", store.ErrBusy)}}, len(intents))
+	return slices.Repeat([]store.Created{{Err: fmt.Errorf("store: create: %w", store.ErrBusy)}},
+		len(intents))
 }
 
 // Too much on its way to the database is told of the call as a whole, a batch too, so that clients come again with all of it.
@@ -357,9 +386,16 @@ func TestABusyNode(t *testing.T) {
 	k.register("alice")
 	n := k.serve(func(o *Options) { o.Store = busy{k.store} })
 	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r", "1"))
-	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second, 1500*time.Millisecond)
-	_, err = n.txs.BatchCreateTx(k.ctx, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1"), ask("alice", "s", "1")}})
-	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second, 1500*time.Millisecond)
+	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
+		1500*time.Millisecond)
+	_, err = n.txs.BatchCreateTx(
+		k.ctx,
+		&pb.BatchCreateTxRequest{
+			Requests: []*pb.CreateTxRequest{ask("alice", "r", "1"), ask("alice", "s", "1")},
+		},
+	)
+	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
+		1500*time.Millisecond)
 }
 
 // measuring keeps how much call data the largest page had that was read of the ledger.
@@ -427,6 +463,7 @@ func TestNoPageIsReadWhole(t *testing.T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if shown != rows || most > snapshotBytes+2*size {
-		t.Errorf("%d snapshots, of which a page has %d bytes, want %d and %d", shown, most, rows, snapshotBytes+2*size)
+		t.Errorf("%d snapshots, of which a page has %d bytes, want %d and %d", shown, most, rows,
+			snapshotBytes+2*size)
 	}
 }

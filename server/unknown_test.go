@@ -19,7 +19,9 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(func(o *Options) {
-		o.Callers = []Caller{{Name: "one", Tokens: []string{"one-0123456789abcdef"}, Submitters: []string{"alice"}}}
+		o.Callers = []Caller{
+			{Name: "one", Tokens: []string{"one-0123456789abcdef"}, Submitters: []string{"alice"}},
+		}
 	})
 	const tomorrow = "/fencepost.v1.TxService/CreateTxTomorrow"
 	known := role{token: "one-0123456789abcdef"}.in(k.ctx)
@@ -29,7 +31,8 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 		}
 		wantStatus(t, unary(known), codes.Unimplemented, "UNKNOWN_METHOD")
 		wantStatus(t, unary(k.ctx), codes.Unauthenticated, "UNAUTHENTICATED")
-		stream, err := n.conn.NewStream(known, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+		stream, err := n.conn.NewStream(known,
+			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 		k.must(err)
 		wantStatus(t, stream.RecvMsg(&pb.WatchTxResponse{}), codes.Unimplemented, "UNKNOWN_METHOD")
 	}
@@ -37,15 +40,23 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 		for token, want := range map[string]string{"one-0123456789abcdef": "UNKNOWN_METHOD", "another": "UNAUTHENTICATED"} {
 			ask := connect.NewRequest(&pb.GetTxRequest{})
 			ask.Header().Set("Authorization", "Bearer "+token)
-			_, err := connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](http.DefaultClient, "http://"+n.conn.Target()+tomorrow, options...).CallUnary(k.ctx, ask)
+			_, err := connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](
+				http.DefaultClient,
+				"http://"+n.conn.Target()+tomorrow,
+				options...).CallUnary(
+				k.ctx,
+				ask,
+			)
 			var told *connect.Error
 			if !asError(err, &told) || reasonOfConnect(told) != want {
 				t.Errorf("%s with %s: %v", name, token, err)
 			}
 		}
 	}
-	n.http("GET", "/api/v1/nothing", "").wantError(t, http.StatusUnauthorized, codes.Unauthenticated, "UNAUTHENTICATED")
-	n.http("GET", "/api/v1/nothing", "", "Authorization", "Bearer one-0123456789abcdef").wantError(t, http.StatusNotFound, codes.Unimplemented, "UNKNOWN_METHOD")
+	n.http("GET", "/api/v1/nothing", "").wantError(t, http.StatusUnauthorized,
+		codes.Unauthenticated, "UNAUTHENTICATED")
+	n.http("GET", "/api/v1/nothing", "", "Authorization", "Bearer one-0123456789abcdef").wantError(
+		t, http.StatusNotFound, codes.Unimplemented, "UNKNOWN_METHOD")
 	if a := n.http("GET", "/index.html", "", "Authorization", "Bearer one-0123456789abcdef"); a.code != http.StatusNotFound {
 		t.Errorf("a page: %v", a)
 	}

@@ -81,7 +81,8 @@ type packed struct {
 }
 
 // pack is the outermost interceptor of the outer server.
-func pack(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func pack(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
+	handler grpc.UnaryHandler) (any, error) {
 	response, err := handler(ctx, request)
 	message, isMessage := response.(proto.Message)
 	seat, sits := ctx.Value(seatKey{}).(*seat)
@@ -106,7 +107,9 @@ func (c packer) Marshal(v any) (mem.BufferSlice, error) {
 		return c.decoder.Marshal(v)
 	}
 	size := proto.Size(answer.Message)
-	text, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(make([]byte, 0, max(size, pooled)), answer.Message)
+	text, err := proto.MarshalOptions{
+		UseCachedSize: true,
+	}.MarshalAppend(make([]byte, 0, max(size, pooled)), answer.Message)
 	if err != nil {
 		return nil, err
 	}

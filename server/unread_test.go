@@ -39,14 +39,16 @@ func (n *node) large() {
 func (n *node) another() *node {
 	n.t.Helper()
 	m := *n
-	m.dial(n.conn.Target(), grpc.WithInitialWindowSize(65535), grpc.WithInitialConnWindowSize(1<<24))
+	m.dial(n.conn.Target(), grpc.WithInitialWindowSize(65535),
+		grpc.WithInitialConnWindowSize(1<<24))
 	return &m
 }
 
 // unread asks for a page and does not read it.
 func (n *node) unread(ctx context.Context) grpc.ClientStream {
 	n.t.Helper()
-	stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, pb.TxService_ListTxs_FullMethodName)
+	stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
+		pb.TxService_ListTxs_FullMethodName)
 	n.must(err)
 	n.must(stream.SendMsg(&pb.ListTxsRequest{PageSize: 1000}))
 	n.must(stream.CloseSend())
@@ -92,13 +94,15 @@ func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 	k.eventually("three pages wait", func() bool { return n.waiting() > 3*pageBytes })
 	s := wantStatus(t, n.get(), codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
-	n.http("GET", "/api/v1/submitters/alice", "").wantError(t, http.StatusTooManyRequests, codes.ResourceExhausted, "NODE_BUSY")
+	n.http("GET", "/api/v1/submitters/alice", "").wantError(t, http.StatusTooManyRequests,
+		codes.ResourceExhausted, "NODE_BUSY")
 
 	for i, give := range []func(){
 		func() { k.must(page.RecvMsg(&pb.ListTxsResponse{})) }, leave, func() { k.must(hanging.conn.Close()) },
 	} {
 		give()
-		k.eventually("room is given back", func() bool { return n.server.turnstile.calls.Load() == int64(2-i)*heavyCall })
+		k.eventually("room is given back",
+			func() bool { return n.server.turnstile.calls.Load() == int64(2-i)*heavyCall })
 		if err := n.get(); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -149,8 +153,10 @@ func TestOneConnectionHasAShareOfLists(t *testing.T) {
 	_, err := lazy.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1})
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
-	if !strings.Contains(s.Message(), "lists of one connection") || n.server.turnstile.calls.Load() != 2*heavyCall {
-		t.Errorf("it says %q, with %d calls under way", s.Message(), n.server.turnstile.calls.Load())
+	if !strings.Contains(s.Message(), "lists of one connection") ||
+		n.server.turnstile.calls.Load() != 2*heavyCall {
+		t.Errorf("it says %q, with %d calls under way", s.Message(),
+			n.server.turnstile.calls.Load())
 	}
 	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1}); err != nil {
 		t.Errorf("another connection: %v", err)
@@ -246,7 +252,9 @@ func TestARefusedCallIsForgotten(t *testing.T) {
 	}
 	l.refuse(far, 2)
 	if len(closed) > 0 || len(l.refused) > 3 {
-		t.Errorf("with two calls that have time left %d deadlines are kept, or the connection is closed", len(l.refused))
+		t.Errorf(
+			"with two calls that have time left %d deadlines are kept, or the connection is closed",
+			len(l.refused))
 	}
 	l.refuse(far, 2)
 	<-closed
@@ -274,14 +282,16 @@ func TestHealthIsCounted(t *testing.T) {
 	}
 	other := n.another()
 	k.must(watch(other, ctx))
-	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "NODE_BUSY"); !strings.Contains(s.Message(), "watch.max_streams") {
+	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "NODE_BUSY"); !strings.Contains(
+		s.Message(), "watch.max_streams") {
 		t.Errorf("it says %q", s.Message())
 	}
 	if _, err := other.watch(watchAll()).Recv(); err != nil {
 		t.Errorf("a watch of transactions: %v", err)
 	}
 	cancel()
-	k.eventually("all have left", func() bool { return n.server.turnstile.healthWatches.Load() == 0 })
+	k.eventually("all have left",
+		func() bool { return n.server.turnstile.healthWatches.Load() == 0 })
 	k.must(watch(n, k.ctx))
 }
 
@@ -294,14 +304,18 @@ func TestHealthIsCountedOverHTTP(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	client := connect.NewClient[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](&http.Client{Transport: transport}, "http://"+n.conn.Target()+healthpb.Health_Watch_FullMethodName)
+	client := connect.NewClient[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](
+		&http.Client{Transport: transport},
+		"http://"+n.conn.Target()+healthpb.Health_Watch_FullMethodName)
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
 	for i := range healthCalls + 1 {
-		stream, err := client.CallServerStream(ctx, connect.NewRequest(&healthpb.HealthCheckRequest{}))
+		stream, err := client.CallServerStream(ctx,
+			connect.NewRequest(&healthpb.HealthCheckRequest{}))
 		k.must(err)
 		told := stream.Receive()
-		if c := (*connect.Error)(nil); told != (i < healthCalls) || !told && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {
+		if c := (*connect.Error)(nil); told != (i < healthCalls) ||
+			!told && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {
 			t.Errorf("watch %d: %v, %v", i, told, stream.Err())
 		}
 	}

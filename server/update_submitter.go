@@ -13,7 +13,8 @@ import (
 
 // UpdateSubmitter changes the policies that the mask names. The owner is told even when nothing changes: the call before may have written them and been lost
 // before it told the owner.
-func (s *submitterService) UpdateSubmitter(ctx context.Context, r *pb.UpdateSubmitterRequest) (*pb.UpdateSubmitterResponse, error) {
+func (s *submitterService) UpdateSubmitter(ctx context.Context,
+	r *pb.UpdateSubmitterRequest) (*pb.UpdateSubmitterResponse, error) {
 	change, err := changes(r)
 	if err != nil {
 		return nil, err
@@ -22,14 +23,16 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context, r *pb.UpdateSubm
 	if err != nil {
 		return nil, err
 	}
-	info, err := s.updated(ctx, id, change, store.Ask{Kind: txn.CommandUpdate, Reason: r.GetReason(), Operator: r.GetOperator()})
+	info, err := s.updated(ctx, id, change,
+		store.Ask{Kind: txn.CommandUpdate, Reason: r.GetReason(), Operator: r.GetOperator()})
 	if err != nil {
 		return nil, onSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.UpdateSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange, ask store.Ask) (info store.SubmitterInfo, err error) {
+func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange,
+	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if err = s.store.SetPolicies(ctx, id, change); err != nil {
 		return info, err
 	}
@@ -82,7 +85,8 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 			}
 			change.MaxFee = &limit
 		default:
-			return change, invalidField("update_mask", "names %q, which cannot be changed; %s", path, maskRemedy)
+			return change, invalidField("update_mask", "names %q, which cannot be changed; %s",
+				path, maskRemedy)
 		}
 	}
 	return change, nil

@@ -67,8 +67,19 @@ func (c *bareClient) watch(ask *pb.WatchTxRequest) {
 	} {
 		c.must(c.fields.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
 	}
-	c.must(c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: c.next, BlockFragment: c.head.Bytes(), EndHeaders: true}))
-	c.must(c.framer.WriteData(c.next, true, append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)))
+	c.must(
+		c.framer.WriteHeaders(
+			http2.HeadersFrameParam{
+				StreamID:      c.next,
+				BlockFragment: c.head.Bytes(),
+				EndHeaders:    true,
+			},
+		),
+	)
+	c.must(
+		c.framer.WriteData(c.next, true,
+			append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)),
+	)
 	c.next += 2
 }
 
@@ -111,7 +122,8 @@ func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
 		k.eventually(when+" each stream holds little", func() bool {
 			nowStacks, nowHeap := inUse()
 			perStack, perHeap := (nowStacks-stacks)/streams, (nowHeap-heap)/streams
-			held = fmt.Sprintf("%s a stream held %.0f bytes of stack and %.0f of heap", when, perStack, perHeap)
+			held = fmt.Sprintf("%s a stream held %.0f bytes of stack and %.0f of heap", when,
+				perStack, perHeap)
 			return perStack <= most && perHeap <= 6800
 		})
 	}
@@ -119,6 +131,7 @@ func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
 	k.eventually("all streams have begun", func() bool { return c.messages.Load() == streams+1 })
 	check("after all have begun")
 	n.create("hot", "one")
-	k.eventually("all streams have the event", func() bool { return c.messages.Load() == 2*(streams+1) })
+	k.eventually("all streams have the event",
+		func() bool { return c.messages.Load() == 2*(streams+1) })
 	check("after an event")
 }

@@ -64,7 +64,8 @@ func (c *collector) take() bool {
 			continue
 		}
 		key := fmt.Sprint(e.GetTxId(), "/", e.GetSeq())
-		if last := c.last[e.GetTxId()]; c.seen[key] || last != 0 && (e.GetSeq() <= last || !c.holes && e.GetSeq() != last+1) {
+		if last := c.last[e.GetTxId()]; c.seen[key] ||
+			last != 0 && (e.GetSeq() <= last || !c.holes && e.GetSeq() != last+1) {
 			c.t.Errorf("event %s comes after event %d of its transaction", key, last)
 		}
 		c.seen[key], c.last[e.GetTxId()] = true, e.GetSeq()
@@ -79,7 +80,10 @@ func (k *kit) events(submitter string) map[string]bool {
 }
 
 func (k *kit) eventsWhere(condition string, arguments ...any) map[string]bool {
-	rows, err := k.db.Pool.Query(k.ctx, "SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING (submitter_id) "+condition, arguments...)
+	rows, err := k.db.Pool.Query(
+		k.ctx,
+		"SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING (submitter_id) "+condition,
+		arguments...)
 	k.must(err)
 	defer rows.Close()
 	all := map[string]bool{}
@@ -110,7 +114,10 @@ func TestWatchManyUnderConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
-	nodes := []*node{k.serve(limits(tiny)), k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") })}
+	nodes := []*node{
+		k.serve(limits(tiny)),
+		k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") }),
+	}
 	const submitters, each = 4, 5
 	names := []string{}
 	ctx, stop := context.WithCancel(k.ctx)
@@ -152,7 +159,8 @@ func TestWatchManyUnderConcurrentWriters(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	k.eventually("the end of all transactions", func() bool { return k.count("managed_tx WHERE state <> 'CONFIRMED'") == 0 })
+	k.eventually("the end of all transactions",
+		func() bool { return k.count("managed_tx WHERE state <> 'CONFIRMED'") == 0 })
 	stop()
 	owners.Wait()
 	for name, of := range watchers {
@@ -179,7 +187,8 @@ func checkResumes(k *kit, nodes []*node, c *collector) {
 		stream, err := nodes[i%2].txs.WatchTx(ctx, ask)
 		k.must(err)
 		resumed := collect(k.t, stream)
-		resumed.until(marker, 1).compare(fmt.Sprintf("resumed after message %d of %d", i, len(c.got)), rest)
+		resumed.until(marker, 1).compare(
+			fmt.Sprintf("resumed after message %d of %d", i, len(c.got)), rest)
 		cancel()
 	}
 }
@@ -190,7 +199,8 @@ func TestResumeOnANodeThatIsBehind(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	ahead := k.serve()
-	behind := k.serve(limits(func(l *Limits) { l.FeedPoll = time.Hour }), func(o *Options) { o.Store = k.open("b") })
+	behind := k.serve(limits(func(l *Limits) { l.FeedPoll = time.Hour }),
+		func(o *Options) { o.Store = k.open("b") })
 	streams := []pb.TxService_WatchTxClient{ahead.watch(watchAll()), behind.watch(watchAll())}
 	for _, stream := range streams {
 		_, err := stream.Recv()
@@ -214,7 +224,8 @@ func TestResumeOnANodeThatIsBehind(t *testing.T) {
 	k.must(err)
 	m, err := resumed.Recv()
 	if k.must(err); m.GetEvent().GetTxId() != id {
-		t.Errorf("the resumed stream tells %v, delivered before: %v", m, seen[m.GetEvent().GetTxId()])
+		t.Errorf("the resumed stream tells %v, delivered before: %v", m,
+			seen[m.GetEvent().GetTxId()])
 	}
 }
 
@@ -226,7 +237,14 @@ type counting struct {
 }
 
 func newCounting(s Store, pageEvents int) counting {
-	return counting{s, new(atomic.Int64), new(atomic.Int64), new(atomic.Int64), new(atomic.Int64), tailerPages * pageEvents}
+	return counting{
+		s,
+		new(atomic.Int64),
+		new(atomic.Int64),
+		new(atomic.Int64),
+		new(atomic.Int64),
+		tailerPages * pageEvents,
+	}
 }
 
 func (c counting) FeedHead(ctx context.Context) (int64, string, error) {
@@ -234,7 +252,8 @@ func (c counting) FeedHead(ctx context.Context) (int64, string, error) {
 	return c.Store.FeedHead(ctx)
 }
 
-func (c counting) EventsSince(ctx context.Context, page []store.EventInfo, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+func (c counting) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
+	after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
 	if limit == c.tailer {
 		c.pages.Add(1)
 	} else {
@@ -243,12 +262,14 @@ func (c counting) EventsSince(ctx context.Context, page []store.EventInfo, since
 	return c.Store.EventsSince(ctx, page, since, until, after, of, limit)
 }
 
-func (c counting) EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID, limit int) ([]store.EventInfo, error) {
+func (c counting) EventsSinceOf(ctx context.Context, since, until string, after store.EventKey,
+	ids []txn.TxID, limit int) ([]store.EventInfo, error) {
 	c.own.Add(1)
 	return c.Store.EventsSinceOf(ctx, since, until, after, ids, limit)
 }
 
-func (c counting) EventsOfTx(ctx context.Context, id txn.TxID, after int64, limit int) ([]store.EventInfo, error) {
+func (c counting) EventsOfTx(ctx context.Context, id txn.TxID, after int64,
+	limit int) ([]store.EventInfo, error) {
 	c.own.Add(1)
 	return c.Store.EventsOfTx(ctx, id, after, limit)
 }
@@ -305,7 +326,9 @@ func TestThousandWatchersShareOneTailer(t *testing.T) {
 	}
 	// The tailer also looks when something else in the cluster commits.
 	if pages := s.pages.Load(); pages > 200 || s.own.Load() != 0 || s.other.Load() != 0 {
-		t.Errorf("4 events cost the tailer %d pages, and 1000 watchers %d pages and %d other reads of their own", pages, s.own.Load(), s.other.Load())
+		t.Errorf(
+			"4 events cost the tailer %d pages, and 1000 watchers %d pages and %d other reads of their own",
+			pages, s.own.Load(), s.other.Load())
 	}
 	t.Logf("1000 watchers, 4 events: %d heads, %d pages", s.heads.Load(), s.pages.Load())
 }
@@ -348,13 +371,15 @@ func TestSlowReader(t *testing.T) {
 	s := newCounting(k.store, 10)
 	n := k.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
 	// Else the transport would buffer more and more for a client on the same machine.
-	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16), grpc.WithStaticConnWindowSize(1<<20))
+	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
+		grpc.WithStaticConnWindowSize(1<<20))
 	slow, fast := collect(t, n.watch(watchAll())), collect(t, n.watch(watchAll()))
 	for _, c := range []*collector{slow, fast} {
 		_, err := c.stream.Recv()
 		k.must(err)
 	}
-	o.says = strings.Repeat("x", 4000) // so that the events do not fit into what the transport buffers
+	o.says = strings.Repeat("x",
+		4000) // so that the events do not fit into what the transport buffers
 	for range 20 {
 		id := n.create("alice", rand()).GetTxId()
 		o.live(txID(t, id))
@@ -374,7 +399,10 @@ func TestWatchByLabels(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
-	owners := map[string]*owner{"alice": k.own(k.register("alice")), "bob": k.own(k.register("bob"))}
+	owners := map[string]*owner{
+		"alice": k.own(k.register("alice")),
+		"bob":   k.own(k.register("bob")),
+	}
 	create := func(submitter string, labels map[string]string) string {
 		r, err := n.txs.CreateTx(k.ctx, labelled(submitter, rand(), labels))
 		k.must(err)
@@ -383,10 +411,19 @@ func TestWatchByLabels(t *testing.T) {
 	all := map[string]string{"order": "17", "note": "x"}
 	first := create("alice", all)
 	lives := [][2]string{
-		{"alice", first}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})}, {"bob", create("bob", map[string]string{"note": "x"})},
+		{
+			"alice",
+			first,
+		}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})}, {"bob", create("bob", map[string]string{"note": "x"})},
 	}
 	asks := map[string]*pb.WatchTxRequest{"alice": watchSubmitter("alice"), "": watchAll()}
-	asks["alice"].Labels, asks[""].Labels = []string{"order=17"}, []string{"order=17", "note=x", "order=17"}
+	asks["alice"].Labels, asks[""].Labels = []string{
+		"order=17",
+	}, []string{
+		"order=17",
+		"note=x",
+		"order=17",
+	}
 	watchers := map[string]*collector{}
 	for who, ask := range asks {
 		watchers[who] = collect(t, n.watch(ask))
@@ -400,7 +437,8 @@ func TestWatchByLabels(t *testing.T) {
 	}
 	for range 3 {
 		for _, labels := range []map[string]string{all, {"order": "17"}, {"order": "18", "note": "x"}, nil} {
-			lives = append(lives, [2]string{"alice", create("alice", labels)}, [2]string{"bob", create("bob", labels)})
+			lives = append(lives, [2]string{"alice", create("alice", labels)},
+				[2]string{"bob", create("bob", labels)})
 		}
 	}
 	for _, l := range lives {
@@ -420,7 +458,8 @@ func TestWatchByLabels(t *testing.T) {
 				break
 			}
 			ask.ResumeToken = c.got[i].GetResumeToken()
-			collect(t, n.watch(ask)).until(marker, 1).compare(fmt.Sprintf("the watch of %q, resumed after message %d", who, i), want)
+			collect(t, n.watch(ask)).until(marker,
+				1).compare(fmt.Sprintf("the watch of %q, resumed after message %d", who, i), want)
 		}
 	}
 }

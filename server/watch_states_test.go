@@ -39,7 +39,8 @@ func TestWatchManyByStates(t *testing.T) {
 	nodes := []*node{k.serve(tiny), k.serve(tiny, func(o *Options) { o.Store = k.open("b") })}
 	alice, bob := k.own(k.register("alice")), k.own(k.register("bob"))
 	create := func(submitter, team string) txn.TxID {
-		r, err := nodes[0].txs.CreateTx(k.ctx, labelled(submitter, rand(), map[string]string{"team": team}))
+		r, err := nodes[0].txs.CreateTx(k.ctx,
+			labelled(submitter, rand(), map[string]string{"team": team}))
 		k.must(err)
 		return txID(t, r.GetTx().GetTxId())
 	}
@@ -53,7 +54,11 @@ func TestWatchManyByStates(t *testing.T) {
 	asks[0].States = []pb.TxState{stuckState, confirmedState, stuckState}
 	asks[1].States, asks[1].Labels = []pb.TxState{stuckState}, []string{"team=a"}
 	asks[2].States = []pb.TxState{confirmedState} // which no snapshot has
-	where := []string{"e.state IN ('STUCK', 'CONFIRMED')", "e.state = 'STUCK' AND t.labels->>'team' = 'a'", "e.state = 'CONFIRMED' AND s.name = 'alice'"}
+	where := []string{
+		"e.state IN ('STUCK', 'CONFIRMED')",
+		"e.state = 'STUCK' AND t.labels->>'team' = 'a'",
+		"e.state = 'CONFIRMED' AND s.name = 'alice'",
+	}
 	watchers := make([]*collector, len(asks))
 	for i, ask := range asks {
 		watchers[i] = collect(t, nodes[0].watch(ask))
@@ -62,7 +67,8 @@ func TestWatchManyByStates(t *testing.T) {
 				continue
 			}
 			m, err := watchers[i].stream.Recv()
-			if k.must(err); snapshot != (m.GetSnapshot().GetTxId() == first.String()) || !snapshot && m.GetHeartbeat() == nil {
+			if k.must(err); snapshot != (m.GetSnapshot().GetTxId() == first.String()) ||
+				!snapshot && m.GetHeartbeat() == nil {
 				t.Errorf("the watch for %v begins with %v", ask.GetStates(), m)
 			}
 		}
@@ -82,7 +88,8 @@ func TestWatchManyByStates(t *testing.T) {
 		want := k.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where[i])
 		delete(want, fmt.Sprint(first, "/4")) // a snapshot showed it
 		c.holes = true
-		c.until(last.String(), ends[i]).compare(fmt.Sprintf("the watch for %v", asks[i].GetStates()), want)
+		c.until(last.String(), ends[i]).compare(
+			fmt.Sprintf("the watch for %v", asks[i].GetStates()), want)
 		for n, m := range c.got {
 			delete(want, fmt.Sprint(m.GetEvent().GetTxId(), "/", m.GetEvent().GetSeq()))
 			if len(want) == 0 {
@@ -93,7 +100,8 @@ func TestWatchManyByStates(t *testing.T) {
 			ask.ResumeToken = m.GetResumeToken()
 			resumed := collect(t, nodes[n%2].watch(ask))
 			resumed.holes = true
-			resumed.until(last.String(), ends[i]).compare(fmt.Sprintf("the watch for %v, resumed after message %d", ask.GetStates(), n), want)
+			resumed.until(last.String(), ends[i]).compare(
+				fmt.Sprintf("the watch for %v, resumed after message %d", ask.GetStates(), n), want)
 		}
 	}
 }
@@ -106,7 +114,12 @@ func TestWatchOneByStates(t *testing.T) {
 	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
 	id := n.create("alice", "r1").GetTxId()
 	asks := map[string]*pb.WatchTxRequest{"stuck": watchID(id), "stuck or confirmed": watchID(id)}
-	asks["stuck"].States, asks["stuck or confirmed"].States = []pb.TxState{stuckState}, []pb.TxState{confirmedState, stuckState}
+	asks["stuck"].States, asks["stuck or confirmed"].States = []pb.TxState{
+		stuckState,
+	}, []pb.TxState{
+		confirmedState,
+		stuckState,
+	}
 	streams := map[string]pb.TxService_WatchTxClient{}
 	for name, ask := range asks {
 		ask.UntilFinal = true
@@ -150,7 +163,8 @@ func TestTokensMoveOnThoughNothingMatches(t *testing.T) {
 	o := k.own(k.register("alice"))
 	s := newCounting(k.store, 2)
 	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
-	other := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }), func(o *Options) { o.Store = s })
+	other := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
+		func(o *Options) { o.Store = s })
 	one := n.create("alice", "r1").GetTxId()
 	for _, ask := range []*pb.WatchTxRequest{watchAll(), watchSubmitter("alice"), watchID(one)} {
 		ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(time.Second)
@@ -164,7 +178,8 @@ func TestTokensMoveOnThoughNothingMatches(t *testing.T) {
 		}
 		o.live(id)
 		for stands := false; !stands; {
-			if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil || m.GetHeartbeat().GetBehind() {
+			if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil ||
+				m.GetHeartbeat().GetBehind() {
 				t.Fatalf("told %v: %v", m, err)
 			}
 			stands = m.GetResumeToken() != before && !k.leftAfter(m.GetResumeToken(), ask)
@@ -198,7 +213,8 @@ func (k *kit) leftAfter(token string, ask *pb.WatchTxRequest) bool {
 	}
 	_, head, err := k.store.FeedHead(k.ctx)
 	k.must(err)
-	events, err := k.store.EventsSince(k.ctx, nil, at.position.Seen, head, at.position.After, what.submitter, 1)
+	events, err := k.store.EventsSince(k.ctx, nil, at.position.Seen, head, at.position.After,
+		what.submitter, 1)
 	k.must(err)
 	return len(events) > 0
 }
@@ -221,7 +237,8 @@ func (e eager) NewTimer(d time.Duration) *clock.Timer {
 	}
 	fired := make(chan time.Time)
 	close(fired)
-	return clock.NewTimer(fired, func() bool { return false }, func(time.Duration) bool { return false })
+	return clock.NewTimer(fired, func() bool { return false },
+		func(time.Duration) bool { return false })
 }
 
 // A stream that is resumed beats while it looks through what is not for it, and says that it is behind: a client that hears nothing for long comes back, and has
@@ -231,7 +248,8 @@ func TestHeartbeatsOfAStreamThatIsBehind(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	const beat = 7 * time.Second
-	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 2, 2 }), func(o *Options) { o.Clock = eager{of: beat} })
+	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 2, 2 }),
+		func(o *Options) { o.Clock = eager{of: beat} })
 	ask := watchAll()
 	ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(beat)
 	m, err := n.watch(ask).Recv()

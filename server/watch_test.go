@@ -75,14 +75,22 @@ func TestWatchOneUntilFinal(t *testing.T) {
 		t.Fatalf("told %v", kinds(all))
 	}
 	for i, m := range all {
-		if e := m.GetEvent(); e.GetSeq() != uint64(i+1) || e.GetSubmitter() != "alice" || e.GetTxId() != id || e.GetTime() == nil {
+		if e := m.GetEvent(); e.GetSeq() != uint64(i+1) || e.GetSubmitter() != "alice" ||
+			e.GetTxId() != id ||
+			e.GetTime() == nil {
 			t.Errorf("event %d is %v", i, e)
 		}
 	}
-	if e := all[3].GetEvent(); e.GetReceipt().GetBlockNumber() != 9 || e.GetSubState() != pb.TxSubState_TX_SUB_STATE_INCLUDED {
+	if e := all[3].GetEvent(); e.GetReceipt().GetBlockNumber() != 9 ||
+		e.GetSubState() != pb.TxSubState_TX_SUB_STATE_INCLUDED {
 		t.Errorf("included: %v", e)
 	}
-	byKey := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: &pb.RequestKey{Submitter: "alice", RequestId: "r1"}}, UntilFinal: true}
+	byKey := &pb.WatchTxRequest{
+		Target: &pb.WatchTxRequest_Request{
+			Request: &pb.RequestKey{Submitter: "alice", RequestId: "r1"},
+		},
+		UntilFinal: true,
+	}
 	for i := range append(all, nil) {
 		for _, ask := range []*pb.WatchTxRequest{ask, byKey} {
 			if i > 0 {
@@ -103,7 +111,8 @@ func TestWatchOneOutlivesAReorgAfterFinality(t *testing.T) {
 	n := k.serve()
 	id := txID(t, n.create("alice", "r1").GetTxId())
 	o.live(id)
-	o.move(id, txn.EventReorged, txn.Stuck, func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
+	o.move(id, txn.EventReorged, txn.Stuck,
+		func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
 	ask := watchID(id.String())
 	ask.UntilFinal = true
 	stream := n.watch(ask)
@@ -113,7 +122,12 @@ func TestWatchOneOutlivesAReorgAfterFinality(t *testing.T) {
 	}
 	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
 		s.Executed = txn.Success
-		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 10, BlockHash: txn.Hash{10}, Success: true}
+		s.Receipt = &txn.Receipt{
+			TxHash:      s.TxHash,
+			BlockNumber: 10,
+			BlockHash:   txn.Hash{10},
+			Success:     true,
+		}
 	})
 	if got := kinds(toTheEnd(t, stream)); !slices.Equal(got, life[4:]) {
 		t.Errorf("after the reorg it tells %v", got)
@@ -126,7 +140,8 @@ type lossy struct {
 	lost txn.Kind
 }
 
-func (l lossy) EventsSince(ctx context.Context, page []store.EventInfo, since, until string, after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
+func (l lossy) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
+	after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
 	events, err := l.Store.EventsSince(ctx, page, since, until, after, of, limit)
 	return slices.DeleteFunc(events, func(e store.EventInfo) bool { return e.Kind == l.lost }), err
 }
@@ -144,7 +159,8 @@ func TestWatchOneDoesNotTrustTheFeed(t *testing.T) {
 	first, err := stream.Recv()
 	k.must(err)
 	o.live(txID(t, id))
-	if got := kinds(append([]*pb.WatchTxResponse{first}, toTheEnd(t, stream)...)); !slices.Equal(got, life) {
+	if got := kinds(append([]*pb.WatchTxResponse{first}, toTheEnd(t, stream)...)); !slices.Equal(
+		got, life) {
 		t.Errorf("told %v", got)
 	}
 }
@@ -234,7 +250,8 @@ func (k *kit) cancelled(id string, ask *pb.WatchTxRequest) error {
 		return err
 	}
 	if ask.GetAll() != nil {
-		_, _, err = k.store.CreateTx(k.ctx, store.Intent{Submitter: tx.Submitter(), RequestID: rand()})
+		_, _, err = k.store.CreateTx(k.ctx,
+			store.Intent{Submitter: tx.Submitter(), RequestID: rand()})
 		return err
 	}
 	_, err = k.store.CancelQueued(k.ctx, tx)

@@ -109,10 +109,12 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 func narrowed(r *pb.WatchTxRequest) (labels map[string]string, err error) {
 	byName := r.GetTxId() != "" || r.GetRequest() != nil || r.GetTxs() != nil
 	if !byName && r.GetUntilFinal() {
-		return nil, invalidField("until_final", "ends the stream of transactions that are named; name one, by tx_id or request, or several, by txs, or leave it out")
+		return nil, invalidField("until_final",
+			"ends the stream of transactions that are named; name one, by tx_id or request, or several, by txs, or leave it out")
 	}
 	if byName && len(r.GetLabels()) > 0 {
-		return nil, invalidField("labels", "select among many transactions; leave them out, or name a submitter or all instead of single transactions")
+		return nil, invalidField("labels",
+			"select among many transactions; leave them out, or name a submitter or all instead of single transactions")
 	}
 	labels, found := selectors(r.GetLabels())
 	if len(found) > 0 {
@@ -149,13 +151,23 @@ func (w *watch) send(m *pb.WatchTxResponse) error {
 }
 
 func (w *watch) sendEvent(e *store.EventInfo, token string) error {
-	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: wireEvent(e)}, ResumeToken: token})
+	return w.send(
+		&pb.WatchTxResponse{
+			Message:     &pb.WatchTxResponse_Event{Event: wireEvent(e)},
+			ResumeToken: token,
+		},
+	)
 }
 
 // beat says that the stream is alive, and up to date unless it is behind.
 func (w *watch) beat(token string, behind bool) error {
 	beat := &pb.Heartbeat{Time: timestamppb.New(w.clock.Now()), Behind: behind}
-	return w.send(&pb.WatchTxResponse{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: beat}, ResumeToken: token})
+	return w.send(
+		&pb.WatchTxResponse{
+			Message:     &pb.WatchTxResponse_Heartbeat{Heartbeat: beat},
+			ResumeToken: token,
+		},
+	)
 }
 
 // wait returns when there may be something to tell, or when it is time to beat.
@@ -179,7 +191,8 @@ func (w *watch) goOn(tell teller, beat bool) error {
 	case w.place.upToDate():
 		return w.beat(tell.token(), false)
 	}
-	w.timer.Reset(w.heartbeat) // silence is what tells the client that this stream is not up to date
+	w.timer.Reset(
+		w.heartbeat) // silence is what tells the client that this stream is not up to date
 	return nil
 }
 

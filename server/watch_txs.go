@@ -49,7 +49,13 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
 			continue
 		}
 		if seen[id] && len(twice) < mostNamed {
-			twice = append(twice, violation{fmt.Sprintf("txs.tx_ids[%d]", i), fmt.Sprintf("names %s again; name each once", id)})
+			twice = append(
+				twice,
+				violation{
+					fmt.Sprintf("txs.tx_ids[%d]", i),
+					fmt.Sprintf("names %s again; name each once", id),
+				},
+			)
 		}
 		if err := s.maySee(ctx, id); err != nil {
 			return nil, err

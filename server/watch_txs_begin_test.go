@@ -16,7 +16,8 @@ type midway struct {
 	before, after func()
 }
 
-func (m midway) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
+func (m midway) Standings(ctx context.Context,
+	ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
 	m.before()
 	standings, err := m.Store.Standings(ctx, ids)
 	m.after()
@@ -36,22 +37,27 @@ func TestWatchSeveralWhileTheyEnd(t *testing.T) {
 			for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include} {
 				step(txID(t, id))
 			}
-			between := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
-				s := midway{k.open(rand()), func() {}, func() {}}
-				if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
-					s.before = confirm
-				} else {
-					s.after = confirm
-				}
-				opts.Store = s
-			})
+			between := k.serve(
+				limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
+				func(opts *Options) {
+					s := midway{k.open(rand()), func() {}, func() {}}
+					if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
+						s.before = confirm
+					} else {
+						s.after = confirm
+					}
+					opts.Store = s
+				},
+			)
 			ask := untilFinal(watchIDs(id))
 			if resumed {
 				ask.ResumeToken = token
 			}
 			all := toTheEnd(t, between.watch(ask))
 			last := all[len(all)-1]
-			if shown := all[0].GetSnapshot().GetVersion(); resumed && last.GetEvent().GetSeq() != 5 || !resumed && shown != 5 && last.GetEvent().GetSeq() != 5 {
+			if shown := all[0].GetSnapshot().GetVersion(); resumed &&
+				last.GetEvent().GetSeq() != 5 ||
+				!resumed && shown != 5 && last.GetEvent().GetSeq() != 5 {
 				t.Errorf("%s, resumed %v: it tells %v", when, resumed, all)
 			}
 		}
@@ -66,11 +72,15 @@ func TestWatchSeveralDoesNotEndWithWhatItShows(t *testing.T) {
 	text := k.serve().create("alice", "r").GetTxId()
 	id := txID(t, text)
 	o.live(id)
-	n := k.serve(limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }), func(opts *Options) {
-		opts.Store = midway{k.open(rand()), func() {}, func() {
-			o.move(id, txn.EventReorged, txn.Stuck, func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
-		}}
-	})
+	n := k.serve(
+		limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
+		func(opts *Options) {
+			opts.Store = midway{k.open(rand()), func() {}, func() {
+				o.move(id, txn.EventReorged, txn.Stuck,
+					func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
+			}}
+		},
+	)
 	stream := n.watch(untilFinal(watchIDs(text)))
 	shown, err := stream.Recv()
 	k.must(err)
@@ -83,7 +93,12 @@ func TestWatchSeveralDoesNotEndWithWhatItShows(t *testing.T) {
 	}
 	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
 		s.Executed = txn.Success
-		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 10, BlockHash: txn.Hash{10}, Success: true}
+		s.Receipt = &txn.Receipt{
+			TxHash:      s.TxHash,
+			BlockNumber: 10,
+			BlockHash:   txn.Hash{10},
+			Success:     true,
+		}
 	})
 	all := toTheEnd(t, stream)
 	if len(all) == 0 || all[len(all)-1].GetEvent().GetState() != pb.TxState_TX_STATE_CONFIRMED {

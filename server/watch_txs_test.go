@@ -48,7 +48,8 @@ func reversed(ids []string) (same []string) {
 }
 
 // begins reads the snapshots of a stream, and the heartbeat that ends them.
-func begins(t testing.TB, stream pb.TxService_WatchTxClient) (versions map[string]uint64, token string) {
+func begins(t testing.TB,
+	stream pb.TxService_WatchTxClient) (versions map[string]uint64, token string) {
 	t.Helper()
 	versions = map[string]uint64{}
 	for {
@@ -83,7 +84,10 @@ func TestWatchSeveralAmongManyOthers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
-	nodes := []*node{k.serve(limits(tiny)), k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") })}
+	nodes := []*node{
+		k.serve(limits(tiny)),
+		k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") }),
+	}
 	names := []string{"alice", "bob", "carol"}
 	var owners []*owner
 	var ids []string
@@ -113,7 +117,8 @@ func TestWatchSeveralAmongManyOthers(t *testing.T) {
 			}
 		})
 	}
-	k.eventually("the end of all that is watched", func() bool { return len(k.eventsOf(shown)) == 4*(len(ids)-1) })
+	k.eventually("the end of all that is watched",
+		func() bool { return len(k.eventsOf(shown)) == 4*(len(ids)-1) })
 	want := k.eventsOf(shown)
 	watcher.upTo(len(want))
 	watcher.compare("the watch of several", want)
@@ -121,7 +126,8 @@ func TestWatchSeveralAmongManyOthers(t *testing.T) {
 		delete(want, fmt.Sprint(m.GetEvent().GetTxId(), "/", m.GetEvent().GetSeq()))
 		ask := watchIDs(reversed(ids)...)
 		ask.ResumeToken = m.GetResumeToken()
-		collect(t, nodes[i%2].watch(ask)).upTo(len(want)).compare(fmt.Sprintf("resumed after message %d", i), want)
+		collect(t, nodes[i%2].watch(ask)).upTo(
+			len(want)).compare(fmt.Sprintf("resumed after message %d", i), want)
 	}
 }
 
@@ -191,7 +197,11 @@ func TestWatchSeveralByStates(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
-	ids := []string{n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId(), n.create("alice", "r3").GetTxId()}
+	ids := []string{
+		n.create("alice", "r1").GetTxId(),
+		n.create("alice", "r2").GetTxId(),
+		n.create("alice", "r3").GetTxId(),
+	}
 	first := txID(t, ids[0])
 	o.allocate(first)
 	o.submit(first)
@@ -216,7 +226,8 @@ func TestWatchSeveralByStates(t *testing.T) {
 	if got := keysOf(told); !slices.Equal(got, []string{ids[2] + "/4"}) {
 		t.Errorf("of what is stuck it tells %v", got)
 	}
-	if got := keysOf(toTheEnd(t, both)); !slices.Equal(got, []string{ids[0] + "/7", ids[1] + "/5", ids[2] + "/4", ids[2] + "/7"}) {
+	if got := keysOf(toTheEnd(t, both)); !slices.Equal(got,
+		[]string{ids[0] + "/7", ids[1] + "/5", ids[2] + "/4", ids[2] + "/7"}) {
 		t.Errorf("of what is stuck or confirmed it tells %v", got)
 	}
 	resume := ask(stuckState)
@@ -236,7 +247,8 @@ func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
 	live := n.watch(untilFinal(watchIDs(one, two)))
 	_, token := begins(t, live)
 	o.live(txID(t, one))
-	o.move(txID(t, one), txn.EventReorged, txn.Stuck, func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
+	o.move(txID(t, one), txn.EventReorged, txn.Stuck,
+		func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
 	o.live(txID(t, two))
 	resume := untilFinal(watchIDs(one, two))
 	resume.ResumeToken = token
@@ -250,7 +262,12 @@ func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
 	}
 	o.move(txID(t, one), txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
 		s.Executed = txn.Success
-		s.Receipt = &txn.Receipt{TxHash: s.TxHash, BlockNumber: 10, BlockHash: txn.Hash{10}, Success: true}
+		s.Receipt = &txn.Receipt{
+			TxHash:      s.TxHash,
+			BlockNumber: 10,
+			BlockHash:   txn.Hash{10},
+			Success:     true,
+		}
 	})
 	for i, stream := range streams {
 		if got := keysOf(toTheEnd(t, stream)); !slices.Equal(got, []string{one + "/7"}) {
@@ -265,7 +282,8 @@ func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	s := newCounting(k.store, 2)
-	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }), func(o *Options) { o.Store = s })
+	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
+		func(o *Options) { o.Store = s })
 	ids := []string{n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()}
 	_, token := begins(t, n.watch(watchIDs(ids...)))
 	for range 5 {
@@ -281,7 +299,8 @@ func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	if e := m.GetEvent(); e.GetTxId() != ids[1] || e.GetSeq() != 2 || s.own.Load() != 1 {
 		t.Errorf("after %d reads it tells %v", s.own.Load(), m)
 	}
-	if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil || m.GetHeartbeat().GetBehind() {
+	if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil ||
+		m.GetHeartbeat().GetBehind() {
 		t.Errorf("then comes %v: %v", m, err)
 	}
 	many := make(idSet, 100)
@@ -303,7 +322,14 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	ofAlice, bob := k.register("alice"), k.register("bob")
 	caller := role{token: "caller-0123456789abcdef"}
 	n := k.serve(func(o *Options) {
-		o.Callers = []Caller{{Name: "caller", Tokens: []string{caller.token}, Submitters: []string{"alice"}}, {Name: "all", Tokens: []string{"all-0123456789abcdef"}, Submitters: []string{AllSubmitters}}}
+		o.Callers = []Caller{
+			{Name: "caller", Tokens: []string{caller.token}, Submitters: []string{"alice"}},
+			{
+				Name:       "all",
+				Tokens:     []string{"all-0123456789abcdef"},
+				Submitters: []string{AllSubmitters},
+			},
+		}
 	})
 	create := func(name string) string {
 		r, err := n.txs.CreateTx(role{token: "all-0123456789abcdef"}.in(k.ctx), createFor(name))
@@ -330,14 +356,16 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	if one, several := told(watchID(gone), codes.NotFound, "TX_NOT_FOUND"), told(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
 		t.Errorf("of one it is told %q, of several %q", one, several)
 	}
-	if says := told(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(says, "transactions "+gone+", "+goneToo+": there is no such") {
+	if says := told(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(
+		says, "transactions "+gone+", "+goneToo+": there is no such") {
 		t.Errorf("of two that are gone it is told %q", says)
 	}
 	lost := []string{mine}
 	for i := range 20 {
 		lost = append(lost, madeUp(t, ofAlice, i).String())
 	}
-	if says := told(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND"); !strings.Contains(says, " and 4 more: ") {
+	if says := told(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND"); !strings.Contains(says,
+		" and 4 more: ") {
 		t.Errorf("of twenty that are gone it is told %q", says)
 	}
 	twice := told(watchIDs(mine, strings.ToUpper(mine)), codes.InvalidArgument, "INVALID_FIELD")
@@ -351,7 +379,8 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	two.ResumeToken = token
 	told(two, codes.InvalidArgument, "INVALID_FIELD")
 	restored := watchIDs(gone) // which a restored ledger lacks
-	restored.ResumeToken = manyToken(target{txs: &idSet{txID(t, gone)}}, store.Position{Epoch: 99, Seen: "1:1:"})
+	restored.ResumeToken = manyToken(target{txs: &idSet{txID(t, gone)}},
+		store.Position{Epoch: 99, Seen: "1:1:"})
 	told(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
@@ -366,17 +395,29 @@ func severalRefusals(other, tx, alien string) []refusal {
 	ofOthers := manyToken(target{txs: &idSet{{1}}}, store.Position{Epoch: 1, Seen: "1:1:"})
 	return []refusal{
 		bad("none of several", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
-		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...), "txs.tx_ids", "no more than 100 item"),
-		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]", "must be a valid UUID"),
-		bad("two UUIDs in one among several", watchTx, watchIDs(other+","+tx), "txs.tx_ids[0]", "must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"),
-		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]", "names "+tx+" again"),
+		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...),
+			"txs.tx_ids", "no more than 100 item"),
+		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]",
+			"must be a valid UUID"),
+		bad("two UUIDs in one among several", watchTx, watchIDs(other+","+tx), "txs.tx_ids[0]",
+			"must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"),
+		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]",
+			"names "+tx+" again"),
 		noTx("UUIDs of somebody else among several", watchTx, watchIDs(tx, other)),
-		bad("labels of several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b"} }), "labels", "leave them out"),
-		bad("token of one, for several", watchTx, ask([]string{tx}, token(alien)), "resume_token", "stream of something else"),
-		bad("token of others, for several", watchTx, ask([]string{tx}, token(ofOthers)), "resume_token", "stream of something else"),
-		bad("token of several, for all", watchTx, watchBad(token(ofOthers)), "resume_token", "stream of something else"),
-		bad("token of several mangled", watchTx, ask([]string{tx}, token("i.what")), "resume_token", "stream of something else"),
-		unknown("a field of tomorrow among several", watchTx, ask([]string{tx}, func(r *pb.WatchTxRequest) { with(r.GetTxs(), 9) }), "txs.9", "TxIds"),
+		bad("labels of several", watchTx,
+			ask([]string{tx}, func(r *pb.WatchTxRequest) { r.Labels = []string{"a=b"} }), "labels",
+			"leave them out"),
+		bad("token of one, for several", watchTx, ask([]string{tx}, token(alien)), "resume_token",
+			"stream of something else"),
+		bad("token of others, for several", watchTx, ask([]string{tx}, token(ofOthers)),
+			"resume_token", "stream of something else"),
+		bad("token of several, for all", watchTx, watchBad(token(ofOthers)), "resume_token",
+			"stream of something else"),
+		bad("token of several mangled", watchTx, ask([]string{tx}, token("i.what")), "resume_token",
+			"stream of something else"),
+		unknown("a field of tomorrow among several", watchTx,
+			ask([]string{tx}, func(r *pb.WatchTxRequest) { with(r.GetTxs(), 9) }), "txs.9",
+			"TxIds"),
 	}
 }
 
@@ -389,7 +430,8 @@ func TestWatchSeveralAsLines(t *testing.T) {
 	one, two := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	const path = "/api/v1/tx/by-ids/events"
 	l := n.stream(path + "?tx_ids=" + one + "&tx_ids=" + two + "&until_final=true")
-	if a, b := l.message(), l.message(); a.GetSnapshot().GetTxId() != two || b.GetSnapshot().GetTxId() != one {
+	if a, b := l.message(), l.message(); a.GetSnapshot().GetTxId() != two ||
+		b.GetSnapshot().GetTxId() != one {
 		t.Errorf("it begins with %v and %v", a, b)
 	}
 	l.message()
@@ -407,7 +449,8 @@ func TestWatchSeveralAsLines(t *testing.T) {
 		t.Errorf("after the last event comes %q", line)
 	}
 	for _, name := range []string{"tx_ids", "txIds", "txs.tx_ids", "txs.txIds"} {
-		again := n.stream(path + "?" + name + "=" + two + "&" + name + "=" + one + "&until_final=true&resume_token=" + token)
+		again := n.stream(
+			path + "?" + name + "=" + two + "&" + name + "=" + one + "&until_final=true&resume_token=" + token)
 		if again.code != http.StatusNoContent {
 			t.Errorf("%s: resumed after the end it answers %d", name, again.code)
 		}
@@ -415,12 +458,14 @@ func TestWatchSeveralAsLines(t *testing.T) {
 	for query, reason := range map[string]string{"": "INVALID_FIELD", "?tx_ids=17": "INVALID_FIELD", "?tx_ids=" + one + "&tx_ids=" + one: "INVALID_FIELD", "?submitter=alice": "UNKNOWN_FIELD"} {
 		n.http("GET", path+query, "").wantError(t, 400, codes.InvalidArgument, reason)
 	}
-	n.http("GET", path+"?tx_ids="+madeUp(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound, "TX_NOT_FOUND")
+	n.http("GET", path+"?tx_ids="+madeUp(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound,
+		"TX_NOT_FOUND")
 	hundred := make([]string, 100)
 	for i := range hundred {
 		hundred[i] = madeUp(t, o.id, i).String()
 	}
-	n.http("GET", path+"?tx_ids="+strings.Join(hundred, "&tx_ids="), "").wantError(t, 404, codes.NotFound, "TX_NOT_FOUND")
+	n.http("GET", path+"?tx_ids="+strings.Join(hundred, "&tx_ids="), "").wantError(t, 404,
+		codes.NotFound, "TX_NOT_FOUND")
 }
 
 // Ends count only what is new.

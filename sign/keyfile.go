@@ -74,7 +74,9 @@ func List(dir string) ([]KeyFile, error) {
 func list(dir string) ([]KeyFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("key store folder %s does not exist; make a first key with \"fencepost key new --dir %s\"", dir, dir)
+		return nil, fmt.Errorf(
+			"key store folder %s does not exist; make a first key with \"fencepost key new --dir %s\"",
+			dir, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key store folder cannot be read: %w", err)
@@ -107,15 +109,18 @@ func readKeyFile(path string) (content []byte, address txn.Address, err error) {
 	}
 	var k keyJSON
 	if err := json.Unmarshal(content, &k); err != nil {
-		return nil, txn.Address{}, errors.New("it is not JSON, so it is cut short or no key file; restore it, or move it out of the folder")
+		return nil, txn.Address{}, errors.New(
+			"it is not JSON, so it is cut short or no key file; restore it, or move it out of the folder")
 	}
 	if string(k.Version) != "3" {
-		return nil, txn.Address{}, errors.New("it is not a key file of version 3 (\"version\": 3), the form that geth writes; convert it, or move it out of the folder")
+		return nil, txn.Address{}, errors.New(
+			"it is not a key file of version 3 (\"version\": 3), the form that geth writes; convert it, or move it out of the folder")
 	}
 	if digits := strings.TrimPrefix(k.Address, "0x"); digits != "" {
 		b, err := hex.DecodeString(digits)
 		if err != nil || len(b) != common.AddressLength {
-			return nil, txn.Address{}, errors.New("its address is not 40 hex digits; restore it from a backup")
+			return nil, txn.Address{}, errors.New(
+				"its address is not 40 hex digits; restore it from a backup")
 		}
 		address = txn.Address(b)
 	}
@@ -131,10 +136,12 @@ func affordable(k keyJSON) error {
 	case "pbkdf2":
 		ok = p.C <= maxPBKDF2Rounds
 	default:
-		return errors.New("its key derivation is neither scrypt nor pbkdf2; restore it from a backup")
+		return errors.New(
+			"its key derivation is neither scrypt nor pbkdf2; restore it from a backup")
 	}
 	if !ok {
-		return errors.New("its key derivation asks for more memory or time than any wallet does; restore it from a backup, or write it anew with usual parameters")
+		return errors.New(
+			"its key derivation asks for more memory or time than any wallet does; restore it from a backup, or write it anew with usual parameters")
 	}
 	return nil
 }
@@ -147,7 +154,8 @@ func decrypt(content []byte, address txn.Address, password string) (key *keystor
 	defer func() {
 		// The decoder of go-ethereum takes the shape of the parameters for granted and panics where a damaged file has another.
 		if recover() != nil {
-			key, err = nil, errors.New("its encryption parameters are damaged; restore it from a backup")
+			key, err = nil, errors.New(
+				"its encryption parameters are damaged; restore it from a backup")
 		}
 	}()
 	key, err = keystore.DecryptKey(content, password)
@@ -157,7 +165,9 @@ func decrypt(content []byte, address txn.Address, password string) (key *keystor
 	case err != nil:
 		return nil, errors.New("its encryption parameters are damaged; restore it from a backup")
 	case address != txn.Address{} && key.Address != address:
-		return nil, fmt.Errorf("it says that it holds the key of %s, but holds that of %s; somebody changed it: restore it from a backup", address.Hex(), key.Address.Hex())
+		return nil, fmt.Errorf(
+			"it says that it holds the key of %s, but holds that of %s; somebody changed it: restore it from a backup",
+			address.Hex(), key.Address.Hex())
 	}
 	return key, nil
 }
@@ -166,14 +176,18 @@ func decrypt(content []byte, address txn.Address, password string) (key *keystor
 func ReadPassword(path string) (string, error) {
 	content, err := readLimited(path, maxPasswordFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("sign: password file %s does not exist; write the password of the keys into it, readable by this user only", path)
+		return "", fmt.Errorf(
+			"sign: password file %s does not exist; write the password of the keys into it, readable by this user only",
+			path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("sign: password file %s: %w", path, err)
 	}
 	password := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	if strings.ContainsAny(password, "\r\n") {
-		return "", fmt.Errorf("sign: password file %s has more than one line; one password opens all keys of a folder, so keep keys with another one in a folder of their own", path)
+		return "", fmt.Errorf(
+			"sign: password file %s has more than one line; one password opens all keys of a folder, so keep keys with another one in a folder of their own",
+			path)
 	}
 	return password, nil
 }

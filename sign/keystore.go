@@ -110,7 +110,9 @@ func (k *KeyStore) open(f *KeyFile) error {
 	key, err := decrypt(content, address, k.password)
 	f.Broken = err
 	if errors.Is(err, errPassword) {
-		return fmt.Errorf("key file %s: %w; put the password of this key into the signer's password_file, or move the file into a folder and a signer of its own", f.Path, err)
+		return fmt.Errorf(
+			"key file %s: %w; put the password of this key into the signer's password_file, or move the file into a folder and a signer of its own",
+			f.Path, err)
 	}
 	if err != nil {
 		return fmt.Errorf("key file %s: %w", f.Path, err)
@@ -171,10 +173,14 @@ func (k *KeyStore) lookUp(a txn.Address) *ecdsa.PrivateKey {
 func (k *KeyStore) missing(a txn.Address) error {
 	for _, f := range k.seen {
 		if f.Broken != nil && (f.Address == a || f.Address == txn.Address{}) {
-			return fmt.Errorf("%w: a key file that may hold this key cannot be opened; the log names it", txn.ErrUnavailable)
+			return fmt.Errorf(
+				"%w: a key file that may hold this key cannot be opened; the log names it",
+				txn.ErrUnavailable)
 		}
 	}
-	return fmt.Errorf("%w in the key store; copy its key file into the folder, or make one with \"fencepost key import\"", txn.ErrKeyMissing)
+	return fmt.Errorf(
+		"%w in the key store; copy its key file into the folder, or make one with \"fencepost key import\"",
+		txn.ErrKeyMissing)
 }
 
 // rescan opens files that are new or changed, one after the other. The caller holds the turn.
@@ -230,7 +236,9 @@ func (k *KeyStore) warnOfReaders(files []KeyFile) {
 		}
 	}
 	if loose > 0 {
-		k.log.Warn("secrets can be read by other users of this machine; take the right away with chmod go=", "file", example, "files", loose)
+		k.log.Warn(
+			"secrets can be read by other users of this machine; take the right away with chmod go=",
+			"file", example, "files", loose)
 	}
 }
 

@@ -23,7 +23,8 @@ func TestKeyStoreLookIsCutShort(t *testing.T) {
 	last := f.add(t, testKey("b"))
 	ctx, cancel := context.WithCancel(t.Context())
 	f.log.onWrite(cancel) // the first key that is added is logged
-	if _, err := k.Sign(ctx, request(last.Address)); !errors.Is(err, txn.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if _, err := k.Sign(ctx, request(last.Address)); !errors.Is(err, txn.ErrUnavailable) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("cut short: %v", err)
 	}
 	if n := strings.Count(f.log.String(), "key added"); n != 1 {
@@ -39,7 +40,8 @@ func TestKeyStoreLookThatFailsIsNoEvidence(t *testing.T) {
 	f := newFolder(t)
 	synctest.Test(t, func(t *testing.T) {
 		k := f.open(t)
-		if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err, txn.ErrKeyMissing) {
+		if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err,
+			txn.ErrKeyMissing) {
 			t.Fatal(err)
 		}
 		if err := os.RemoveAll(f.dir); err != nil {
@@ -48,7 +50,8 @@ func TestKeyStoreLookThatFailsIsNoEvidence(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err, txn.ErrUnavailable) {
+				if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err,
+					txn.ErrUnavailable) {
 					t.Error(err)
 				}
 			})
@@ -62,7 +65,8 @@ func TestKeyStoreFindsKeysThatAreAddedLater(t *testing.T) {
 	f := newFolder(t)
 	k := f.open(t)
 	key := testKey("late")
-	if _, err := k.Sign(t.Context(), request(address(key))); !errors.Is(err, txn.ErrKeyMissing) || !strings.Contains(err.Error(), "fencepost key import") {
+	if _, err := k.Sign(t.Context(), request(address(key))); !errors.Is(err, txn.ErrKeyMissing) ||
+		!strings.Contains(err.Error(), "fencepost key import") {
 		t.Fatalf("before: %v", err)
 	}
 	f.add(t, key)
@@ -80,7 +84,8 @@ func TestKeyStoreDoubtsWhileAFileIsBroken(t *testing.T) {
 	f := newFolder(t)
 	known := f.add(t, testKey("known"))
 	spare := newFolder(t)
-	synctest.Test(t, func(t *testing.T) { doubt(t, f, spare, known.Address) }) // for its time: each look into the folder waits a second
+	synctest.Test(t,
+		func(t *testing.T) { doubt(t, f, spare, known.Address) }) // for its time: each look into the folder waits a second
 }
 
 func doubt(t *testing.T, f, spare *folder, known txn.Address) {
@@ -112,7 +117,9 @@ func doubt(t *testing.T, f, spare *folder, known txn.Address) {
 		t.Errorf("account of a good file: %v", err)
 	}
 	if n := strings.Count(f.log.String(), "a key file cannot be used"); n != 2 {
-		t.Errorf("the log tells of %d broken files, want one line for each time that it changed: %s", n, f.log.String())
+		t.Errorf(
+			"the log tells of %d broken files, want one line for each time that it changed: %s", n,
+			f.log.String())
 	}
 	f.write(t, "late", whole)
 	if err := ask(address(late)); err != nil {
@@ -136,7 +143,8 @@ func TestKeyStoreLooksIntoTheFolderOnceASecond(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 50 { // all of them ask before the look begins, so one look answers all
 				all.Go(func() {
-					if _, err := k.Sign(t.Context(), request(txn.Address{byte(i + 1)})); !errors.Is(err, txn.ErrKeyMissing) {
+					if _, err := k.Sign(t.Context(), request(txn.Address{byte(i + 1)})); !errors.Is(
+						err, txn.ErrKeyMissing) {
 						t.Error(err)
 					}
 				})
@@ -157,7 +165,8 @@ func TestKeyStoreReturnsWhenItsContextEnds(t *testing.T) {
 	f := newFolder(t)
 	synctest.Test(t, func(t *testing.T) {
 		k := f.open(t)
-		if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err, txn.ErrKeyMissing) {
+		if _, err := k.Sign(t.Context(), request(txn.Address{1})); !errors.Is(err,
+			txn.ErrKeyMissing) {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
@@ -167,7 +176,9 @@ func TestKeyStoreReturnsWhenItsContextEnds(t *testing.T) {
 				defer cancel()
 				begin := time.Now()
 				_, err := k.Sign(ctx, request(txn.Address{1}))
-				if !errors.Is(err, txn.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 100*time.Millisecond {
+				if !errors.Is(err, txn.ErrUnavailable) ||
+					!errors.Is(err, context.DeadlineExceeded) ||
+					time.Since(begin) != 100*time.Millisecond {
 					t.Errorf("after %s: %v", time.Since(begin), err)
 				}
 			})

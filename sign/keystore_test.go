@@ -23,7 +23,8 @@ func TestKeyStoreOpensWhatGethWrites(t *testing.T) {
 	f := newFolder(t)
 	var want []txn.Address
 	for range 3 {
-		account, err := keystore.StoreKey(f.dir, password, keystore.LightScryptN, keystore.LightScryptP)
+		account, err := keystore.StoreKey(f.dir, password, keystore.LightScryptN,
+			keystore.LightScryptP)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,8 @@ func TestKeyStoreWarnsOfReaders(t *testing.T) {
 	k := f.open(t)
 	warned := func(of sign.KeyFile) bool {
 		text := f.log.String()
-		return strings.Contains(text, "read by other users") && strings.Contains(text, "file="+of.Path+" files=1")
+		return strings.Contains(text, "read by other users") &&
+			strings.Contains(text, "file="+of.Path+" files=1")
 	}
 	if !warned(made) {
 		t.Errorf("logged %s", f.log.String())

@@ -28,7 +28,11 @@ type folder struct {
 func newFolder(t *testing.T) *folder {
 	t.Helper()
 	base := t.TempDir()
-	f := &folder{dir: filepath.Join(base, "keys"), password: filepath.Join(base, "password"), log: &syncBuffer{}}
+	f := &folder{
+		dir:      filepath.Join(base, "keys"),
+		password: filepath.Join(base, "password"),
+		log:      &syncBuffer{},
+	}
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,12 @@ func newFolder(t *testing.T) *folder {
 }
 
 func (f *folder) options() sign.KeyStoreOptions {
-	return sign.KeyStoreOptions{Dir: f.dir, PasswordFile: f.password, Clock: clock.Real{}, Log: slog.New(slog.NewTextHandler(f.log, nil))}
+	return sign.KeyStoreOptions{
+		Dir:          f.dir,
+		PasswordFile: f.password,
+		Clock:        clock.Real{},
+		Log:          slog.New(slog.NewTextHandler(f.log, nil)),
+	}
 }
 
 func (f *folder) open(t *testing.T) *sign.KeyStore {
@@ -53,7 +62,8 @@ func (f *folder) open(t *testing.T) *sign.KeyStore {
 func (f *folder) add(t *testing.T, key *ecdsa.PrivateKey) sign.KeyFile {
 	t.Helper()
 	a := address(key)
-	content, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: a, PrivateKey: key}, password, 2, 1)
+	content, err := keystore.EncryptKey(&keystore.Key{Id: uuid.New(), Address: a, PrivateKey: key},
+		password, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

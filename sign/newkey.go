@@ -42,8 +42,13 @@ func NewKey(dir, password string, strength Strength, at time.Time) (KeyFile, err
 
 // ImportKey keeps a key, encrypted, in a file of the folder, which is made if need be. The time is for the name of the file. A key that the folder has
 // already is refused.
-func ImportKey(dir string, key *ecdsa.PrivateKey, password string, strength Strength, at time.Time) (KeyFile, error) {
-	k := &keystore.Key{Id: uuid.New(), Address: crypto.PubkeyToAddress(key.PublicKey), PrivateKey: key}
+func ImportKey(dir string, key *ecdsa.PrivateKey, password string, strength Strength,
+	at time.Time) (KeyFile, error) {
+	k := &keystore.Key{
+		Id:         uuid.New(),
+		Address:    crypto.PubkeyToAddress(key.PublicKey),
+		PrivateKey: key,
+	}
 	if password == "" {
 		return KeyFile{}, errors.New("sign: a key needs a password that is not empty")
 	}
@@ -56,7 +61,8 @@ func ImportKey(dir string, key *ecdsa.PrivateKey, password string, strength Stre
 	}
 	for _, f := range files {
 		if f.Address == k.Address {
-			return KeyFile{}, fmt.Errorf("sign: the key of %s is in this key store already: %s", k.Address.Hex(), f.Path)
+			return KeyFile{}, fmt.Errorf("sign: the key of %s is in this key store already: %s",
+				k.Address.Hex(), f.Path)
 		}
 	}
 	n, p := strength.scrypt()
@@ -64,7 +70,8 @@ func ImportKey(dir string, key *ecdsa.PrivateKey, password string, strength Stre
 	if err != nil {
 		return KeyFile{}, fmt.Errorf("sign: encrypt the key of %s: %w", k.Address.Hex(), err)
 	}
-	path := filepath.Join(dir, fmt.Sprintf("UTC--%s--%x", at.UTC().Format("2006-01-02T15-04-05.000000000Z"), k.Address[:]))
+	path := filepath.Join(dir,
+		fmt.Sprintf("UTC--%s--%x", at.UTC().Format("2006-01-02T15-04-05.000000000Z"), k.Address[:]))
 	if err := writeKeyFile(path, content, k, password); err != nil {
 		return KeyFile{}, fmt.Errorf("sign: keep the key of %s: %w", k.Address.Hex(), err)
 	}
@@ -73,7 +80,8 @@ func ImportKey(dir string, key *ecdsa.PrivateKey, password string, strength Stre
 
 // writeKeyFile puts a key file into its place in one step, after it was read back from the disk and opened: money may be sent to this address next.
 func writeKeyFile(path string, content []byte, key *keystore.Key, password string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-key-") // readable by this user alone; hidden, so no key file yet
+	f, err := os.CreateTemp(filepath.Dir(path),
+		".new-key-") // readable by this user alone; hidden, so no key file yet
 	if err != nil {
 		return err
 	}
@@ -109,16 +117,19 @@ func syncDir(dir string) error {
 func ParseHexKey(text []byte) (*ecdsa.PrivateKey, error) {
 	text = bytes.TrimSpace(text)
 	if bytes.HasPrefix(text, []byte("{")) {
-		return nil, errors.New("sign: this is a key file already; copy it into the key store folder instead")
+		return nil, errors.New(
+			"sign: this is a key file already; copy it into the key store folder instead")
 	}
 	text = bytes.TrimPrefix(text, []byte("0x"))
 	raw := make([]byte, hex.DecodedLen(len(text)))
 	if _, err := hex.Decode(raw, text); err != nil || len(raw) != 32 {
-		return nil, errors.New("sign: a private key is 64 hex digits, with or without \"0x\" before them")
+		return nil, errors.New(
+			"sign: a private key is 64 hex digits, with or without \"0x\" before them")
 	}
 	key, err := crypto.ToECDSA(raw)
 	if err != nil {
-		return nil, errors.New("sign: this number is not a private key of secp256k1: it is zero or too large")
+		return nil, errors.New(
+			"sign: this number is not a private key of secp256k1: it is zero or too large")
 	}
 	return key, nil
 }

@@ -23,7 +23,8 @@ func TestNewKeyIsKeptAsGethWould(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "UTC--2026-03-04T04-06-07.000000008Z--" + strings.ToLower(made.Address.Hex()[2:]); filepath.Base(made.Path) != want {
+	if want := "UTC--2026-03-04T04-06-07.000000008Z--" + strings.ToLower(made.Address.Hex()[2:]); filepath.Base(
+		made.Path) != want {
 		t.Errorf("file is %s, want %s", made.Path, want)
 	}
 	for path, mode := range map[string]os.FileMode{dir: 0o700, made.Path: 0o600} {
@@ -36,7 +37,8 @@ func TestNewKeyIsKeptAsGethWould(t *testing.T) {
 		t.Fatal(err)
 	}
 	var m object
-	if err := json.Unmarshal(content, &m); err != nil || m.at("crypto").at("kdfparams")["n"] != float64(keystore.LightScryptN) {
+	if err := json.Unmarshal(content, &m); err != nil ||
+		m.at("crypto").at("kdfparams")["n"] != float64(keystore.LightScryptN) {
 		t.Errorf("not of the strength that was asked for: %v, %v", m, err)
 	}
 	key, err := keystore.DecryptKey(content, password)
@@ -53,17 +55,20 @@ func TestImportKeyRefuses(t *testing.T) {
 	f := newFolder(t)
 	key := testKey("once")
 	made := f.add(t, key)
-	if _, err := sign.ImportKey(f.dir, key, password, sign.Light, time.Now()); err == nil || !strings.Contains(err.Error(), made.Path) {
+	if _, err := sign.ImportKey(f.dir, key, password, sign.Light, time.Now()); err == nil ||
+		!strings.Contains(err.Error(), made.Path) {
 		t.Errorf("a key that is there already: %v", err)
 	}
-	if _, err := sign.ImportKey(f.dir, testKey("other"), "", sign.Light, time.Now()); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := sign.ImportKey(f.dir, testKey("other"), "", sign.Light, time.Now()); err == nil ||
+		!strings.Contains(err.Error(), "not empty") {
 		t.Errorf("no password: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sign.ImportKey(file, testKey("other"), password, sign.Light, time.Now()); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := sign.ImportKey(file, testKey("other"), password, sign.Light, time.Now()); err == nil ||
+		!strings.Contains(err.Error(), file) {
 		t.Errorf("a folder that is a file: %v", err)
 	}
 }

@@ -62,7 +62,8 @@ func NewBook(entries ...Entry) (*Book, error) {
 		case e.Name == "" || e.Holder == nil:
 			return nil, fmt.Errorf("sign: signer %q needs a name and a holder of keys", e.Name)
 		case twice:
-			return nil, fmt.Errorf("sign: two signers are called %q; give each a name of its own", e.Name)
+			return nil, fmt.Errorf("sign: two signers are called %q; give each a name of its own",
+				e.Name)
 		case e.Timeout < 0:
 			return nil, fmt.Errorf("sign: the timeout of signer %q is negative", e.Name)
 		case e.Timeout == 0:
@@ -94,7 +95,8 @@ func (b *Book) Addresses(ctx context.Context, signer string) ([]txn.Address, err
 func (b *Book) Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
 	signed, err := b.sign(ctx, signer, unsigned)
 	if err != nil {
-		return txn.Signed{}, fmt.Errorf("sign: nonce %d of %s with signer %s: %w", unsigned.Nonce, unsigned.From.Hex(), signer, err)
+		return txn.Signed{}, fmt.Errorf("sign: nonce %d of %s with signer %s: %w", unsigned.Nonce,
+			unsigned.From.Hex(), signer, err)
 	}
 	return signed, nil
 }
@@ -107,7 +109,8 @@ func (b *Book) sign(ctx context.Context, signer string, unsigned txn.Unsigned) (
 	if err != nil {
 		return txn.Signed{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.Timeout, fmt.Errorf("no signature within %s (the signer's timeout)", e.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, e.Timeout,
+		fmt.Errorf("no signature within %s (the signer's timeout)", e.Timeout))
 	defer cancel()
 	raw, err := e.Holder.Sign(ctx, unsigned)
 	if err != nil {
@@ -123,7 +126,8 @@ func (b *Book) sign(ctx context.Context, signer string, unsigned txn.Unsigned) (
 func (b *Book) entry(signer string) (Entry, error) {
 	e, ok := b.entries[signer]
 	if !ok {
-		return Entry{}, fmt.Errorf("%w: no signer of this name is configured on this node; add it to signers, or register the submitter with one of %q",
+		return Entry{}, fmt.Errorf(
+			"%w: no signer of this name is configured on this node; add it to signers, or register the submitter with one of %q",
 			txn.ErrUnavailable, b.Names())
 	}
 	return e, nil

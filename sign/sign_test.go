@@ -20,7 +20,8 @@ import (
 func TestBookSignsByName(t *testing.T) {
 	t.Parallel()
 	hot, cold := testKey("hot"), testKey("cold")
-	book, err := sign.NewBook(sign.Entry{Name: "hot", Holder: sign.NewMemory(hot)}, sign.Entry{Name: "cold", Holder: sign.NewMemory(cold)})
+	book, err := sign.NewBook(sign.Entry{Name: "hot", Holder: sign.NewMemory(hot)},
+		sign.Entry{Name: "cold", Holder: sign.NewMemory(cold)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,11 +44,19 @@ func TestBookClassesErrors(t *testing.T) {
 	boom := errors.New("boom")
 	book, err := sign.NewBook(
 		sign.Entry{Name: "memory", Holder: sign.NewMemory(key)},
-		sign.Entry{Name: "odd", Holder: holder{sign: func(context.Context, txn.Unsigned) ([]byte, error) { return nil, boom }}},
-		sign.Entry{Name: "liar", Holder: holder{sign: func(ctx context.Context, u txn.Unsigned) ([]byte, error) {
-			u.Nonce++
-			return sign.NewMemory(key).Sign(ctx, u)
-		}}},
+		sign.Entry{
+			Name: "odd",
+			Holder: holder{
+				sign: func(context.Context, txn.Unsigned) ([]byte, error) { return nil, boom },
+			},
+		},
+		sign.Entry{
+			Name: "liar",
+			Holder: holder{sign: func(ctx context.Context, u txn.Unsigned) ([]byte, error) {
+				u.Nonce++
+				return sign.NewMemory(key).Sign(ctx, u)
+			}},
+		},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +81,8 @@ func TestBookClassesErrors(t *testing.T) {
 		}
 		for _, class := range []error{txn.ErrKeyMissing, txn.ErrUnavailable, txn.ErrSignerFault} {
 			if errors.Is(err, class) != (class == c.class) {
-				t.Errorf("signer %s: is %q: %v; the error is %v", c.signer, class, errors.Is(err, class), err)
+				t.Errorf("signer %s: is %q: %v; the error is %v", c.signer, class,
+					errors.Is(err, class), err)
 			}
 		}
 	}
@@ -99,7 +109,8 @@ func TestBookLimitsASignature(t *testing.T) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}}
-				book, err := sign.NewBook(sign.Entry{Name: "slow", Holder: slow, Timeout: c.timeout})
+				book, err := sign.NewBook(
+					sign.Entry{Name: "slow", Holder: slow, Timeout: c.timeout})
 				if err != nil {
 					t.Fatal(err)
 				}

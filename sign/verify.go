@@ -32,18 +32,24 @@ func complete(u txn.Unsigned) error {
 func verify(asked txn.Unsigned, raw []byte) (txn.Signed, error) {
 	var tx types.Transaction
 	if err := tx.UnmarshalBinary(raw); err != nil {
-		return txn.Signed{}, fmt.Errorf("%w: it cannot be decoded", txn.ErrSignerFault) // the decoder's words may quote the bytes
+		return txn.Signed{}, fmt.Errorf("%w: it cannot be decoded",
+			txn.ErrSignerFault) // the decoder's words may quote the bytes
 	}
 	if fields := differences(asked, &tx); len(fields) > 0 {
-		return txn.Signed{}, fmt.Errorf("%w: %s not as asked; the bytes were dropped, check what stands behind this signer", txn.ErrSignerFault, strings.Join(fields, ", "))
+		return txn.Signed{}, fmt.Errorf(
+			"%w: %s not as asked; the bytes were dropped, check what stands behind this signer",
+			txn.ErrSignerFault, strings.Join(fields, ", "))
 	}
 	// The sender comes last: for another type or chain there is nothing to recover.
 	from, err := types.Sender(types.LatestSignerForChainID(id(asked.ChainID)), &tx)
 	if err != nil {
-		return txn.Signed{}, fmt.Errorf("%w: its signature is not valid; the bytes were dropped", txn.ErrSignerFault)
+		return txn.Signed{}, fmt.Errorf("%w: its signature is not valid; the bytes were dropped",
+			txn.ErrSignerFault)
 	}
 	if from != asked.From {
-		return txn.Signed{}, fmt.Errorf("%w: it is signed by %s; the bytes were dropped, check which key the signer holds for this account", txn.ErrSignerFault, from.Hex())
+		return txn.Signed{}, fmt.Errorf(
+			"%w: it is signed by %s; the bytes were dropped, check which key the signer holds for this account",
+			txn.ErrSignerFault, from.Hex())
 	}
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}, nil
 }
@@ -63,7 +69,8 @@ func differences(asked txn.Unsigned, tx *types.Transaction) []string {
 			fields = append(fields, field)
 		}
 	}
-	check(tx.ChainId().Cmp(id(asked.ChainID)) == 0, "chain id") // 0 for a signature that holds on every chain
+	check(tx.ChainId().Cmp(id(asked.ChainID)) == 0,
+		"chain id") // 0 for a signature that holds on every chain
 	check(tx.Nonce() == uint64(asked.Nonce), "nonce")
 	check(samePlace(tx.To(), asked.Payload.To), "recipient")
 	check(same(tx.Value(), asked.Payload.Value), "value")
@@ -96,7 +103,8 @@ func unsignedTx(u txn.Unsigned) types.TxData {
 		}
 	}
 	return &types.DynamicFeeTx{
-		ChainID: id(u.ChainID), Nonce: uint64(u.Nonce), GasTipCap: u.Fees.Tip.ToBig(), GasFeeCap: u.Fees.Cap.ToBig(), Gas: u.GasLimit,
+		ChainID: id(
+			u.ChainID), Nonce: uint64(u.Nonce), GasTipCap: u.Fees.Tip.ToBig(), GasFeeCap: u.Fees.Cap.ToBig(), Gas: u.GasLimit,
 		To: u.Payload.To, Value: u.Payload.Value.ToBig(), Data: u.Payload.Data,
 	}
 }

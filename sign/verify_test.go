@@ -62,7 +62,8 @@ func TestVerifyTakesWhatWasAskedFor(t *testing.T) {
 // Each liar signs something that differs from what was asked for in one respect.
 var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte{
 	"another nonce": lie(func(t *rapid.T, u *txn.Unsigned) { u.Nonce ^= txn.Nonce(drawBit(t)) }),
-	"another chain": lie(func(t *rapid.T, u *txn.Unsigned) { u.ChainID += txn.ChainID(drawBit(t)) }),
+	"another chain": lie(
+		func(t *rapid.T, u *txn.Unsigned) { u.ChainID += txn.ChainID(drawBit(t)) }),
 	"another gas":   lie(func(t *rapid.T, u *txn.Unsigned) { u.GasLimit ^= drawBit(t) }),
 	"another value": lie(func(t *rapid.T, u *txn.Unsigned) { flip(t, &u.Payload.Value) }),
 	"another recipient": lie(func(t *rapid.T, u *txn.Unsigned) {
@@ -76,7 +77,8 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 			u.Payload.To = nil
 		}
 	}),
-	"more data": lie(func(t *rapid.T, u *txn.Unsigned) { u.Payload.Data = append(bytes.Clone(u.Payload.Data), 0) }),
+	"more data": lie(
+		func(t *rapid.T, u *txn.Unsigned) { u.Payload.Data = append(bytes.Clone(u.Payload.Data), 0) }),
 	"one bit of data": lie(func(t *rapid.T, u *txn.Unsigned) {
 		if len(u.Payload.Data) == 0 {
 			u.Payload.Data = []byte{1}
@@ -93,7 +95,8 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 		flip(t, &u.Fees.Tip)
 		return mustSign(t, key, u)
 	},
-	"the other kind of fees": lie(func(t *rapid.T, u *txn.Unsigned) { u.Fees.Legacy = !u.Fees.Legacy }),
+	"the other kind of fees": lie(
+		func(t *rapid.T, u *txn.Unsigned) { u.Fees.Legacy = !u.Fees.Legacy }),
 	"another key": func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte {
 		return mustSign(t, drawKey(t, "other key"), u)
 	},
@@ -101,7 +104,8 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 		list := types.AccessList{{Address: u.From}}
 		if u.Fees.Legacy {
 			return mustEncode(t, key, u, &types.AccessListTx{
-				ChainID: id(u.ChainID), Nonce: uint64(u.Nonce), GasPrice: u.Fees.Cap.ToBig(), Gas: u.GasLimit, To: u.Payload.To, Value: u.Payload.Value.ToBig(), Data: u.Payload.Data,
+				ChainID: id(
+					u.ChainID), Nonce: uint64(u.Nonce), GasPrice: u.Fees.Cap.ToBig(), Gas: u.GasLimit, To: u.Payload.To, Value: u.Payload.Value.ToBig(), Data: u.Payload.Data,
 			})
 		}
 		data := unsignedTx(u).(*types.DynamicFeeTx)
@@ -125,7 +129,8 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 	},
 	"one bit flipped": func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte {
 		raw := mustSign(t, key, u)
-		raw[rapid.IntRange(0, len(raw)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		raw[rapid.IntRange(0, len(raw)-1).Draw(t, "byte")] ^= 1 << rapid.IntRange(0, 7).Draw(t,
+			"bit")
 		return raw
 	},
 	"nothing": func(*rapid.T, *ecdsa.PrivateKey, txn.Unsigned) []byte { return nil },
@@ -144,7 +149,8 @@ func TestVerifyRefusesEveryOtherThing(t *testing.T) {
 				if !errors.Is(err, txn.ErrSignerFault) || signed.Raw != nil {
 					t.Fatalf("verify answered %x, %v", signed.Raw, err)
 				}
-				if data := hex.EncodeToString(asked.Payload.Data); len(data) >= 16 && strings.Contains(err.Error(), data) {
+				if data := hex.EncodeToString(asked.Payload.Data); len(data) >= 16 &&
+					strings.Contains(err.Error(), data) {
 					t.Fatalf("the error quotes the payload: %v", err)
 				}
 			})
@@ -154,7 +160,11 @@ func TestVerifyRefusesEveryOtherThing(t *testing.T) {
 
 func TestRequestsThatMeanSomethingElseAreRefused(t *testing.T) {
 	t.Parallel()
-	whole := txn.Unsigned{ChainID: 1, GasLimit: 21000, Fees: txn.Fees{Cap: *uint256.NewInt(2), Tip: *uint256.NewInt(1)}}
+	whole := txn.Unsigned{
+		ChainID:  1,
+		GasLimit: 21000,
+		Fees:     txn.Fees{Cap: *uint256.NewInt(2), Tip: *uint256.NewInt(1)},
+	}
 	if err := complete(whole); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +182,8 @@ func TestRequestsThatMeanSomethingElseAreRefused(t *testing.T) {
 	}
 }
 
-func lie(spoil func(*rapid.T, *txn.Unsigned)) func(*rapid.T, *ecdsa.PrivateKey, txn.Unsigned) []byte {
+func lie(
+	spoil func(*rapid.T, *txn.Unsigned)) func(*rapid.T, *ecdsa.PrivateKey, txn.Unsigned) []byte {
 	return func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte {
 		spoil(t, &u)
 		return mustSign(t, key, u)
@@ -241,10 +252,19 @@ func drawKey(t *rapid.T, label string) *ecdsa.PrivateKey {
 
 func drawUnsigned(t *rapid.T, key *ecdsa.PrivateKey) txn.Unsigned {
 	u := txn.Unsigned{
-		ChainID: txn.ChainID(rapid.Uint64Range(1, 1<<40).Draw(t, "chain")), From: crypto.PubkeyToAddress(key.PublicKey),
-		Nonce: txn.Nonce(rapid.Uint64Range(0, 1<<62).Draw(t, "nonce")), GasLimit: rapid.Uint64Range(1, 1<<62).Draw(t, "gas"),
-		Payload: txn.Payload{Value: drawWei(t, "value"), Data: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data")},
-		Fees:    txn.Fees{Cap: drawWei(t, "cap"), Tip: drawWei(t, "tip"), Legacy: rapid.Bool().Draw(t, "legacy")},
+		ChainID: txn.ChainID(
+			rapid.Uint64Range(1, 1<<40).Draw(t, "chain")), From: crypto.PubkeyToAddress(key.PublicKey),
+		Nonce: txn.Nonce(
+			rapid.Uint64Range(0, 1<<62).Draw(t, "nonce")), GasLimit: rapid.Uint64Range(1, 1<<62).Draw(t, "gas"),
+		Payload: txn.Payload{
+			Value: drawWei(t, "value"),
+			Data:  rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data"),
+		},
+		Fees: txn.Fees{
+			Cap:    drawWei(t, "cap"),
+			Tip:    drawWei(t, "tip"),
+			Legacy: rapid.Bool().Draw(t, "legacy"),
+		},
 	}
 	if rapid.Bool().Draw(t, "call") {
 		to := txn.Address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "to"))

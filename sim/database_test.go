@@ -111,7 +111,12 @@ func openDatabase(t testing.TB) *database {
 	q.Set("search_path", db.Schema+",pg_catalog")
 	u.RawQuery = q.Encode()
 	// The server knows by real time when a transaction began. By this clock each is old enough to be ended when a takeover waits for it for too long.
-	d := &database{schema: db.Schema, url: u.String(), ctx: context.Background(), base: time.Now().Add(time.Hour).Truncate(time.Second)}
+	d := &database{
+		schema: db.Schema,
+		url:    u.String(),
+		ctx:    context.Background(),
+		base:   time.Now().Add(time.Hour).Truncate(time.Second),
+	}
 	cfg, err := pgx.ParseConfig(d.url)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +153,8 @@ func (d *database) connect() (*pgx.Conn, error) {
 
 // blocked tells whether a session waits for a lock that one of those sessions holds. What others hold (a vacuum, a test that drops its schema) passes by itself.
 func (d *database) blocked(pid int32, by []int32) bool {
-	n, err := d.number("SELECT count(*) FROM unnest(pg_blocking_pids($1)) AS b WHERE b = ANY($2)", pid, by)
+	n, err := d.number("SELECT count(*) FROM unnest(pg_blocking_pids($1)) AS b WHERE b = ANY($2)",
+		pid, by)
 	return err == nil && n > 0
 }
 
@@ -167,7 +173,8 @@ func (d *database) tick() error {
 		return nil
 	}
 	d.clock = now
-	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_clock', $1)", d.base.Add(now.Sub(d.began)).UnixMicro())
+	_, err := d.conn.Exec(d.ctx, "SELECT setval('sim_clock', $1)",
+		d.base.Add(now.Sub(d.began)).UnixMicro())
 	return err
 }
 

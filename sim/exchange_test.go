@@ -149,7 +149,8 @@ func (w *World) finish(x *exchange) {
 	if s.failure != "" {
 		w.remark("PostgreSQL says %s", s.failure)
 		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
-			w.violated("constraint", "PostgreSQL, the second line of defence, has to refuse %s: %s", m.label, s.failure)
+			w.violated("constraint", "PostgreSQL, the second line of defence, has to refuse %s: %s",
+				m.label, s.failure)
 		}
 	}
 	if err != nil && !strings.HasPrefix(s.failure, "57P01") {
@@ -190,7 +191,8 @@ func (w *World) spring(n *node) {
 		if a.item.node != n || a.commit == nil {
 			return a.commit == nil
 		}
-		newer, err := w.db.number("SELECT count(*) FROM submitter_lease l JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token) ON l.submitter_id = c.id AND l.fencing_token > c.token",
+		newer, err := w.db.number(
+			"SELECT count(*) FROM submitter_lease l JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token) ON l.submitter_id = c.id AND l.fencing_token > c.token",
 			a.commit.submitters, a.commit.tokens)
 		if err != nil || newer == 0 {
 			return false
@@ -206,16 +208,22 @@ func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
 		return 0, false
 	}
 	var lapse time.Time
-	err := w.db.conn.QueryRow(w.db.ctx, "SELECT max(expires_at) FROM submitter_lease WHERE submitter_id = ANY($1)", c.submitters).Scan(&lapse)
+	err := w.db.conn.QueryRow(w.db.ctx,
+		"SELECT max(expires_at) FROM submitter_lease WHERE submitter_id = ANY($1)",
+		c.submitters).Scan(
+		&lapse,
+	)
 	return lapse.Sub(w.db.base) - w.db.step + w.db.began.Sub(w.began) + time.Millisecond, err == nil
 }
 
 // terminated waits until the sessions that a takeover has ended are gone.
 func (w *World) terminated(rows [][]byte) {
 	for _, row := range rows {
-		pid := int32(binary.BigEndian.Uint32(row[6:])) // two bytes for the number of columns, four for the length of the first
+		pid := int32(
+			binary.BigEndian.Uint32(row[6:])) // two bytes for the number of columns, four for the length of the first
 		w.remark("a session is ended")
-		w.locks = slices.DeleteFunc(w.locks, func(k *rowLock) bool { return k.conn.PgConn().PID() == uint32(pid) })
+		w.locks = slices.DeleteFunc(w.locks,
+			func(k *rowLock) bool { return k.conn.PgConn().PID() == uint32(pid) })
 		for giveUp := time.Now().Add(hangLimit); w.db.lives(pid); {
 			if time.Now().After(giveUp) {
 				w.violated("sim", "a session does not end")

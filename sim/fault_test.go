@@ -132,7 +132,16 @@ func (w *World) trip(n *node, what string) (Fault, bool) {
 }
 
 // worldly are the faults that happen to the chain or the database, whichever node they are named with.
-var worldly = []string{doStep, doReorg, doReorgDrop, doReorgStale, doReorgKeep, doForgetPool, doStall, doExternal}
+var worldly = []string{
+	doStep,
+	doReorg,
+	doReorgDrop,
+	doReorgStale,
+	doReorgKeep,
+	doForgetPool,
+	doStall,
+	doExternal,
+}
 
 func (w *World) struck(f Fault, n *node) {
 	w.faults[f.Do]++
@@ -180,7 +189,8 @@ func (w *World) strikeOne(f Fault, n *node) {
 	case doJump:
 		n.clock.jump(f.For)
 	case doStep:
-		w.lapses = append(w.lapses, span{w.now(), w.now()}) // a lease can lapse while it is written under
+		w.lapses = append(w.lapses,
+			span{w.now(), w.now()}) // a lease can lapse while it is written under
 		if err := w.db.jump(f.For); err != nil {
 			w.violated("sim", "the clock of the database cannot be set: %v", err)
 		}
@@ -219,9 +229,13 @@ func (w *World) useKey(which int) {
 	nonce := uint64(account.Latest) + uint64(which/w.plan.Submitters)
 	to := txn.Address{0xee}
 	chainID := chainBig(w.chain.ID())
-	tx, err := types.SignNewTx(chaintest.Key(submitter), types.LatestSignerForChainID(chainID), &types.DynamicFeeTx{
-		ChainID: chainID, Nonce: nonce, To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
-	})
+	tx, err := types.SignNewTx(
+		chaintest.Key(submitter),
+		types.LatestSignerForChainID(chainID),
+		&types.DynamicFeeTx{
+			ChainID: chainID, Nonce: nonce, To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
+		},
+	)
 	if err == nil {
 		err = w.chain.Inject(tx)
 	}

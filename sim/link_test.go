@@ -44,9 +44,19 @@ func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 	refused := n.crashed || n.noDatabase > n.w.now()
 	n.w.mu.Unlock()
 	if refused {
-		return nil, &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		return nil, &net.OpError{
+			Op:  "dial",
+			Net: "unix",
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
+		}
 	}
-	return &link{w: n.w, node: n, server: &server{}, changed: make(chan struct{}), names: map[string]string{}}, nil
+	return &link{
+		w:       n.w,
+		node:    n,
+		server:  &server{},
+		changed: make(chan struct{}),
+		names:   map[string]string{},
+	}, nil
 }
 
 // connect makes the real connection of a link, if it has none yet.

@@ -44,7 +44,8 @@ func (w *World) prepare() error {
 		done := false
 		go func() {
 			info, _, err = n.store.Register(context.Background(), store.Registration{
-				Name: fmt.Sprintf("s%d", i), Chain: w.chain.ID(), Address: address, Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+				Name: fmt.Sprintf("s%d",
+					i), Chain: w.chain.ID(), Address: address, Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
 			})
 			done = true
 		}()
@@ -64,12 +65,15 @@ func (w *World) prepare() error {
 			w.at(w.now()+p.At, fmt.Sprintf("twin of call %d", p.No), func() { w.place(c, p.Twin) })
 		}
 		if p.CancelAfter > 0 {
-			w.at(w.now()+p.At+p.CancelAfter, fmt.Sprintf("cancel of call %d", p.No), func() { w.cancel(c) })
+			w.at(w.now()+p.At+p.CancelAfter, fmt.Sprintf("cancel of call %d", p.No),
+				func() { w.cancel(c) })
 		}
 	}
 	for _, p := range w.plan.Pauses {
-		w.at(w.now()+p.At, "pause", func() { w.command(w.submitters[p.Submitter], txn.CommandPause) })
-		w.at(w.now()+p.At+p.For, "resume", func() { w.command(w.submitters[p.Submitter], txn.CommandResume) })
+		w.at(w.now()+p.At, "pause",
+			func() { w.command(w.submitters[p.Submitter], txn.CommandPause) })
+		w.at(w.now()+p.At+p.For, "resume",
+			func() { w.command(w.submitters[p.Submitter], txn.CommandResume) })
 	}
 	for _, p := range w.plan.Protects {
 		w.at(w.now()+p.At, "protect", func() {
@@ -119,7 +123,8 @@ func (w *World) place(c *call, first int) {
 	who := fmt.Sprintf("%d.%d", c.plan.No, c.asking)
 	go func() {
 		w.retry(who, first, func(ctx context.Context, n *node) bool {
-			info, _, err := n.store.CreateTx(ctx, store.Intent{Submitter: c.submitter, RequestID: c.request(), Payload: c.payload()})
+			info, _, err := n.store.CreateTx(ctx,
+				store.Intent{Submitter: c.submitter, RequestID: c.request(), Payload: c.payload()})
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			c.why = err
@@ -189,18 +194,22 @@ func (w *World) cancel(c *call) {
 		return
 	}
 	id := c.answers[0]
-	go w.retry(fmt.Sprintf("cancel %d", c.plan.No), c.plan.Node, func(ctx context.Context, n *node) bool {
-		done, err := n.store.CancelQueued(ctx, id)
-		if err != nil {
-			return errors.Is(err, store.ErrTxNotFound)
-		}
-		if !done {
-			ask := askOf(txn.CommandCancel, "")
-			ask.Tx = &id
-			_, err = n.store.AddCommand(ctx, id.Submitter(), ask)
-		}
-		return err == nil
-	})
+	go w.retry(
+		fmt.Sprintf("cancel %d", c.plan.No),
+		c.plan.Node,
+		func(ctx context.Context, n *node) bool {
+			done, err := n.store.CancelQueued(ctx, id)
+			if err != nil {
+				return errors.Is(err, store.ErrTxNotFound)
+			}
+			if !done {
+				ask := askOf(txn.CommandCancel, "")
+				ask.Tx = &id
+				_, err = n.store.AddCommand(ctx, id.Submitter(), ask)
+			}
+			return err == nil
+		},
+	)
 }
 
 // command asks something of the owner of a submitter.
@@ -248,7 +257,8 @@ func (r *watcher) read(ctx context.Context, w *World, n *node) error {
 		r.at.Until, r.at.After = head, store.EventKey{}
 	}
 	for {
-		events, err := n.store.EventsSince(ctx, nil, r.at.Seen, r.at.Until, r.at.After, 0, watchPage)
+		events, err := n.store.EventsSince(ctx, nil, r.at.Seen, r.at.Until, r.at.After, 0,
+			watchPage)
 		if err != nil {
 			return err
 		}

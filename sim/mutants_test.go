@@ -17,7 +17,8 @@ var (
 	mutantsFlag = flag.Bool("mutants", false, "let every mutant be caught, not only a few")
 	mutantFlag  = flag.String("mutant", "", "let this one be caught alone")
 	enoughFlag  = flag.Int("enough", 300, "how many seeds a mutant may take")
-	huntFlag    = flag.Int("hunt", 0, "run up to so many seeds, one after the other, until one breaks the law")
+	huntFlag    = flag.Int("hunt", 0,
+		"run up to so many seeds, one after the other, until one breaks the law")
 )
 
 // mutant is a defect that somebody could write into Fencepost, and that the simulation has to find, or a test of another package that it names. See mutants/README.md for the form of its file.
@@ -58,7 +59,8 @@ func readMutant(path string) (mutant, error) {
 			return m, fmt.Errorf("%s changes nothing in %s", path, file)
 		}
 		for _, s := range found {
-			m.edits[file] = append(m.edits[file], edit{strings.TrimSuffix(s[1], "\n"), strings.TrimSuffix(s[2], "\n")})
+			m.edits[file] = append(m.edits[file],
+				edit{strings.TrimSuffix(s[1], "\n"), strings.TrimSuffix(s[2], "\n")})
 		}
 	}
 	if m.what == "" || len(m.edits) == 0 {
@@ -103,7 +105,8 @@ func (m mutant) apply(t *testing.T, dir string) map[string]string {
 		changed := string(text)
 		for _, e := range edits {
 			if n := strings.Count(changed, e.old); n != 1 {
-				t.Fatalf("mutant %s: its text is %d times in %s; bring it up to date:\n%s", m.name, n, file, e.old)
+				t.Fatalf("mutant %s: its text is %d times in %s; bring it up to date:\n%s", m.name,
+					n, file, e.old)
 			}
 			changed = strings.Replace(changed, e.old, e.new, 1)
 		}
@@ -154,7 +157,8 @@ func TestMutants(t *testing.T) {
 		return
 	}
 	for _, m := range allMutants(t) {
-		if *mutantFlag != "" && *mutantFlag != m.name || *mutantFlag == "" && !*mutantsFlag && !slices.Contains(daily, m.name) {
+		if *mutantFlag != "" && *mutantFlag != m.name ||
+			*mutantFlag == "" && !*mutantsFlag && !slices.Contains(daily, m.name) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
@@ -163,10 +167,12 @@ func TestMutants(t *testing.T) {
 				m.showToTest(t)
 				return
 			}
-			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m", "-hunt", fmt.Sprint(*enoughFlag))
+			out, err := run(t, m.build(t, "."), "-test.run", "^TestHunt$", "-test.timeout", "20m",
+				"-hunt", fmt.Sprint(*enoughFlag))
 			caught := regexp.MustCompile(`CAUGHT .*`).FindString(out)
 			if caught == "" {
-				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err, tailOf(out))
+				t.Fatalf("%s: not found within %d seeds: %v\n%s", m.what, *enoughFlag, err,
+					tailOf(out))
 			}
 			t.Logf("%s: %s", m.what, caught)
 		})
@@ -177,7 +183,8 @@ func TestMutants(t *testing.T) {
 func (m mutant) showToTest(t *testing.T) {
 	t.Helper()
 	folder, name, _ := strings.Cut(m.test, " ")
-	out, err := run(t, m.build(t, filepath.Join("..", folder)), "-test.run", "^"+name+"$", "-test.timeout", "5m")
+	out, err := run(t, m.build(t, filepath.Join("..", folder)), "-test.run", "^"+name+"$",
+		"-test.timeout", "5m")
 	if err == nil || !strings.Contains(out, "--- FAIL: "+name+" ") {
 		t.Fatalf("%s: %s does not find it: %v\n%s", m.what, m.test, err, tailOf(out))
 	}

@@ -82,7 +82,9 @@ func (w *World) start(index, boot int) error {
 	}
 	e, err := engine.New(engine.Options{
 		Store: s, Signer: signerPort{n, book}, Clock: n.clock, Logger: log, Gate: n.gate,
-		Chains:        []engine.ChainOptions{{Chain: chainPort{n, w.chain}, Policy: w.plan.policy(), PollInterval: time.Second}},
+		Chains: []engine.ChainOptions{
+			{Chain: chainPort{n, w.chain}, Policy: w.plan.policy(), PollInterval: time.Second},
+		},
 		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second, PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second,
 		Mode: w.plan.Mode, AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
 	})
@@ -202,11 +204,13 @@ type logger struct {
 func (l *logger) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *logger) Handle(_ context.Context, r slog.Record) error {
-	line := fmt.Sprintf("%10.4fs %-5s log    %s %s", l.w.now().Seconds(), l.n.title(), r.Level, r.Message)
+	line := fmt.Sprintf("%10.4fs %-5s log    %s %s", l.w.now().Seconds(), l.n.title(), r.Level,
+		r.Message)
 	for _, a := range l.attrs {
 		line += " " + a.String()
 	}
-	defect := strings.HasPrefix(r.Message, "the database refuses a change") // what the law asks for and the ledger forbids
+	defect := strings.HasPrefix(r.Message,
+		"the database refuses a change") // what the law asks for and the ledger forbids
 	r.Attrs(func(a slog.Attr) bool {
 		defect = defect || a.Key == "panic"
 		line += " " + a.String()

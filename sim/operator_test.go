@@ -22,7 +22,8 @@ func (w *World) operate() {
 			}
 			w.deciding[id] = true
 			go func() {
-				w.retry(fmt.Sprintf("operator %d", i), i%w.plan.Nodes, func(ctx context.Context, n *node) bool { return w.decide(ctx, n, id) == nil })
+				w.retry(fmt.Sprintf("operator %d", i), i%w.plan.Nodes,
+					func(ctx context.Context, n *node) bool { return w.decide(ctx, n, id) == nil })
 				w.mu.Lock()
 				w.deciding[id] = false
 				w.mu.Unlock()
@@ -62,11 +63,14 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 		return err
 	}
 	// The key may be used elsewhere while an operator's own protection is in force: then the owner refuses to resume.
-	refused := len(last) > 0 && last[0].Action == txn.ActionResume && strings.HasPrefix(last[0].Result, txn.ResultRefused)
-	if info.Cursor.Protected.Reason == txn.ReasonNonceElsewhere || info.Cursor.Protected.Reason == txn.ProtectByOperator && refused {
+	refused := len(last) > 0 && last[0].Action == txn.ActionResume &&
+		strings.HasPrefix(last[0].Result, txn.ResultRefused)
+	if info.Cursor.Protected.Reason == txn.ReasonNonceElsewhere ||
+		info.Cursor.Protected.Reason == txn.ProtectByOperator && refused {
 		ask.Action = txn.ActionAlign
 	}
-	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf("the evidence of protection %d was looked at", info.Cursor.Protected.ID)
+	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf(
+		"the evidence of protection %d was looked at", info.Cursor.Protected.ID)
 	_, err = n.store.AddCommand(ctx, id, ask)
 	return err
 }

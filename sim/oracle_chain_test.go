@@ -12,14 +12,16 @@ import (
 func (w *World) judgeChain(l *ledger) {
 	for _, got := range w.chain.Received() {
 		if l.attempts[got.Hash] == nil {
-			w.violated("L3", "the chain received nonce %d of %s, which is not recorded", got.Nonce, got.Sender.Hex())
+			w.violated("L3", "the chain received nonce %d of %s, which is not recorded", got.Nonce,
+				got.Sender.Hex())
 		}
 	}
 	executed := map[string][]chaintest.Included{}
 	next := map[txn.Address]txn.Nonce{}
 	for _, in := range w.chain.Included() {
 		if in.Nonce != next[in.Sender] {
-			w.violated("L4", "the chain has nonce %d of %s where %d was next", in.Nonce, in.Sender.Hex(), next[in.Sender])
+			w.violated("L4", "the chain has nonce %d of %s where %d was next", in.Nonce,
+				in.Sender.Hex(), next[in.Sender])
 		}
 		next[in.Sender] = in.Nonce + 1
 		if r := l.attempts[in.Receipt.TxHash]; r != nil {
@@ -33,7 +35,8 @@ func (w *World) judgeChain(l *ledger) {
 	for id, c := range l.cursors {
 		address := w.addressOf(txn.SubmitterID(id))
 		if int64(next[address]) != c[1] && !w.external[txn.SubmitterID(id)] {
-			w.violated("L4", "the chain's next nonce of s%d is %d, and the cursor stands at %d", id, next[address], c[1])
+			w.violated("L4", "the chain's next nonce of s%d is %d, and the cursor stands at %d", id,
+				next[address], c[1])
 		}
 	}
 	for _, r := range l.rows {
@@ -48,11 +51,14 @@ func (w *World) judgeForeign(l *ledger, id int32, nonce int64) {
 		return
 	}
 	if l.guarded[id] == 0 {
-		w.violated("L10", "nonce %d of s%d was used elsewhere, the cursor is beyond it, and the submitter was never protected", nonce, id)
+		w.violated("L10",
+			"nonce %d of s%d was used elsewhere, the cursor is beyond it, and the submitter was never protected",
+			nonce, id)
 	}
 	for _, r := range l.bySub[id] {
 		if r.nonce != nil && *r.nonce == nonce && r.executed != string(txn.No) {
-			w.violated("L10", "%s of s%d is %s %s with nonce %d, which somebody else has used", r.request, id, r.state, r.executed, nonce)
+			w.violated("L10", "%s of s%d is %s %s with nonce %d, which somebody else has used",
+				r.request, id, r.state, r.executed, nonce)
 		}
 	}
 }
@@ -68,28 +74,35 @@ func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 	}
 	ran := len(in) > 0 && bytes.HasPrefix(in[0].Payload.Data, []byte("call "))
 	for _, a := range r.attempts {
-		if len(in) > 0 && bytes.Equal(a.hash, in[0].Receipt.TxHash[:]) && ran == (a.kind == string(txn.Cancel)) {
-			w.violated("L6", "a form of %s that the ledger calls %s is in a block, and the chain has executed its call: %v", r.request, a.kind, ran)
+		if len(in) > 0 && bytes.Equal(a.hash, in[0].Receipt.TxHash[:]) &&
+			ran == (a.kind == string(txn.Cancel)) {
+			w.violated("L6",
+				"a form of %s that the ledger calls %s is in a block, and the chain has executed its call: %v",
+				r.request, a.kind, ran)
 		}
 	}
 	switch txn.State(r.state) {
 	case txn.Confirmed:
 		if !ran || !in[0].Receipt.Success || !bytes.Equal(r.receipt, in[0].Receipt.TxHash[:]) {
-			w.violated("L6", "%s claims success, and the chain has %d inclusions of it", r.request, len(in))
+			w.violated("L6", "%s claims success, and the chain has %d inclusions of it", r.request,
+				len(in))
 		}
 	case txn.Failed:
 		if ran != (r.executed == string(txn.Reverted)) {
-			w.violated("L11", "%s is failed as %s (%s), and the chain has %d inclusions of it", r.request, r.executed, r.reason, len(in))
+			w.violated("L11", "%s is failed as %s (%s), and the chain has %d inclusions of it",
+				r.request, r.executed, r.reason, len(in))
 		}
 		if r.nonce != nil && len(in) == 0 && !w.external[txn.SubmitterID(r.submitter)] {
-			w.violated("L11", "%s is failed with nonce %d (%s) although nobody else used its key", r.request, *r.nonce, r.reason)
+			w.violated("L11", "%s is failed with nonce %d (%s) although nobody else used its key",
+				r.request, *r.nonce, r.reason)
 		}
 	case txn.Cancelled:
 		if ran {
 			w.violated("L6", "%s is cancelled, and the chain has executed it", r.request)
 		}
 		if (r.nonce != nil) != (len(in) > 0) && !w.external[txn.SubmitterID(r.submitter)] {
-			w.violated("L6", "%s is cancelled, and the chain has %d inclusions of it", r.request, len(in))
+			w.violated("L6", "%s is cancelled, and the chain has %d inclusions of it", r.request,
+				len(in))
 		}
 	}
 }

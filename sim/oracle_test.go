@@ -26,7 +26,9 @@ func (w *World) senderOf(h txn.Hash) txn.SubmitterID {
 
 // beforeSend looks at the moment at which bytes leave a node: they must be recorded (L3), and the node must not be in doubt about a commit of that submitter (L11).
 func (w *World) beforeSend(n *node, signed txn.Signed) {
-	recorded, err := w.db.number("SELECT count(*) FROM tx_attempt WHERE tx_hash = $1 AND raw_tx = $2", signed.Hash[:], signed.Raw)
+	recorded, err := w.db.number(
+		"SELECT count(*) FROM tx_attempt WHERE tx_hash = $1 AND raw_tx = $2", signed.Hash[:],
+		signed.Raw)
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
@@ -37,7 +39,9 @@ func (w *World) beforeSend(n *node, signed txn.Signed) {
 	token, unsettled := n.unsettled[w.senders[signed.Hash]]
 	w.mu.Unlock()
 	if unsettled {
-		w.violated("L11", "node %s sends while it does not know what became of its commit under token %d", n.title(), token)
+		w.violated("L11",
+			"node %s sends while it does not know what became of its commit under token %d",
+			n.title(), token)
 	}
 }
 
@@ -46,7 +50,9 @@ func (w *World) acquired(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, token := range n.unsettled {
-		newer, err := w.db.number("SELECT count(*) FROM submitter_lease WHERE submitter_id = $1 AND fencing_token > $2", id, token)
+		newer, err := w.db.number(
+			"SELECT count(*) FROM submitter_lease WHERE submitter_id = $1 AND fencing_token > $2",
+			id, token)
 		if err != nil {
 			w.broken = append(w.broken, err.Error())
 		}
@@ -67,7 +73,8 @@ func (w *World) rested() bool {
 			return false
 		}
 	}
-	open, err := w.db.number("SELECT (SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL) + (SELECT count(*) FROM submitter_command WHERE applied_at IS NULL)")
+	open, err := w.db.number(
+		"SELECT (SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL) + (SELECT count(*) FROM submitter_command WHERE applied_at IS NULL)")
 	if err != nil || open > 0 {
 		return false
 	}
@@ -112,7 +119,8 @@ func (w *World) judge() {
 
 // judgeWrites: L1, L2. Nothing is committed under another token than the one that is live at the commit.
 func (w *World) judgeWrites() {
-	err := w.db.each(`SELECT what, submitter_id, token, live, owner, lapsed, extract(EPOCH FROM at)::FLOAT8 FROM sim_write WHERE token <> live OR lapsed ORDER BY no`,
+	err := w.db.each(
+		`SELECT what, submitter_id, token, live, owner, lapsed, extract(EPOCH FROM at)::FLOAT8 FROM sim_write WHERE token <> live OR lapsed ORDER BY no`,
 		func(rows pgx.Rows) error {
 			var what, owner string
 			var id int32
@@ -124,23 +132,33 @@ func (w *World) judgeWrites() {
 			when := elapsed.Seconds()
 			switch {
 			case token != live:
-				w.violated("L1", "at %.4fs %s of s%d was written under token %d, and %d (%s) was live at the commit", when, what, id, token, live, owner)
+				w.violated("L1",
+					"at %.4fs %s of s%d was written under token %d, and %d (%s) was live at the commit",
+					when, what, id, token, live, owner)
 			case lapsed && !slices.ContainsFunc(w.lapses, func(s span) bool { return s.from <= elapsed && elapsed <= s.to+time.Second }):
-				w.violated("L3", "at %.4fs %s of s%d was written under token %d of %s, which had lapsed", when, what, id, token, owner)
+				w.violated("L3",
+					"at %.4fs %s of s%d was written under token %d of %s, which had lapsed", when,
+					what, id, token, owner)
 			}
 			return err
-		})
+		},
+	)
 	if err != nil {
 		w.violated("sim", "%v", err)
 	}
-	taken, err := w.db.number("SELECT count(*) FROM sim_write WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded")
+	taken, err := w.db.number(
+		"SELECT count(*) FROM sim_write WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded")
 	if err != nil || taken > 0 {
-		w.violated("L10", "%d times a nonce was taken or something was signed while the submitter was protected (%v)", taken, err)
+		w.violated("L10",
+			"%d times a nonce was taken or something was signed while the submitter was protected (%v)",
+			taken, err)
 	}
 	// The order of tokens: nothing of an older token is written after something of a newer one.
-	late, err := w.db.number(`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
+	late, err := w.db.number(
+		`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
 	if err != nil || late > 0 {
-		w.violated("L2", "%d writes under a token below one that had written before (%v)", late, err)
+		w.violated("L2", "%d writes under a token below one that had written before (%v)", late,
+			err)
 	}
 }
 
@@ -153,10 +171,16 @@ func (w *World) judgeTimes() {
 		"applied_at FROM submitter_command", "started_at FROM node", "created_at FROM nonce_gap",
 	} {
 		name, table, _ := strings.Cut(column, " FROM ")
-		n, err := w.db.number(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND sim_time() + $2 * interval '1 microsecond'", table, name),
-			w.db.base.Add(w.db.ends[0]), w.db.ends[1].Microseconds())
+		n, err := w.db.number(
+			fmt.Sprintf(
+				"SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND sim_time() + $2 * interval '1 microsecond'",
+				table, name),
+			w.db.base.Add(w.db.ends[0]),
+			w.db.ends[1].Microseconds(),
+		)
 		if err != nil || n > 0 {
-			w.violated("L12", "%d times in %s are not of the clock of the database (%v)", n, column, err)
+			w.violated("L12", "%d times in %s are not of the clock of the database (%v)", n, column,
+				err)
 		}
 	}
 }
@@ -168,8 +192,10 @@ func (w *World) judgeNonces(l *ledger) {
 		for _, r := range l.bySub[id] {
 			if r.nonce != nil {
 				used[*r.nonce]++
-				if !slices.ContainsFunc(r.attempts, func(a attemptRow) bool { return a.nonce == *r.nonce }) {
-					w.violated("L4", "%s of s%d holds nonce %d without a signed transaction", r.request, id, *r.nonce)
+				if !slices.ContainsFunc(r.attempts,
+					func(a attemptRow) bool { return a.nonce == *r.nonce }) {
+					w.violated("L4", "%s of s%d holds nonce %d without a signed transaction",
+						r.request, id, *r.nonce)
 				}
 			}
 		}
@@ -190,7 +216,8 @@ func (w *World) judgeNonces(l *ledger) {
 	}
 	for id, n := range l.guarded {
 		if n > 0 && !w.external[txn.SubmitterID(id)] && !w.guarded[txn.SubmitterID(id)] {
-			w.violated("L10", "s%d was protected %d times although nobody else has used its key", id, n)
+			w.violated("L10", "s%d was protected %d times although nobody else has used its key",
+				id, n)
 		}
 	}
 	for id, gaps := range l.gaps {
@@ -205,11 +232,15 @@ func (w *World) judgeOrder(l *ledger) {
 	for _, a := range w.calls {
 		for _, b := range w.calls {
 			ra, rb := w.rowOf(l, a), w.rowOf(l, b)
-			if a.submitter != b.submitter || ra == nil || rb == nil || ra.nonce == nil || rb.nonce == nil || ra.requeued+rb.requeued > 0 {
+			if a.submitter != b.submitter || ra == nil || rb == nil || ra.nonce == nil ||
+				rb.nonce == nil ||
+				ra.requeued+rb.requeued > 0 {
 				continue
 			}
 			if a.answered < b.begun && *ra.nonce > *rb.nonce {
-				w.violated("L4", "call %d was answered at %v, before call %d began at %v, and has nonce %d after %d", a.plan.No, a.answered, b.plan.No, b.begun, *ra.nonce, *rb.nonce)
+				w.violated("L4",
+					"call %d was answered at %v, before call %d began at %v, and has nonce %d after %d",
+					a.plan.No, a.answered, b.plan.No, b.begun, *ra.nonce, *rb.nonce)
 			}
 		}
 	}
@@ -243,18 +274,21 @@ func (w *World) judgeTaking(l *ledger, id int32, taker *row, taken eventRow) {
 				allocated = false
 			}
 		}
-		if before == nil || !allocated || before.xid == taken.xid && before.kind == string(txn.EventAllocated) {
+		if before == nil || !allocated ||
+			before.xid == taken.xid && before.kind == string(txn.EventAllocated) {
 			continue
 		}
 		switch txn.Kind(before.kind) {
 		case txn.EventIncluded, txn.EventConfirmed, txn.EventFailed, txn.EventCancelled:
 		case txn.EventCancelRequested: // what it was before
-			if slices.ContainsFunc(r.events, func(e eventRow) bool { return e.kind == string(txn.EventIncluded) && e.xid < taken.xid }) {
+			if slices.ContainsFunc(r.events,
+				func(e eventRow) bool { return e.kind == string(txn.EventIncluded) && e.xid < taken.xid }) {
 				continue
 			}
 			fallthrough
 		default:
-			w.violated("L5", "%s of s%d took its nonce while %s was %s %s", taker.request, id, r.request, before.state, before.kind)
+			w.violated("L5", "%s of s%d took its nonce while %s was %s %s", taker.request, id,
+				r.request, before.state, before.kind)
 		}
 	}
 }
@@ -289,7 +323,8 @@ func (w *World) judgeCalls(l *ledger) {
 		}
 		for _, id := range c.answers {
 			if id.String() != r.id {
-				w.violated("L7", "call %d was answered with another transaction than the ledger has", c.plan.No)
+				w.violated("L7",
+					"call %d was answered with another transaction than the ledger has", c.plan.No)
 			}
 		}
 	}
@@ -303,19 +338,24 @@ func (w *World) judgeEvents(l *ledger) {
 			if e.seq != int64(i+1) {
 				w.violated("L8", "event %d of %s has number %d", i+1, r.request, e.seq)
 			}
-			if i == 0 && e.kind != string(txn.EventQueued) || i > 0 && !txn.Legal(txn.Kind(e.kind), from, txn.State(e.state)) {
+			if i == 0 && e.kind != string(txn.EventQueued) ||
+				i > 0 && !txn.Legal(txn.Kind(e.kind), from, txn.State(e.state)) {
 				w.violated("L8", "%s: %s leads from %s to %s", r.request, e.kind, from, e.state)
 			}
 			if e.token != 0 && e.token < highest {
-				w.violated("L2", "%s: event %d was written under token %d, after one under %d", r.request, e.seq, e.token, highest)
+				w.violated("L2", "%s: event %d was written under token %d, after one under %d",
+					r.request, e.seq, e.token, highest)
 			}
 			from, highest = txn.State(e.state), max(highest, e.token)
 			if r.requeued == 0 && i > 0 && r.events[i-1].xid >= e.xid {
-				w.violated("L9", "%s: events %d and %d stand in the feed in the wrong order", r.request, e.seq-1, e.seq)
+				w.violated("L9", "%s: events %d and %d stand in the feed in the wrong order",
+					r.request, e.seq-1, e.seq)
 			}
 		}
-		if n := len(r.events); int64(n) != r.version || n > 0 && (r.events[n-1].state != r.state || r.events[n-1].executed != r.executed) {
-			w.violated("L8", "%s is %s %s of version %d, and its %d events say otherwise", r.request, r.state, r.executed, r.version, n)
+		if n := len(r.events); int64(n) != r.version ||
+			n > 0 && (r.events[n-1].state != r.state || r.events[n-1].executed != r.executed) {
+			w.violated("L8", "%s is %s %s of version %d, and its %d events say otherwise",
+				r.request, r.state, r.executed, r.version, n)
 		}
 	}
 }
@@ -338,7 +378,8 @@ func (w *World) judgeWatchers(l *ledger) {
 			}
 			// A page that was read when its connection failed is read again.
 			if !slices.Equal(slices.Compact(heard), told) {
-				w.violated("L9", "watcher %d heard %s of %s, where the ledger tells %s", watcher.no, strings.Join(heard, " "), r.request, strings.Join(told, " "))
+				w.violated("L9", "watcher %d heard %s of %s, where the ledger tells %s", watcher.no,
+					strings.Join(heard, " "), r.request, strings.Join(told, " "))
 			}
 		}
 	}

@@ -67,14 +67,24 @@ func (p Plan) policy() txn.Policy {
 	policy := txn.Policy{
 		Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second, BumpPermille: bumpPermille,
 	}
-	policy.Bump = txn.Bumping{Enabled: p.Seed%2 == 0, MinInterval: resubmit, MaxAttempts: resubmitMax} // cancels rise in any case
+	policy.Bump = txn.Bumping{
+		Enabled:     p.Seed%2 == 0,
+		MinInterval: resubmit,
+		MaxAttempts: resubmitMax,
+	} // cancels rise in any case
 	return policy
 }
 
 // Draw makes the plan of a seed.
 func Draw(seed uint64) Plan {
 	d := rand.New(rand.NewPCG(seed, 0x9a2))
-	p := Plan{Seed: seed, Nodes: 2 + d.IntN(2), Submitters: 1 + d.IntN(2), Watchers: 1 + d.IntN(2), BlockTime: 2 * time.Second}
+	p := Plan{
+		Seed:       seed,
+		Nodes:      2 + d.IntN(2),
+		Submitters: 1 + d.IntN(2),
+		Watchers:   1 + d.IntN(2),
+		BlockTime:  2 * time.Second,
+	}
 	p.Mode = engine.Basic
 	if d.IntN(2) == 0 {
 		p.Mode = engine.WorkerQueue
@@ -84,17 +94,33 @@ func Draw(seed uint64) Plan {
 	}
 	p.Calls = drawCalls(d, p)
 	if d.IntN(4) == 0 {
-		p.Pauses = append(p.Pauses, PausePlan{At: between(d, 0, loadTime), For: between(d, time.Second, 20*time.Second), Submitter: d.IntN(p.Submitters)})
+		p.Pauses = append(
+			p.Pauses,
+			PausePlan{
+				At:        between(d, 0, loadTime),
+				For:       between(d, time.Second, 20*time.Second),
+				Submitter: d.IntN(p.Submitters),
+			},
+		)
 	}
 	if d.IntN(4) == 0 {
-		p.Protects = append(p.Protects, PausePlan{At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters)})
+		p.Protects = append(p.Protects,
+			PausePlan{At: between(d, 0, loadTime), Submitter: d.IntN(p.Submitters)})
 	}
 	for range 4 + d.IntN(12) {
 		p.Faults = append(p.Faults, drawFault(d, p))
 	}
 	if p.Requeue = d.IntN(2) == 0; d.IntN(4) == 0 {
 		for range 1 + d.IntN(2) {
-			p.Faults = append(p.Faults, Fault{Node: -1, At: between(d, 3*time.Second, loadTime), Do: doExternal, N: d.IntN(2 * p.Submitters)})
+			p.Faults = append(
+				p.Faults,
+				Fault{
+					Node: -1,
+					At:   between(d, 3*time.Second, loadTime),
+					Do:   doExternal,
+					N:    d.IntN(2 * p.Submitters),
+				},
+			)
 		}
 	}
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return int(a.At - b.At) })
@@ -151,22 +177,48 @@ func drawCall(d *rand.Rand, p Plan, no int, at time.Duration) CallPlan {
 // menu is what a fault can be.
 var menu = []func(d *rand.Rand, p Plan) Fault{
 	func(d *rand.Rand, p Plan) Fault { // a node that stands still, often for longer than its lease
-		return Fault{Node: d.IntN(p.Nodes), Do: doFreeze, For: between(d, 2*time.Second, 30*time.Second)}
+		return Fault{
+			Node: d.IntN(p.Nodes),
+			Do:   doFreeze,
+			For:  between(d, 2*time.Second, 30*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: d.IntN(p.Nodes), Do: one(d, doCrash, doQuit), For: between(d, 500*time.Millisecond, 20*time.Second)}
+		return Fault{
+			Node: d.IntN(p.Nodes),
+			Do:   one(d, doCrash, doQuit),
+			For:  between(d, 500*time.Millisecond, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1 + d.IntN(p.Nodes+1), Do: one(d, doCut, doCutSilent, doNoDatabase, doSilence), For: between(d, time.Second, 20*time.Second)}
+		return Fault{
+			Node: -1 + d.IntN(p.Nodes+1),
+			Do:   one(d, doCut, doCutSilent, doNoDatabase, doSilence),
+			For:  between(d, time.Second, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: d.IntN(p.Nodes), Do: one(d, doNoChain, doNoSigner), For: between(d, time.Second, 20*time.Second)}
+		return Fault{
+			Node: d.IntN(p.Nodes),
+			Do:   one(d, doNoChain, doNoSigner),
+			For:  between(d, time.Second, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: d.IntN(p.Nodes), Do: doLag, N: 1 + d.IntN(4), For: between(d, 2*time.Second, 30*time.Second)}
+		return Fault{
+			Node: d.IntN(p.Nodes),
+			Do:   doLag,
+			N:    1 + d.IntN(4),
+			For:  between(d, 2*time.Second, 30*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, Do: one(d, doReorg, doReorgDrop, doReorgStale, doReorgKeep), N: 1 + d.IntN(maxReorg), For: between(d, 5*time.Second, 20*time.Second)}
+		return Fault{
+			Node: -1,
+			Do:   one(d, doReorg, doReorgDrop, doReorgStale, doReorgKeep),
+			N:    1 + d.IntN(maxReorg),
+			For:  between(d, 5*time.Second, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault { // right after an inclusion has been recorded, as like as not
 		return Fault{
@@ -175,7 +227,11 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, Do: one(d, doForgetPool, doStall), For: between(d, 2*time.Second, 20*time.Second)}
+		return Fault{
+			Node: -1,
+			Do:   one(d, doForgetPool, doStall),
+			For:  between(d, 2*time.Second, 20*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault {
 		return Fault{Node: d.IntN(p.Nodes), Do: doJump, For: between(d, -time.Minute, time.Minute)}
@@ -184,30 +240,58 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 		return Fault{Node: -1, Do: doStep, For: between(d, -time.Minute, time.Minute)}
 	},
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(3), Do: one(d, doLock, doLockFreeze, doLockFreeze), N: d.IntN(3), For: between(d, 2*time.Second, 25*time.Second)}
+		return Fault{
+			Node:  -1,
+			On:    "sql:" + one(d, "Commit", "Take"),
+			Count: 1 + d.IntN(3),
+			Do:    one(d, doLock, doLockFreeze, doLockFreeze),
+			N:     d.IntN(3),
+			For:   between(d, 2*time.Second, 25*time.Second),
+		}
 	},
 	func(d *rand.Rand, p Plan) Fault { // a commit that arrives when its lease is not what it was
-		return Fault{Node: -1, On: "sql:" + one(d, "Commit", "Take"), Count: 1 + d.IntN(6), Do: one(d, doArriveAnew, doArriveLapsed), For: between(d, time.Second, 25*time.Second)}
+		return Fault{
+			Node:  -1,
+			On:    "sql:" + one(d, "Commit", "Take"),
+			Count: 1 + d.IntN(6),
+			Do:    one(d, doArriveAnew, doArriveLapsed),
+			For:   between(d, time.Second, 25*time.Second),
+		}
 	},
 	drawOnSQL, drawOnSQL, drawOnSQL, drawOnGate, drawOnGate, drawOnChain, drawOnChain,
 	func(d *rand.Rand, p Plan) Fault {
-		return Fault{Node: -1, On: "sign", Count: 1 + d.IntN(4), Do: one(d, doUnavailable, doSlow, doFreeze, doCrash), For: between(d, time.Second, 20*time.Second)}
+		return Fault{
+			Node:  -1,
+			On:    "sign",
+			Count: 1 + d.IntN(4),
+			Do:    one(d, doUnavailable, doSlow, doFreeze, doCrash),
+			For:   between(d, time.Second, 20*time.Second),
+		}
 	},
 }
 
 // drawOnSQL is what happens to one message to PostgreSQL.
 func drawOnSQL(d *rand.Rand, p Plan) Fault {
-	what := one(d, "Commit", "Commit", "Commit", "Take", "Take", "Take", "AcquireLeases", "AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs", "Orphans")
+	what := one(d, "Commit", "Commit", "Commit", "Take", "Take", "Take", "AcquireLeases",
+		"AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs",
+		"Orphans")
 	return Fault{
 		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(4), For: between(d, time.Second, 25*time.Second),
-		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze, doCrash, doCrashBefore),
+		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze,
+			doCrash, doCrashBefore),
 	}
 }
 
 // drawOnGate stops a node at a point of a step.
 func drawOnGate(d *rand.Rand, p Plan) Fault {
 	point := engine.Points[d.IntN(len(engine.Points))]
-	return Fault{Node: -1, On: "gate:" + string(point), Count: 1 + d.IntN(4), Do: one(d, doFreeze, doFreeze, doCrashBefore, doSlow), For: between(d, 2*time.Second, 30*time.Second)}
+	return Fault{
+		Node:  -1,
+		On:    "gate:" + string(point),
+		Count: 1 + d.IntN(4),
+		Do:    one(d, doFreeze, doFreeze, doCrashBefore, doSlow),
+		For:   between(d, 2*time.Second, 30*time.Second),
+	}
 }
 
 // drawOnChain is what happens to one call of the chain.
@@ -216,10 +300,14 @@ func drawOnChain(d *rand.Rand, p Plan) Fault {
 	switch d.IntN(4) {
 	case 0:
 		f.On = "chain:" + one(d, "Head", "Receipts", "Account", "Quote", "BlockByHash")
-		f.Do, f.N = one(d, doUnavailable, doSlow, doFreeze, doCrash, doBlocksBehind, doBlocksBehind), 1+d.IntN(3)
+		f.Do, f.N = one(d, doUnavailable, doSlow, doFreeze, doCrash, doBlocksBehind,
+			doBlocksBehind), 1+d.IntN(
+			3,
+		)
 	default:
 		f.On = "chain:Send"
-		f.Do = one(d, doLoseRequest, doLoseReply, doSwallow, doEvict, doFalseNonce, doLieAccepted, doUnavailable, doPoolFull, doSlow, doFreeze, doCrash, doCrashBefore)
+		f.Do = one(d, doLoseRequest, doLoseReply, doSwallow, doEvict, doFalseNonce, doLieAccepted,
+			doUnavailable, doPoolFull, doSlow, doFreeze, doCrash, doCrashBefore)
 	}
 	return f
 }
@@ -234,19 +322,23 @@ func drawFault(d *rand.Rand, p Plan) Fault {
 
 // Without is the plan without the faults of these numbers.
 func (p Plan) Without(drop ...int) Plan {
-	p.Faults = slices.DeleteFunc(slices.Clone(p.Faults), func(f Fault) bool { return slices.Contains(drop, f.No) })
+	p.Faults = slices.DeleteFunc(slices.Clone(p.Faults),
+		func(f Fault) bool { return slices.Contains(drop, f.No) })
 	return p
 }
 
 // String tells the plan.
 func (p Plan) String() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "seed %d: %d nodes (%s), %d submitters, %d calls, %d watchers\n", p.Seed, p.Nodes, p.Mode, p.Submitters, len(p.Calls), p.Watchers)
+	fmt.Fprintf(&s, "seed %d: %d nodes (%s), %d submitters, %d calls, %d watchers\n", p.Seed,
+		p.Nodes, p.Mode, p.Submitters, len(p.Calls), p.Watchers)
 	for i, k := range p.Skews {
-		fmt.Fprintf(&s, "  clock of %c: off by %v, at %.3f times the speed\n", 'a'+i, k.Offset, k.Rate)
+		fmt.Fprintf(&s, "  clock of %c: off by %v, at %.3f times the speed\n", 'a'+i, k.Offset,
+			k.Rate)
 	}
 	for _, c := range p.Calls {
-		fmt.Fprintf(&s, "  at %.1fs call %d for s%d on %c", c.At.Seconds(), c.No, c.Submitter+1, 'a'+c.Node)
+		fmt.Fprintf(&s, "  at %.1fs call %d for s%d on %c", c.At.Seconds(), c.No, c.Submitter+1,
+			'a'+c.Node)
 		if c.Twin >= 0 {
 			fmt.Fprintf(&s, ", twin on %c", 'a'+c.Twin)
 		}
@@ -256,7 +348,8 @@ func (p Plan) String() string {
 		s.WriteByte('\n')
 	}
 	for _, k := range p.Pauses {
-		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1, k.For.Seconds())
+		fmt.Fprintf(&s, "  at %.1fs s%d is paused for %.1fs\n", k.At.Seconds(), k.Submitter+1,
+			k.For.Seconds())
 	}
 	for _, k := range p.Protects {
 		fmt.Fprintf(&s, "  at %.1fs s%d is protected\n", k.At.Seconds(), k.Submitter+1)

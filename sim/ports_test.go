@@ -15,7 +15,8 @@ type chainPort struct {
 }
 
 // ask passes the scheduler and returns the context that carries what shall happen to the call.
-func (p chainPort) ask(ctx context.Context, method chaintest.Method, of txn.SubmitterID, check func()) (context.Context, error) {
+func (p chainPort) ask(ctx context.Context, method chaintest.Method, of txn.SubmitterID,
+	check func()) (context.Context, error) {
 	it := &item{node: p.n, kind: "chain", label: string(method), of: of}
 	it.run = func() {
 		v := p.n.w.pass(it, "chain:"+string(method))
@@ -96,14 +97,16 @@ func (w *World) stale(answers []txn.ReceiptAnswer) {
 }
 
 func (p chainPort) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
-	sent, err := p.ask(ctx, chaintest.MethodSend, p.n.w.senderOf(signed.Hash), func() { p.n.w.beforeSend(p.n, signed) })
+	sent, err := p.ask(ctx, chaintest.MethodSend, p.n.w.senderOf(signed.Hash),
+		func() { p.n.w.beforeSend(p.n, signed) })
 	if err != nil {
 		return txn.Outcome{Class: txn.Unavailable}
 	}
 	return p.c.Send(sent, signed)
 }
 
-func (p chainPort) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+func (p chainPort) Account(ctx context.Context, address txn.Address,
+	settled uint64) (txn.Account, error) {
 	ctx, err := p.ask(ctx, chaintest.MethodAccount, p.n.w.submitterAt(address), nil)
 	if err != nil {
 		return txn.Account{}, txn.ErrUnavailable
@@ -119,7 +122,8 @@ func (p chainPort) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.O
 	return p.c.Quote(ctx, draft)
 }
 
-func (p chainPort) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
+func (p chainPort) Fees(ctx context.Context, speed txn.Speed,
+	limit txn.Wei) (txn.Fees, txn.Outcome) {
 	ctx, err := p.ask(ctx, chaintest.MethodFees, 0, nil)
 	if err != nil {
 		return txn.Fees{}, txn.Outcome{Class: txn.Unavailable}
@@ -135,7 +139,8 @@ func (p chainPort) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcom
 	return p.c.Gas(ctx, draft)
 }
 
-func (p chainPort) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
+func (p chainPort) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
+	hashes []txn.Hash) (txn.Diagnosis, error) {
 	ctx, err := p.ask(ctx, chaintest.MethodPooled, p.n.w.submitterAt(address), nil)
 	if err != nil {
 		return txn.Undiagnosed, txn.ErrUnavailable
@@ -151,7 +156,8 @@ func (p chainPort) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	return p.c.Tagged(ctx, tag)
 }
 
-func (p chainPort) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {
+func (p chainPort) Consumer(ctx context.Context, address txn.Address,
+	nonce txn.Nonce) (*txn.Consumer, error) {
 	ctx, err := p.ask(ctx, "Consumer", p.n.w.submitterAt(address), nil)
 	if err != nil {
 		return nil, txn.ErrUnavailable
@@ -178,7 +184,8 @@ type signerPort struct {
 	s engine.Signer
 }
 
-func (p signerPort) Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
+func (p signerPort) Sign(ctx context.Context, signer string,
+	unsigned txn.Unsigned) (txn.Signed, error) {
 	it := &item{node: p.n, kind: "sign", of: p.n.w.submitterAt(unsigned.From)}
 	it.run = func() {
 		v := p.n.w.pass(it, "sign")

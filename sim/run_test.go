@@ -60,7 +60,8 @@ func (w *World) play() {
 	w.heal()
 	healed := w.now()
 	if !w.run(w.now()+restTime, w.rested) && len(w.broken) == 0 {
-		w.violated("liveness", "%v after the last fault not everything is final: %s", restTime, w.unfinished())
+		w.violated("liveness", "%v after the last fault not everything is final: %s", restTime,
+			w.unfinished())
 	}
 	w.rest = w.now() - healed
 	if verbose() {
@@ -110,7 +111,8 @@ func (w *World) close() {
 	if !w.run(w.now()+5*time.Minute, over) {
 		w.violated("sim", "the nodes do not end")
 	}
-	w.run(w.now()+30*time.Second, func() bool { return false }) // goroutines of drivers that wait out something
+	w.run(w.now()+30*time.Second,
+		func() bool { return false }) // goroutines of drivers that wait out something
 }
 
 // unfinished tells what is still open.
@@ -121,12 +123,17 @@ func (w *World) unfinished() string {
 	}
 	var s []string
 	for _, c := range w.calls {
-		if r := w.rowOf(l, c); r == nil || c.answered == 0 || r.state != "CONFIRMED" && r.state != "FAILED_FINAL" && r.state != "CANCELLED" {
+		if r := w.rowOf(l, c); r == nil || c.answered == 0 ||
+			r.state != "CONFIRMED" && r.state != "FAILED_FINAL" && r.state != "CANCELLED" {
 			state := "not in the ledger"
 			if r != nil {
 				state = fmt.Sprint(r.state, " ", r.reason)
 			}
-			s = append(s, fmt.Sprintf("call %d (answered: %v, last error: %v) is %s", c.plan.No, c.answered > 0, c.why, state))
+			s = append(
+				s,
+				fmt.Sprintf("call %d (answered: %v, last error: %v) is %s", c.plan.No,
+					c.answered > 0, c.why, state),
+			)
 		}
 	}
 	return strings.Join(s, "; ")

@@ -35,7 +35,8 @@ func TestSeeds(t *testing.T) {
 	case *huntFlag != 0:
 	case *seedFlag != 0:
 		r := Play(t, Draw(*seedFlag).Without(dropped(t)...))
-		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan, r.tail, r.Steps, r.Rest, r.Digest, r.Faults)
+		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan,
+			r.tail, r.Steps, r.Rest, r.Digest, r.Faults)
 		if len(r.Broken) > 0 {
 			t.Errorf("seed %d breaks the law:\n  %s", r.Plan.Seed, strings.Join(r.Broken, "\n  "))
 		}
@@ -45,7 +46,8 @@ func TestSeeds(t *testing.T) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				r := Play(t, Draw(seed))
-				t.Logf("seed %d: %d steps, at rest after %.0fs, %v", seed, r.Steps, r.Rest.Seconds(), r.Faults)
+				t.Logf("seed %d: %d steps, at rest after %.0fs, %v", seed, r.Steps,
+					r.Rest.Seconds(), r.Faults)
 				if len(r.Broken) > 0 {
 					r.report(t)
 				}
@@ -74,8 +76,10 @@ func (r Result) report(t *testing.T) {
 	if len(drop) > 0 {
 		again += " DROP=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]")
 	}
-	t.Errorf("seed %d breaks the law:\n  %s\n\n%s\nWith no more faults than it takes:\n  %s\n\n%s\nthe last steps:\n%s\nagain: %s",
-		r.Plan.Seed, strings.Join(r.Broken, "\n  "), r.Plan, strings.Join(small.Broken, "\n  "), small.Plan, small.tail, again)
+	t.Errorf(
+		"seed %d breaks the law:\n  %s\n\n%s\nWith no more faults than it takes:\n  %s\n\n%s\nthe last steps:\n%s\nagain: %s",
+		r.Plan.Seed, strings.Join(r.Broken, "\n  "), r.Plan, strings.Join(small.Broken, "\n  "),
+		small.Plan, small.tail, again)
 }
 
 // shrinks bounds the runs that are spent on making plans smaller, all failures together.
@@ -116,10 +120,12 @@ func TestASeedIsARun(t *testing.T) {
 			}
 			for i := range min(len(a.trace), len(b.trace)) {
 				if a.trace[i] != b.trace[i] {
-					t.Fatalf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", p.Seed, i, a.trace[i], b.trace[i], strings.Join(a.trace[max(0, i-10):i], "\n"))
+					t.Fatalf("seed %d: step %d is\n%s\nand\n%s\nafter\n%s", p.Seed, i, a.trace[i],
+						b.trace[i], strings.Join(a.trace[max(0, i-10):i], "\n"))
 				}
 			}
-			t.Fatalf("seed %d: one run has %d steps and the other %d", p.Seed, len(a.trace), len(b.trace))
+			t.Fatalf("seed %d: one run has %d steps and the other %d", p.Seed, len(a.trace),
+				len(b.trace))
 		})
 	}
 }

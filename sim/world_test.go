@@ -160,7 +160,8 @@ func (w *World) ask(ctx context.Context, it *item) verdict {
 
 // at sets an event.
 func (w *World) at(when time.Duration, name string, run func()) {
-	w.events = append(w.events, &event{at: when, serial: int(w.serial.Add(1)), name: name, run: run})
+	w.events = append(w.events,
+		&event{at: when, serial: int(w.serial.Add(1)), name: name, run: run})
 }
 
 // run lets things happen until done says so, or the time or the steps are used up.
@@ -203,7 +204,10 @@ func (w *World) settle() {
 		}
 		it.ready = w.now() + w.delay(it)
 		if arrivals {
-			w.write(fmt.Sprintf("%10.4fs %-5s   + %s %s %d, ready %v", w.now().Seconds(), it.node.title(), it.kind, it.label, it.of, it.ready))
+			w.write(
+				fmt.Sprintf("%10.4fs %-5s   + %s %s %d, ready %v", w.now().Seconds(),
+					it.node.title(), it.kind, it.label, it.of, it.ready),
+			)
 		}
 		w.waiting = append(w.waiting, it)
 	}
@@ -241,7 +245,12 @@ func compareItems(a, b *item) int {
 
 // delay is how long something takes: mostly next to nothing, now and then long enough for others to overtake it, rarely seconds.
 func (w *World) delay(it *item) time.Duration {
-	usual := map[string]time.Duration{"sql": time.Millisecond, "reply": time.Millisecond, "chain": 20 * time.Millisecond, "sign": 5 * time.Millisecond}
+	usual := map[string]time.Duration{
+		"sql":   time.Millisecond,
+		"reply": time.Millisecond,
+		"chain": 20 * time.Millisecond,
+		"sign":  5 * time.Millisecond,
+	}
 	most := usual[it.kind]
 	switch roll := w.dice.IntN(100); {
 	case w.healed:

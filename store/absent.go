@@ -26,7 +26,16 @@ const placeQuery = `SELECT current_database()::TEXT, current_user::TEXT, w.name,
   LEFT JOIN pg_namespace n ON n.nspname = w.name`
 
 func (p *place) fields() []any {
-	return []any{&p.database, &p.role, &p.schema, &p.there, &p.use, &p.create, &p.steps, &p.makeSchema}
+	return []any{
+		&p.database,
+		&p.role,
+		&p.schema,
+		&p.there,
+		&p.use,
+		&p.create,
+		&p.steps,
+		&p.makeSchema,
+	}
 }
 
 // rights says what the role lacks to work here, and to make a ledger if it is to; nil: nothing.
@@ -34,11 +43,19 @@ func (p place) rights(toMake bool) error {
 	role, schema := pgx.Identifier{p.role}.Sanitize(), pgx.Identifier{p.schema}.Sanitize()
 	switch {
 	case !p.there && toMake && !p.makeSchema:
-		return fmt.Errorf("there is no schema %q in database %q, and role %q may not make one: run as a superuser of the database CREATE SCHEMA %s AUTHORIZATION %s",
+		return fmt.Errorf(
+			"there is no schema %q in database %q, and role %q may not make one: run as a superuser of the database CREATE SCHEMA %s AUTHORIZATION %s",
 			p.schema, p.database, p.role, schema, role)
 	case p.there && (!p.use || toMake && !p.create):
-		return fmt.Errorf("role %q may not use schema %q in database %q, or make tables in it: run as its owner GRANT USAGE, CREATE ON SCHEMA %s TO %s, or name the role that owns the "+
-			"ledger in database.url", p.role, p.schema, p.database, schema, role)
+		return fmt.Errorf(
+			"role %q may not use schema %q in database %q, or make tables in it: run as its owner GRANT USAGE, CREATE ON SCHEMA %s TO %s, or name the role that owns the "+
+				"ledger in database.url",
+			p.role,
+			p.schema,
+			p.database,
+			schema,
+			role,
+		)
 	}
 	return nil
 }
@@ -55,7 +72,8 @@ func (p place) lacking() error {
 	case p.steps:
 		what = "has not all of a ledger"
 	}
-	return fmt.Errorf("%w: schema %q in database %q %s; if it should have one, correct database.schema, or the database in database.url; for a new one run \"fencepost migrate up\"",
+	return fmt.Errorf(
+		"%w: schema %q in database %q %s; if it should have one, correct database.schema, or the database in database.url; for a new one run \"fencepost migrate up\"",
 		ErrSchema, p.schema, p.database, what)
 }
 
@@ -70,7 +88,8 @@ func (s *Store) absent(ctx context.Context, err error) error {
 		return nil
 	}
 	if pg.Code == notPermitted {
-		return fmt.Errorf("%w: role %q may not read the ledger in schema %q of database %q: name the role that owns the ledger in database.url, or grant it what that one may",
+		return fmt.Errorf(
+			"%w: role %q may not read the ledger in schema %q of database %q: name the role that owns the ledger in database.url, or grant it what that one may",
 			ErrSchema, p.role, p.schema, p.database)
 	}
 	return p.lacking()
@@ -90,7 +109,9 @@ func explained(ctx context.Context, conn *sql.DB, schema string, err error) erro
 		return lacks
 	}
 	if pg.Code == notPermitted {
-		return fmt.Errorf("role %q may not do that in schema %q of database %q: migrate as the role that owns the ledger: %s (SQLSTATE %s)", p.role, p.schema, p.database, pg.Message, pg.Code)
+		return fmt.Errorf(
+			"role %q may not do that in schema %q of database %q: migrate as the role that owns the ledger: %s (SQLSTATE %s)",
+			p.role, p.schema, p.database, pg.Message, pg.Code)
 	}
 	return err
 }

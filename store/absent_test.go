@@ -44,7 +44,8 @@ func TestNoLedgerThere(t *testing.T) {
 		s := k.open("a", func(c *Config) { c.Schema = schema })
 		want = `schema "` + schema + `" in database "` + cfg.Database + `" ` + want + "; if it should have one, correct database.schema, or the database in database.url; " +
 			`for a new one run "fencepost migrate up"`
-		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), want) {
+		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\nwant %s", schema, err, want)
 		}
 	}
@@ -60,7 +61,8 @@ func TestARoleWithoutRights(t *testing.T) {
 	grant := `GRANT USAGE, CREATE ON SCHEMA "` + k.db.Schema + `" TO "` + role + `"`
 	said := func(err error, want string) {
 		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "migrate up\"") {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "migrate up\"") {
 			t.Errorf("said %v\nwant %s", err, want)
 		}
 		noSecrets(t, err, "secret-word")
@@ -85,7 +87,8 @@ func TestTurnedAway(t *testing.T) {
 	other.Path = "/no_such_database"
 	for where, away := range map[string]bool{other.String(): true, "postgres://fence@127.0.0.1:1/x?sslmode=disable": false} {
 		s := k.open("a", func(c *Config) { c.URL = where })
-		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTurnedAway) != away {
+		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrUnavailable) ||
+			errors.Is(err, ErrTurnedAway) != away {
 			t.Errorf("turned away %v: %v", away, err)
 		}
 	}

@@ -29,16 +29,19 @@ const (
 // Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that it may run beside an owner at work. Transactions with a nonce
 // below from are left out, and those without a nonce but for the head of the queue: an audit of a part costs what the part costs. next is where the cursor stands,
 // from which the next part may begin once all below is final.
-func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce) (violations []Violation, next txn.Nonce, err error) {
+func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID,
+	from txn.Nonce) (violations []Violation, next txn.Nonce, err error) {
 	return s.audit(ctx, submitter, from, false)
 }
 
 // AuditWhole is Audit of everything that the ledger holds of a submitter.
-func (s *Store) AuditWhole(ctx context.Context, submitter txn.SubmitterID) (violations []Violation, next txn.Nonce, err error) {
+func (s *Store) AuditWhole(ctx context.Context,
+	submitter txn.SubmitterID) (violations []Violation, next txn.Nonce, err error) {
 	return s.audit(ctx, submitter, 0, true)
 }
 
-func (s *Store) audit(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce, whole bool) ([]Violation, txn.Nonce, error) {
+func (s *Store) audit(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce,
+	whole bool) ([]Violation, txn.Nonce, error) {
 	verb := fmt.Sprintf("audit submitter %d", submitter)
 	if !storable(uint64(from)) {
 		return nil, 0, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
@@ -81,7 +84,8 @@ func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
 }
 
 func (a *audit) report(law string, tx *uuid.UUID, what string, args ...any) {
-	a.found = append(a.found, Violation{Law: law, Tx: (*txn.TxID)(tx), What: fmt.Sprintf(what, args...)})
+	a.found = append(a.found,
+		Violation{Law: law, Tx: (*txn.TxID)(tx), What: fmt.Sprintf(what, args...)})
 }
 
 // submitter checks what is said of it as a whole.
@@ -91,10 +95,12 @@ func (a *audit) submitter() {
 		a.report("L4", nil, "nonces are in use, and there is no cursor")
 	}
 	if of.InFlight > int64(of.MaxInFlight) {
-		a.report("L5", nil, "%d transactions are in flight and not released, the limit is %d", of.InFlight, of.MaxInFlight)
+		a.report("L5", nil, "%d transactions are in flight and not released, the limit is %d",
+			of.InFlight, of.MaxInFlight)
 	}
 	if of.CursorToken > of.LeaseToken {
-		a.report("L1", nil, "the cursor was written under token %d, the newest token is %d", of.CursorToken, of.LeaseToken)
+		a.report("L1", nil, "the cursor was written under token %d, the newest token is %d",
+			of.CursorToken, of.LeaseToken)
 	}
 	if of.Protected && of.Protections < 1 {
 		a.report("L10", nil, "a protection is in force, and none was counted")
@@ -103,7 +109,15 @@ func (a *audit) submitter() {
 
 // numbers checks that each nonce from the first to the cursor is used once, by a transaction or a gap.
 func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
-	rows, err := q.AuditNumbers(ctx, db.AuditNumbersParams{SubmitterID: a.id, FromNonce: a.from, InitNonce: a.of.InitNonce, MaxRows: maxViolations})
+	rows, err := q.AuditNumbers(
+		ctx,
+		db.AuditNumbersParams{
+			SubmitterID: a.id,
+			FromNonce:   a.from,
+			InitNonce:   a.of.InitNonce,
+			MaxRows:     maxViolations,
+		},
+	)
 	for _, r := range rows {
 		tx := &r.TxID
 		if r.TxID == (uuid.UUID{}) {
@@ -111,13 +125,18 @@ func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
 		}
 		switch {
 		case r.AtCursor && r.FirstNonce < r.Due:
-			a.report("L4", nil, "the cursor stands at nonce %d, and nonce %d is used", r.FirstNonce, r.Due-1)
+			a.report("L4", nil, "the cursor stands at nonce %d, and nonce %d is used", r.FirstNonce,
+				r.Due-1)
 		case r.AtCursor:
-			a.report("L4", nil, "the cursor stands at nonce %d, and nonces %d to %d are neither used nor recorded as a gap", r.FirstNonce, r.Due, r.FirstNonce-1)
+			a.report("L4", nil,
+				"the cursor stands at nonce %d, and nonces %d to %d are neither used nor recorded as a gap",
+				r.FirstNonce, r.Due, r.FirstNonce-1)
 		case r.FirstNonce < r.Due:
-			a.report("L4", tx, "nonce %d is used twice, or lies below the first one (%d)", r.FirstNonce, a.of.InitNonce)
+			a.report("L4", tx, "nonce %d is used twice, or lies below the first one (%d)",
+				r.FirstNonce, a.of.InitNonce)
 		default:
-			a.report("L4", tx, "nonces %d to %d are neither used nor recorded as a gap", r.Due, r.FirstNonce-1)
+			a.report("L4", tx, "nonces %d to %d are neither used nor recorded as a gap", r.Due,
+				r.FirstNonce-1)
 		}
 	}
 	return err
@@ -130,19 +149,26 @@ func (a *audit) events(ctx context.Context, q *db.Queries) error {
 	})
 	for _, r := range rows {
 		if r.Told != r.Version || r.FirstSeq != 1 || r.LastSeq != r.Version {
-			a.report("L8", &r.TxID, "it has version %d and %d events, numbered %d to %d", r.Version, r.Told, r.FirstSeq, r.LastSeq)
+			a.report("L8", &r.TxID, "it has version %d and %d events, numbered %d to %d", r.Version,
+				r.Told, r.FirstSeq, r.LastSeq)
 		}
 		if r.LastState != r.State || r.LastExecuted != r.Executed {
-			a.report("L8", &r.TxID, "it is %s (executed: %s), its last event says %s (%s)", r.State, r.Executed, r.LastState, r.LastExecuted)
+			a.report("L8", &r.TxID, "it is %s (executed: %s), its last event says %s (%s)", r.State,
+				r.Executed, r.LastState, r.LastExecuted)
 		}
 		if r.TokenFalls > 0 {
-			a.report("L2", &r.TxID, "%d of its events were written under a lower fencing token than one before them", r.TokenFalls)
+			a.report("L2", &r.TxID,
+				"%d of its events were written under a lower fencing token than one before them",
+				r.TokenFalls)
 		}
 		if r.NewestToken > a.of.LeaseToken {
-			a.report("L1", &r.TxID, "it was written under token %d, the newest token is %d", r.NewestToken, a.of.LeaseToken)
+			a.report("L1", &r.TxID, "it was written under token %d, the newest token is %d",
+				r.NewestToken, a.of.LeaseToken)
 		}
 		if r.Requeues != int64(r.Requeued) {
-			a.report("L10", &r.TxID, "it was requeued %d times by its events, and %d times by itself", r.Requeues, r.Requeued)
+			a.report("L10", &r.TxID,
+				"it was requeued %d times by its events, and %d times by itself", r.Requeues,
+				r.Requeued)
 		}
 	}
 	return err
@@ -158,19 +184,24 @@ func (a *audit) attempts(ctx context.Context, q *db.Queries) error {
 			a.report("L3", &r.TxID, "it has nonce %d, and no attempt is recorded for it", r.Nonce)
 		}
 		if r.Strange > 0 {
-			a.report("L4", &r.TxID, "%d of its attempts are for nonces that it neither has nor gave up", r.Strange)
+			a.report("L4", &r.TxID,
+				"%d of its attempts are for nonces that it neither has nor gave up", r.Strange)
 		}
 		if r.ForeignReceipt {
-			a.report("L6", &r.TxID, "its receipt is of a transaction that is none of its attempts for its nonce")
+			a.report("L6", &r.TxID,
+				"its receipt is of a transaction that is none of its attempts for its nonce")
 		}
 		if r.ForeignHash {
 			a.report("L3", &r.TxID, "its hash is of none of its attempts for its nonce")
 		}
 		if r.NewestToken > a.of.LeaseToken {
-			a.report("L1", &r.TxID, "an attempt was recorded under token %d, the newest token is %d", r.NewestToken, a.of.LeaseToken)
+			a.report("L1", &r.TxID,
+				"an attempt was recorded under token %d, the newest token is %d", r.NewestToken,
+				a.of.LeaseToken)
 		}
 		if r.GivenUp != int64(r.Requeued) {
-			a.report("L10", &r.TxID, "it was requeued %d times and has given up %d nonces", r.Requeued, r.GivenUp)
+			a.report("L10", &r.TxID, "it was requeued %d times and has given up %d nonces",
+				r.Requeued, r.GivenUp)
 		}
 	}
 	return err

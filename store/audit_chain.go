@@ -28,13 +28,22 @@ type AttemptHash struct {
 }
 
 // FinalTxs reads final transactions that have a nonce, by nonce, from a nonce upwards.
-func (s *Store) FinalTxs(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce, limit int) (list []FinalTx, err error) {
+func (s *Store) FinalTxs(ctx context.Context, submitter txn.SubmitterID, from txn.Nonce,
+	limit int) (list []FinalTx, err error) {
 	verb := fmt.Sprintf("read the final transactions of submitter %d", submitter)
 	if !storable(uint64(from)) {
 		return nil, fmt.Errorf("store: %s: nonce %d is beyond 2^63-1", verb, from)
 	}
 	err = s.snapshot(ctx, func(q *db.Queries) error {
-		list, err = finalTxs(ctx, q, db.FinalTxsParams{SubmitterID: int32(submitter), FromNonce: int64(from), MaxRows: rowLimit(limit)})
+		list, err = finalTxs(
+			ctx,
+			q,
+			db.FinalTxsParams{
+				SubmitterID: int32(submitter),
+				FromNonce:   int64(from),
+				MaxRows:     rowLimit(limit),
+			},
+		)
 		return err
 	})
 	if err != nil {
@@ -50,8 +59,14 @@ func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalT
 	}
 	list := make([]FinalTx, len(rows))
 	for i, r := range rows {
-		list[i] = FinalTx{ID: txn.TxID(r.TxID), Nonce: txn.Nonce(r.Nonce), State: txn.State(r.State), Executed: txn.Executed(r.Executed)}
-		list[i].Receipt, err = toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+		list[i] = FinalTx{
+			ID:       txn.TxID(r.TxID),
+			Nonce:    txn.Nonce(r.Nonce),
+			State:    txn.State(r.State),
+			Executed: txn.Executed(r.Executed),
+		}
+		list[i].Receipt, err = toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash,
+			r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
 		if err != nil {
 			return nil, err
 		}
@@ -61,20 +76,33 @@ func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalT
 
 // RequeuedTxs reads transactions that gave up their nonces and have no other, by id, those after one of them; the zero id begins. None of their signed forms may
 // ever be on chain, whether they are cancelled or still queued.
-func (s *Store) RequeuedTxs(ctx context.Context, submitter txn.SubmitterID, after txn.TxID, limit int) (list []FinalTx, err error) {
+func (s *Store) RequeuedTxs(ctx context.Context, submitter txn.SubmitterID, after txn.TxID,
+	limit int) (list []FinalTx, err error) {
 	err = s.snapshot(ctx, func(q *db.Queries) error {
-		rows, err := q.RequeuedTxs(ctx, db.RequeuedTxsParams{SubmitterID: int32(submitter), After: uuid.UUID(after), MaxRows: rowLimit(limit)})
+		rows, err := q.RequeuedTxs(
+			ctx,
+			db.RequeuedTxsParams{
+				SubmitterID: int32(submitter),
+				After:       uuid.UUID(after),
+				MaxRows:     rowLimit(limit),
+			},
+		)
 		if err != nil {
 			return err
 		}
 		list = make([]FinalTx, len(rows))
 		for i, r := range rows {
-			list[i] = FinalTx{ID: txn.TxID(r.TxID), State: txn.State(r.State), Executed: txn.Executed(r.Executed)}
+			list[i] = FinalTx{
+				ID:       txn.TxID(r.TxID),
+				State:    txn.State(r.State),
+				Executed: txn.Executed(r.Executed),
+			}
 		}
 		return withHashes(ctx, q, int32(submitter), list)
 	})
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("read the requeued transactions of submitter %d", submitter), err)
+		return nil, s.failed(ctx,
+			fmt.Sprintf("read the requeued transactions of submitter %d", submitter), err)
 	}
 	return list, nil
 }
@@ -88,7 +116,14 @@ func withHashes(ctx context.Context, q *db.Queries, submitter int32, list []Fina
 	hashes, err := q.AttemptHashes(ctx, db.AttemptHashesParams{SubmitterID: submitter, TxIds: ids})
 	for _, h := range hashes {
 		tx := &list[place[h.TxID]]
-		tx.Attempts = append(tx.Attempts, AttemptHash{Kind: txn.AttemptKind(h.Kind), Nonce: txn.Nonce(h.Nonce), Hash: toHash(h.TxHash)})
+		tx.Attempts = append(
+			tx.Attempts,
+			AttemptHash{
+				Kind:  txn.AttemptKind(h.Kind),
+				Nonce: txn.Nonce(h.Nonce),
+				Hash:  toHash(h.TxHash),
+			},
+		)
 	}
 	return err
 }

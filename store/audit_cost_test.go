@@ -30,7 +30,8 @@ type plan struct {
 }
 
 func (p plan) read() (rows float64) {
-	if strings.Contains(p.NodeType, "Scan") && p.NodeType != "Subquery Scan" && p.NodeType != "CTE Scan" {
+	if strings.Contains(p.NodeType, "Scan") && p.NodeType != "Subquery Scan" &&
+		p.NodeType != "CTE Scan" {
 		rows = (p.Rows + p.Filtered) * p.Loops
 	}
 	for _, below := range p.Plans {
@@ -65,10 +66,17 @@ func (m *meteredReads) QueryRow(ctx context.Context, sql string, args ...any) pg
 // history gives a submitter a lawful past of one kind: confirmed transactions, or transactions without a nonce.
 func (k *kit) history(id txn.SubmitterID, n int, state, executed string, final bool) {
 	k.t.Helper()
-	k.exec(`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
+	k.exec(
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
 		SELECT $1, gen_random_uuid(), $2 || n, decode(repeat('01', 32), 'hex'), 0, '', 0, $2, 4, CASE WHEN $2 = 'CONFIRMED' THEN n END, $3,
 		       CASE WHEN $2 = 'CONFIRMED' THEN clock_timestamp() END, CASE WHEN $4::BOOLEAN THEN clock_timestamp() END
-		  FROM generate_series(0, $5 - 1) n`, id, state, executed, final, n)
+		  FROM generate_series(0, $5 - 1) n`,
+		id,
+		state,
+		executed,
+		final,
+		n,
+	)
 }
 
 // TestAuditIsCheap: an audit of the end of a long history reads that end, and not the rest.
@@ -81,13 +89,20 @@ func TestAuditIsCheap(t *testing.T) {
 	k.history(busy, long, "CONFIRMED", "SUCCESS", true)
 	k.history(busy, 2*auditedQueue, "QUEUED", "UNKNOWN", false)
 	k.history(fickle, overlap, "CONFIRMED", "SUCCESS", true)
-	k.history(fickle, cancelled, "CANCELLED", "NO", true) // none of them had a nonce: its cursor stands low, and an audit of its end begins at 0
-	k.exec(`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-		SELECT submitter_id, count(nonce), 0, 0, decode(repeat('01', 32), 'hex'), 0 FROM managed_tx GROUP BY submitter_id`)
-	k.exec(`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), 'x', 1, 1, 1, FALSE, 0 FROM managed_tx WHERE nonce IS NOT NULL`)
-	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, n, 'X', state, '', executed, '', '' FROM managed_tx, generate_series(1, 4) n`)
+	k.history(fickle, cancelled, "CANCELLED", "NO",
+		true) // none of them had a nonce: its cursor stands low, and an audit of its end begins at 0
+	k.exec(
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+		SELECT submitter_id, count(nonce), 0, 0, decode(repeat('01', 32), 'hex'), 0 FROM managed_tx GROUP BY submitter_id`,
+	)
+	k.exec(
+		`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
+		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), 'x', 1, 1, 1, FALSE, 0 FROM managed_tx WHERE nonce IS NOT NULL`,
+	)
+	k.exec(
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT submitter_id, tx_id, n, 'X', state, '', executed, '', '' FROM managed_tx, generate_series(1, 4) n`,
+	)
 	k.exec("ANALYZE managed_tx, tx_event, tx_attempt, nonce_gap, submitter_nonce_cursor")
 	audited := func(id txn.SubmitterID, from int64, whole bool) (reads float64, found []Violation) {
 		t.Helper()
@@ -105,11 +120,13 @@ func TestAuditIsCheap(t *testing.T) {
 		// its row, for three statements, its events, its attempt and its place in the queue
 		reads, found := audited(c.id, c.from, false)
 		if most := 12*c.txs + 100; reads > most || len(found) > 0 {
-			t.Errorf("%s: %.0f rows were read, at most %.0f are needed; found %+v", c.what, reads, most, found)
+			t.Errorf("%s: %.0f rows were read, at most %.0f are needed; found %+v", c.what, reads,
+				most, found)
 		}
 	}
 	// Something was looked at: of the newest, of the head of the queue, and of what only a whole audit sees.
-	k.exec("DELETE FROM tx_event WHERE seq = 4 AND tx_id IN (SELECT tx_id FROM managed_tx WHERE request_id IN ('CONFIRMED19990', 'QUEUED0', 'QUEUED399', 'CONFIRMED5', 'CANCELLED7'))")
+	k.exec(
+		"DELETE FROM tx_event WHERE seq = 4 AND tx_id IN (SELECT tx_id FROM managed_tx WHERE request_id IN ('CONFIRMED19990', 'QUEUED0', 'QUEUED399', 'CONFIRMED5', 'CANCELLED7'))")
 	for _, c := range []struct {
 		id    txn.SubmitterID
 		from  int64

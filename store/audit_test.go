@@ -81,7 +81,8 @@ func TestAudit(t *testing.T) {
 	if _, _, err := s.Audit(k.ctx, 4711, 0); !errors.Is(err, ErrSubmitterNotFound) {
 		t.Fatalf("nobody's ledger: %v", err)
 	}
-	if found, next, err := s.Audit(k.ctx, k.submitter(s, "new"), 0); len(found) > 0 || next != 0 || err != nil {
+	if found, next, err := s.Audit(k.ctx, k.submitter(s, "new"), 0); len(found) > 0 || next != 0 ||
+		err != nil {
 		t.Fatalf("one that has not begun: %+v %d %v", found, next, err)
 	}
 }
@@ -207,7 +208,9 @@ func TestFinalTxs(t *testing.T) {
 		t.Fatalf("%+v", list)
 	}
 	got := list[0]
-	if got.State != txn.Confirmed || got.Executed != txn.Success || got.Receipt == nil || got.Receipt.BlockNumber != 11 || len(got.Attempts) != 1 ||
+	if got.State != txn.Confirmed || got.Executed != txn.Success || got.Receipt == nil ||
+		got.Receipt.BlockNumber != 11 ||
+		len(got.Attempts) != 1 ||
 		got.Attempts[0] != (AttemptHash{Kind: txn.Original, Nonce: 1, Hash: got.Receipt.TxHash}) {
 		t.Fatalf("%+v", got)
 	}
@@ -238,12 +241,16 @@ func TestRequeuedTxs(t *testing.T) {
 	for _, state := range []txn.State{txn.Queued, txn.Cancelled} {
 		list, err := s.RequeuedTxs(k.ctx, id, txn.TxID{}, 10)
 		k.must(err)
-		if len(list) != 1 || list[0].ID != back.ID || list[0].State != state || len(list[0].Attempts) != 2 || list[0].Attempts[0].Nonce != 6 || list[0].Attempts[1].Nonce != 7 {
+		if len(list) != 1 || list[0].ID != back.ID || list[0].State != state ||
+			len(list[0].Attempts) != 2 ||
+			list[0].Attempts[0].Nonce != 6 ||
+			list[0].Attempts[1].Nonce != 7 {
 			t.Fatalf("%s: %+v", state, list)
 		}
 		none(back.ID)
 		if done, err := s.CancelQueued(k.ctx, back.ID); err != nil || done {
-			t.Fatalf("a caller's node says of what may have run that it never will: %t, %v", done, err)
+			t.Fatalf("a caller's node says of what may have run that it never will: %t, %v", done,
+				err)
 		}
 		if state == txn.Queued {
 			w := move(back, txn.EventCancelled, txn.Cancelled)
@@ -275,7 +282,13 @@ func TestRanBefore(t *testing.T) {
 			}
 			w := move(tx, txn.EventConfirmed, txn.Confirmed)
 			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None, txn.Success, true, txn.ProtectRanBefore, ran.Hash
-			w.Next.Receipt = &txn.Receipt{TxHash: ran.Hash, BlockNumber: 13, BlockHash: hashOf(13), Success: true, GasUsed: 21000}
+			w.Next.Receipt = &txn.Receipt{
+				TxHash:      ran.Hash,
+				BlockNumber: 13,
+				BlockHash:   hashOf(13),
+				Success:     true,
+				GasUsed:     21000,
+			}
 			if !filled {
 				w.Next.Nonce = &ran.Nonce
 			}
@@ -288,7 +301,8 @@ func TestRanBefore(t *testing.T) {
 				t.Errorf("%+v", finals)
 			}
 			_, _, gaps, err := s.Waiting(k.ctx, id)
-			if k.must(err); len(gaps) != 2 || gaps[1].First != 6 { // 4 to 5 by an operator, 6 by the transaction; but not 7
+			if k.must(err); len(gaps) != 2 ||
+				gaps[1].First != 6 { // 4 to 5 by an operator, 6 by the transaction; but not 7
 				t.Errorf("gaps %+v", gaps)
 			}
 		})

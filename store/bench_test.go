@@ -22,11 +22,18 @@ func crowd(k *kit, s *Store, history int) *fleet {
 	k.exec(`INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
 		SELECT 's' || n, 31337, decode(lpad(to_hex(n), 40, '0'), 'hex'), 'local', 'STRICT', 1, '0' FROM generate_series(1, $1) n`, submitters)
 	k.exec("INSERT INTO submitter_lease (submitter_id) SELECT submitter_id FROM submitter")
-	k.exec(`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
+	k.exec(
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
 		SELECT 1 + n % $1, gen_random_uuid(), 'old' || n, decode(repeat('01', 32), 'hex'), 0, '', 0, 'CONFIRMED', 5, n / $1, 'SUCCESS', clock_timestamp(), clock_timestamp()
-		FROM generate_series(0, $2 - 1) n`, submitters, history)
-	k.exec(`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-		SELECT submitter_id, $1, 0, 0, decode(repeat('01', 32), 'hex'), 1 FROM submitter`, history/submitters)
+		FROM generate_series(0, $2 - 1) n`,
+		submitters,
+		history,
+	)
+	k.exec(
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+		SELECT submitter_id, $1, 0, 0, decode(repeat('01', 32), 'hex'), 1 FROM submitter`,
+		history/submitters,
+	)
 	f := &fleet{kit: k, s: s}
 	for n := range submitters {
 		f.ids = append(f.ids, txn.SubmitterID(n+1))
@@ -52,12 +59,30 @@ func BenchmarkCommit(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				var jobs []*commitJob
-				k.exec("UPDATE managed_tx SET released_at = clock_timestamp() WHERE nonce IS NOT NULL AND released_at IS NULL")
+				k.exec(
+					"UPDATE managed_tx SET released_at = clock_timestamp() WHERE nonce IS NOT NULL AND released_at IS NULL")
 				for i := range size {
-					tx := k.queue(s, f.ids[i], fmt.Sprint("b", b.N, "-", i, "-", value[int64](k, "SELECT nextval('queue_seq')")))
-					nonce := txn.Nonce(value[int64](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", f.ids[i]))
+					tx := k.queue(
+						s,
+						f.ids[i],
+						fmt.Sprint("b", b.N, "-", i, "-",
+							value[int64](k, "SELECT nextval('queue_seq')")),
+					)
+					nonce := txn.Nonce(
+						value[int64](k,
+							"SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1",
+							f.ids[i]),
+					)
 					change := take(tx, nonce)
-					jobs = append(jobs, &commitJob{lease: f.leases[i], change: change, bytes: changeSize(change), ended: make(chan struct{})})
+					jobs = append(
+						jobs,
+						&commitJob{
+							lease:  f.leases[i],
+							change: change,
+							bytes:  changeSize(change),
+							ended:  make(chan struct{}),
+						},
+					)
 				}
 				b.StartTimer()
 				if why := s.sendCommits(false, jobs); why != nil {
@@ -106,7 +131,8 @@ func fencedPlan(k *kit, s *Store) []string {
 	k.must(err)
 	_, err = conn.Prepare(k.ctx, "fenced", tap.sql)
 	k.must(err)
-	rows, err := conn.Query(k.ctx, "EXPLAIN (COSTS OFF) EXECUTE fenced ("+strings.Repeat("NULL, ", tap.args-1)+"NULL)")
+	rows, err := conn.Query(k.ctx,
+		"EXPLAIN (COSTS OFF) EXECUTE fenced ("+strings.Repeat("NULL, ", tap.args-1)+"NULL)")
 	k.must(err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	k.must(err)
@@ -121,12 +147,15 @@ func checkFencedPlan(t *testing.T, lines []string) {
 			t.Errorf("the plan has a %s", bad)
 		}
 	}
-	byKey := regexp.MustCompile(`Index Scan using managed_tx_pkey on managed_tx t(_\d+)?\n *Index Cond: .*\(submitter_id = w(_\d+)?\.submitter_id\) AND \(tx_id = w(_\d+)?\.tx_id\)\)`)
+	byKey := regexp.MustCompile(
+		`Index Scan using managed_tx_pkey on managed_tx t(_\d+)?\n *Index Cond: .*\(submitter_id = w(_\d+)?\.submitter_id\) AND \(tx_id = w(_\d+)?\.tx_id\)\)`)
 	if n := len(byKey.FindAllString(plan, -1)); n != 3 {
-		t.Errorf("%d look-ups of transactions by their key, want 3: to lock, to move, to allocate", n)
+		t.Errorf("%d look-ups of transactions by their key, want 3: to lock, to move, to allocate",
+			n)
 	}
 	for i, line := range lines { // between two of our lists nothing but a hash table
-		if strings.Contains(line, "Nested Loop") && !strings.Contains(strings.Join(lines[i:min(len(lines), i+8)], "\n"), "Index Scan") {
+		if strings.Contains(line, "Nested Loop") &&
+			!strings.Contains(strings.Join(lines[i:min(len(lines), i+8)], "\n"), "Index Scan") {
 			t.Errorf("a loop without a key: %s", strings.Join(lines[i:min(len(lines), i+8)], "\n"))
 		}
 	}
@@ -156,8 +185,10 @@ func TestRowsAreMetByTheirKey(t *testing.T) {
 		e := &explain{DBTX: conn, t: t}
 		k.must(run(db.New(e)))
 		conn.Release()
-		met := strings.Contains(e.plan, "using managed_tx_pkey on managed_tx t") || strings.Contains(e.plan, "Tid Scan on managed_tx t")
-		if !met || strings.Contains(e.plan, "Seq Scan on managed_tx") || strings.Contains(e.plan, "Hash Join") {
+		met := strings.Contains(e.plan, "using managed_tx_pkey on managed_tx t") ||
+			strings.Contains(e.plan, "Tid Scan on managed_tx t")
+		if !met || strings.Contains(e.plan, "Seq Scan on managed_tx") ||
+			strings.Contains(e.plan, "Hash Join") {
 			t.Errorf("%s: %s", what, e.plan)
 		}
 	}
@@ -186,7 +217,8 @@ func TestCallersMeetRowsByTheirKey(t *testing.T) {
 		e := &explain{DBTX: conn, t: t}
 		k.must(run(db.New(e)))
 		conn.Release()
-		if strings.Contains(e.plan, "using managed_tx_request on") || strings.Contains(e.plan, "using tx_attempt_pkey on") {
+		if strings.Contains(e.plan, "using managed_tx_request on") ||
+			strings.Contains(e.plan, "using tx_attempt_pkey on") {
 			t.Errorf("%s: %s", what, e.plan)
 		}
 	}
@@ -204,7 +236,8 @@ func BenchmarkNode(b *testing.B) {
 	b.Run("events", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000); err != nil || len(events) != lifeGroup {
+			if events, err := s.EventsSince(k.ctx, nil, "1:1:", head, EventKey{}, 0, 1000); err != nil ||
+				len(events) != lifeGroup {
 				b.Fatal(len(events), err)
 			}
 		}
@@ -218,7 +251,8 @@ func BenchmarkNode(b *testing.B) {
 	b.Run("inboxes", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if boxes, err := s.Inboxes(k.ctx, f.ids[:lifeGroup], 1); err != nil || len(boxes[f.ids[0]].Queue) != 1 {
+			if boxes, err := s.Inboxes(k.ctx, f.ids[:lifeGroup], 1); err != nil ||
+				len(boxes[f.ids[0]].Queue) != 1 {
 				b.Fatal(len(boxes), err)
 			}
 		}

@@ -34,7 +34,8 @@ func TestConnectionFailsInAGroup(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
 			p := k.proxy()
-			s := k.open("a", func(cfg *Config) { cfg.URL, cfg.LeaseDuration = p.URL(), 1200*time.Millisecond })
+			s := k.open("a",
+				func(cfg *Config) { cfg.URL, cfg.LeaseDuration = p.URL(), 1200*time.Millisecond })
 			f := newFleet(k, s, 6)
 			var cut sync.WaitGroup
 			f.armed = func() {
@@ -69,7 +70,8 @@ func (f *fleet) settle(done bool) {
 			return err == nil && l != nil
 		})
 		if l.Token() < 2 {
-			f.t.Errorf("submitter %d: token %d after the acquisition anew, want another", id, l.Token())
+			f.t.Errorf("submitter %d: token %d after the acquisition anew, want another", id,
+				l.Token())
 		}
 		f.whole(i, done)
 		ledger, err := f.s.Load(f.ctx, l)
@@ -128,7 +130,8 @@ func TestNoDatabase(t *testing.T) {
 	s.first.used = time.Time{}
 	s.first.mu.Unlock()
 	f.check(f.commitAll(f.takes(), func() {}), all(Unreached))
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"}); !isUnavailable(err) {
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"}); !isUnavailable(
+		err) {
 		t.Fatalf("CreateTx says %v", err)
 	}
 	if _, err := s.Renew(k.ctx, f.leases); !isUnavailable(err) {
@@ -153,8 +156,10 @@ func TestServerEndsTheSession(t *testing.T) {
 	release := k.lockTx(f.txs[1])
 	answers := f.commitAll(f.takes(), func() {
 		f.waiting(f.s, "commit")
-		k.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fencepost/commit/a' AND wait_event_type = 'Lock'
-			AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`)
+		k.exec(
+			`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'fencepost/commit/a' AND wait_event_type = 'Lock'
+			AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'managed_tx'::REGCLASS)`,
+		)
 		release()
 	})
 	unsettled := 0

@@ -18,13 +18,15 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	}
 	switch {
 	case cursorOps > 1:
-		return errors.New("a change may start, move or protect the cursor, or end its protection, and only one of these")
+		return errors.New(
+			"a change may start, move or protect the cursor, or end its protection, and only one of these")
 	case c.Init != nil && !storable(uint64(c.Init.Nonce), c.Init.Block):
 		return errors.New("the start of the cursor is beyond 2^63-1")
 	case c.Protect != nil && (c.Protect.Reason == "" || !storable(uint64(c.Protect.Expect))):
 		return errors.New("a protection needs a reason and a nonce below 2^63")
 	case c.Unprotect != nil && (c.Unprotect.ID < 1 || c.Unprotect.To < c.Unprotect.Expect || !storable(uint64(c.Unprotect.To))):
-		return errors.New("an end of a protection names the protection, and a nonce below 2^63 that is not below the cursor's")
+		return errors.New(
+			"an end of a protection names the protection, and a nonce below 2^63 that is not below the cursor's")
 	case c.Status != "" && c.Status != txn.Active && c.Status != txn.Paused:
 		return fmt.Errorf("status %q is not one of ACTIVE and PAUSED", c.Status)
 	case c.Why != "" && c.Status != txn.Paused:
@@ -43,7 +45,8 @@ func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 	taken := 0
 	for _, w := range c.Writes {
 		if w.Tx.Submitter() != submitter {
-			return fmt.Errorf("transaction %s is of submitter %d, the lease of submitter %d", w.Tx, w.Tx.Submitter(), submitter)
+			return fmt.Errorf("transaction %s is of submitter %d, the lease of submitter %d", w.Tx,
+				w.Tx.Submitter(), submitter)
 		}
 		if seen[w.Tx] {
 			return fmt.Errorf("transaction %s is written twice", w.Tx)
@@ -61,7 +64,9 @@ func checkWrites(submitter txn.SubmitterID, c txn.Change) error {
 		}
 	}
 	if c.Take != nil && taken != 1 {
-		return fmt.Errorf("a change that takes nonce %d must allocate it to one transaction, not to %d", c.Take.Nonce, taken)
+		return fmt.Errorf(
+			"a change that takes nonce %d must allocate it to one transaction, not to %d",
+			c.Take.Nonce, taken)
 	}
 	return nil
 }
@@ -87,21 +92,29 @@ func checkWrite(w txn.Write) error {
 	case w.Version < 1:
 		return fmt.Errorf("version %d was never given", w.Version)
 	case w.Kind == "" && (next.State != w.From || next.Version != w.Version):
-		return fmt.Errorf("a schedule keeps state and version: %s %d would become %s %d", w.From, w.Version, next.State, next.Version)
+		return fmt.Errorf("a schedule keeps state and version: %s %d would become %s %d", w.From,
+			w.Version, next.State, next.Version)
 	case w.Kind != "" && !txn.Legal(w.Kind, w.From, next.State):
 		return fmt.Errorf("no move %s leads from %s to %s", w.Kind, w.From, next.State)
 	case w.Kind != "" && next.Version != w.Version+1:
-		return fmt.Errorf("a move raises the version by one: %d would become %d", w.Version, next.Version)
+		return fmt.Errorf("a move raises the version by one: %d would become %d", w.Version,
+			next.Version)
 	case hasNonce(w.From) && (next.Nonce == nil) != (w.Kind == txn.EventRequeued):
-		return fmt.Errorf("%s leads from %s to nonce %v: REQUEUED gives the nonce up, and nothing else does", w.Kind, w.From, next.Nonce)
+		return fmt.Errorf(
+			"%s leads from %s to nonce %v: REQUEUED gives the nonce up, and nothing else does",
+			w.Kind, w.From, next.Nonce)
 	case next.Requeued < 0 || next.Requeued > math.MaxInt16:
-		return fmt.Errorf("it was requeued %d times, which is not within 0 to %d", next.Requeued, math.MaxInt16)
+		return fmt.Errorf("it was requeued %d times, which is not within 0 to %d", next.Requeued,
+			math.MaxInt16)
 	case next.Nonce != nil && !storable(uint64(*next.Nonce)):
 		return errors.New("its nonce is beyond 2^63-1")
 	case w.From == txn.Queued && w.Kind != txn.EventAllocated && next.Nonce != nil && (next.Receipt == nil || !next.Released || next.Requeued == 0):
-		return fmt.Errorf("%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it was requeued has its own again", w.Kind, *next.Nonce)
+		return fmt.Errorf(
+			"%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it was requeued has its own again",
+			w.Kind, *next.Nonce)
 	case next.EndedBlock > 0 && (!next.State.Final() || next.Receipt != nil || !storable(next.EndedBlock)):
-		return fmt.Errorf("it would end as never run at block %d, as %s and with receipt %v", next.EndedBlock, next.State, next.Receipt)
+		return fmt.Errorf("it would end as never run at block %d, as %s and with receipt %v",
+			next.EndedBlock, next.State, next.Receipt)
 	case w.Delay < 0:
 		return fmt.Errorf("its delay is %v", w.Delay)
 	}
@@ -137,7 +150,8 @@ func checkAttempt(w txn.Write) error {
 	case a == nil:
 		return nil
 	case w.Next.Nonce == nil || *w.Next.Nonce != a.Nonce:
-		return fmt.Errorf("attempt %d is for nonce %d, which is not the transaction's", a.No, a.Nonce)
+		return fmt.Errorf("attempt %d is for nonce %d, which is not the transaction's", a.No,
+			a.Nonce)
 	case a.No < 1 || a.No > math.MaxInt16:
 		return fmt.Errorf("attempt number %d is not within 1 to %d", a.No, math.MaxInt16)
 	case a.Hash == (txn.Hash{}) || len(a.Raw) == 0:

@@ -17,11 +17,18 @@ func TestFaultyChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return txn.Tx{ID: id, Submitter: submitter, Status: txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown}}
+		return txn.Tx{
+			ID:        id,
+			Submitter: submitter,
+			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
+		}
 	}
 	tx, second := newTx(1), newTx(1)
 	tracked := tx
-	tracked.State, tracked.Version, tracked.Nonce, tracked.TxHash = txn.Tracking, 3, ptr(txn.Nonce(4)), hashOf(4)
+	tracked.State, tracked.Version, tracked.Nonce, tracked.TxHash = txn.Tracking, 3, ptr(
+		txn.Nonce(4)), hashOf(
+		4,
+	)
 	write := func(w txn.Write, tweak func(*txn.Write)) txn.Change {
 		tweak(&w)
 		return txn.Change{Writes: []txn.Write{w}}

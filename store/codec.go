@@ -16,7 +16,13 @@ func teach(m *pgtype.Map) {
 	all := new(foreseen)
 	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(id)
-	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: listCodec{&pgtype.ArrayCodec{ElementType: id}, all}})
+	m.RegisterType(
+		&pgtype.Type{
+			Name:  "_uuid",
+			OID:   pgtype.UUIDArrayOID,
+			Codec: listCodec{&pgtype.ArrayCodec{ElementType: id}, all},
+		},
+	)
 	for _, list := range []uint32{pgtype.BoolArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID} {
 		known, ok := m.TypeForOID(list)
 		if !ok {
@@ -125,7 +131,8 @@ type listCodec struct {
 }
 
 // PlanEncode is part of pgtype.Codec.
-func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16,
+	value any) pgtype.EncodePlan {
 	if format == pgtype.BinaryFormatCode {
 		switch element := c.ElementType.OID; value.(type) {
 		case []uuid.UUID:
@@ -151,7 +158,8 @@ func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any
 }
 
 // plainList writes a list whose elements the type of the array holds as they are.
-func plainList[T any](all *foreseen, element, plain uint32, size func(T) int, write func([]byte, T) []byte) pgtype.EncodePlan {
+func plainList[T any](all *foreseen, element, plain uint32, size func(T) int,
+	write func([]byte, T) []byte) pgtype.EncodePlan {
 	if element != plain {
 		return nil
 	}
@@ -191,7 +199,8 @@ func (p listPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 		}
 	}
 	if cap(buf)-len(buf) < total {
-		buf = slices.Grow(buf, max(total, cap(buf), int(*p.all))) // pgx begins each statement with 256 bytes, and many lists follow
+		buf = slices.Grow(buf,
+			max(total, cap(buf), int(*p.all))) // pgx begins each statement with 256 bytes, and many lists follow
 		*p.all = 0
 	}
 	for _, n := range []uint32{dimensions, nulls, p.element, uint32(len(list)), 1} {

@@ -29,9 +29,11 @@ func TestListsAreWrittenAsByPgx(t *testing.T) {
 		"truths": {pgtype.BoolArrayOID, []bool{true, false}}, "others": {pgtype.Int8ArrayOID, []int32{1, 2}},
 		"an id": {pgtype.UUIDOID, id}, "a pointer": {pgtype.UUIDOID, &id}, "no id": {pgtype.UUIDOID, (*uuid.UUID)(nil)},
 	} {
-		want, wantErr := plain.Encode(list.oid, pgtype.BinaryFormatCode, list.value, []byte("before"))
+		want, wantErr := plain.Encode(list.oid, pgtype.BinaryFormatCode, list.value,
+			[]byte("before"))
 		got, err := taught.Encode(list.oid, pgtype.BinaryFormatCode, list.value, []byte("before"))
-		if (wantErr == nil) != (err == nil) || !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+		if (wantErr == nil) != (err == nil) || !bytes.Equal(got, want) ||
+			(got == nil) != (want == nil) {
 			t.Errorf("%s: %x (%v), pgx writes %x (%v)", name, got, err, want, wantErr)
 		}
 	}
@@ -48,7 +50,12 @@ func TestAGroupIsForeseen(t *testing.T) {
 	for _, step := range []string{"take", "pending", "included", "confirmed"} {
 		change := (&fleet{}).step(step, &tx, 1000)
 		change.Writes[0].Next.Above = make([]txn.BlockRef, 2)
-		group := slices.Repeat([]*commitJob{{lease: &Lease{submitter: 1, token: 1}, change: change, bytes: changeSize(change)}}, lifeGroup)
+		group := slices.Repeat(
+			[]*commitJob{
+				{lease: &Lease{submitter: 1, token: 1}, change: change, bytes: changeSize(change)},
+			},
+			lifeGroup,
+		)
 		m, size := pgtype.NewMap(), emptyCommit+sizeOf(group)
 		teach(m)
 		*foresee(m) = foreseen(size)
@@ -57,7 +64,8 @@ func TestAGroupIsForeseen(t *testing.T) {
 			if list.Kind() != reflect.Slice {
 				continue
 			}
-			longer, err := m.Encode(oids[list.Type()], pgtype.BinaryFormatCode, list.Interface(), buf)
+			longer, err := m.Encode(oids[list.Type()], pgtype.BinaryFormatCode, list.Interface(),
+				buf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +78,8 @@ func TestAGroupIsForeseen(t *testing.T) {
 			buf = longer
 		}
 		if grown != 1 || size > 5*len(buf)/4 {
-			t.Errorf("%s: a group of %d bytes was reckoned as %d, and copied %d times", step, len(buf), size, grown-1)
+			t.Errorf("%s: a group of %d bytes was reckoned as %d, and copied %d times", step,
+				len(buf), size, grown-1)
 		}
 	}
 }
@@ -89,7 +98,8 @@ func TestIdsCostNothing(t *testing.T) {
 		t.Errorf("%v allocations for a list of a thousand ids", n)
 	}
 	var id uuid.UUID
-	scan, src := m.PlanScan(pgtype.UUIDOID, pgtype.BinaryFormatCode, &id), bytes.Repeat([]byte{7}, 16)
+	scan, src := m.PlanScan(pgtype.UUIDOID, pgtype.BinaryFormatCode, &id), bytes.Repeat([]byte{7},
+		16)
 	if n := testing.AllocsPerRun(10, func() {
 		if err := scan.Scan(src, &id); err != nil {
 			t.Error(err)
@@ -116,7 +126,12 @@ func TestIdsThatMayBeMissing(t *testing.T) {
 		}
 	}
 	var all []uuid.UUID
-	k.must(s.api.QueryRow(k.ctx, "SELECT array_agg(tx_id) FROM managed_tx WHERE tx_id = ANY($1)", []uuid.UUID{uuid.UUID(tx.ID)}).Scan(&all))
+	k.must(
+		s.api.QueryRow(k.ctx, "SELECT array_agg(tx_id) FROM managed_tx WHERE tx_id = ANY($1)",
+			[]uuid.UUID{uuid.UUID(tx.ID)}).Scan(
+			&all,
+		),
+	)
 	if len(all) != 1 || all[0] != uuid.UUID(tx.ID) {
 		t.Errorf("read %v", all)
 	}

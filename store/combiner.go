@@ -59,7 +59,8 @@ type refusedGroup[T item] struct {
 	why   *refusal
 }
 
-func newCombiner[T item](l limits, send func(bool, []T) *refusal, refuse func(T, *refusal)) *combiner[T] {
+func newCombiner[T item](l limits, send func(bool, []T) *refusal,
+	refuse func(T, *refusal)) *combiner[T] {
 	return &combiner[T]{limits: l, send: send, refuse: refuse}
 }
 
@@ -71,7 +72,8 @@ func (c *combiner[T]) put(items ...T) error {
 	switch {
 	case c.closed:
 		return errClosed
-	case c.outstanding+len(items) > c.limits.outstanding, c.limits.held > 0 && c.held+bytes > c.limits.held:
+	case c.outstanding+len(items) > c.limits.outstanding,
+		c.limits.held > 0 && c.held+bytes > c.limits.held:
 		return errFull
 	}
 	c.outstanding += len(items)

@@ -54,13 +54,19 @@ func refuseParcel(it *parcel, why *refusal) {
 func TestCombiner(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l := limits{items: rapid.IntRange(1, 9).Draw(t, "items"), bytes: rapid.IntRange(1, 60).Draw(t, "bytes"), outstanding: 1000}
+		l := limits{
+			items:       rapid.IntRange(1, 9).Draw(t, "items"),
+			bytes:       rapid.IntRange(1, 60).Draw(t, "bytes"),
+			outstanding: 1000,
+		}
 		p := &post{hold: make(chan struct{})}
 		c := newCombiner(l, p.send, refuseParcel)
 		parcels := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *parcel {
 			return &parcel{
-				bytes: rapid.IntRange(0, 70).Draw(t, "size"), bond: rapid.Int64Range(0, 4).Draw(t, "bond"), bad: rapid.IntRange(0, 5).Draw(t, "bad") == 0,
-				weary: rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 99}).Draw(t, "weary"), ended: make(chan string, 2),
+				bytes: rapid.IntRange(0, 70).Draw(t,
+					"size"), bond: rapid.Int64Range(0, 4).Draw(t, "bond"), bad: rapid.IntRange(0, 5).Draw(t, "bad") == 0,
+				weary: rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 99}).Draw(t,
+					"weary"), ended: make(chan string, 2),
 			}
 		}), 1, 60).Draw(t, "parcels")
 		wants := make([]string, len(parcels))

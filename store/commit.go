@@ -23,11 +23,19 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 		return Refused, fmt.Errorf("store: commit for submitter %d: %w", lease.submitter, err)
 	}
 	if lease.spent.Load() {
-		return Fenced, fmt.Errorf("store: commit for submitter %d: the lease with token %d was given up", lease.submitter, lease.token)
+		return Fenced, fmt.Errorf(
+			"store: commit for submitter %d: the lease with token %d was given up", lease.submitter,
+			lease.token)
 	}
-	job := &commitJob{lease: lease, change: change, bytes: changeSize(change), ended: make(chan struct{})}
+	job := &commitJob{
+		lease:  lease,
+		change: change,
+		bytes:  changeSize(change),
+		ended:  make(chan struct{}),
+	}
 	if err := s.commits.put(job); err != nil {
-		return Unreached, fmt.Errorf("store: commit for submitter %d: %w: %w", lease.submitter, ErrUnavailable, err)
+		return Unreached, fmt.Errorf("store: commit for submitter %d: %w: %w", lease.submitter,
+			ErrUnavailable, err)
 	}
 	<-job.ended
 	switch job.outcome {
@@ -37,7 +45,8 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	case Fenced, Unsettled:
 		lease.spent.Store(true)
 	}
-	return job.outcome, fmt.Errorf("store: commit for submitter %d under token %d: %w", lease.submitter, lease.token, job.err)
+	return job.outcome, fmt.Errorf("store: commit for submitter %d under token %d: %w",
+		lease.submitter, lease.token, job.err)
 }
 
 // tellFeed wakes the reader of the feed when there is something to read.
@@ -80,7 +89,8 @@ func changeSize(c txn.Change) int {
 		n += len(c.Unprotect.Reason)
 	}
 	for _, w := range c.Writes {
-		n += perWrite + len(w.Next.Reason) + len(w.Next.LastError) + blockBytes*(len(w.Next.Above)+len(w.Told))
+		n += perWrite + len(w.Next.Reason) + len(
+			w.Next.LastError) + blockBytes*(len(w.Next.Above)+len(w.Told))
 		if w.Next.Receipt != nil {
 			n += perReceipt
 		}
@@ -109,24 +119,30 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 		l = s.side
 	}
 	var answers []db.CommitRow
-	fate, err := l.run(context.Background(), s.watchdog(), func(conn *pgx.Conn, q *db.Queries) (err error) {
-		expect(conn, emptyCommit+sizeOf(group))
-		answers, err = q.Commit(context.Background(), commitParams(s.cfg.Node, group))
-		return err
-	})
+	fate, err := l.run(
+		context.Background(),
+		s.watchdog(),
+		func(conn *pgx.Conn, q *db.Queries) (err error) {
+			expect(conn, emptyCommit+sizeOf(group))
+			answers, err = q.Commit(context.Background(), commitParams(s.cfg.Node, group))
+			return err
+		},
+	)
 	switch fate {
 	case settled:
 		answerAll(group, answers)
 		return nil
 	case refused, again:
-		s.log.Debug("the database refused a fenced statement", "changes", len(group), "cause", sayWhy(err))
+		s.log.Debug("the database refused a fenced statement", "changes", len(group), "cause",
+			sayWhy(err))
 		return &refusal{err: err, again: fate == again}
 	}
 	outcome := Unsettled
 	if fate == nothing {
 		outcome = Unreached
 	}
-	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(), "cause", sayWhy(err))
+	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(),
+		"cause", sayWhy(err))
 	why := sayWhy(err)
 	for _, job := range group {
 		job.end(outcome, why)

@@ -22,10 +22,16 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		return txn.Tx{}, err
 	}
 	tx := txn.Tx{
-		ID: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
-		Payload: txn.Payload{Value: value, Data: r.Data, GasLimit: uint64(r.GasLimit)}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
+		ID: txn.TxID(
+			r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
+		Payload: txn.Payload{
+			Value:    value,
+			Data:     r.Data,
+			GasLimit: uint64(r.GasLimit),
+		}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
 		Status: status,
-		Token:  txn.Token(r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Token: txn.Token(
+			r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 	}
 	if r.MaxFee != nil {
 		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {
@@ -50,15 +56,20 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 
 // toStatus makes of a row what changes with each move.
 func toStatus(r db.ManagedTx) (txn.Status, error) {
-	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess,
+		r.ReceiptGasUsed, r.ReceiptGasPrice)
 	if err != nil {
 		return txn.Status{}, err
 	}
 	status := txn.Status{
-		State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
-		TxHash: toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
-		SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
-		Accepted: int(r.AcceptedAttempt), LastAnswer: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
+		State: txn.State(
+			r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
+		TxHash: toHash(
+			r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
+		SubmitAttempts: int(
+			r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
+		Accepted: int(
+			r.AcceptedAttempt), LastAnswer: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
 		Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
 	}
 	if r.Nonce != nil {
@@ -87,7 +98,8 @@ func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int6
 	return tx, err
 }
 
-func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUsed *int64, gasPrice *string) (*txn.Receipt, error) {
+func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUsed *int64,
+	gasPrice *string) (*txn.Receipt, error) {
 	if len(hash) == 0 || block == nil || success == nil || gasUsed == nil || gasPrice == nil {
 		return nil, nil
 	}
@@ -96,7 +108,8 @@ func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUs
 		return nil, err
 	}
 	return &txn.Receipt{
-		TxHash: toHash(hash), BlockNumber: uint64(*block), BlockHash: toHash(blockHash), Success: *success, GasUsed: uint64(*gasUsed), EffectiveGasPrice: price,
+		TxHash: toHash(
+			hash), BlockNumber: uint64(*block), BlockHash: toHash(blockHash), Success: *success, GasUsed: uint64(*gasUsed), EffectiveGasPrice: price,
 	}, nil
 }
 
@@ -129,7 +142,8 @@ func toAttempt(r db.OpenAttemptsRow, at time.Time) (txn.Attempt, error) {
 		return txn.Attempt{}, err
 	}
 	return txn.Attempt{
-		No: int(r.AttemptNo), Kind: txn.AttemptKind(r.Kind), Nonce: txn.Nonce(r.Nonce), Hash: toHash(r.TxHash), Raw: r.RawTx, GasLimit: uint64(r.GasLimit),
+		No: int(
+			r.AttemptNo), Kind: txn.AttemptKind(r.Kind), Nonce: txn.Nonce(r.Nonce), Hash: toHash(r.TxHash), Raw: r.RawTx, GasLimit: uint64(r.GasLimit),
 		Fees: txn.Fees{Cap: feeCap, Tip: tip, Legacy: r.Legacy}, At: at,
 	}, nil
 }
@@ -148,15 +162,18 @@ func (s *Store) attemptsByTx(rows []db.OpenAttemptsRow) (map[txn.TxID][]txn.Atte
 
 func toSubmitter(r db.OwnedSubmitterRow) (txn.Submitter, error) {
 	if len(r.Address) != len(txn.Address{}) {
-		return txn.Submitter{}, fmt.Errorf("the address of submitter %d has %d bytes", r.SubmitterID, len(r.Address))
+		return txn.Submitter{}, fmt.Errorf("the address of submitter %d has %d bytes",
+			r.SubmitterID, len(r.Address))
 	}
 	maxFee, err := toWei(r.MaxFee)
 	if err != nil {
 		return txn.Submitter{}, err
 	}
 	return txn.Submitter{
-		ID: txn.SubmitterID(r.SubmitterID), Name: r.Name, Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address), Signer: r.Signer,
-		Mode: txn.Mode(r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status), StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
+		ID: txn.SubmitterID(
+			r.SubmitterID), Name: r.Name, Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address), Signer: r.Signer,
+		Mode: txn.Mode(
+			r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status), StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
 		OnFailure: txn.OnFailure(r.OnFailure), MaxFee: maxFee,
 	}, nil
 }
@@ -186,7 +203,8 @@ func toCommand(k db.InboxCommandsRow) txn.Command {
 }
 
 func toEvent(r db.EventsSinceRow) (EventInfo, error) {
-	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess, r.ReceiptGasUsed, r.ReceiptGasPrice)
+	receipt, err := toReceipt(r.ReceiptTxHash, r.ReceiptBlock, r.ReceiptBlockHash, r.ReceiptSuccess,
+		r.ReceiptGasUsed, r.ReceiptGasPrice)
 	if err != nil {
 		return EventInfo{}, err
 	}
@@ -196,8 +214,10 @@ func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 	}
 	return EventInfo{
 		Event: txn.Event{
-			Tx: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
-			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
+			Tx: txn.TxID(
+				r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
+			Sub: txn.Sub(
+				r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
 			NewFork: r.NewFork, Above: toBlocks(r.Above), At: r.CreatedAt,
 		},
 		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels, Included: txn.AttemptKind(r.ReceiptKind),
@@ -210,7 +230,8 @@ const blockBytes = 40
 func toBlocks(b []byte) []txn.BlockRef {
 	var refs []txn.BlockRef
 	for ; len(b) >= blockBytes; b = b[blockBytes:] {
-		refs = append(refs, txn.BlockRef{Number: binary.BigEndian.Uint64(b), Hash: txn.Hash(b[8:blockBytes])})
+		refs = append(refs,
+			txn.BlockRef{Number: binary.BigEndian.Uint64(b), Hash: txn.Hash(b[8:blockBytes])})
 	}
 	return refs
 }

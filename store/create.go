@@ -28,7 +28,8 @@ const createsPerChange = 4
 // Errors: ErrKeyReused when the request id stands for another payload, ErrPaused and ErrProtected when the submitter takes no new transactions,
 // ErrSubmitterNotFound, a QueueFullError, ErrBusy when the node holds as much on its way as it may, and ErrUnavailable; after the last three a call with the same
 // request id is safe, and finds what was queued.
-func (s *Store) CreateTx(ctx context.Context, intent Intent) (info TxInfo, created bool, err error) {
+func (s *Store) CreateTx(ctx context.Context,
+	intent Intent) (info TxInfo, created bool, err error) {
 	fate := s.CreateTxs(ctx, []Intent{intent})[0]
 	return fate.Info, fate.Created, fate.Err
 }
@@ -163,7 +164,8 @@ func (j *createJob) key() int64 { return 0 }
 // end tells who waits that nothing changes any more.
 func (j *createJob) end() {
 	if j.over.Swap(true) {
-		panic("store: a transaction was created twice") // its caller would be told of another one as created
+		panic(
+			"store: a transaction was created twice") // its caller would be told of another one as created
 	}
 	if j.call.left.Add(-1) == 0 {
 		close(j.call.ended)
@@ -192,7 +194,11 @@ func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 // found answers with the transaction that has this request id.
 func (j *createJob) found(winner TxInfo) {
 	if winner.RequestHash != j.hash {
-		j.fail(fmt.Errorf("%w: it stands for transaction %s; use a request_id of its own for each transaction", ErrKeyReused, winner.ID))
+		j.fail(
+			fmt.Errorf(
+				"%w: it stands for transaction %s; use a request_id of its own for each transaction",
+				ErrKeyReused, winner.ID),
+		)
 		return
 	}
 	*j.info = winner
@@ -205,7 +211,8 @@ func (j *createJob) found(winner TxInfo) {
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
-	group = slices.DeleteFunc(slices.Clone(group), func(job *createJob) bool { return job.over.Load() }) // found before the rest was refused
+	group = slices.DeleteFunc(slices.Clone(group),
+		func(job *createJob) bool { return job.over.Load() }) // found before the rest was refused
 	if len(group) == 0 {
 		return nil
 	}
@@ -221,12 +228,14 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 		return nil
 	}
 	why := s.insertCreates(ctx, group, seated)
-	s.quota.settle(seated, func(job *createJob) bool { return why == nil && (job.created || errors.Is(job.err, ErrUnavailable)) })
+	s.quota.settle(seated,
+		func(job *createJob) bool { return why == nil && (job.created || errors.Is(job.err, ErrUnavailable)) })
 	return why
 }
 
 // seatNew answers those of a group who repeat what is in the ledger: they need no place, and there is none for everybody. The rest are seated anew.
-func (s *Store) seatNew(ctx context.Context, group, seated []*createJob) (again, left []*createJob, err error) {
+func (s *Store) seatNew(ctx context.Context,
+	group, seated []*createJob) (again, left []*createJob, err error) {
 	s.quota.settle(seated, func(*createJob) bool { return false })
 	if left, err = s.findRepeats(ctx, group); err != nil {
 		return nil, group, err
@@ -244,14 +253,16 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 		names[job.intent.Submitter] = ""
 	}
 	rows, err := s.insertNamed(ctx, names, seated)
-	if fate := judge(err, true); fate == nothing || fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
+	if fate := judge(err, true); fate == nothing ||
+		fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
 		rows, err = s.insertNamed(ctx, names, seated)
 	}
 	if why := refusalOf(err); why != nil {
 		return why
 	}
 	if err != nil {
-		s.log.Debug("transactions could not be inserted", "transactions", len(group), "cause", sayWhy(err))
+		s.log.Debug("transactions could not be inserted", "transactions", len(group), "cause",
+			sayWhy(err))
 		failAll(group, sayWhy(err))
 		return nil
 	}
@@ -276,7 +287,8 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 }
 
 // insertNamed also finds out what the submitters are called, before anything is inserted.
-func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]string, seated []*createJob) ([]db.InsertTxsRow, error) {
+func (s *Store) insertNamed(ctx context.Context, names map[txn.SubmitterID]string,
+	seated []*createJob) ([]db.InsertTxsRow, error) {
 	if err := s.names(ctx, s.read(), names); err != nil {
 		return nil, err
 	}
@@ -332,12 +344,14 @@ func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
 }
 
 // findRepeats ends the jobs whose key a transaction has, and returns the others; with an error of the database it ends none.
-func (s *Store) findRepeats(ctx context.Context, group []*createJob) (left []*createJob, err error) {
+func (s *Store) findRepeats(ctx context.Context,
+	group []*createJob) (left []*createJob, err error) {
 	ids, requests := make([]int32, len(group)), make([]string, len(group))
 	for i, job := range group {
 		ids[i], requests[i] = int32(job.intent.Submitter), job.intent.RequestID
 	}
-	rows, err := s.read().TxsByRequest(ctx, db.TxsByRequestParams{SubmitterIds: ids, RequestIds: requests})
+	rows, err := s.read().TxsByRequest(ctx,
+		db.TxsByRequestParams{SubmitterIds: ids, RequestIds: requests})
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +402,8 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 		case job.full != nil:
 			job.fail(job.full)
 		default:
-			job.fail(fmt.Errorf("%w: the submitter changed at this moment; try again", ErrUnavailable))
+			job.fail(
+				fmt.Errorf("%w: the submitter changed at this moment; try again", ErrUnavailable))
 		}
 	}
 }
@@ -396,8 +411,10 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 func insertParams(group []*createJob) db.InsertTxsParams {
 	n := len(group)
 	p := db.InsertTxsParams{
-		SubmitterIds: make([]int32, n), TxIds: make([]uuid.UUID, n), RequestIds: make([]string, n), RequestHashes: make([][]byte, n), ToAddresses: make([][]byte, n),
-		ValuesWei: make([]string, n), Datas: make([][]byte, n), GasLimits: make([]int64, n), Speeds: make([]string, n), MaxFees: make([]string, n),
+		SubmitterIds: make([]int32,
+			n), TxIds: make([]uuid.UUID, n), RequestIds: make([]string, n), RequestHashes: make([][]byte, n), ToAddresses: make([][]byte, n),
+		ValuesWei: make([]string,
+			n), Datas: make([][]byte, n), GasLimits: make([]int64, n), Speeds: make([]string, n), MaxFees: make([]string, n),
 		NotAfterUs: make([]int64, n), CancelLates: make([]bool, n), LabelSets: make([]string, n),
 	}
 	nothing := []byte{}
@@ -413,9 +430,13 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		if !terms.NotAfter.IsZero() {
 			p.NotAfterUs[i] = terms.NotAfter.UnixMicro()
 		}
-		p.SubmitterIds[i], p.TxIds[i], p.RequestIds[i], p.RequestHashes[i] = int32(job.intent.Submitter), uuid.UUID(job.id), job.intent.RequestID, job.hash[:]
+		p.SubmitterIds[i], p.TxIds[i], p.RequestIds[i], p.RequestHashes[i] = int32(
+			job.intent.Submitter), uuid.UUID(
+			job.id,
+		), job.intent.RequestID, job.hash[:]
 		p.ValuesWei[i], p.GasLimits[i] = payload.Value.Dec(), int64(payload.GasLimit)
-		p.Speeds[i], p.MaxFees[i], p.CancelLates[i] = string(terms.Speed), terms.MaxFee.Dec(), terms.CancelLate
+		p.Speeds[i], p.MaxFees[i], p.CancelLates[i] = string(
+			terms.Speed), terms.MaxFee.Dec(), terms.CancelLate
 		p.LabelSets[i] = labelSet(job.intent.Labels)
 	}
 	return p

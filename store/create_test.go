@@ -46,7 +46,8 @@ func TestOneKeyAtTheSameTime(t *testing.T) {
 	k := newKit(t)
 	stores := []*Store{k.open("a"), k.open("b"), k.open("c")}
 	id := k.submitter(stores[0], "alice")
-	intents := slices.Repeat([]Intent{{Submitter: id, RequestID: "pay-1", Payload: payload("pay")}}, 100)
+	intents := slices.Repeat([]Intent{{Submitter: id, RequestID: "pay-1", Payload: payload("pay")}},
+		100)
 	firsts := 0
 	var answer TxInfo
 	for i, r := range k.createAll(stores, intents) {
@@ -57,9 +58,14 @@ func TestOneKeyAtTheSameTime(t *testing.T) {
 		if i == 0 {
 			answer = r.info
 		}
-		if r.info.ID != answer.ID || r.info.QueueSeq != answer.QueueSeq || !r.info.CreatedAt.Equal(answer.CreatedAt) ||
-			!r.info.UpdatedAt.Equal(answer.UpdatedAt) || r.info.Payload.Hash() != answer.Payload.Hash() || r.info.SubmitterName != "alice" ||
-			r.info.State != answer.State || r.info.Version != answer.Version || r.info.RequestHash != answer.RequestHash {
+		if r.info.ID != answer.ID || r.info.QueueSeq != answer.QueueSeq ||
+			!r.info.CreatedAt.Equal(answer.CreatedAt) ||
+			!r.info.UpdatedAt.Equal(answer.UpdatedAt) ||
+			r.info.Payload.Hash() != answer.Payload.Hash() ||
+			r.info.SubmitterName != "alice" ||
+			r.info.State != answer.State ||
+			r.info.Version != answer.Version ||
+			r.info.RequestHash != answer.RequestHash {
 			t.Fatalf("answer %d is %+v, the first one %+v", i, r.info, answer)
 		}
 	}
@@ -80,7 +86,14 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	var intents []Intent
 	for n := range 40 {
 		for _, m := range []int{n, 39 - n} { // even places go to one node, odd ones to the other
-			intents = append(intents, Intent{Submitter: id, RequestID: fmt.Sprint("r", m), Payload: payload(fmt.Sprint(m))})
+			intents = append(
+				intents,
+				Intent{
+					Submitter: id,
+					RequestID: fmt.Sprint("r", m),
+					Payload:   payload(fmt.Sprint(m)),
+				},
+			)
 		}
 	}
 	for i, r := range k.createAll(stores, intents) {
@@ -94,7 +107,11 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	// What makes it so: a statement inserts its keys in their order, whatever order they came in.
 	jobs := make([]*createJob, 3)
 	for i, request := range []string{"z", "x", "y"} {
-		jobs[i] = &createJob{intent: Intent{Submitter: id, RequestID: request}, info: &TxInfo{}, call: &createCall{ended: make(chan struct{})}}
+		jobs[i] = &createJob{
+			intent: Intent{Submitter: id, RequestID: request},
+			info:   &TxInfo{},
+			call:   &createCall{ended: make(chan struct{})},
+		}
 		var err error
 		jobs[i].id, err = txn.NewTxID(time.Now(), id)
 		k.must(err)
@@ -105,7 +122,8 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	if order := value[string](k, "SELECT string_agg(request_id, '' ORDER BY ctid) FROM managed_tx WHERE request_id IN ('x', 'y', 'z')"); order != "xyz" {
 		t.Fatalf("x, y and z were inserted as %s", order)
 	}
-	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; z > x || x > y {
+	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; z > x ||
+		x > y {
 		t.Fatalf("z, x and y, asked for in this order, are queued as %d, %d and %d", z, x, y)
 	}
 }
@@ -165,7 +183,8 @@ func TestBadCreateAmongGoodOnes(t *testing.T) {
 
 	intents := []Intent{{Submitter: id, RequestID: "plug"}}
 	for n := range 20 {
-		intents = append(intents, Intent{Submitter: id, RequestID: fmt.Sprint("r", n), Payload: payload(fmt.Sprint(n))})
+		intents = append(intents,
+			Intent{Submitter: id, RequestID: fmt.Sprint("r", n), Payload: payload(fmt.Sprint(n))})
 	}
 	intents[7].RequestID = "\x00"
 	done := make(chan []created)
@@ -211,7 +230,8 @@ func TestCallerWhoLeaves(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	done := make(chan []Created)
 	go func() { done <- s.CreateTxs(ctx, intents) }()
-	k.eventually("the first group is there", func() bool { return value[int](k, "SELECT count(*) FROM managed_tx") > 0 })
+	k.eventually("the first group is there",
+		func() bool { return value[int](k, "SELECT count(*) FROM managed_tx") > 0 })
 	k.waiting(s, "api")
 	why := errors.New("it has no time")
 	cancel(why)
@@ -233,7 +253,8 @@ func TestCallerWhoLeaves(t *testing.T) {
 		}
 	}
 	if fates[0].Err != nil || !errors.Is(fates[5].Err, why) || !errors.Is(fates[6].Err, why) {
-		t.Errorf("the first group was there, the second was not: %v, %v, %v", fates[0].Err, fates[5].Err, fates[6].Err)
+		t.Errorf("the first group was there, the second was not: %v, %v, %v", fates[0].Err,
+			fates[5].Err, fates[6].Err)
 	}
 	if n := value[int](k, "SELECT count(*) FROM managed_tx"); n != 6 {
 		t.Errorf("%d transactions, want 6", n)
@@ -248,7 +269,8 @@ func TestCreateWhoseReplyIsLost(t *testing.T) {
 	s := k.open("a", func(c *Config) { c.URL = p.URL() })
 	id := k.submitter(s, "alice")
 	lost := p.On(pgproxy.Running("name: InsertTxs "), pgproxy.LoseReply)
-	info, first, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "lost-reply", Payload: payload("x")})
+	info, first, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: "lost-reply", Payload: payload("x")})
 	k.must(err)
 	<-lost.Fired()
 	if !first {
@@ -272,7 +294,8 @@ func TestCallerWhoGoesAway(t *testing.T) {
 	if err != nil && !errors.Is(err, gone) {
 		t.Fatalf("%v", err)
 	}
-	if info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r", Payload: payload("x")}); err != nil || info.State != txn.Queued {
+	if info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r", Payload: payload("x")}); err != nil ||
+		info.State != txn.Queued {
 		t.Fatalf("%+v, %v", info, err)
 	}
 }
@@ -290,7 +313,8 @@ func TestWakeUps(t *testing.T) {
 		default:
 			t.Fatalf("nobody is woken by %s", what)
 		}
-		if ids, heard, look := s.TakeWoken(); look || len(heard) > 0 || !slices.Equal(ids, []txn.SubmitterID{id}) {
+		if ids, heard, look := s.TakeWoken(); look || len(heard) > 0 ||
+			!slices.Equal(ids, []txn.SubmitterID{id}) {
 			t.Fatalf("woken by %s: %v, look %v", what, ids, look)
 		}
 	}
@@ -351,7 +375,8 @@ func TestPlanOfWhatIsQueued(t *testing.T) {
 		tap := &textTap{DBTX: k.db.Pool}
 		_, err := db.New(tap).InsertTxs(k.ctx, db.InsertTxsParams{})
 		k.must(err)
-		if plan := tap.kept(k); strings.Contains(plan, "Join Filter") || strings.Count(plan, "hashed SubPlan") != 2 {
+		if plan := tap.kept(k); strings.Contains(plan, "Join Filter") ||
+			strings.Count(plan, "hashed SubPlan") != 2 {
 			t.Errorf("analyzed: %v\n%s", analyzed, plan)
 		}
 	}

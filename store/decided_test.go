@@ -17,7 +17,11 @@ func (k *kit) log(s *Store, id txn.SubmitterID) (list []string) {
 		if c.Result != txn.Applied || c.AppliedAt.IsZero() || c.CreatedAt.IsZero() {
 			k.t.Errorf("%+v is not decided", c)
 		}
-		list = append([]string{fmt.Sprintf("%s %s %d: %s (%s)", c.Kind, c.Action, c.Expect, c.Reason, c.Operator)}, list...)
+		list = append(
+			[]string{
+				fmt.Sprintf("%s %s %d: %s (%s)", c.Kind, c.Action, c.Expect, c.Reason, c.Operator),
+			},
+			list...)
 	}
 	return list
 }
@@ -35,15 +39,50 @@ func TestWhatAnOwnerDecidesItselfIsRecorded(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	id, l, _ := k.protected(s, "alice")
-	k.want(k.commit(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "OTHER", Evidence: "x"}}), Conflict)
+	k.want(
+		k.commit(s, l,
+			txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "OTHER", Evidence: "x"}}),
+		Conflict,
+	)
 	k.done(s, l, txn.Change{
 		Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into", Asked: true},
-		Commands:  k.ask(s, id, Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1, Reason: "looked into", Operator: "ann"}),
+		Commands: k.ask(
+			s,
+			id,
+			Ask{
+				Kind:     txn.CommandExitProtect,
+				Action:   txn.ActionResume,
+				Expect:   1,
+				Reason:   "looked into",
+				Operator: "ann",
+			},
+		),
 	})
-	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
-	k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: 2, Expect: 1, To: 1, Reason: "all is final again"}})
+	k.done(
+		s,
+		l,
+		txn.Change{
+			Protect: &txn.Protection{
+				Expect:   1,
+				Reason:   txn.ReasonReorgedFinal,
+				Evidence: "block 7",
+			},
+		},
+	)
+	k.done(
+		s,
+		l,
+		txn.Change{
+			Unprotect: &txn.Unprotection{ID: 2, Expect: 1, To: 1, Reason: "all is final again"},
+		},
+	)
 	k.done(s, l, txn.Change{
-		Protect:  &txn.Protection{Expect: 1, Reason: txn.ProtectByOperator, Evidence: "stop", Asked: true},
+		Protect: &txn.Protection{
+			Expect:   1,
+			Reason:   txn.ProtectByOperator,
+			Evidence: "stop",
+			Asked:    true,
+		},
 		Commands: k.ask(s, id, Ask{Kind: txn.CommandProtect, Reason: "stop", Operator: "bea"}),
 	})
 	k.done(s, l, txn.Change{Status: txn.Paused, Why: "r1 reverted"})
@@ -64,7 +103,11 @@ func TestWhyASubmitterIsPaused(t *testing.T) {
 	s := k.open("a")
 	id, l := k.owned(s, "alice")
 	pause := func(operator string) txn.Change {
-		return txn.Change{Status: txn.Paused, Commands: k.ask(s, id, Ask{Kind: txn.CommandPause, Reason: operator + "'s", Operator: operator})}
+		return txn.Change{
+			Status: txn.Paused,
+			Commands: k.ask(s, id,
+				Ask{Kind: txn.CommandPause, Reason: operator + "'s", Operator: operator}),
+		}
 	}
 	resume := func() txn.Change {
 		return txn.Change{Status: txn.Active, Commands: k.ask(s, id, Ask{Kind: txn.CommandResume})}

@@ -18,7 +18,15 @@ func TestRowsReadIntoOnePlaceAreThoseOfTheQuery(t *testing.T) {
 	k.queue(s, k.submitter(s, "bob"), "r")
 	id, lease := k.owned(s, "alice")
 	for i, kind := range []txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel} {
-		info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r" + string(kind), Payload: payload("x"), Labels: map[string]string{"of": string(kind)}})
+		info, _, err := s.CreateTx(
+			k.ctx,
+			Intent{
+				Submitter: id,
+				RequestID: "r" + string(kind),
+				Payload:   payload("x"),
+				Labels:    map[string]string{"of": string(kind)},
+			},
+		)
 		k.must(err)
 		k.ended(s, lease, info.Tx, txn.Nonce(i), kind)
 		k.queue(s, id, fmt.Sprint("queued ", i))
@@ -35,7 +43,10 @@ func TestRowsReadIntoOnePlaceAreThoseOfTheQuery(t *testing.T) {
 		want, err := q.EventsSince(k.ctx, p)
 		k.must(err)
 		var got []db.EventsSinceRow
-		k.must(q.EachEventSince(k.ctx, p, func(r *db.EventsSinceRow) error { got = append(got, *r); return nil }))
+		k.must(
+			q.EachEventSince(k.ctx, p,
+				func(r *db.EventsSinceRow) error { got = append(got, *r); return nil }),
+		)
 		if len(want) < 7 || !reflect.DeepEqual(got, want) {
 			t.Errorf("events: %+v, want %+v", got, want)
 		}
@@ -44,7 +55,10 @@ func TestRowsReadIntoOnePlaceAreThoseOfTheQuery(t *testing.T) {
 	want, err := q.InboxTxs(k.ctx, inbox)
 	k.must(err)
 	var got []db.InboxTxsRow
-	k.must(q.EachInboxTx(k.ctx, inbox, func(r *db.InboxTxsRow) error { got = append(got, *r); return nil }))
+	k.must(
+		q.EachInboxTx(k.ctx, inbox,
+			func(r *db.InboxTxsRow) error { got = append(got, *r); return nil }),
+	)
 	if len(want) != 2 || !reflect.DeepEqual(got, want) {
 		t.Errorf("queues: %+v, want %+v", got, want)
 	}

@@ -44,18 +44,24 @@ func room[T any](rows int, columns ...*[]T) {
 
 func roomForChanges(p *db.CommitParams, rows int) {
 	room(rows, &p.ChangeNo, &p.SubmitterID, &p.WriteCount)
-	room(rows, &p.FencingToken, &p.TakeNonce, &p.InitNonce, &p.InitBlock, &p.ProtectExpect, &p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
+	room(rows, &p.FencingToken, &p.TakeNonce, &p.InitNonce, &p.InitBlock, &p.ProtectExpect,
+		&p.UnprotectExpect, &p.UnprotectID, &p.UnprotectTo)
 	room(rows, &p.InitBlockHash)
-	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus, &p.StatusReason)
+	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus,
+		&p.StatusReason)
 	room(rows, &p.ProtectAsked, &p.UnprotectAsked)
 }
 
 func roomForWrites(p *db.CommitParams, rows int) {
 	room(rows, &p.WTxID)
-	room(rows, &p.WChangeNo, &p.WSubmitterID, &p.WSlot, &p.WSubmitAttempts, &p.WRequeued, &p.WAccepted, &p.WPooled)
-	room(rows, &p.WFencingToken, &p.WVersion, &p.WNonce, &p.WEndedBlock, &p.WDelayMs, &p.WReceiptBlock, &p.WReceiptGasUsed)
-	room(rows, &p.WFromState, &p.WKind, &p.WState, &p.WSubState, &p.WExecuted, &p.WReason, &p.WLastError, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis, &p.WReceiptGasPrice)
-	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate, &p.WReceiptSuccess)
+	room(rows, &p.WChangeNo, &p.WSubmitterID, &p.WSlot, &p.WSubmitAttempts, &p.WRequeued,
+		&p.WAccepted, &p.WPooled)
+	room(rows, &p.WFencingToken, &p.WVersion, &p.WNonce, &p.WEndedBlock, &p.WDelayMs,
+		&p.WReceiptBlock, &p.WReceiptGasUsed)
+	room(rows, &p.WFromState, &p.WKind, &p.WState, &p.WSubState, &p.WExecuted, &p.WReason,
+		&p.WLastError, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis, &p.WReceiptGasPrice)
+	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate,
+		&p.WReceiptSuccess)
 	room(rows, &p.WTxHash, &p.WAbove, &p.WTold, &p.WReceiptTxHash, &p.WReceiptBlockHash)
 }
 

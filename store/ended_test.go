@@ -46,7 +46,9 @@ func TestWhatEndedAsNeverRun(t *testing.T) {
 		}
 	}
 	// The chain goes on: it is long ago.
-	k.exec("UPDATE managed_tx SET receipt_block = 100 WHERE submitter_id = $1 AND receipt_block = 60", int32(id))
+	k.exec(
+		"UPDATE managed_tx SET receipt_block = 100 WHERE submitter_id = $1 AND receipt_block = 60",
+		int32(id))
 	for depth, want := range map[uint64]int{30: 0, 31: 1} {
 		if _, ended := recent(depth); ended != want {
 			t.Errorf("%d blocks deep: %d have ended", depth, ended)
@@ -57,7 +59,9 @@ func TestWhatEndedAsNeverRun(t *testing.T) {
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
-	if _, ended := recent(1000); ended != 0 || len(ledger.Open) != 1 || ledger.Open[0].EndedBlock != 0 || len(ledger.Open[0].Attempts) != 1 {
+	if _, ended := recent(1000); ended != 0 || len(ledger.Open) != 1 ||
+		ledger.Open[0].EndedBlock != 0 ||
+		len(ledger.Open[0].Attempts) != 1 {
 		t.Errorf("%d have ended; %+v", ended, ledger.Open)
 	}
 }

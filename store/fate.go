@@ -38,7 +38,10 @@ func judge(err error, sent bool) fate {
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
 	case class == "08", class == "57" && pg.Code != queryCanceled, pg.Code == completionUnknown:
 		return nobodyKnows
-	case pg.Code == serializationFailure, pg.Code == deadlockDetected, pg.Code == lockNotAvailable, pg.Code == queryCanceled:
+	case pg.Code == serializationFailure,
+		pg.Code == deadlockDetected,
+		pg.Code == lockNotAvailable,
+		pg.Code == queryCanceled:
 		return again
 	case class == "22", class == "23", class == "54", class == "P0", class == "XX":
 		return refused

@@ -84,7 +84,8 @@ func TestErrorsTellNoSecrets(t *testing.T) {
 		{ended, errors.New(secret), gone, "the caller is gone"},
 	} {
 		err := s.failed(c.ctx, "read transaction 1", c.err)
-		if c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) || !strings.HasPrefix(err.Error(), "store: read transaction 1: ") {
+		if c.is != nil && !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) ||
+			!strings.HasPrefix(err.Error(), "store: read transaction 1: ") {
 			t.Errorf("%v became %v, want %q", c.err, err, c.text)
 		}
 		noSecrets(t, err, secret)

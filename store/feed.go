@@ -59,7 +59,8 @@ func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err
 
 // EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after
 // a key of that order, and appends them to a page, which may be nil. submitter 0 means all of them. Fewer than limit means that there are no more.
-func (s *Store) EventsSince(ctx context.Context, page []EventInfo, since, until string, after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
+func (s *Store) EventsSince(ctx context.Context, page []EventInfo, since, until string,
+	after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {
 		after.Xid = "0"
 	}
@@ -95,7 +96,8 @@ func (s *Store) name(ctx context.Context, events []EventInfo) error {
 }
 
 // EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.
-func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after EventKey, ids []txn.TxID, limit int) ([]EventInfo, error) {
+func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after EventKey,
+	ids []txn.TxID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {
 		after.Xid = "0"
 	}
@@ -117,10 +119,12 @@ func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after Ev
 }
 
 // EventsOfTx reads the events of one transaction after a number, in order.
-func (s *Store) EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64, limit int) ([]EventInfo, error) {
+func (s *Store) EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64,
+	limit int) ([]EventInfo, error) {
 	verb := fmt.Sprintf("read the events of transaction %s", id)
 	rows, err := s.read().EventsOfTx(ctx, db.EventsOfTxParams{
-		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), AfterSeq: afterSeq, MaxRows: rowLimit(limit),
+		SubmitterID: int32(
+			id.Submitter()), TxID: uuid.UUID(id), AfterSeq: afterSeq, MaxRows: rowLimit(limit),
 	})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)

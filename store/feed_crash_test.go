@@ -48,7 +48,15 @@ func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
 func TestFeedOutlivesACrash(t *testing.T) {
 	t.Parallel()
 	// Nothing but a commit, or what settles, brings an end to the disk: the server's own writer of the log sleeps.
-	pg := startServer(t, "", map[string]string{"wal_writer_delay": "10s", "checkpoint_timeout": "1h", "autovacuum": "off"})
+	pg := startServer(
+		t,
+		"",
+		map[string]string{
+			"wal_writer_delay":   "10s",
+			"checkpoint_timeout": "1h",
+			"autovacuum":         "off",
+		},
+	)
 	k := privateKit(t, pg.URL("postgres"))
 	_, err := Migrate(k.ctx, k.db.URL, k.db.Schema)
 	k.must(err)
@@ -65,7 +73,9 @@ func TestFeedOutlivesACrash(t *testing.T) {
 		k.crash(restart)
 		tx := k.queue(k.open("b"), id, fmt.Sprint("settled ", round))
 		if n := k.since(k.open("c"), settled, tx.ID); n != 1 {
-			t.Fatalf("round %d: after the crash a reader that resumes from %s gets the event %d times", round, settled, n)
+			t.Fatalf(
+				"round %d: after the crash a reader that resumes from %s gets the event %d times",
+				round, settled, n)
 		}
 
 		// It takes nothing to settle what the last transaction has settled that told an event.
@@ -81,7 +91,9 @@ func TestFeedOutlivesACrash(t *testing.T) {
 		k.crash(restart)
 		tx = k.queue(k.open("f"), id, fmt.Sprint("settled by an event ", round))
 		if n := k.since(k.open("g"), settled, tx.ID); n != 1 {
-			t.Fatalf("round %d: after the crash a reader that resumes from %s, which an event had settled, gets the event %d times", round, settled, n)
+			t.Fatalf(
+				"round %d: after the crash a reader that resumes from %s, which an event had settled, gets the event %d times",
+				round, settled, n)
 		}
 
 		// And this is what it guards against.

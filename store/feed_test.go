@@ -98,7 +98,9 @@ func TestFeedOfCommitsOutOfOrder(t *testing.T) {
 	k.must(slow.Commit(k.ctx))
 	f.read()
 	f.read()
-	if len(f.seen) != 2 || f.seen[1].Kind != txn.EventQueued || f.seen[1].SubmitterName != "alice" || f.seen[1].Xid >= f.seen[0].Xid {
+	if len(f.seen) != 2 || f.seen[1].Kind != txn.EventQueued ||
+		f.seen[1].SubmitterName != "alice" ||
+		f.seen[1].Xid >= f.seen[0].Xid {
 		t.Fatalf("seen %+v", f.seen)
 	}
 	f.once()
@@ -108,7 +110,8 @@ func TestFeedOfCommitsOutOfOrder(t *testing.T) {
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	k.queue(s, id, "late")
-	if events, err := s.EventsSince(k.ctx, nil, p.Seen, head, EventKey{}, 0, 10); err != nil || len(events) != 0 {
+	if events, err := s.EventsSince(k.ctx, nil, p.Seen, head, EventKey{}, 0, 10); err != nil ||
+		len(events) != 0 {
 		t.Fatalf("events beyond the head: %+v %v", events, err)
 	}
 	f.read()
@@ -165,12 +168,19 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
 	id := k.submitter(s, "alice")
-	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`, id)
+	k.exec(
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`,
+		id,
+	)
 	k.exec("ANALYZE tx_event")
-	k.eventually("all that other tests began before is over, or the events would not be old", func() bool {
-		return value[bool](k, "SELECT pg_snapshot_xmin(pg_current_snapshot()) > max(xid) FROM tx_event")
-	})
+	k.eventually(
+		"all that other tests began before is over, or the events would not be old",
+		func() bool {
+			return value[bool](k,
+				"SELECT pg_snapshot_xmin(pg_current_snapshot()) > max(xid) FROM tx_event")
+		},
+	)
 	f := k.follow(s, 100)
 	k.queue(s, id, "r1")
 	p, err := ParsePosition(f.token)
@@ -178,15 +188,18 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	e := &explain{DBTX: k.db.Pool, t: t}
-	rows, err := db.New(e).EventsSince(k.ctx, db.EventsSinceParams{Since: p.Seen, Until: head, AfterXid: "0", MaxRows: 10})
+	rows, err := db.New(e).EventsSince(k.ctx,
+		db.EventsSinceParams{Since: p.Seen, Until: head, AfterXid: "0", MaxRows: 10})
 	k.must(err)
-	if len(rows) != 1 || !strings.Contains(e.plan, "Index Scan using tx_event_feed") || !strings.Contains(e.plan, "Index Cond: ((xid >= ") {
+	if len(rows) != 1 || !strings.Contains(e.plan, "Index Scan using tx_event_feed") ||
+		!strings.Contains(e.plan, "Index Cond: ((xid >= ") {
 		t.Fatalf("%d rows, plan:\n%s", len(rows), e.plan)
 	}
 	tap := &textTap{DBTX: k.db.Pool}
 	_, err = db.New(tap).FeedHead(k.ctx, p.Seen)
 	k.must(err)
-	if plan := tap.kept(k); strings.Contains(plan, "Seq Scan on tx_event") || !strings.Contains(plan, "Index Cond: (xid >= ") {
+	if plan := tap.kept(k); strings.Contains(plan, "Seq Scan on tx_event") ||
+		!strings.Contains(plan, "Index Cond: (xid >= ") {
 		t.Fatalf("the head is found by the plan:\n%s", plan)
 	}
 }
@@ -200,7 +213,8 @@ func TestNamesAreRemembered(t *testing.T) {
 	for _, name := range []string{"alice", "bob", "carol"} {
 		id := k.submitter(s, name)
 		for _, request := range []string{"r1", "r1"} { // the second time it is found
-			info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+			info, _, err := s.CreateTx(k.ctx,
+				Intent{Submitter: id, RequestID: request, Payload: payload(request)})
 			if k.must(err); info.SubmitterName != name {
 				t.Errorf("a transaction of %s is answered as one of %q", name, info.SubmitterName)
 			}
@@ -234,7 +248,8 @@ func TestNamesAreRemembered(t *testing.T) {
 		t.Errorf("%d are remembered", len(s.lookups.names))
 	}
 	unknown := []EventInfo{{Event: txn.Event{Submitter: 77}}}
-	if err := s.name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" || len(s.lookups.names) != 2 {
+	if err := s.name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" ||
+		len(s.lookups.names) != 2 {
 		t.Errorf("of one that is not there: %q, %v", unknown[0].SubmitterName, err)
 	}
 }

@@ -29,14 +29,22 @@ const lockClause = "FOR KEY SHARE OF l"
 var (
 	asItIs   = mutation{name: "as it is"}
 	byUpdate = mutation{name: "a plain UPDATE takes over", plain: true}
-	locked   = mutation{name: "without the unique index, but with the takeover's own lock", index: true}
+	locked   = mutation{
+		name:  "without the unique index, but with the takeover's own lock",
+		index: true,
+	}
 	noIndex  = mutation{name: "without the unique index", index: true, plain: true}
 	anExists = mutation{name: "EXISTS instead of a lock", text: strings.NewReplacer(
 		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token\n     WHERE l.owner_node",
 		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id\n     WHERE EXISTS (SELECT FROM submitter_lease x "+
 			"WHERE x.submitter_id = c.submitter_id AND x.fencing_token = c.fencing_token) AND l.owner_node",
-		lockClause, "")}
-	frozenTime = mutation{name: "now() instead of clock_timestamp()", text: strings.NewReplacer("expires_at > clock_timestamp()", "expires_at > now()")}
+		lockClause,
+		"",
+	)}
+	frozenTime = mutation{
+		name: "now() instead of clock_timestamp()",
+		text: strings.NewReplacer("expires_at > clock_timestamp()", "expires_at > now()"),
+	}
 )
 
 // mutant runs statements of the store with a changed text.
@@ -90,7 +98,8 @@ func newDuel(t *testing.T, m mutation, opts ...dbtest.Option) *duel {
 // write sends the old owner's change within its open transaction.
 func (d *duel) write() (string, error) {
 	job := &commitJob{lease: d.lease, change: take(d.tx, 0)}
-	rows, err := db.New(mutant{d.open, d.t, d.m.text}).Commit(d.ctx, commitParams(d.old.cfg.Node, []*commitJob{job}))
+	rows, err := db.New(mutant{d.open, d.t, d.m.text}).Commit(d.ctx,
+		commitParams(d.old.cfg.Node, []*commitJob{job}))
 	if err != nil {
 		return "", err
 	}
@@ -116,8 +125,11 @@ func (d *duel) takeOver() <-chan *Lease {
 		case <-ended:
 			return true
 		default:
-			return value[int](d.kit, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/taker/heir' AND wait_event_type = 'Lock'
-				AND query LIKE '%AcquireLease %' AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'submitter_lease'::REGCLASS)`) > 0
+			return value[int](
+				d.kit,
+				`SELECT count(*) FROM pg_stat_activity WHERE application_name = 'fencepost/taker/heir' AND wait_event_type = 'Lock'
+				AND query LIKE '%AcquireLease %' AND pid IN (SELECT pid FROM pg_locks WHERE relation = 'submitter_lease'::REGCLASS)`,
+			) > 0
 		}
 	})
 	return taken
@@ -134,8 +146,12 @@ func (d *duel) acquire() (*Lease, error) {
 		return nil, err
 	}
 	defer conn.Release()
-	return l, conn.QueryRow(d.ctx, `UPDATE submitter_lease SET owner_node = 'heir/boot', fencing_token = fencing_token + 1, -- AcquireLease without a lock
-		expires_at = clock_timestamp() + INTERVAL '6 s' WHERE submitter_id = $1 AND expires_at <= clock_timestamp() RETURNING fencing_token`, d.id).Scan(&l.token)
+	return l, conn.QueryRow(
+		d.ctx,
+		`UPDATE submitter_lease SET owner_node = 'heir/boot', fencing_token = fencing_token + 1, -- AcquireLease without a lock
+		expires_at = clock_timestamp() + INTERVAL '6 s' WHERE submitter_id = $1 AND expires_at <= clock_timestamp() RETURNING fencing_token`,
+		d.id,
+	).Scan(&l.token)
 }
 
 func through(taken <-chan *Lease) bool { return len(taken) > 0 }
@@ -143,8 +159,12 @@ func through(taken <-chan *Lease) bool { return len(taken) > 0 }
 // lateWrite tells whether a ledger row was written under the old token after the takeover.
 func (d *duel) lateWrite() bool {
 	d.t.Helper()
-	return value[bool](d.kit, `SELECT EXISTS (SELECT FROM managed_tx t, submitter_lease l WHERE t.tx_id = $1 AND t.submitter_id = l.submitter_id
-		AND t.state = 'ALLOCATED' AND t.fencing_token = 1 AND l.fencing_token = 2)`, d.tx.ID)
+	return value[bool](
+		d.kit,
+		`SELECT EXISTS (SELECT FROM managed_tx t, submitter_lease l WHERE t.tx_id = $1 AND t.submitter_id = l.submitter_id
+		AND t.state = 'ALLOCATED' AND t.fencing_token = 1 AND l.fencing_token = 2)`,
+		d.tx.ID,
+	)
 }
 
 // TestTakeoverWaitsForAnOpenCommit: the old owner has written and not committed when its lease lapses (E1a of the requirements).
@@ -190,7 +210,8 @@ func TestUpdateThatWaitsAcrossATakeover(t *testing.T) {
 			d := newDuel(t, c.mutation, dbtest.WithoutGuard())
 			holder, err := d.session().Begin(d.ctx)
 			d.must(err)
-			_, err = holder.Exec(d.ctx, "SELECT FROM managed_tx WHERE tx_id = $1 FOR UPDATE", d.tx.ID)
+			_, err = holder.Exec(d.ctx, "SELECT FROM managed_tx WHERE tx_id = $1 FOR UPDATE",
+				d.tx.ID)
 			d.must(err)
 			pid := d.open.Conn().PgConn().PID()
 			outcome := make(chan string, 1)
@@ -202,7 +223,9 @@ func TestUpdateThatWaitsAcrossATakeover(t *testing.T) {
 				outcome <- o
 			}()
 			d.eventually("the old owner waits", func() bool {
-				return value[int](d.kit, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'", pid) > 0
+				return value[int](d.kit,
+					"SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'",
+					pid) > 0
 			})
 			taken := d.takeOver()
 			if through(taken) == c.fences {
@@ -210,7 +233,8 @@ func TestUpdateThatWaitsAcrossATakeover(t *testing.T) {
 			}
 			d.must(holder.Rollback(d.ctx))
 			if o := <-outcome; o != "DONE" {
-				t.Fatalf("outcome %s", o) // the mutants write here under a token that was already taken over
+				t.Fatalf("outcome %s",
+					o) // the mutants write here under a token that was already taken over
 			}
 			d.must(d.open.Commit(d.ctx))
 			<-taken
@@ -248,7 +272,9 @@ func TestOldTransactionAfterALapse(t *testing.T) {
 			d := newDuel(t, c.mutation)
 			_, err := d.open.Exec(d.ctx, "SELECT now()")
 			d.must(err)
-			d.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() WHERE submitter_id = $1", d.id)
+			d.exec(
+				"UPDATE submitter_lease SET expires_at = clock_timestamp() WHERE submitter_id = $1",
+				d.id)
 			outcome, err := d.write()
 			d.must(err)
 			if outcome != c.outcome {
@@ -268,7 +294,8 @@ func TestGuardCatchesWhatAMutantWrites(t *testing.T) {
 			_, err := d.write()
 			d.must(err)
 			<-d.takeOver()
-			if err := d.open.Commit(d.ctx); err == nil || !strings.Contains(err.Error(), "the live token is 2") {
+			if err := d.open.Commit(d.ctx); err == nil ||
+				!strings.Contains(err.Error(), "the live token is 2") {
 				t.Fatalf("the guard says %v", err)
 			}
 		})
@@ -292,16 +319,22 @@ func TestRenewalDoesNotWait(t *testing.T) {
 	pid := heir.Conn().PgConn().PID()
 	d.lapse(d.id)
 	go func() {
-		tag, err := heir.Exec(d.ctx, "UPDATE submitter_lease SET fencing_token = fencing_token + 1, owner_node = 'heir' WHERE submitter_id = $1 AND expires_at < clock_timestamp()", d.id)
+		tag, err := heir.Exec(d.ctx,
+			"UPDATE submitter_lease SET fencing_token = fencing_token + 1, owner_node = 'heir' WHERE submitter_id = $1 AND expires_at < clock_timestamp()",
+			d.id)
 		if err != nil {
 			t.Error(err)
 		}
 		waited <- tag.RowsAffected()
 	}()
 	d.eventually("the heir waits", func() bool {
-		return value[int](d.kit, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'", pid) > 0
+		return value[int](d.kit,
+			"SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'",
+			pid) > 0
 	})
-	d.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() + INTERVAL '1 minute' WHERE submitter_id = $1", d.id)
+	d.exec(
+		"UPDATE submitter_lease SET expires_at = clock_timestamp() + INTERVAL '1 minute' WHERE submitter_id = $1",
+		d.id)
 	if renewed, err := d.old.Renew(d.ctx, []*Lease{d.lease}); err != nil || len(renewed) != 1 {
 		t.Fatalf("renewed %v, %v", renewed, err)
 	}
@@ -334,7 +367,8 @@ func TestBulkAcquisitionSkipsACommit(t *testing.T) {
 func TestTakeoverEndsAFrozenOwner(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
-	heir := d.kit.open("quick", func(c *Config) { c.LeaseDuration, c.OwnerConns = 600*time.Millisecond, 1 })
+	heir := d.kit.open("quick",
+		func(c *Config) { c.LeaseDuration, c.OwnerConns = 600*time.Millisecond, 1 })
 	_, err := d.write() // and then nothing: the client is frozen
 	d.must(err)
 	d.lapse(d.id)

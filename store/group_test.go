@@ -32,7 +32,8 @@ func newFleet(k *kit, s *Store, size int) *fleet {
 	f := &fleet{kit: k, s: s}
 	for n := range size {
 		id, l := k.owned(s, fmt.Sprintf("s%d", n))
-		f.ids, f.leases, f.txs = append(f.ids, id), append(f.leases, l), append(f.txs, k.queue(s, id, fmt.Sprintf("r%d", n)))
+		f.ids, f.leases, f.txs = append(f.ids, id), append(f.leases,
+			l), append(f.txs, k.queue(s, id, fmt.Sprintf("r%d", n)))
 	}
 	id, l := k.owned(s, "plug")
 	f.plug, f.cork = l, k.queue(s, id, "cork")
@@ -118,13 +119,18 @@ func (f *fleet) whole(i int, done bool) {
 	f.t.Helper()
 	id := f.ids[i]
 	got := [4]int{
-		value[int](f.kit, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", id),
-		value[int](f.kit, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce = 0 AND state = 'ALLOCATED'", id),
+		value[int](f.kit, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1",
+			id),
+		value[int](f.kit,
+			"SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce = 0 AND state = 'ALLOCATED'",
+			id),
 		value[int](f.kit, "SELECT count(*) FROM tx_attempt WHERE submitter_id = $1", id),
-		value[int](f.kit, "SELECT count(*) FROM tx_event WHERE submitter_id = $1 AND kind = 'ALLOCATED'", id),
+		value[int](f.kit,
+			"SELECT count(*) FROM tx_event WHERE submitter_id = $1 AND kind = 'ALLOCATED'", id),
 	}
 	if want := map[bool][4]int{true: {1, 1, 1, 1}, false: {}}[done]; got != want {
-		f.t.Errorf("change %d: cursor, transaction, attempt and event are %v, want %v", i, got, want)
+		f.t.Errorf("change %d: cursor, transaction, attempt and event are %v, want %v", i, got,
+			want)
 	}
 }
 
@@ -161,7 +167,8 @@ func TestCancelRacesAllocationInAGroup(t *testing.T) {
 			session, err := k.session().Begin(k.ctx)
 			k.must(err)
 			_, err = db.New(session).CancelQueued(k.ctx, db.CancelQueuedParams{
-				SubmitterID: int32(f.ids[raced]), TxID: uuid.UUID(f.txs[raced].ID), Reason: txn.ReasonCancelled,
+				SubmitterID: int32(
+					f.ids[raced]), TxID: uuid.UUID(f.txs[raced].ID), Reason: txn.ReasonCancelled,
 			})
 			k.must(err)
 			answers := f.commitAll(f.takes(), func() {
@@ -178,7 +185,8 @@ func TestCancelRacesAllocationInAGroup(t *testing.T) {
 				t.Fatalf("the transaction is %s", got)
 			}
 			if cancelled, err := f.s.CancelQueued(k.ctx, f.txs[0].ID); cancelled || err != nil {
-				t.Fatalf("an allocated transaction was cancelled as if it were queued: %v %v", cancelled, err)
+				t.Fatalf("an allocated transaction was cancelled as if it were queued: %v %v",
+					cancelled, err)
 			}
 		})
 	}
@@ -216,7 +224,8 @@ func TestOneBadChangeInAGroup(t *testing.T) {
 	changes[bad].Writes[0].Next.Executed = txn.Success // no transaction is executed before it is sent: a constraint says so
 	answers := f.together(changes)
 	f.check(answers, allBut(bad, Refused))
-	if text := answers[bad].err.Error(); !strings.Contains(text, "managed_tx_executed") || strings.Contains(text, "Failing row") {
+	if text := answers[bad].err.Error(); !strings.Contains(text, "managed_tx_executed") ||
+		strings.Contains(text, "Failing row") {
 		t.Fatalf("the error says %q", text)
 	}
 	// The submitter is not stuck with it: a right change goes through under the same lease.
@@ -290,7 +299,8 @@ func TestOneWrite(t *testing.T) {
 			t.Fatalf("a write begins with %q and ends with %q", w[:1], w[len(w)-5:])
 		}
 	}
-	t.Logf("40 changes take %d bytes, reckoned as %d", len(tap.writes[1]), 40*changeSize(f.takes()[0]))
+	t.Logf("40 changes take %d bytes, reckoned as %d", len(tap.writes[1]),
+		40*changeSize(f.takes()[0]))
 }
 
 // TestRowsThatChangeUnderTheStatement: rows that were written anew while the statement waited for them, in a way that no expectation minds, are judged and
@@ -338,9 +348,15 @@ func TestRowsThatChangeUnderTheStatement(t *testing.T) {
 			t.Errorf("change %d: %v (%v)", i, a.Outcome, a.err)
 		}
 		got := [2]int{
-			value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", f.ids[i]),
-			value[int](k, `SELECT count(*) FROM managed_tx WHERE (tx_id = $1 AND state = 'CONFIRMED' AND version = 5)
-				OR (tx_id = $2 AND state = 'ALLOCATED' AND version = 2 AND nonce = 1)`, f.txs[i].ID, next[i].ID),
+			value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1",
+				f.ids[i]),
+			value[int](
+				k,
+				`SELECT count(*) FROM managed_tx WHERE (tx_id = $1 AND state = 'CONFIRMED' AND version = 5)
+				OR (tx_id = $2 AND state = 'ALLOCATED' AND version = 2 AND nonce = 1)`,
+				f.txs[i].ID,
+				next[i].ID,
+			),
 		}
 		if got != [2]int{2, 2} {
 			t.Errorf("change %d: cursor and moved transactions are %v", i, got)

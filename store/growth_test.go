@@ -55,13 +55,22 @@ func (p *pagesRead) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 // past gives a submitter confirmed transactions and then some that wait, in the order of time.
 func (k *kit) past(id txn.SubmitterID, confirmed, queued int) {
 	k.t.Helper()
-	k.exec(`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
+	k.exec(
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, state, version, nonce, executed, released_at, terminal_at)
 		SELECT $1::INT, (lpad(to_hex(1700000000000 + n), 12, '0') || '8000' || to_hex((-9223372036854775808) + ($1::INT::BIGINT << 42) + n))::UUID, 'past-' || n,
 		       decode(repeat('01', 32), 'hex'), 0, '', 0, CASE WHEN n < $2::INT THEN 'CONFIRMED' ELSE 'QUEUED' END, 5, CASE WHEN n < $2::INT THEN n END,
 		       CASE WHEN n < $2::INT THEN 'SUCCESS' ELSE 'UNKNOWN' END, CASE WHEN n < $2::INT THEN clock_timestamp() END, CASE WHEN n < $2::INT THEN clock_timestamp() END
-		  FROM generate_series(0, $2::INT + $3::INT - 1) n ORDER BY n`, id, confirmed, queued)
-	k.exec(`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-		VALUES ($1::INT, $2::INT, 0, 0, decode(repeat('01', 32), 'hex'), 0)`, id, confirmed)
+		  FROM generate_series(0, $2::INT + $3::INT - 1) n ORDER BY n`,
+		id,
+		confirmed,
+		queued,
+	)
+	k.exec(
+		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+		VALUES ($1::INT, $2::INT, 0, 0, decode(repeat('01', 32), 'hex'), 0)`,
+		id,
+		confirmed,
+	)
 }
 
 // TestReadsStayAsTheyAre: what is read again and again, by owners and by callers, touches as many pages in a ledger with a long past and a long queue as it has to,
@@ -75,7 +84,12 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 	k.past(old, long, 3)
 	k.past(busy, 10, waiting)
 	k.vacuum("managed_tx")
-	open := []string{string(txn.Queued), string(txn.Allocated), string(txn.Tracking), string(txn.Stuck)}
+	open := []string{
+		string(txn.Queued),
+		string(txn.Allocated),
+		string(txn.Tracking),
+		string(txn.Stuck),
+	}
 	for _, id := range []txn.SubmitterID{old, busy} {
 		ids := []int32{int32(id)}
 		list := func(q *db.Queries) error {
@@ -86,7 +100,8 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 		listOpen := func(q *db.Queries) error {
 			p := listParams(TxFilter{Submitter: id, Limit: 20})
 			_, err := q.ListOpenTxs(k.ctx, db.ListOpenTxsParams{
-				SubmitterID: int32(id), AnyName: true, Before: 1 << 62, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: open, MaxRows: 20, MaxBytes: p.MaxBytes,
+				SubmitterID: int32(
+					id), AnyName: true, Before: 1 << 62, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: open, MaxRows: 20, MaxBytes: p.MaxBytes,
 			})
 			return err
 		}
@@ -115,7 +130,8 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 			meter := &pagesRead{DBTX: k.session(), t: t}
 			k.must(c.run(db.New(meter)))
 			if t.Logf("%s of submitter %d: %d pages", what, id, meter.pages); meter.pages > c.most {
-				t.Errorf("%s of submitter %d: %d pages are looked at, %d at most are needed: %s", what, id, meter.pages, c.most, meter.plan)
+				t.Errorf("%s of submitter %d: %d pages are looked at, %d at most are needed: %s",
+					what, id, meter.pages, c.most, meter.plan)
 			}
 		}
 	}
@@ -140,28 +156,36 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 	looks := func(when string, owned, most int, want ...txn.SubmitterID) {
 		t.Helper()
 		meter := &pagesRead{DBTX: k.session(), t: t}
-		found, err := db.New(meter).Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: mostFree(owned)})
+		found, err := db.New(meter).Orphans(k.ctx,
+			db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: mostFree(owned)})
 		k.must(err)
 		if got := submitters(found); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", when, got, want)
 		}
 		if t.Logf("%s: %d pages", when, meter.pages); meter.pages > most {
-			t.Errorf("%s: %d pages are looked at, %d at most are needed: %s", when, meter.pages, most, meter.plan)
+			t.Errorf("%s: %d pages are looked at, %d at most are needed: %s", when, meter.pages,
+				most, meter.plan)
 		}
 	}
 	looks("nearly all idle", 2, 60, busy, waits)
 	meter := &pagesRead{DBTX: k.session(), t: t}
-	_, err := db.New(meter).Unowned(k.ctx, db.UnownedParams{ChainID: 31337, After: 1000, MaxRows: 256})
+	_, err := db.New(meter).Unowned(k.ctx,
+		db.UnownedParams{ChainID: 31337, After: 1000, MaxRows: 256})
 	k.must(err)
 	if t.Logf("256 without an owner: %d pages", meter.pages); meter.pages > 60 {
 		t.Errorf("%d pages are looked at for 256 submitters: %s", meter.pages, meter.plan)
 	}
-	k.exec(`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity' WHERE submitter_id <> ALL ($1)`, []int32{int32(waits), 1, 2})
+	k.exec(
+		`UPDATE submitter_lease SET owner_node = 'a', fencing_token = 2, expires_at = 'infinity' WHERE submitter_id <> ALL ($1)`,
+		[]int32{int32(waits), 1, 2})
 	k.vacuum("submitter_lease")
 	looks("nearly all owned", 1000, 200, waits)
 	// Most have an owner and work, and some hundreds lie idle.
-	k.exec("UPDATE submitter_lease SET expires_at = '-infinity' WHERE submitter_id BETWEEN 3 AND 400")
-	k.exec("UPDATE managed_tx SET submitter_id = 1000 + n FROM (SELECT tx_id, row_number() OVER () AS n FROM managed_tx WHERE submitter_id = $1 AND nonce IS NULL LIMIT 3000) q WHERE managed_tx.tx_id = q.tx_id", int32(busy))
+	k.exec(
+		"UPDATE submitter_lease SET expires_at = '-infinity' WHERE submitter_id BETWEEN 3 AND 400")
+	k.exec(
+		"UPDATE managed_tx SET submitter_id = 1000 + n FROM (SELECT tx_id, row_number() OVER () AS n FROM managed_tx WHERE submitter_id = $1 AND nonce IS NULL LIMIT 3000) q WHERE managed_tx.tx_id = q.tx_id",
+		int32(busy))
 	k.vacuum("managed_tx", "submitter_lease")
 	looks("many at work, hundreds idle", 1500, 3000, waits)
 }
@@ -176,7 +200,13 @@ func TestALongQueueIsCountedInPart(t *testing.T) {
 		queued int64
 		more   bool
 	}
-	want := map[string]count{"none": {}, "few": {3, false}, "all": {CountedQueue, false}, "one-more": {CountedQueue, true}, "long": {CountedQueue, true}}
+	want := map[string]count{
+		"none":     {},
+		"few":      {3, false},
+		"all":      {CountedQueue, false},
+		"one-more": {CountedQueue, true},
+		"long":     {CountedQueue, true},
+	}
 	for name, n := range map[string]int{"none": 0, "few": 3, "all": CountedQueue, "one-more": CountedQueue + 1, "long": 30_000} {
 		k.past(k.submitter(s, name), 2, n)
 	}
@@ -195,7 +225,15 @@ func TestALongQueueIsCountedInPart(t *testing.T) {
 			}
 		}
 		meter := &pagesRead{DBTX: k.session(), t: t}
-		_, err = db.New(meter).Submitters(k.ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(one.ID), MaxRows: 1, MostQueued: CountedQueue + 1})
+		_, err = db.New(meter).Submitters(
+			k.ctx,
+			db.SubmittersParams{
+				AnyName:     true,
+				SubmitterID: int32(one.ID),
+				MaxRows:     1,
+				MostQueued:  CountedQueue + 1,
+			},
+		)
 		k.must(err)
 		if t.Logf("%s: %d pages", one.Name, meter.pages); meter.pages > 40 {
 			t.Errorf("%s: %d pages are looked at: %s", one.Name, meter.pages, meter.plan)
@@ -241,7 +279,8 @@ func TestOpenTransactionsAreListed(t *testing.T) {
 	}
 	open := []txn.State{txn.Queued, txn.Allocated, txn.Tracking, txn.Stuck}
 	for size := 1; size <= len(want)+1; size++ {
-		if got := collect(TxFilter{States: open, Limit: size}); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := collect(TxFilter{States: open, Limit: size}); fmt.Sprint(got) != fmt.Sprint(
+			want) {
 			t.Errorf("pages of %d: %v, want %v", size, got, want)
 		}
 	}
@@ -265,7 +304,8 @@ func TestOpenTransactionsAreListed(t *testing.T) {
 	}
 	foreign, err := txn.NewTxID(endOfTime, id)
 	k.must(err)
-	if page, err := s.Txs(k.ctx, TxFilter{States: open, Limit: 9, Before: foreign}); err != nil || len(page) > 0 {
+	if page, err := s.Txs(k.ctx, TxFilter{States: open, Limit: 9, Before: foreign}); err != nil ||
+		len(page) > 0 {
 		t.Errorf("behind what is not there: %v, %v", page, err)
 	}
 }
@@ -278,7 +318,10 @@ func TestStatementsHaveNoHelpers(t *testing.T) {
 	s := k.open("a")
 	for name, pool := range map[string]*pgxpool.Pool{"callers": s.api, "owners": s.owner} {
 		var helpers string
-		k.must(pool.QueryRow(k.ctx, "SELECT current_setting('max_parallel_workers_per_gather')").Scan(&helpers))
+		k.must(
+			pool.QueryRow(k.ctx, "SELECT current_setting('max_parallel_workers_per_gather')").Scan(
+				&helpers),
+		)
 		if helpers != "0" {
 			t.Errorf("a statement of %s may have %s helpers", name, helpers)
 		}

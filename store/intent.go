@@ -25,7 +25,8 @@ func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, 
 }
 
 // CancelQueuedFor is CancelQueued for somebody who says who or why, which is kept with the commands.
-func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID, ask Ask) (cancelled bool, err error) {
+func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
+	ask Ask) (cancelled bool, err error) {
 	verb := fmt.Sprintf("cancel transaction %s", id)
 	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{
 		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled,
@@ -60,19 +61,28 @@ const (
 
 // AddCommand asks something of the owner of a submitter. Asking for the same cancel or for a protection again, before it is carried out, returns the number of
 // the first.
-func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID, ask Ask) (id int64, err error) {
+func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID,
+	ask Ask) (id int64, err error) {
 	verb := fmt.Sprintf("add a %s command for submitter %d", ask.Kind, submitter)
 	if ask.Kind == txn.CommandProtect {
 		ask.Reason = cut(ask.Reason, maxReason)
 	}
 	p := db.InsertCommandParams{
-		SubmitterID: int32(submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx), Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
+		SubmitterID: int32(
+			submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx), Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
 		Operator: ask.Operator,
 	}
 	for range addTries {
 		id, err = s.read().InsertCommand(ctx, p)
 		if errors.Is(err, pgx.ErrNoRows) {
-			id, err = s.read().PendingCommand(ctx, db.PendingCommandParams{SubmitterID: int32(submitter), Kind: string(ask.Kind), TxID: p.TxID})
+			id, err = s.read().PendingCommand(
+				ctx,
+				db.PendingCommandParams{
+					SubmitterID: int32(submitter),
+					Kind:        string(ask.Kind),
+					TxID:        p.TxID,
+				},
+			)
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			break
@@ -107,11 +117,13 @@ type CommandInfo struct {
 }
 
 // Commands lists what was asked of the owner of a submitter, newest first. For the next page give the last number as before; 0 begins with the newest.
-func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before int64, limit int) ([]CommandInfo, error) {
+func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before int64,
+	limit int) ([]CommandInfo, error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	rows, err := s.read().Commands(ctx, db.CommandsParams{SubmitterID: int32(submitter), Before: before, MaxRows: rowLimit(limit)})
+	rows, err := s.read().Commands(ctx,
+		db.CommandsParams{SubmitterID: int32(submitter), Before: before, MaxRows: rowLimit(limit)})
 	if err != nil {
 		return nil, s.failed(ctx, fmt.Sprintf("list the commands of submitter %d", submitter), err)
 	}
@@ -131,9 +143,11 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 }
 
 // CommandResult tells whether a command was carried out, and with which result.
-func (s *Store) CommandResult(ctx context.Context, submitter txn.SubmitterID, id int64) (result string, done bool, err error) {
+func (s *Store) CommandResult(ctx context.Context, submitter txn.SubmitterID,
+	id int64) (result string, done bool, err error) {
 	verb := fmt.Sprintf("read command %d of submitter %d", id, submitter)
-	result, err = s.read().CommandResult(ctx, db.CommandResultParams{SubmitterID: int32(submitter), CommandID: id})
+	result, err = s.read().CommandResult(ctx,
+		db.CommandResultParams{SubmitterID: int32(submitter), CommandID: id})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", false, fmt.Errorf("store: %s: %w", verb, ErrCommandNotFound)
 	}
@@ -141,10 +155,19 @@ func (s *Store) CommandResult(ctx context.Context, submitter txn.SubmitterID, id
 }
 
 // ProtectedFor is the evidence of the newest protections of a submitter that began with this reason.
-func (s *Store) ProtectedFor(ctx context.Context, submitter txn.SubmitterID, reason string, limit int) ([]string, error) {
-	evidence, err := s.read().ProtectedFor(ctx, db.ProtectedForParams{SubmitterID: int32(submitter), Action: reason, MaxRows: rowLimit(limit)})
+func (s *Store) ProtectedFor(ctx context.Context, submitter txn.SubmitterID, reason string,
+	limit int) ([]string, error) {
+	evidence, err := s.read().ProtectedFor(
+		ctx,
+		db.ProtectedForParams{
+			SubmitterID: int32(submitter),
+			Action:      reason,
+			MaxRows:     rowLimit(limit),
+		},
+	)
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("look for protections of submitter %d", submitter), err)
+		return nil, s.failed(ctx, fmt.Sprintf("look for protections of submitter %d", submitter),
+			err)
 	}
 	return evidence, nil
 }

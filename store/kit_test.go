@@ -42,7 +42,12 @@ func newKit(t testing.TB, opts ...dbtest.Option) *kit {
 // open makes a store of a node of its own.
 func (k *kit) open(node string, tweaks ...func(*Config)) *Store {
 	k.t.Helper()
-	cfg := Config{URL: k.db.URL, Schema: k.db.Schema, Node: node + "/boot", LeaseDuration: 6 * time.Second}
+	cfg := Config{
+		URL:           k.db.URL,
+		Schema:        k.db.Schema,
+		Node:          node + "/boot",
+		LeaseDuration: 6 * time.Second,
+	}
 	for _, tweak := range tweaks {
 		tweak(&cfg)
 	}
@@ -100,7 +105,17 @@ func (k *kit) submitter(s *Store, name string) txn.SubmitterID {
 	k.t.Helper()
 	var a txn.Address
 	copy(a[:], name)
-	info, _, err := s.Register(k.ctx, Registration{Name: name, Chain: 31337, Address: a, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
+	info, _, err := s.Register(
+		k.ctx,
+		Registration{
+			Name:      name,
+			Chain:     31337,
+			Address:   a,
+			Signer:    "local",
+			Mode:      txn.Strict,
+			StartFrom: "0",
+		},
+	)
 	k.must(err)
 	return info.ID
 }
@@ -126,7 +141,8 @@ func (k *kit) lease(s *Store, id txn.SubmitterID) *Lease {
 
 func (k *kit) queue(s *Store, id txn.SubmitterID, request string) txn.Tx {
 	k.t.Helper()
-	info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+	info, _, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: request, Payload: payload(request)})
 	k.must(err)
 	return info.Tx
 }
@@ -134,7 +150,9 @@ func (k *kit) queue(s *Store, id txn.SubmitterID, request string) txn.Tx {
 // lapse makes a lease older than it is.
 func (k *kit) lapse(id txn.SubmitterID) {
 	k.t.Helper()
-	k.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() - INTERVAL '1 second' WHERE submitter_id = $1", id)
+	k.exec(
+		"UPDATE submitter_lease SET expires_at = clock_timestamp() - INTERVAL '1 second' WHERE submitter_id = $1",
+		id)
 }
 
 func (k *kit) commit(s *Store, l *Lease, c txn.Change) Outcome {
@@ -182,7 +200,8 @@ func (k *kit) vacuum(tables ...string) {
 	for _, table := range tables {
 		k.eventually(table+" is visible to all", func() bool {
 			k.exec("VACUUM ANALYZE " + table)
-			return value[bool](k, "SELECT relallvisible = relpages FROM pg_class WHERE oid = $1::REGCLASS", table)
+			return value[bool](k,
+				"SELECT relallvisible = relpages FROM pg_class WHERE oid = $1::REGCLASS", table)
 		})
 	}
 }
@@ -192,9 +211,13 @@ func (k *kit) waiting(s *Store, role string) {
 	k.t.Helper()
 	name := "fencepost/" + role + "/" + s.nodes
 	k.eventually(name+" waits for a lock", func() bool {
-		return value[int](k, `SELECT count(*) FROM pg_stat_activity a WHERE a.application_name = $1 AND a.wait_event_type = 'Lock'
+		return value[int](
+			k,
+			`SELECT count(*) FROM pg_stat_activity a WHERE a.application_name = $1 AND a.wait_event_type = 'Lock'
 			AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.relation IN (SELECT oid FROM pg_class WHERE relnamespace = $2::TEXT::REGNAMESPACE))`,
-			name, k.db.Schema) > 0
+			name,
+			k.db.Schema,
+		) > 0
 	})
 }
 
@@ -222,7 +245,13 @@ func move(tx txn.Tx, kind txn.Kind, to txn.State) txn.Write {
 }
 
 func attempt(tx txn.Tx, nonce txn.Nonce, no int) *txn.Attempt {
-	a := &txn.Attempt{No: no, Kind: txn.Original, Nonce: nonce, Hash: hashOf(tx.ID, nonce, no), GasLimit: 21000}
+	a := &txn.Attempt{
+		No:       no,
+		Kind:     txn.Original,
+		Nonce:    nonce,
+		Hash:     hashOf(tx.ID, nonce, no),
+		GasLimit: 21000,
+	}
 	a.Raw = binary.BigEndian.AppendUint64(a.Hash.Bytes(), uint64(nonce))
 	a.Fees.Cap.SetUint64(2_000_000_000)
 	a.Fees.Tip.SetUint64(1_000_000_000)
@@ -252,7 +281,13 @@ func submitted(tx txn.Tx) txn.Write {
 func included(tx txn.Tx, block uint64) txn.Write {
 	w := move(tx, txn.EventIncluded, txn.Tracking)
 	w.Next.Sub, w.Next.Released = txn.Included, true
-	w.Next.Receipt = &txn.Receipt{TxHash: tx.TxHash, BlockNumber: block, BlockHash: hashOf(block), Success: true, GasUsed: 21000}
+	w.Next.Receipt = &txn.Receipt{
+		TxHash:      tx.TxHash,
+		BlockNumber: block,
+		BlockHash:   hashOf(block),
+		Success:     true,
+		GasUsed:     21000,
+	}
 	w.Next.Receipt.EffectiveGasPrice.SetUint64(1_500_000_000)
 	return w
 }
@@ -357,7 +392,8 @@ func (t *textTap) kept(k *kit) string {
 	k.must(err)
 	_, err = conn.Prepare(k.ctx, "tapped", t.sql)
 	k.must(err)
-	rows, err := conn.Query(k.ctx, "EXPLAIN (COSTS OFF) EXECUTE tapped ("+strings.Repeat("NULL, ", t.args-1)+"NULL)")
+	rows, err := conn.Query(k.ctx,
+		"EXPLAIN (COSTS OFF) EXECUTE tapped ("+strings.Repeat("NULL, ", t.args-1)+"NULL)")
 	k.must(err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	k.must(err)

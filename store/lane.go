@@ -40,7 +40,8 @@ func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.C
 
 // run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and the statements too unless they ignore it. A watchdog closes
 // the connection when nothing has come back for longer than the server itself allows.
-func (l *lane) run(ctx context.Context, limit time.Duration, statement func(*pgx.Conn, *db.Queries) error) (fate, error) {
+func (l *lane) run(ctx context.Context, limit time.Duration,
+	statement func(*pgx.Conn, *db.Queries) error) (fate, error) {
 	if err := l.mu.LockUntil(ctx); err != nil {
 		return nothing, err
 	}
@@ -122,7 +123,8 @@ func (l *lane) watch(w *wire, limit time.Duration) (unwatch func()) {
 	watching.Go(func() {
 		select {
 		case <-timer.C:
-			l.s.log.Warn("the database gave no answer in time; its connection is given up", "limit", limit)
+			l.s.log.Warn("the database gave no answer in time; its connection is given up", "limit",
+				limit)
 			_ = w.Close() // the read that waits for the answer reports it
 		case <-done:
 			timer.Stop()

@@ -23,7 +23,8 @@ func TestWaitingForALaneEndsWithItsContext(t *testing.T) {
 	inside, free, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = s.renew.run(k.ctx, time.Minute, func(*pgx.Conn, *db.Queries) error { close(inside); <-free; return nil })
+		_, _ = s.renew.run(k.ctx, time.Minute,
+			func(*pgx.Conn, *db.Queries) error { close(inside); <-free; return nil })
 	}()
 	<-inside
 	ctx, cancel := context.WithTimeout(k.ctx, 20*time.Millisecond)

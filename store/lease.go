@@ -24,7 +24,14 @@ func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, e
 	}
 	defer conn.Release()
 	at := s.clock.Now()
-	rows, err := db.New(conn).AcquireLeases(ctx, db.AcquireLeasesParams{OwnerNode: s.cfg.Node, Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: plain(ids)})
+	rows, err := db.New(conn).AcquireLeases(
+		ctx,
+		db.AcquireLeasesParams{
+			OwnerNode:    s.cfg.Node,
+			Seconds:      s.cfg.LeaseDuration.Seconds(),
+			SubmitterIds: plain(ids),
+		},
+	)
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
@@ -62,7 +69,11 @@ func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, err
 func taken(r db.AcquireLeaseRow, at time.Time) *Lease {
 	return &Lease{
 		submitter: txn.SubmitterID(r.SubmitterID), token: txn.Token(r.FencingToken), takenAt: at,
-		before: Before{Owner: r.BeforeOwner, Released: r.BeforeReleased, Gap: time.Duration(r.GapMs) * time.Millisecond},
+		before: Before{
+			Owner:    r.BeforeOwner,
+			Released: r.BeforeReleased,
+			Gap:      time.Duration(r.GapMs) * time.Millisecond,
+		},
 	}
 }
 
@@ -81,7 +92,8 @@ func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 				return
 			case <-timer.C:
 			}
-			ended, err := s.own().TerminateBlockers(ctx, db.TerminateBlockersParams{WaitingPid: int32(waiting), Seconds: patience.Seconds()})
+			ended, err := s.own().TerminateBlockers(ctx,
+				db.TerminateBlockersParams{WaitingPid: int32(waiting), Seconds: patience.Seconds()})
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("what blocks a takeover could not be ended", "error", sayWhy(err))
 			}
@@ -124,7 +136,8 @@ func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 		l.spent.Store(true)
 	}
 	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) error {
-		_, err := q.ReleaseLeases(ctx, db.ReleaseLeasesParams{SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node})
+		_, err := q.ReleaseLeases(ctx,
+			db.ReleaseLeasesParams{SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node})
 		return err
 	})
 	if err == nil {
@@ -144,8 +157,16 @@ func mostFree(owned int) int64 { return int64(max(fewFree, 4*owned)) }
 
 // Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either the free leases are looked at or all
 // submitters that have work, those with an owner too: of these there are about as many as owned, and one costs as much as a few free ones.
-func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID, owned, limit int) ([]txn.SubmitterID, error) {
-	ids, err := s.own().Orphans(ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: rowLimit(limit), Crowd: mostFree(owned)})
+func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID,
+	owned, limit int) ([]txn.SubmitterID, error) {
+	ids, err := s.own().Orphans(
+		ctx,
+		db.OrphansParams{
+			ChainIds: plainChains(chains),
+			MaxRows:  rowLimit(limit),
+			Crowd:    mostFree(owned),
+		},
+	)
 	if err != nil {
 		return nil, s.failed(ctx, "look for orphans", err)
 	}
@@ -161,14 +182,27 @@ type Unowned struct {
 
 // Unowned lists so many submitters of a chain that have no live lease, in the order of their numbers from after on. next goes on where the list ended, and is 0 at the
 // end.
-func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.SubmitterID, limit int) (found []Unowned, next txn.SubmitterID, err error) {
-	p := db.UnownedParams{ChainID: int64(chain), After: int32(after), MaxRows: rowLimit(limit), Seconds: s.cfg.LeaseDuration.Seconds()}
+func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.SubmitterID,
+	limit int) (found []Unowned, next txn.SubmitterID, err error) {
+	p := db.UnownedParams{
+		ChainID: int64(chain),
+		After:   int32(after),
+		MaxRows: rowLimit(limit),
+		Seconds: s.cfg.LeaseDuration.Seconds(),
+	}
 	rows, err := s.own().Unowned(ctx, p)
 	if err != nil {
 		return nil, after, s.failed(ctx, "list submitters without an owner", err)
 	}
 	for _, r := range rows {
-		found = append(found, Unowned{ID: txn.SubmitterID(r.SubmitterID), Token: txn.Token(r.FencingToken), Settled: r.Settled})
+		found = append(
+			found,
+			Unowned{
+				ID:      txn.SubmitterID(r.SubmitterID),
+				Token:   txn.Token(r.FencingToken),
+				Settled: r.Settled,
+			},
+		)
 	}
 	if len(rows) == int(p.MaxRows) {
 		next = found[len(found)-1].ID
@@ -178,11 +212,13 @@ func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.Submit
 
 // Unwatched are those of these submitters that need an owner because of final transactions alone, in blocks which a reorg could reach, above the one that is given:
 // without an owner nobody would see it. Those that work have something that is not final yet, and may need one for that later.
-func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID, above uint64) (needed, work []txn.SubmitterID, err error) {
+func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID,
+	above uint64) (needed, work []txn.SubmitterID, err error) {
 	if len(ids) == 0 || above >= Nowhere {
 		return nil, nil, nil
 	}
-	rows, err := s.own().Unwatched(ctx, db.UnwatchedParams{SubmitterIds: plain(ids), Above: int64(above)})
+	rows, err := s.own().Unwatched(ctx,
+		db.UnwatchedParams{SubmitterIds: plain(ids), Above: int64(above)})
 	if err != nil {
 		return nil, nil, s.failed(ctx, "look for final transactions that nobody watches", err)
 	}

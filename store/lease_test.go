@@ -36,7 +36,8 @@ func TestTokensOnlyRise(t *testing.T) {
 	if renewed, err := a.Renew(k.ctx, []*Lease{first}); err != nil || len(renewed) != 0 {
 		t.Fatalf("an old token was renewed: %v %v", renewed, err)
 	}
-	if renewed, err := a.Renew(k.ctx, []*Lease{second}); err != nil || !slices.Equal(renewed, []*Lease{second}) {
+	if renewed, err := a.Renew(k.ctx, []*Lease{second}); err != nil ||
+		!slices.Equal(renewed, []*Lease{second}) {
 		t.Fatalf("renewed %v, %v", renewed, err)
 	}
 	k.must(a.Release(k.ctx, []*Lease{second}))
@@ -89,7 +90,8 @@ func TestLeaseRowsAreGuarded(t *testing.T) {
 		"INSERT INTO submitter_lease (submitter_id) VALUES (1)":      "submitter_lease_pkey",
 		"UPDATE submitter_lease SET fencing_token = fencing_token-1": "must not fall",
 	} {
-		if _, err := k.db.Pool.Exec(k.ctx, sql); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := k.db.Pool.Exec(k.ctx, sql); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", sql, err, want)
 		}
 	}
@@ -108,11 +110,13 @@ func TestRenewalStaysOffTheIndexes(t *testing.T) {
 	}
 	s.Close() // a session reports its counts when it ends
 	k.eventually("the counts arrive", func() bool {
-		return value[int](k, "SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS") >= 100
+		return value[int](k,
+			"SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS") >= 100
 	})
 	if updates, hot := value[int](k, "SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS"),
 		value[int](k, "SELECT n_tup_hot_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS"); hot < updates-4 {
-		t.Fatalf("%d of %d updates left the indexes alone", hot, updates) // acquisitions change the key and cannot
+		t.Fatalf("%d of %d updates left the indexes alone", hot,
+			updates) // acquisitions change the key and cannot
 	}
 }
 
@@ -121,7 +125,11 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	idle, queued, owned, asked := k.submitter(s, "idle"), k.submitter(s, "queued"), k.submitter(s, "owned"), k.submitter(s, "asked")
+	idle, queued, owned, asked := k.submitter(s, "idle"), k.submitter(s,
+		"queued"), k.submitter(s, "owned"), k.submitter(
+		s,
+		"asked",
+	)
 	k.queue(s, queued, "r1")
 	k.queue(s, owned, "r1")
 	l := k.lease(s, owned)
@@ -131,7 +139,8 @@ func TestOrphans(t *testing.T) {
 		t.Helper()
 		found, err := s.Orphans(k.ctx, chains, 0, 10)
 		k.must(err)
-		crowded, err := s.own().Orphans(k.ctx, db.OrphansParams{ChainIds: plainChains(chains), MaxRows: 10, Crowd: 1})
+		crowded, err := s.own().Orphans(k.ctx,
+			db.OrphansParams{ChainIds: plainChains(chains), MaxRows: 10, Crowd: 1})
 		k.must(err)
 		if !slices.Equal(submitters(crowded), found) {
 			t.Fatalf("%v by the free leases, %v by what has work", found, crowded)
@@ -213,14 +222,19 @@ func TestUnwatched(t *testing.T) {
 		}
 	}
 	// What ran before it was given back to the queue is in an older block than the nonces before its own.
-	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
+	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60",
+		int32(final))
 	if found := unwatched(9); !slices.Equal(found, []txn.SubmitterID{final}) {
 		t.Errorf("by the nonce before: %v", found)
 	}
-	k.exec("UPDATE managed_tx SET receipt_block = 60 WHERE submitter_id = $1 AND receipt_block = 5", int32(final))
+	k.exec("UPDATE managed_tx SET receipt_block = 60 WHERE submitter_id = $1 AND receipt_block = 5",
+		int32(final))
 	// So does one that ended as never run no longer ago than that, whatever is final besides.
-	k.exec("UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"+
-		" WHERE submitter_id = $1 AND receipt_block = 60", int32(final))
+	k.exec(
+		"UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"+
+			" WHERE submitter_id = $1 AND receipt_block = 60",
+		int32(final),
+	)
 	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {}, Nowhere: {}} {
 		if found := unwatched(above); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
@@ -264,8 +278,11 @@ func TestUnowned(t *testing.T) {
 	if got := list(1, 0, 2); len(got) > 0 {
 		t.Errorf("of another chain: %+v", got)
 	}
-	k.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() - make_interval(secs => $2) WHERE submitter_id = $1", int32(lapsed), s.cfg.LeaseDuration.Seconds())
-	if got := list(31337, fresh, 1); !slices.Equal(got, []Unowned{{ID: lapsed, Token: 1, Settled: true}}) {
+	k.exec(
+		"UPDATE submitter_lease SET expires_at = clock_timestamp() - make_interval(secs => $2) WHERE submitter_id = $1",
+		int32(lapsed), s.cfg.LeaseDuration.Seconds())
+	if got := list(31337, fresh, 1); !slices.Equal(got,
+		[]Unowned{{ID: lapsed, Token: 1, Settled: true}}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -283,8 +300,12 @@ func TestUnwatchedInTurn(t *testing.T) {
 			continue
 		}
 		want = append(want, id)
-		k.exec(`UPDATE managed_tx SET receipt_tx_hash = $2, receipt_block = 7, receipt_block_hash = $2, receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1
-			WHERE submitter_id = $1 AND nonce = 19`, int32(id), make([]byte, 32))
+		k.exec(
+			`UPDATE managed_tx SET receipt_tx_hash = $2, receipt_block = 7, receipt_block_hash = $2, receipt_success = TRUE, receipt_gas_used = 1, receipt_gas_price = 1
+			WHERE submitter_id = $1 AND nonce = 19`,
+			int32(id),
+			make([]byte, 32),
+		)
 	}
 	k.vacuum("managed_tx", "submitter", "submitter_lease")
 	var found []txn.SubmitterID
@@ -306,9 +327,11 @@ func TestUnwatchedInTurn(t *testing.T) {
 		t.Errorf("found %v, want %v", found, want)
 	}
 	meter := &pagesRead{DBTX: k.session(), t: t}
-	_, err := db.New(meter).Unwatched(k.ctx, db.UnwatchedParams{SubmitterIds: plain(want[:2]), Above: 6})
+	_, err := db.New(meter).Unwatched(k.ctx,
+		db.UnwatchedParams{SubmitterIds: plain(want[:2]), Above: 6})
 	k.must(err)
 	if most := 60; meter.pages > most {
-		t.Errorf("%d pages are looked at for two submitters, %d at most are needed: %s", meter.pages, most, meter.plan)
+		t.Errorf("%d pages are looked at for two submitters, %d at most are needed: %s",
+			meter.pages, most, meter.plan)
 	}
 }

@@ -33,8 +33,16 @@ func BenchmarkLife(b *testing.B) {
 		for _, step := range steps {
 			group := make([]*commitJob, 0, lifeGroup)
 			for i := range txs {
-				change := f.step(step, &txs[i], txn.Nonce(100_000/len(f.ids)+n*lifeGroup/len(f.ids)))
-				group = append(group, &commitJob{lease: f.leases[first+i], change: change, ended: make(chan struct{})})
+				change := f.step(step, &txs[i],
+					txn.Nonce(100_000/len(f.ids)+n*lifeGroup/len(f.ids)))
+				group = append(
+					group,
+					&commitJob{
+						lease:  f.leases[first+i],
+						change: change,
+						ended:  make(chan struct{}),
+					},
+				)
 			}
 			before := server.read(b)
 			if why := s.sendCommits(false, group); why != nil {
@@ -99,7 +107,9 @@ func (c cpuClock) read(b *testing.B) float64 {
 	b.Helper()
 	text, err := os.ReadFile(string(c))
 	if err != nil {
-		b.Fatal("this measures by the processor times of single processes, which Linux tells; run it there: ", err)
+		b.Fatal(
+			"this measures by the processor times of single processes, which Linux tells; run it there: ",
+			err)
 	}
 	ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
 	if err != nil {

@@ -61,7 +61,8 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 	if len(filter.Labels) == 0 {
 		return s.read().ListTxs(ctx, p)
 	}
-	key := slices.Min(slices.Collect(maps.Keys(filter.Labels))) // any would do; the same for each page
+	key := slices.Min(
+		slices.Collect(maps.Keys(filter.Labels))) // any would do; the same for each page
 	rows, err := s.read().ListTxsByLabel(ctx, db.ListTxsByLabelParams{
 		Key: key, Value: filter.Labels[key], LabelSet: labelSet(filter.Labels),
 		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
@@ -74,7 +75,8 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 }
 
 // listNamed goes by the ids.
-func (s *Store) listNamed(ctx context.Context, ids []txn.TxID, p db.ListTxsParams) ([]db.ListTxsRow, error) {
+func (s *Store) listNamed(ctx context.Context, ids []txn.TxID,
+	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	of, named := keys(ids)
 	rows, err := s.read().ListTxsByID(ctx, db.ListTxsByIDParams{
 		SubmitterIds: of, TxIds: named, Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
@@ -97,14 +99,22 @@ func keys(ids []txn.TxID) (submitters []int32, txs []uuid.UUID) {
 
 // open tells whether nothing final is asked for, so that it can be left out without a look at it.
 func (f TxFilter) open() bool {
-	return len(f.Labels) == 0 && len(f.States) > 0 && !slices.ContainsFunc(f.States, txn.State.Final)
+	return len(f.Labels) == 0 && len(f.States) > 0 &&
+		!slices.ContainsFunc(f.States, txn.State.Final)
 }
 
 // listOpen goes by the order of acceptance, which is the one in which what is open has an index. The times of ids, which may be off, bound nothing there.
-func (s *Store) listOpen(ctx context.Context, filter TxFilter, p db.ListTxsParams) ([]db.ListTxsRow, error) {
+func (s *Store) listOpen(ctx context.Context, filter TxFilter,
+	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	before := int64(math.MaxInt64)
 	if filter.Before != (txn.TxID{}) {
-		seq, err := s.read().Accepted(ctx, db.AcceptedParams{SubmitterID: int32(filter.Before.Submitter()), TxID: uuid.UUID(filter.Before)})
+		seq, err := s.read().Accepted(
+			ctx,
+			db.AcceptedParams{
+				SubmitterID: int32(filter.Before.Submitter()),
+				TxID:        uuid.UUID(filter.Before),
+			},
+		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil, nil
 		}
@@ -125,7 +135,8 @@ func (s *Store) listOpen(ctx context.Context, filter TxFilter, p db.ListTxsParam
 
 func listParams(filter TxFilter) db.ListTxsParams {
 	p := db.ListTxsParams{
-		SubmitterID: int32(filter.Submitter), AnyName: filter.Names == nil, Names: filter.Names, Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
+		SubmitterID: int32(
+			filter.Submitter), AnyName: filter.Names == nil, Names: filter.Names, Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
 		CreatedFrom: time.Unix(0, 0), CreatedBefore: endOfTime, MaxBytes: math.MaxInt64,
 	}
 	if filter.MaxBytes > 0 {
@@ -139,7 +150,8 @@ func listParams(filter TxFilter) db.ListTxsParams {
 	}
 	if !filter.CreatedBefore.IsZero() {
 		p.CreatedBefore = filter.CreatedBefore
-		if end := firstID(filter.CreatedBefore.Add(clockSlack)); slices.Compare(end[:], p.Before[:]) < 0 {
+		if end := firstID(filter.CreatedBefore.Add(clockSlack)); slices.Compare(end[:],
+			p.Before[:]) < 0 {
 			p.Before = end
 		}
 	}

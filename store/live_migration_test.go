@@ -22,10 +22,12 @@ func TestIndexesAreMadeWhileOwnersWork(t *testing.T) {
 	waiting := func(what string, most int64) {
 		t.Helper()
 		k.eventually(what, func() bool {
-			return value[int64](k, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN ('managed_tx'::regclass, 'tx_event'::regclass)") == most
+			return value[int64](k,
+				"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN ('managed_tx'::regclass, 'tx_event'::regclass)") == most
 		})
 	}
-	writer, err := k.db.Pool.Begin(k.ctx) // keeps the step from its end until the commit waits as well
+	writer, err := k.db.Pool.Begin(
+		k.ctx) // keeps the step from its end until the commit waits as well
 	k.must(err)
 	defer func() { _ = writer.Rollback(k.ctx) }()
 	_, err = writer.Exec(k.ctx, "LOCK TABLE tx_event IN ROW EXCLUSIVE MODE")

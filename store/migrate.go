@@ -30,12 +30,16 @@ type Migration struct {
 }
 
 // ErrLedgerInUse says that a step back would throw away what a ledger with submitters keeps.
-var ErrLedgerInUse = errors.New("the ledger holds submitters: a step back loses what that step keeps, and step 1 every transaction and every request_id, so that what was sent " +
-	"could be sent again; repeat with --force if that is what you want")
+var ErrLedgerInUse = errors.New(
+	"the ledger holds submitters: a step back loses what that step keeps, and step 1 every transaction and every request_id, so that what was sent " +
+		"could be sent again; repeat with --force if that is what you want",
+)
 
 // errRestored says that a step back would lose what nobody can find out again.
-var errRestored = errors.New("the ledger was restored, and this step keeps which of its transactions may have run before that: without it they would be told as not run, and sent again. " +
-	"It is not taken back, by force either; run a program that knows the step")
+var errRestored = errors.New(
+	"the ledger was restored, and this step keeps which of its transactions may have run before that: without it they would be told as not run, and sent again. " +
+		"It is not taken back, by force either; run a program that knows the step",
+)
 
 // Migrate brings the schema to the newest version, making it (and a schema of that name, if one is given) where there is none, and returns the steps that it
 // took. Programs that migrate at the same moment wait for each other.
@@ -44,7 +48,14 @@ func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	err := migrating(ctx, url, schema, false, func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
 		for _, r := range results {
-			done = append(done, Migration{Version: r.Source.Version, Name: r.Source.Path, ShutsOut: shutsOut(r.Source.Path, r.Source.Version)})
+			done = append(
+				done,
+				Migration{
+					Version:  r.Source.Version,
+					Name:     r.Source.Path,
+					ShutsOut: shutsOut(r.Source.Path, r.Source.Version),
+				},
+			)
 		}
 		return err
 	})
@@ -60,7 +71,15 @@ func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error)
 	err := migrating(ctx, url, schema, false, func(p *goose.Provider) error {
 		states, err := p.Status(ctx)
 		for _, st := range states {
-			list = append(list, Migration{st.Source.Version, st.Source.Path, st.AppliedAt, shutsOut(st.Source.Path, st.Source.Version)})
+			list = append(
+				list,
+				Migration{
+					st.Source.Version,
+					st.Source.Path,
+					st.AppliedAt,
+					shutsOut(st.Source.Path, st.Source.Version),
+				},
+			)
 		}
 		return err
 	})
@@ -82,9 +101,11 @@ const firstShared = 8
 
 // shutsOut tells whether programs that do not know a step work on what it makes: its file says it.
 func shutsOut(file string, version int64) bool {
-	text, _ := fs.ReadFile(queries.Migrations, "migrations/"+path.Base(file)) // a step that is known has its file
+	text, _ := fs.ReadFile(queries.Migrations,
+		"migrations/"+path.Base(file)) // a step that is known has its file
 	up, _, _ := strings.Cut(string(text), "-- +goose Down")
-	return version <= firstShared || strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
+	return version <= firstShared ||
+		strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
 }
 
 // Ahead tells how far a database is ahead of this program.
@@ -95,7 +116,9 @@ type Ahead struct {
 }
 
 func (a Ahead) Error() string {
-	return fmt.Sprintf("this database is at step %d, newer than the %d that this program knows: run a newer fencepost", a.Version, a.Known)
+	return fmt.Sprintf(
+		"this database is at step %d, newer than the %d that this program knows: run a newer fencepost",
+		a.Version, a.Known)
 }
 
 // LookAhead finds out whether the database has taken steps that this program does not know.
@@ -118,7 +141,9 @@ func LookAhead(ctx context.Context, url, schema string) (a Ahead, err error) {
 
 // unknown are the steps that the database has taken and this program does not know, oldest first.
 func unknown(ctx context.Context, conn *pgx.Conn) ([]Migration, error) {
-	rows, _ := conn.Query(ctx, "SELECT g.version_id, max(g.tstamp) FROM goose_db_version g WHERE g.is_applied AND g.version_id > $1 GROUP BY 1 ORDER BY 1", latest())
+	rows, _ := conn.Query(ctx,
+		"SELECT g.version_id, max(g.tstamp) FROM goose_db_version g WHERE g.is_applied AND g.version_id > $1 GROUP BY 1 ORDER BY 1",
+		latest())
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
 		return m, row.Scan(&m.Version, &m.AppliedAt)
 	})
@@ -164,7 +189,11 @@ func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration
 	err := migrating(ctx, url, schema, force, func(p *goose.Provider) error {
 		result, err := p.Down(ctx)
 		if result != nil {
-			undone = Migration{Version: result.Source.Version, Name: result.Source.Path, ShutsOut: shutsOut(result.Source.Path, result.Source.Version)}
+			undone = Migration{
+				Version:  result.Source.Version,
+				Name:     result.Source.Path,
+				ShutsOut: shutsOut(result.Source.Path, result.Source.Version),
+			}
 		}
 		return err
 	})
@@ -204,7 +233,8 @@ func mayGoBack(ctx context.Context) func(*pgx.Conn) error {
 }
 
 // migrating opens a provider on a connection of its own.
-func migrating(ctx context.Context, url, schema string, loseLedger bool, step func(*goose.Provider) error) error {
+func migrating(ctx context.Context, url, schema string, loseLedger bool,
+	step func(*goose.Provider) error) error {
 	cfg, err := parseURL(url, schema)
 	if err != nil {
 		return err
@@ -221,7 +251,8 @@ func migrating(ctx context.Context, url, schema string, loseLedger bool, step fu
 	return nil
 }
 
-func migrateWith(ctx context.Context, conn *sql.DB, schema string, step func(*goose.Provider) error) error {
+func migrateWith(ctx context.Context, conn *sql.DB, schema string,
+	step func(*goose.Provider) error) error {
 	if schema != "" {
 		// Asked first: who may not create schemas may well use the one that is there.
 		var there bool
@@ -229,8 +260,10 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string, step func(*go
 			return err
 		}
 		if !there {
-			_, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
-			if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == uniqueViolation { // somebody else was quicker: IF NOT EXISTS does not wait for that
+			_, err := conn.ExecContext(ctx,
+				"CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
+			if pg, ok := errors.AsType[*pgconn.PgError](err); ok &&
+				pg.Code == uniqueViolation { // somebody else was quicker: IF NOT EXISTS does not wait for that
 				err = nil
 			}
 			if err != nil {
@@ -243,11 +276,13 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string, step func(*go
 		return err
 	}
 	const everySecond, forTwoMinutes = 1, 120
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID(schema)), lock.WithLockTimeout(everySecond, forTwoMinutes))
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID(schema)),
+		lock.WithLockTimeout(everySecond, forTwoMinutes))
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files,
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
 		goose.WithAllowOutofOrder(true)) // a step that is missing in the middle is taken like any other
 	if err != nil {
 		return err
@@ -269,7 +304,8 @@ func sayMigration(err error) error {
 	if errors.As(err, &connect) {
 		return sayWhy(err)
 	}
-	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code != objectInUse && pg.Code != notInThisState {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code != objectInUse &&
+		pg.Code != notInThisState {
 		return fmt.Errorf("%s (SQLSTATE %s)", pg.Message, pg.Code)
 	}
 	return err

@@ -37,7 +37,8 @@ func TestReadsOfNamedTransactions(t *testing.T) {
 	for _, limit := range []int{1, 2, 100} {
 		var got []EventInfo
 		for at := (Position{Epoch: epoch}); ; {
-			page, err := s.EventsSinceOf(k.ctx, "1:1:", head, at.After, append([]txn.TxID{gone}, named...), limit)
+			page, err := s.EventsSinceOf(k.ctx, "1:1:", head, at.After,
+				append([]txn.TxID{gone}, named...), limit)
 			k.must(err)
 			if got = append(got, page...); len(page) < limit {
 				break
@@ -50,7 +51,8 @@ func TestReadsOfNamedTransactions(t *testing.T) {
 			t.Errorf("pages of %d: events %v, want %v", limit, got, want)
 		}
 	}
-	if news, err := s.EventsSinceOf(k.ctx, head, head, EventKey{}, named, 100); err != nil || len(news) != 0 {
+	if news, err := s.EventsSinceOf(k.ctx, head, head, EventKey{}, named, 100); err != nil ||
+		len(news) != 0 {
 		t.Errorf("after the head: %v: %v", news, err)
 	}
 
@@ -77,7 +79,8 @@ func TestReadsOfNamedTransactions(t *testing.T) {
 	}
 
 	standings, err := s.Standings(k.ctx, append([]txn.TxID{gone}, named...))
-	if k.must(err); len(standings) != 3 || standings[ids[1]] != (Standing{2, txn.Cancelled}) || standings[ids[0]] != (Standing{1, txn.Queued}) {
+	if k.must(err); len(standings) != 3 || standings[ids[1]] != (Standing{2, txn.Cancelled}) ||
+		standings[ids[0]] != (Standing{1, txn.Queued}) {
 		t.Errorf("standings: %v", standings)
 	}
 }
@@ -89,10 +92,16 @@ func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
 	s := k.open("a")
 	id := k.submitter(s, "alice")
 	tx := k.queue(s, id, "r1").ID
-	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`, id)
-	k.exec(`INSERT INTO managed_tx SELECT (jsonb_populate_record(t, jsonb_build_object('tx_id', gen_random_uuid(), 'request_id', 'other-' || n, 'queue_seq', t.queue_seq + n))).*
-		FROM managed_tx t, generate_series(1, 5000) n WHERE t.tx_id = $1`, tx)
+	k.exec(
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM generate_series(1, 20000)`,
+		id,
+	)
+	k.exec(
+		`INSERT INTO managed_tx SELECT (jsonb_populate_record(t, jsonb_build_object('tx_id', gen_random_uuid(), 'request_id', 'other-' || n, 'queue_seq', t.queue_seq + n))).*
+		FROM managed_tx t, generate_series(1, 5000) n WHERE t.tx_id = $1`,
+		tx,
+	)
 	k.exec("ANALYZE tx_event")
 	k.exec("ANALYZE managed_tx")
 	_, head, err := s.FeedHead(k.ctx)
@@ -120,7 +129,9 @@ func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
 		_, err = read(db.New(tap))
 		k.must(err)
 		for _, plan := range []string{e.plan, tap.kept(k)} {
-			if rows != 1 || strings.Contains(plan, "Seq Scan on tx_event") || strings.Contains(plan, "Seq Scan on managed_tx") || strings.Contains(plan, "tx_event_feed") {
+			if rows != 1 || strings.Contains(plan, "Seq Scan on tx_event") ||
+				strings.Contains(plan, "Seq Scan on managed_tx") ||
+				strings.Contains(plan, "tx_event_feed") {
 				t.Errorf("%s: %d rows, plan:\n%s", name, rows, plan)
 			}
 		}
@@ -159,16 +170,29 @@ func TestAPageOfSomeReadsNoMoreThanFits(t *testing.T) {
 	for _, request := range []string{"r1", "r2", "r3"} {
 		ids = append(ids, k.queue(s, id, request).ID)
 	}
-	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, n, 'DELAYED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx, generate_series(2, 500) n`)
+	k.exec(
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT submitter_id, tx_id, n, 'DELAYED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx, generate_series(2, 500) n`,
+	)
 	k.exec("ANALYZE tx_event")
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	of, named := keys(ids)
 	meter := &meteredReads{DBTX: k.session(), t: t}
-	rows, err := db.New(meter).EventsSinceOf(k.ctx, db.EventsSinceOfParams{SubmitterIds: of, TxIds: named, Since: "1:1:", Until: head, AfterXid: "0", MaxRows: 10})
+	rows, err := db.New(meter).EventsSinceOf(
+		k.ctx,
+		db.EventsSinceOfParams{
+			SubmitterIds: of,
+			TxIds:        named,
+			Since:        "1:1:",
+			Until:        head,
+			AfterXid:     "0",
+			MaxRows:      10,
+		},
+	)
 	k.must(err)
 	if most := 2 * 3 * 10.0; len(rows) != 10 || meter.rows > most { // each, and its submitter
-		t.Errorf("%.0f rows are read for a page of %d, %.0f at most are needed", meter.rows, len(rows), most)
+		t.Errorf("%.0f rows are read for a page of %d, %.0f at most are needed", meter.rows,
+			len(rows), most)
 	}
 }

@@ -28,7 +28,8 @@ const maxNodes = 1000
 // Heartbeat keeps this node among the live ones for another lease duration, and returns all of them, itself included, by id. It is one statement on the
 // connection of the renewals, so that membership costs the same however many submitters there are, and no load keeps it waiting. Rows that lapsed more than a
 // day ago go.
-func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID, accepting bool) ([]NodeInfo, error) {
+func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
+	accepting bool) ([]NodeInfo, error) {
 	var rows []db.HeartbeatRow
 	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) (err error) {
 		rows, err = q.Heartbeat(ctx, db.HeartbeatParams{
@@ -48,7 +49,8 @@ func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID, accepting b
 
 // Leave takes this node from the live ones. The next heartbeat, which goes the same way, would bring it back.
 func (s *Store) Leave(ctx context.Context) error {
-	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) error { return q.Leave(ctx, s.cfg.Node) })
+	_, err := s.renew.run(ctx, s.cfg.LeaseDuration,
+		func(_ *pgx.Conn, q *db.Queries) error { return q.Leave(ctx, s.cfg.Node) })
 	return s.failed(ctx, "leave the live nodes", err)
 }
 
@@ -66,7 +68,13 @@ func (s *Store) Nodes(ctx context.Context) ([]NodeInfo, error) {
 }
 
 func toNode(r db.HeartbeatRow) NodeInfo {
-	n := NodeInfo{ID: r.NodeID, Accepting: r.Accepting, StartedAt: r.StartedAt, ExpiresAt: r.ExpiresAt, Chains: make([]txn.ChainID, len(r.ChainIds))}
+	n := NodeInfo{
+		ID:        r.NodeID,
+		Accepting: r.Accepting,
+		StartedAt: r.StartedAt,
+		ExpiresAt: r.ExpiresAt,
+		Chains:    make([]txn.ChainID, len(r.ChainIds)),
+	}
 	for i, c := range r.ChainIds {
 		n.Chains[i] = txn.ChainID(c)
 	}

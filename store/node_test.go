@@ -24,20 +24,27 @@ func TestHeartbeats(t *testing.T) {
 	a, b := k.open("a"), k.open("b", func(c *Config) { c.LeaseDuration = time.Hour })
 	first, err := a.Heartbeat(k.ctx, []txn.ChainID{1, 31337}, true)
 	k.must(err)
-	if len(first) != 1 || first[0].ID != "a/boot" || !slices.Equal(first[0].Chains, []txn.ChainID{1, 31337}) || !first[0].Accepting {
+	if len(first) != 1 || first[0].ID != "a/boot" ||
+		!slices.Equal(first[0].Chains, []txn.ChainID{1, 31337}) ||
+		!first[0].Accepting {
 		t.Fatalf("alone: %+v", first)
 	}
-	if lives := first[0].ExpiresAt.Sub(first[0].StartedAt); lives < 5*time.Second || lives > 7*time.Second {
+	if lives := first[0].ExpiresAt.Sub(first[0].StartedAt); lives < 5*time.Second ||
+		lives > 7*time.Second {
 		t.Fatalf("it lives for %v, and the lease duration is 6s", lives)
 	}
 	both, err := b.Heartbeat(k.ctx, nil, false)
 	k.must(err)
-	if got := nodeIDs(both); !slices.Equal(got, []string{"a/boot", "b/boot"}) || both[1].Accepting || len(both[1].Chains) != 0 {
+	if got := nodeIDs(both); !slices.Equal(got, []string{"a/boot", "b/boot"}) ||
+		both[1].Accepting ||
+		len(both[1].Chains) != 0 {
 		t.Fatalf("two nodes: %+v", both)
 	}
 	again, err := a.Heartbeat(k.ctx, []txn.ChainID{1}, false)
 	k.must(err)
-	if got := again[0]; len(again) != 2 || got.Accepting || len(got.Chains) != 1 || !got.StartedAt.Equal(first[0].StartedAt) || !got.ExpiresAt.After(first[0].ExpiresAt) {
+	if got := again[0]; len(again) != 2 || got.Accepting || len(got.Chains) != 1 ||
+		!got.StartedAt.Equal(first[0].StartedAt) ||
+		!got.ExpiresAt.After(first[0].ExpiresAt) {
 		t.Fatalf("the second beat: %+v", again)
 	}
 
@@ -47,7 +54,9 @@ func TestHeartbeats(t *testing.T) {
 	k.must(err)
 	listed, err := b.Nodes(k.ctx)
 	k.must(err)
-	if !slices.Equal(nodeIDs(alone), []string{"a/boot"}) || !slices.Equal(nodeIDs(listed), []string{"a/boot"}) || listed[0].Chains[0] != 1 {
+	if !slices.Equal(nodeIDs(alone), []string{"a/boot"}) ||
+		!slices.Equal(nodeIDs(listed), []string{"a/boot"}) ||
+		listed[0].Chains[0] != 1 {
 		t.Fatalf("after a lapse: %+v, listed %+v", alone, listed)
 	}
 	k.exec("UPDATE node SET expires_at = clock_timestamp() - INTERVAL '25 hours'")
@@ -60,7 +69,8 @@ func TestHeartbeats(t *testing.T) {
 	_, err = b.Heartbeat(k.ctx, nil, true)
 	k.must(err)
 	k.must(a.Leave(k.ctx))
-	if listed, err = b.Nodes(k.ctx); err != nil || !slices.Equal(nodeIDs(listed), []string{"b/boot"}) {
+	if listed, err = b.Nodes(k.ctx); err != nil ||
+		!slices.Equal(nodeIDs(listed), []string{"b/boot"}) {
 		t.Fatalf("after one left: %+v, %v", listed, err)
 	}
 }
@@ -69,7 +79,8 @@ func TestHeartbeats(t *testing.T) {
 func TestHeartbeatsAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	k.exec("INSERT INTO node (node_id, chain_ids, accepting, expires_at) SELECT 'old' || n, '{}', TRUE, 'epoch' FROM generate_series(1, 50) n")
+	k.exec(
+		"INSERT INTO node (node_id, chain_ids, accepting, expires_at) SELECT 'old' || n, '{}', TRUE, 'epoch' FROM generate_series(1, 50) n")
 	var all sync.WaitGroup
 	for _, name := range strings.Split("a b c d", " ") {
 		s := k.open(name)
@@ -130,11 +141,24 @@ func TestBefore(t *testing.T) {
 			t.Fatalf("its own again: %+v", got)
 		}
 		k.exec("UPDATE submitter_lease SET expires_at = clock_timestamp() - INTERVAL '3 s'")
-		if got := acquire(b); got.Owner != "a/boot" || got.Released || got.Gap < 3*time.Second || got.Gap > 3*time.Second+patience {
+		if got := acquire(b); got.Owner != "a/boot" || got.Released || got.Gap < 3*time.Second ||
+			got.Gap > 3*time.Second+patience {
 			t.Fatalf("after a lapse: %+v", got)
 		}
-		k.must(b.Release(k.ctx, []*Lease{{submitter: id, token: txn.Token(value[int64](k, "SELECT fencing_token FROM submitter_lease"))}}))
-		if got := acquire(a); got.Owner != "b/boot" || !got.Released || got.Gap < 0 || got.Gap > patience {
+		k.must(
+			b.Release(
+				k.ctx,
+				[]*Lease{
+					{
+						submitter: id,
+						token: txn.Token(
+							value[int64](k, "SELECT fencing_token FROM submitter_lease")),
+					},
+				},
+			),
+		)
+		if got := acquire(a); got.Owner != "b/boot" || !got.Released || got.Gap < 0 ||
+			got.Gap > patience {
 			t.Fatalf("after a release: %+v", got)
 		}
 	}

@@ -117,10 +117,12 @@ func (n *notices) send(ids []txn.SubmitterID, all bool) {
 		if err != nil {
 			return err
 		}
-		return q.Notify(ctx, db.NotifyParams{Channel: channel, Payload: notice(n.s.cfg.Node, ids, all)})
+		return q.Notify(ctx,
+			db.NotifyParams{Channel: channel, Payload: notice(n.s.cfg.Node, ids, all)})
 	})
 	if err != nil {
-		n.s.log.Debug("other nodes could not be woken; they find out by themselves", "submitters", len(ids), "cause", sayWhy(err))
+		n.s.log.Debug("other nodes could not be woken; they find out by themselves", "submitters",
+			len(ids), "cause", sayWhy(err))
 	}
 }
 
@@ -209,7 +211,8 @@ func (s *Store) Listen(ctx context.Context) {
 		if heard {
 			wait = listenBackoff
 		}
-		s.log.Debug("wake-ups of other nodes are not heard; connecting again", "wait", wait, "cause", sayWhy(err))
+		s.log.Debug("wake-ups of other nodes are not heard; connecting again", "wait", wait,
+			"cause", sayWhy(err))
 		pause := s.clock.NewTimer(wait)
 		select {
 		case <-pause.C:

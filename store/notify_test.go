@@ -43,7 +43,8 @@ func (k *kit) hears(s *Store, want ...txn.SubmitterID) {
 	k.eventually("hearing of all", func() bool {
 		own, ids, look := s.TakeWoken()
 		if look || len(own) > 0 {
-			k.t.Errorf("a look, or names as if they were written here, where names were sent: %v", own)
+			k.t.Errorf("a look, or names as if they were written here, where names were sent: %v",
+				own)
 		}
 		for _, id := range ids {
 			if got[id] = true; !slices.Contains(want, id) {
@@ -211,7 +212,8 @@ func TestNotices(t *testing.T) {
 			t.Errorf("%v became %q, want %q", c, text, c.want)
 		}
 		node, ids, all := parseNotice(text)
-		if node != c.node || all != (c.all || len(c.ids) == 0 || len(c.ids) == len(many)) || !all && !slices.Equal(ids, c.ids) {
+		if node != c.node || all != (c.all || len(c.ids) == 0 || len(c.ids) == len(many)) ||
+			!all && !slices.Equal(ids, c.ids) {
 			t.Errorf("%q read as %q %v %v", text, node, ids, all)
 		}
 	}
@@ -221,7 +223,9 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	long := channelOf(strings.Repeat("s", 60))
-	if channelOf("t1") != "fencepost_t1" || len(long) > 63 || long == channelOf(strings.Repeat("s", 59)) || long == channelOf(strings.Repeat("s", 61)) {
+	if channelOf("t1") != "fencepost_t1" || len(long) > 63 ||
+		long == channelOf(strings.Repeat("s", 59)) ||
+		long == channelOf(strings.Repeat("s", 61)) {
 		t.Errorf("channels %q %q", channelOf("t1"), long)
 	}
 }
@@ -260,7 +264,9 @@ func TestDialMakesEveryConnection(t *testing.T) {
 	k.must(err)
 	s.Notify(1)
 	k.eventually("all connections", func() bool {
-		return value[int64](k, "SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1", s.nodes) == 7
+		return value[int64](k,
+			"SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1",
+			s.nodes) == 7
 	})
 	if n := value[int64](k, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1", s.nodes); n != dialled.Load() {
 		t.Fatalf("%d sessions, %d were dialled", n, dialled.Load())

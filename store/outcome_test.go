@@ -142,8 +142,13 @@ func TestStatementTimeout(t *testing.T) {
 	s := k.open("a", func(c *Config) { c.StatementTimeout = 150 * time.Millisecond })
 	f := newFleet(k, s, 6)
 	const slow = 3
-	k.exec(`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
-	k.exec(fmt.Sprintf("CREATE TRIGGER dawdle BEFORE UPDATE ON managed_tx FOR EACH ROW WHEN (NEW.tx_id = '%s') EXECUTE FUNCTION dawdle()", f.txs[slow].ID))
+	k.exec(
+		`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
+	k.exec(
+		fmt.Sprintf(
+			"CREATE TRIGGER dawdle BEFORE UPDATE ON managed_tx FOR EACH ROW WHEN (NEW.tx_id = '%s') EXECUTE FUNCTION dawdle()",
+			f.txs[slow].ID),
+	)
 	answers := f.together(f.takes())
 	f.check(answers, allBut(slow, Conflict))
 	if f.leases[slow].spent.Load() {
@@ -156,7 +161,8 @@ func TestStatementTimeout(t *testing.T) {
 // pair is a primary and a standby that confirms each commit.
 func pair(t *testing.T) (primary, standby *pgembed.Server) {
 	t.Helper()
-	base, err := os.MkdirTemp(pgembed.ReachableDir(os.TempDir()), "fencepost-pair-") // into which the server's account must get
+	base, err := os.MkdirTemp(pgembed.ReachableDir(os.TempDir()),
+		"fencepost-pair-") // into which the server's account must get
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,13 +192,16 @@ func pair(t *testing.T) (primary, standby *pgembed.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream := fmt.Sprintf("host=%s port=%s user=%s", u.Query().Get("host"), u.Query().Get("port"), u.User.Username())
-	standby = startServer(t, filepath.Join(base, "b"), map[string]string{"primary_conninfo": upstream})
+	upstream := fmt.Sprintf("host=%s port=%s user=%s", u.Query().Get("host"), u.Query().Get("port"),
+		u.User.Username())
+	standby = startServer(t, filepath.Join(base, "b"),
+		map[string]string{"primary_conninfo": upstream})
 	k := privateKit(t, primary.URL("postgres"))
 	k.exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
 	k.exec("SELECT pg_reload_conf()")
 	k.eventually("the standby confirms", func() bool {
-		return value[int](k, "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
+		return value[int](k,
+			"SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == 1
 	})
 	return primary, standby
 }
@@ -226,14 +235,17 @@ func TestFailover(t *testing.T) {
 	f := newFleet(k, s, 2)
 	k.done(s, f.leases[0], take(f.txs[0], 0))
 
-	reader := k.open("a", func(c *Config) { c.URL, c.LeaseDuration = standby.URL("postgres"), time.Minute })
-	if o, err := reader.Commit(f.leases[1], take(f.txs[1], 0)); o != Unreached || !containsText(err, "25006") {
+	reader := k.open("a",
+		func(c *Config) { c.URL, c.LeaseDuration = standby.URL("postgres"), time.Minute })
+	if o, err := reader.Commit(f.leases[1], take(f.txs[1], 0)); o != Unreached ||
+		!containsText(err, "25006") {
 		t.Errorf("a standby answers %v (%v)", o, err)
 	}
 	if l, err := reader.AcquireOne(k.ctx, f.ids[1]); !isUnavailable(err) {
 		t.Errorf("a standby gives a lease: %v, %v", l, err)
 	}
-	if _, _, err := reader.CreateTx(k.ctx, Intent{Submitter: f.ids[1], RequestID: "new"}); !isUnavailable(err) {
+	if _, _, err := reader.CreateTx(k.ctx, Intent{Submitter: f.ids[1], RequestID: "new"}); !isUnavailable(
+		err) {
 		t.Errorf("a standby takes a transaction: %v", err)
 	}
 	if _, err := reader.Heartbeat(k.ctx, nil, true); !isUnavailable(err) {

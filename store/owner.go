@@ -26,10 +26,15 @@ func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
 	defer conn.Release()
 	var ledger Ledger
 	// One snapshot for all of it: rows of two moments, between which a successor wrote, would fit nothing that ever was.
-	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		ledger, err = s.load(ctx, db.New(tx), lease.submitter)
-		return err
-	})
+	err = pgx.BeginTxFunc(
+		ctx,
+		conn,
+		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) (err error) {
+			ledger, err = s.load(ctx, db.New(tx), lease.submitter)
+			return err
+		},
+	)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Ledger{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
@@ -47,7 +52,8 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	}
 	switch c, err := q.Cursor(ctx, int32(id)); {
 	case err == nil:
-		l.Cursor = toCursor(&c.NextNonce, &c.InitNonce, &c.Protections, c.ProtectReason, c.ProtectEvidence, c.ProtectAt)
+		l.Cursor = toCursor(&c.NextNonce, &c.InitNonce, &c.Protections, c.ProtectReason,
+			c.ProtectEvidence, c.ProtectAt)
 		l.Cursor.LastBlock = uint64(c.LastBlock)
 	case !errors.Is(err, pgx.ErrNoRows):
 		return l, err
@@ -77,12 +83,15 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 
 // SignedAttempts reads all signed forms of a transaction with their bytes, oldest first, for the owner alone. A transaction that was given back to the queue has
 // some of before, under nonces of their own.
-func (s *Store) SignedAttempts(ctx context.Context, lease *Lease, tx txn.TxID) ([]txn.Attempt, error) {
+func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,
+	tx txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the signed attempts of transaction %s", tx)
 	if tx.Submitter() != lease.submitter {
-		return nil, fmt.Errorf("store: %s: it is of submitter %d, the lease of submitter %d", verb, tx.Submitter(), lease.submitter)
+		return nil, fmt.Errorf("store: %s: it is of submitter %d, the lease of submitter %d", verb,
+			tx.Submitter(), lease.submitter)
 	}
-	rows, err := s.own().SignedAttempts(ctx, db.SignedAttemptsParams{SubmitterID: int32(tx.Submitter()), TxID: uuid.UUID(tx)})
+	rows, err := s.own().SignedAttempts(ctx,
+		db.SignedAttemptsParams{SubmitterID: int32(tx.Submitter()), TxID: uuid.UUID(tx)})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
@@ -97,23 +106,28 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease, tx txn.TxID) (
 
 // Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and the oldest commands that nobody has applied. A submitter
 // with neither has an empty inbox.
-func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID, head int) (map[txn.SubmitterID]Inbox, error) {
+func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
+	head int) (map[txn.SubmitterID]Inbox, error) {
 	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
 	boxes := make(map[txn.SubmitterID]Inbox, len(ids))
 	for _, id := range ids {
 		boxes[id] = Inbox{}
 	}
 	asked := true // unless the queues say otherwise
-	err := s.own().EachInboxTx(ctx, db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)}, func(r *db.InboxTxsRow) error {
-		tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
-		if err != nil {
-			return err
-		}
-		box := boxes[tx.Submitter]
-		box.Queue = append(box.Queue, tx)
-		boxes[tx.Submitter], asked = box, r.Asked
-		return nil
-	})
+	err := s.own().EachInboxTx(
+		ctx,
+		db.InboxTxsParams{SubmitterIds: plain(ids), Head: rowLimit(head)},
+		func(r *db.InboxTxsRow) error {
+			tx, err := s.toDueTx(r.ManagedTx, r.DueMs, r.LateMs, r.WaitedMs)
+			if err != nil {
+				return err
+			}
+			box := boxes[tx.Submitter]
+			box.Queue = append(box.Queue, tx)
+			boxes[tx.Submitter], asked = box, r.Asked
+			return nil
+		},
+	)
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
@@ -157,7 +171,8 @@ const (
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{
-		SubmitterID: int32(lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)), MaxRows: int32(min(max(depth, leastRecent), mostRecent)),
+		SubmitterID: int32(
+			lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)), MaxRows: int32(min(max(depth, leastRecent), mostRecent)),
 	})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)

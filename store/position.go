@@ -43,7 +43,8 @@ const (
 	maxInProgress     = 8192 // transactions under way in one snapshot
 )
 
-var errPosition = errors.New("resume token cannot be read; use one that a watch has sent, unchanged")
+var errPosition = errors.New(
+	"resume token cannot be read; use one that a watch has sent, unchanged")
 
 // String is the opaque text form, a resume token.
 func (p Position) String() string { return string(p.AppendTo(nil)) }
@@ -71,7 +72,8 @@ func signed(b []byte) []byte { return binary.BigEndian.AppendUint32(b, crc32.Che
 // ParsePosition reads a resume token.
 func ParsePosition(token string) (Position, error) {
 	if len(token) > maxPositionLength {
-		return Position{}, fmt.Errorf("%w: it is longer than %d characters", errPosition, maxPositionLength)
+		return Position{}, fmt.Errorf("%w: it is longer than %d characters", errPosition,
+			maxPositionLength)
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(token)
 	if err != nil || len(b) < 5 {
@@ -180,7 +182,8 @@ func (r *reader) snapshot() string {
 		}
 		text.WriteString(strconv.FormatUint(last, 10))
 	}
-	if xmax > math.MaxInt64 || uint32(xmin) == 0 || uint32(xmax) == 0 { // PostgreSQL numbers no transaction so, and reads no such snapshot
+	if xmax > math.MaxInt64 || uint32(xmin) == 0 ||
+		uint32(xmax) == 0 { // PostgreSQL numbers no transaction so, and reads no such snapshot
 		r.bad = true
 	}
 	return text.String()

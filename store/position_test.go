@@ -18,7 +18,8 @@ func TestPositionText(t *testing.T) {
 		if rapid.Bool().Draw(t, "none") {
 			return ""
 		}
-		xmin := rapid.Uint64Range(1, 1<<62-1).Filter(func(xid uint64) bool { return uint32(xid) != 0 }).Draw(t, "xmin")
+		xmin := rapid.Uint64Range(1, 1<<62-1).Filter(
+			func(xid uint64) bool { return uint32(xid) != 0 }).Draw(t, "xmin")
 		gaps := rapid.SliceOfN(rapid.Uint64Range(1, 1<<20), 0, 40).Draw(t, "gaps")
 		xid, list := xmin, []string(nil)
 		for i, gap := range gaps {
@@ -34,10 +35,15 @@ func TestPositionText(t *testing.T) {
 		return fmt.Sprintf("%d:%d:%s", xmin, xmax, strings.Join(list, ","))
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		p := Position{Epoch: rapid.Int64Range(0, 1<<60).Draw(t, "epoch"), Seen: snapshot.Draw(t, "seen"), Until: snapshot.Draw(t, "until")}
+		p := Position{
+			Epoch: rapid.Int64Range(0, 1<<60).Draw(t, "epoch"),
+			Seen:  snapshot.Draw(t, "seen"),
+			Until: snapshot.Draw(t, "until"),
+		}
 		if rapid.Bool().Draw(t, "within") {
 			p.After = EventKey{
-				Xid: fmt.Sprint(rapid.Uint64Range(1, 1<<62).Draw(t, "xid")), Submitter: txn.SubmitterID(rapid.Int32Range(1, 1<<30).Draw(t, "submitter")),
+				Xid: fmt.Sprint(
+					rapid.Uint64Range(1, 1<<62).Draw(t, "xid")), Submitter: txn.SubmitterID(rapid.Int32Range(1, 1<<30).Draw(t, "submitter")),
 				Seq: rapid.Int64Range(1, 1<<60).Draw(t, "seq"),
 			}
 			copy(p.After.Tx[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "tx"))
@@ -66,7 +72,8 @@ func TestPositionNeverPanics(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")
-		if p, err := ParsePosition(base64.RawURLEncoding.EncodeToString(signed(body))); err == nil && p.String() == "" {
+		if p, err := ParsePosition(base64.RawURLEncoding.EncodeToString(signed(body))); err == nil &&
+			p.String() == "" {
 			t.Fatal("an empty token")
 		}
 	})

@@ -18,7 +18,17 @@ func (k *kit) protected(s *Store, name string) (id txn.SubmitterID, l *Lease, tx
 	c := take(tx, 0)
 	k.done(s, l, c)
 	tx = after(tx, c.Writes[0])
-	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}})
+	k.done(
+		s,
+		l,
+		txn.Change{
+			Protect: &txn.Protection{
+				Expect:   1,
+				Reason:   txn.ReasonNonceElsewhere,
+				Evidence: "seen twice",
+			},
+		},
+	)
 	return id, l, tx
 }
 
@@ -46,11 +56,16 @@ func TestProtectionsAreCounted(t *testing.T) {
 	s := k.open("a")
 	_, l, _ := k.protected(s, "alice")
 	c := k.load(s, l).Cursor
-	if c.Protections != 1 || c.Protected == nil || c.Protected.ID != 1 || c.Protected.Evidence != "seen twice" {
+	if c.Protections != 1 || c.Protected == nil || c.Protected.ID != 1 ||
+		c.Protected.Evidence != "seen twice" {
 		t.Fatalf("cursor %+v %+v", c, c.Protected)
 	}
 	// The evidence of the one in force is not written over.
-	k.want(k.commit(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "OTHER", Evidence: "x"}}), Conflict)
+	k.want(
+		k.commit(s, l,
+			txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "OTHER", Evidence: "x"}}),
+		Conflict,
+	)
 
 	end := txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into"}
 	for what, change := range map[string]func(*txn.Unprotection){
@@ -81,15 +96,35 @@ func TestWhatEndsByItselfGivesWay(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	_, l, _ := k.protected(s, "alice")
-	k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into"}})
-	reorged := txn.Change{Protect: &txn.Protection{Expect: 1, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}}
+	k.done(s, l,
+		txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into"}})
+	reorged := txn.Change{
+		Protect: &txn.Protection{Expect: 1, Reason: txn.ReasonReorgedFinal, Evidence: "block 7"},
+	}
 	k.done(s, l, reorged)
 	k.want(k.commit(s, l, reorged), Conflict)
-	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: txn.ProtectByOperator, Evidence: "stop"}})
-	if c := k.load(s, l).Cursor; c.Protected == nil || c.Protected.ID != 3 || c.Protected.Reason != txn.ProtectByOperator || c.Protected.Evidence != "stop" {
+	k.done(
+		s,
+		l,
+		txn.Change{
+			Protect: &txn.Protection{Expect: 1, Reason: txn.ProtectByOperator, Evidence: "stop"},
+		},
+	)
+	if c := k.load(s, l).Cursor; c.Protected == nil || c.Protected.ID != 3 ||
+		c.Protected.Reason != txn.ProtectByOperator ||
+		c.Protected.Evidence != "stop" {
 		t.Fatalf("%+v %+v", c, c.Protected)
 	}
-	k.want(k.commit(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: 2, Expect: 1, To: 1, Reason: "all is final again"}}), Conflict)
+	k.want(
+		k.commit(
+			s,
+			l,
+			txn.Change{
+				Unprotect: &txn.Unprotection{ID: 2, Expect: 1, To: 1, Reason: "all is final again"},
+			},
+		),
+		Conflict,
+	)
 	k.want(k.commit(s, l, reorged), Conflict)
 }
 
@@ -100,7 +135,9 @@ func TestAlignRecordsTheGapOnce(t *testing.T) {
 	s := k.open("a")
 	id, l, tx := k.protected(s, "alice")
 	second := k.queue2(s, id, "r2")
-	align := txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 4, Reason: "three payouts by hand"}}
+	align := txn.Change{
+		Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 4, Reason: "three payouts by hand"},
+	}
 	k.done(s, l, align)
 	k.want(k.commit(s, l, align), Conflict)
 	if got := k.gaps(s, id); !reflect.DeepEqual(got, [][2]txn.Nonce{{1, 3}}) {
@@ -127,9 +164,13 @@ func TestAlignRecordsTheGapOnce(t *testing.T) {
 func (k *kit) queue2(s *Store, id txn.SubmitterID, request string) txn.Tx {
 	k.t.Helper()
 	k.exec("ALTER TABLE submitter_nonce_cursor DISABLE TRIGGER ALL")
-	k.exec("UPDATE submitter_nonce_cursor SET protect_reason = NULL, protect_at = NULL WHERE submitter_id = $1", id)
+	k.exec(
+		"UPDATE submitter_nonce_cursor SET protect_reason = NULL, protect_at = NULL WHERE submitter_id = $1",
+		id)
 	tx := k.queue(s, id, request)
-	k.exec("UPDATE submitter_nonce_cursor SET protect_reason = 'X', protect_at = clock_timestamp() WHERE submitter_id = $1", id)
+	k.exec(
+		"UPDATE submitter_nonce_cursor SET protect_reason = 'X', protect_at = clock_timestamp() WHERE submitter_id = $1",
+		id)
 	k.exec("ALTER TABLE submitter_nonce_cursor ENABLE TRIGGER ALL")
 	return tx
 }
@@ -167,7 +208,8 @@ func TestLastBlock(t *testing.T) {
 	}
 	k.exec("UPDATE managed_tx SET requeued = 1 WHERE submitter_id = $1 AND nonce = 1", int32(id))
 	if c := k.load(s, l).Cursor; c.LastBlock != 0 {
-		t.Errorf("it was given back to the queue, and may have ended by a form of another nonce: %+v", c)
+		t.Errorf(
+			"it was given back to the queue, and may have ended by a form of another nonce: %+v", c)
 	}
 }
 
@@ -201,11 +243,14 @@ func TestRequeue(t *testing.T) {
 	tx = after(tx, back)
 	_, head, gaps, err := s.Waiting(k.ctx, id)
 	k.must(err)
-	if len(gaps) != 1 || gaps[0].First != 0 || gaps[0].Last != 0 || gaps[0].Tx == nil || *gaps[0].Tx != tx.ID || gaps[0].Reason != txn.ReasonNonceElsewhere {
+	if len(gaps) != 1 || gaps[0].First != 0 || gaps[0].Last != 0 || gaps[0].Tx == nil ||
+		*gaps[0].Tx != tx.ID ||
+		gaps[0].Reason != txn.ReasonNonceElsewhere {
 		t.Fatalf("gaps %+v", gaps)
 	}
 	if head == nil || head.ID != tx.ID || head.Requeued != 1 || head.Nonce != nil {
-		t.Fatalf("the head of the queue is %+v, and not the one that came back before %s", head, later.ID)
+		t.Fatalf("the head of the queue is %+v, and not the one that came back before %s", head,
+			later.ID)
 	}
 	boxes, err := s.Inboxes(k.ctx, []txn.SubmitterID{id}, 1)
 	k.must(err)
@@ -221,12 +266,15 @@ func TestRequeue(t *testing.T) {
 	k.done(s, l, again)
 	tx = after(tx, again.Writes[0])
 	ledger := k.load(s, l)
-	if got := ledger.Open[0]; got.ID != tx.ID || got.Requeued != 1 || len(got.Attempts) != 2 || got.Attempts[0].Nonce != 0 || got.Attempts[1].No != 2 {
+	if got := ledger.Open[0]; got.ID != tx.ID || got.Requeued != 1 || len(got.Attempts) != 2 ||
+		got.Attempts[0].Nonce != 0 ||
+		got.Attempts[1].No != 2 {
 		t.Fatalf("loaded %+v", got)
 	}
 	attempts, err := s.SignedAttempts(k.ctx, l, tx.ID)
 	k.must(err)
-	if len(attempts) != 2 || !slices.Equal(attempts[0].Raw, tx.Attempts[0].Raw) || attempts[1].Nonce != 1 {
+	if len(attempts) != 2 || !slices.Equal(attempts[0].Raw, tx.Attempts[0].Raw) ||
+		attempts[1].Nonce != 1 {
 		t.Fatalf("attempts %+v", attempts)
 	}
 	if _, err := s.SignedAttempts(k.ctx, &Lease{submitter: id + 1}, tx.ID); err == nil {
@@ -252,12 +300,15 @@ func TestGapsAreOfNobody(t *testing.T) {
 		{"a recorded one", 2, 3, "recorded as a gap already"},
 		{"one around a recorded one", 0, 9, "not below its cursor"},
 	} {
-		_, err := k.db.Pool.Exec(k.ctx, "INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($1, $2, $3, 'x', 1)", id, c.first, c.last)
+		_, err := k.db.Pool.Exec(k.ctx,
+			"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($1, $2, $3, 'x', 1)",
+			id, c.first, c.last)
 		if !containsText(err, c.word) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 	}
-	if _, err := k.db.Pool.Exec(k.ctx, "UPDATE submitter_nonce_cursor SET next_nonce = 4"); !containsText(err, "must not fall") {
+	if _, err := k.db.Pool.Exec(k.ctx, "UPDATE submitter_nonce_cursor SET next_nonce = 4"); !containsText(
+		err, "must not fall") {
 		t.Errorf("the cursor falls: %v", err)
 	}
 }
@@ -276,7 +327,8 @@ func TestRequeueInOneStatementWithOthers(t *testing.T) {
 		k.done(f.s, f.leases[i], txn.Change{Writes: []txn.Write{stuck}})
 		changes[i] = txn.Change{Writes: []txn.Write{requeued(after(tx, stuck))}}
 	}
-	stale := move(k.queue(f.s, f.ids[3], "beside"), txn.EventFailed, txn.Failed) // what keeps the change from being done is another part of it
+	stale := move(k.queue(f.s, f.ids[3], "beside"), txn.EventFailed,
+		txn.Failed) // what keeps the change from being done is another part of it
 	stale.Version, stale.Next.Version, stale.Next.Executed = 2, 3, txn.No
 	changes[3].Writes = append(changes[3].Writes, stale)
 	answers := f.together(changes)
@@ -321,7 +373,12 @@ func TestProtectCommandOnce(t *testing.T) {
 	s := k.open("a")
 	id, l := k.owned(s, "alice")
 	tx := k.queue(s, id, "r1")
-	ask := Ask{Kind: txn.CommandProtect, Action: txn.ProtectByAudit, Reason: strings.Repeat("ä", maxReason+5), Operator: "auditor"}
+	ask := Ask{
+		Kind:     txn.CommandProtect,
+		Action:   txn.ProtectByAudit,
+		Reason:   strings.Repeat("ä", maxReason+5),
+		Operator: "auditor",
+	}
 	first, err := s.AddCommand(k.ctx, id, ask)
 	k.must(err)
 	second, err := s.AddCommand(k.ctx, id, ask)
@@ -332,7 +389,9 @@ func TestProtectCommandOnce(t *testing.T) {
 	k.want(k.commit(s, l, take(tx, 0)), Conflict)
 	boxes, err := s.Inboxes(k.ctx, []txn.SubmitterID{id}, 1)
 	k.must(err)
-	if got := boxes[id].Commands; len(got) != 1 || got[0].Action != txn.ProtectByAudit || got[0].Operator != "auditor" || len([]rune(got[0].Reason)) != maxReason {
+	if got := boxes[id].Commands; len(got) != 1 || got[0].Action != txn.ProtectByAudit ||
+		got[0].Operator != "auditor" ||
+		len([]rune(got[0].Reason)) != maxReason {
 		t.Fatalf("commands %+v", got)
 	}
 	k.done(s, l, txn.Change{Commands: []txn.CommandResult{{ID: first, Result: txn.Applied}}})
@@ -340,21 +399,38 @@ func TestProtectCommandOnce(t *testing.T) {
 		t.Fatalf("after the first was applied: %d, %v", third, err)
 	}
 
-	exit, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 7, Reason: "ok", Operator: "me"})
+	exit, err := s.AddCommand(
+		k.ctx,
+		id,
+		Ask{
+			Kind:     txn.CommandExitProtect,
+			Action:   txn.ActionAlign,
+			Expect:   7,
+			Reason:   "ok",
+			Operator: "me",
+		},
+	)
 	k.must(err)
-	resolve, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandResolve, Tx: &tx.ID, Action: txn.ActionFail})
+	resolve, err := s.AddCommand(k.ctx, id,
+		Ask{Kind: txn.CommandResolve, Tx: &tx.ID, Action: txn.ActionFail})
 	k.must(err)
 	list, err := s.Commands(k.ctx, id, 0, 2)
 	k.must(err)
-	if len(list) != 2 || list[0].ID != resolve || list[0].Tx != tx.ID || list[1].ID != exit || list[1].Expect != 7 || list[1].Action != txn.ActionAlign || !list[1].AppliedAt.IsZero() {
+	if len(list) != 2 || list[0].ID != resolve || list[0].Tx != tx.ID || list[1].ID != exit ||
+		list[1].Expect != 7 ||
+		list[1].Action != txn.ActionAlign ||
+		!list[1].AppliedAt.IsZero() {
 		t.Fatalf("newest first: %+v", list)
 	}
 	list, err = s.Commands(k.ctx, id, exit, 10)
 	k.must(err)
-	if len(list) != 2 || list[1].ID != first || list[1].Result != txn.Applied || list[1].AppliedAt.IsZero() || list[1].CreatedAt.IsZero() {
+	if len(list) != 2 || list[1].ID != first || list[1].Result != txn.Applied ||
+		list[1].AppliedAt.IsZero() ||
+		list[1].CreatedAt.IsZero() {
 		t.Fatalf("the page behind: %+v", list)
 	}
-	if _, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandResolve}); err == nil || errors.Is(err, ErrUnavailable) {
+	if _, err := s.AddCommand(k.ctx, id, Ask{Kind: txn.CommandResolve}); err == nil ||
+		errors.Is(err, ErrUnavailable) {
 		t.Fatalf("a RESOLVE of no transaction: %v", err)
 	}
 }
@@ -376,12 +452,17 @@ func TestWaitingAndCensus(t *testing.T) {
 	stuck := move(tx, txn.EventStuck, txn.Stuck)
 	k.done(s, l, txn.Change{Writes: []txn.Write{stuck}})
 	tx = after(tx, stuck)
-	if blocking, head, _, err = s.Waiting(k.ctx, id); err != nil || blocking == nil || blocking.ID != tx.ID || head == nil || head.ID != queued.ID {
+	if blocking, head, _, err = s.Waiting(k.ctx, id); err != nil || blocking == nil ||
+		blocking.ID != tx.ID ||
+		head == nil ||
+		head.ID != queued.ID {
 		t.Fatalf("%+v %+v %v", blocking, head, err)
 	}
 	other := k.submitter(s, "bob")
 	k.exec("UPDATE submitter SET status = 'PAUSED' WHERE name = 'bob'")
-	k.exec("UPDATE managed_tx SET created_at = clock_timestamp() - INTERVAL '1 hour', fencing_token = 1 WHERE tx_id = $1", queued.ID)
+	k.exec(
+		"UPDATE managed_tx SET created_at = clock_timestamp() - INTERVAL '1 hour', fencing_token = 1 WHERE tx_id = $1",
+		queued.ID)
 	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "X"}})
 	got, err := s.Census(k.ctx, []txn.SubmitterID{id, other})
 	k.must(err)
@@ -396,14 +477,25 @@ func TestWaitingAndCensus(t *testing.T) {
 		w := txn.Write{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}
 		w.Next.Sub, w.Next.Reason = txn.Unfunded, txn.ReasonInsufficientFunds
 		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
-		if got, err = s.Census(k.ctx, []txn.SubmitterID{id, other}); err != nil || got.Unfunded != 1 {
+		if got, err = s.Census(k.ctx, []txn.SubmitterID{id, other}); err != nil ||
+			got.Unfunded != 1 {
 			t.Fatalf("%s without funds: %+v, %v", poor.State, got, err)
 		}
-		k.done(s, l, txn.Change{Writes: []txn.Write{{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status}}})
+		k.done(
+			s,
+			l,
+			txn.Change{
+				Writes: []txn.Write{
+					{Tx: poor.ID, Version: poor.Version, From: poor.State, Next: poor.Status},
+				},
+			},
+		)
 	}
 	k.must(s.Release(k.ctx, []*Lease{l}))
 	if got, err = s.Census(k.ctx, nil); err != nil || got != (Census{Protected: 1}) {
-		t.Fatalf("a node that owns nobody does not tell who is protected and owned by nobody: %+v, %v", got, err)
+		t.Fatalf(
+			"a node that owns nobody does not tell who is protected and owned by nobody: %+v, %v",
+			got, err)
 	}
 	l = k.lease(s, id)
 

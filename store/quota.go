@@ -65,7 +65,11 @@ type gauge struct {
 }
 
 func newQuota(each, all int) *quota {
-	return &quota{each: int64(each), ledger: &gauge{limit: int64(all)}, of: map[txn.SubmitterID]*gauge{}}
+	return &quota{
+		each:   int64(each),
+		ledger: &gauge{limit: int64(all)},
+		of:     map[txn.SubmitterID]*gauge{},
+	}
 }
 
 // gauge is that of a submitter.
@@ -122,7 +126,11 @@ func (g *gauge) full(ledger bool, now time.Time) *QueueFullError {
 		wait = unknownWait
 	}
 	wait = max(wait, g.at.Add(g.rest).Sub(now)) // nobody looks before
-	return &QueueFullError{Ledger: ledger, Limit: int(g.limit), RetryAfter: min(max(wait, leastWait), mostWait)}
+	return &QueueFullError{
+		Ledger:     ledger,
+		Limit:      int(g.limit),
+		RetryAfter: min(max(wait, leastWait), mostWait),
+	}
 }
 
 // seat gives places to those of a group for whom there are any, and notes at the others what is full. They may have a place from before.
@@ -201,7 +209,8 @@ func (s *Store) count(ctx context.Context, ids []int32, all bool) error {
 			gauges[i] = q.lookUp(txn.SubmitterID(id))
 		}
 		done := q.begin(s.clock.Now(), gauges)
-		rows, err := s.read().QueueDepths(ctx, db.QueueDepthsParams{SubmitterIds: ids, Most: gauges[0].most()})
+		rows, err := s.read().QueueDepths(ctx,
+			db.QueueDepthsParams{SubmitterIds: ids, Most: gauges[0].most()})
 		if err != nil {
 			return s.notCounted(err, gauges)
 		}
@@ -228,7 +237,9 @@ func (s *Store) notCounted(err error, gauges []*gauge) error {
 	if fate := judge(err, true); fate != again && fate != refused {
 		return err
 	}
-	s.log.Warn("what waits in the queues could not be counted; their limits are those of what this node knows of them", "queues", len(gauges), "cause", sayWhy(err))
+	s.log.Warn(
+		"what waits in the queues could not be counted; their limits are those of what this node knows of them",
+		"queues", len(gauges), "cause", sayWhy(err))
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
 	for _, g := range gauges {
@@ -244,7 +255,8 @@ func (q *quota) lookUp(id txn.SubmitterID) *gauge {
 }
 
 // begin notes what a count that begins now will see for sure; what it returns takes the count.
-func (q *quota) begin(began time.Time, gauges []*gauge) (done func(now time.Time, depth func(i int) int64)) {
+func (q *quota) begin(began time.Time,
+	gauges []*gauge) (done func(now time.Time, depth func(i int) int64)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	seen := make([]int64, len(gauges))

@@ -21,10 +21,18 @@ func queues(each, all int) func(*Config) {
 }
 
 // fill creates one after the other until that is refused for want of room, and says how many went in.
-func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string, most int) (accepted int, full *QueueFullError) {
+func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string,
+	most int) (accepted int, full *QueueFullError) {
 	k.t.Helper()
 	for ; accepted <= most; accepted++ {
-		_, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: fmt.Sprint(prefix, accepted), Payload: payload(prefix)})
+		_, _, err := s.CreateTx(
+			k.ctx,
+			Intent{
+				Submitter: id,
+				RequestID: fmt.Sprint(prefix, accepted),
+				Payload:   payload(prefix),
+			},
+		)
 		if errors.As(err, &full) {
 			return accepted, full
 		}
@@ -41,31 +49,37 @@ func TestAFullQueue(t *testing.T) {
 	s := k.open("a", queues(10, 0))
 	alice, bob := k.submitter(s, "alice"), k.submitter(s, "bob")
 	accepted, full := k.fill(s, alice, "r", 10)
-	if accepted != 10 || full.Ledger || full.Limit != 10 || full.RetryAfter < time.Second || full.RetryAfter > 30*time.Second {
+	if accepted != 10 || full.Ledger || full.Limit != 10 || full.RetryAfter < time.Second ||
+		full.RetryAfter > 30*time.Second {
 		t.Fatalf("%d accepted, then %+v", accepted, full)
 	}
-	again, first, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "r3", Payload: payload("r")})
+	again, first, err := s.CreateTx(k.ctx,
+		Intent{Submitter: alice, RequestID: "r3", Payload: payload("r")})
 	if err != nil || first || again.RequestID != "r3" {
 		t.Errorf("what was accepted is answered with %+v, %v, %v", again, first, err)
 	}
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "r3", Payload: payload("other")}); !errors.Is(err, ErrKeyReused) {
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "r3", Payload: payload("other")}); !errors.Is(
+		err, ErrKeyReused) {
 		t.Errorf("a key that is used: %v", err)
 	}
 	k.queue(s, bob, "bob's")
 	for i, fate := range s.CreateTxs(k.ctx, []Intent{
 		{Submitter: alice, RequestID: "r1", Payload: payload("r")}, {Submitter: alice, RequestID: "new", Payload: payload("r")}, {Submitter: bob, RequestID: "b2", Payload: payload("b")},
 	}) {
-		if refused := errors.As(fate.Err, &full); refused != (i == 1) || fate.Created != (i == 2) || fate.Err != nil && !refused {
+		if refused := errors.As(fate.Err, &full); refused != (i == 1) || fate.Created != (i == 2) ||
+			fate.Err != nil && !refused {
 			t.Errorf("of a batch, %d: %+v", i, fate)
 		}
 	}
 	cancelled, err := s.CancelQueued(k.ctx, again.ID)
 	k.must(err)
 	k.eventually("there is room again", func() bool {
-		_, first, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "later", Payload: payload("r")})
+		_, first, err := s.CreateTx(k.ctx,
+			Intent{Submitter: alice, RequestID: "later", Payload: payload("r")})
 		return cancelled && err == nil && first
 	})
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "too late", Payload: payload("r")}); !errors.As(err, &full) {
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "too late", Payload: payload("r")}); !errors.As(
+		err, &full) {
 		t.Errorf("the one after it: %v", err)
 	}
 }
@@ -82,7 +96,8 @@ func TestRepeatsTakeNoPlace(t *testing.T) {
 		var asks []Intent
 		for n := range 8 {
 			request := fmt.Sprint("r", n)
-			asks = append(asks, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+			asks = append(asks,
+				Intent{Submitter: id, RequestID: request, Payload: payload(request)})
 			k.queue(s, id, request)
 		}
 		for _, one := range wrong {
@@ -90,7 +105,8 @@ func TestRepeatsTakeNoPlace(t *testing.T) {
 			asks = append(asks, one)
 		}
 		for n := range 3 {
-			asks = append(asks, Intent{Submitter: id, RequestID: fmt.Sprint("new", n), Payload: payload("r")})
+			asks = append(asks,
+				Intent{Submitter: id, RequestID: fmt.Sprint("new", n), Payload: payload("r")})
 		}
 		fates, created, full := s.CreateTxs(k.ctx, asks), 0, 0
 		for i, fate := range fates[:8] {
@@ -106,7 +122,8 @@ func TestRepeatsTakeNoPlace(t *testing.T) {
 			}
 		}
 		if created != 2 || full != 1 {
-			t.Errorf("%s: of three new ones %d are queued and %d refused for want of room", name, created, full)
+			t.Errorf("%s: of three new ones %d are queued and %d refused for want of room", name,
+				created, full)
 		}
 		if g, _ := k.landed(s, id); g.counted+g.since != 10 {
 			t.Errorf("%s: %+v", name, g)
@@ -136,7 +153,8 @@ func TestAFullQueueThatIsPaused(t *testing.T) {
 	id, lease := k.owned(s, "alice")
 	k.fill(s, id, "r", 2)
 	k.done(s, lease, txn.Change{Status: txn.Paused})
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r9", Payload: payload("r")}); !errors.Is(err, ErrPaused) {
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r9", Payload: payload("r")}); !errors.Is(
+		err, ErrPaused) {
 		t.Fatal(err)
 	}
 }
@@ -204,7 +222,8 @@ func TestABurstOnTwoNodes(t *testing.T) {
 		all.Go(func() {
 			for n := range each {
 				request := fmt.Sprint(c, "/", n)
-				_, first, err := stores[c%2].CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)})
+				_, first, err := stores[c%2].CreateTx(k.ctx,
+					Intent{Submitter: id, RequestID: request, Payload: payload(request)})
 				var full *QueueFullError
 				switch {
 				case err == nil && first:
@@ -218,11 +237,14 @@ func TestABurstOnTwoNodes(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n, most := len(accepted), limit+callers/2; n < limit || n > most || n != value[int](k, "SELECT count(*) FROM managed_tx") {
-		t.Fatalf("%d are accepted of %d, want %d to %d", n, callers*each, limit, most) // a statement carries no more than half of the callers
+	if n, most := len(accepted), limit+callers/2; n < limit || n > most ||
+		n != value[int](k, "SELECT count(*) FROM managed_tx") {
+		t.Fatalf("%d are accepted of %d, want %d to %d", n, callers*each, limit,
+			most) // a statement carries no more than half of the callers
 	}
 	for _, request := range slices.Concat(accepted[:20], accepted[len(accepted)-20:]) {
-		if _, first, err := stores[1].CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)}); err != nil || first {
+		if _, first, err := stores[1].CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)}); err != nil ||
+			first {
 			t.Errorf("%s, which was accepted: created %v, %v", request, first, err)
 		}
 	}
@@ -249,7 +271,8 @@ func (n *simNode) commit(t *rapid.T, depth *int64) {
 func TestTheBoundOfAQueue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		limit, group := rapid.IntRange(1, 400).Draw(t, "limit"), rapid.IntRange(1, 40).Draw(t, "group")
+		limit, group := rapid.IntRange(1, 400).Draw(t, "limit"), rapid.IntRange(1, 40).Draw(t,
+			"group")
 		nodes := make([]*simNode, rapid.IntRange(1, 4).Draw(t, "nodes"))
 		for i := range nodes {
 			nodes[i] = &simNode{quota: newQuota(limit, 0)}
@@ -269,7 +292,9 @@ func TestTheBoundOfAQueue(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			n := nodes[rapid.IntRange(0, len(nodes)-1).Draw(t, "node")]
-			if len(n.flying) > group || rapid.Bool().Draw(t, "one at a time") { // else it goes beside one that is tried again in halves
+			if len(n.flying) > group ||
+				rapid.Bool().Draw(t,
+					"one at a time") { // else it goes beside one that is tried again in halves
 				n.commit(t, &depth)
 			}
 			jobs := make([]*createJob, rapid.IntRange(1, group).Draw(t, "jobs"))
@@ -310,7 +335,8 @@ func TestTwoCountsAtOnce(t *testing.T) {
 			for n := range 2 {
 				accept()
 				done := q.begin(now, []*gauge{g})
-				counts = append(counts, func() { done(now, func(int) int64 { return int64(30 * (n + 1)) }) })
+				counts = append(counts,
+					func() { done(now, func(int) int64 { return int64(30 * (n + 1)) }) })
 			}
 			for _, n := range order {
 				counts[n]()
@@ -339,7 +365,8 @@ func TestACountThatFails(t *testing.T) {
 	g.since = g.limit
 	s.quota.mu.Unlock()
 	var full *QueueFullError
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r2", Payload: payload("r")}); !errors.As(err, &full) {
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r2", Payload: payload("r")}); !errors.As(
+		err, &full) {
 		t.Errorf("what is full by what is known: %v", err)
 	}
 }
@@ -351,7 +378,8 @@ func TestTooMuchOnItsWay(t *testing.T) {
 	s := k.open("a")
 	id := k.submitter(s, "alice")
 	s.creates.limits.held = 1000 // nobody creates yet
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "big", Payload: txn.Payload{Data: make([]byte, 1000)}}); !errors.Is(err, ErrBusy) {
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "big", Payload: txn.Payload{Data: make([]byte, 1000)}}); !errors.Is(
+		err, ErrBusy) {
 		t.Fatal(err)
 	}
 	k.queue(s, id, "small")
@@ -405,7 +433,8 @@ func TestCountsAndPagesAreCheap(t *testing.T) {
 	k.vacuum("managed_tx")
 	meter := &meteredReads{DBTX: k.session(), t: t}
 	queries := db.New(meter)
-	rows, err := queries.QueueDepths(k.ctx, db.QueueDepthsParams{SubmitterIds: []int32{int32(id), 4711}, Most: 1000})
+	rows, err := queries.QueueDepths(k.ctx,
+		db.QueueDepthsParams{SubmitterIds: []int32{int32(id), 4711}, Most: 1000})
 	k.must(err)
 	if len(rows) != 2 || rows[0].Depth != 300 || rows[1].Depth != 0 || meter.rows > 1000 {
 		t.Errorf("%v, for which %.0f rows were read", rows, meter.rows)

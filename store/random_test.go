@@ -14,7 +14,8 @@ import (
 func gamble(r *rand.Rand, tx txn.Tx, cursor txn.Nonce) txn.Change {
 	var moves []txn.Move
 	for _, m := range txn.Moves {
-		never := m.Kind == txn.EventRequeued || (m.Kind == txn.EventReorged || m.Kind == txn.EventConfirmed) && tx.Nonce == nil
+		never := m.Kind == txn.EventRequeued ||
+			(m.Kind == txn.EventReorged || m.Kind == txn.EventConfirmed) && tx.Nonce == nil
 		ends := slices.ContainsFunc(m.To, txn.State.Final)
 		if slices.Contains(m.From, tx.State) && !never && (!ends || r.IntN(6) == 0) {
 			moves = append(moves, m)
@@ -25,7 +26,9 @@ func gamble(r *rand.Rand, tx txn.Tx, cursor txn.Nonce) txn.Change {
 		m = moves[r.IntN(len(moves))]
 	}
 	if m.Kind == "" || r.IntN(8) == 0 { // only when something is due
-		return txn.Change{Writes: []txn.Write{{Tx: tx.ID, Version: tx.Version, From: tx.State, Next: tx.Status}}}
+		return txn.Change{
+			Writes: []txn.Write{{Tx: tx.ID, Version: tx.Version, From: tx.State, Next: tx.Status}},
+		}
 	}
 	if m.Kind == txn.EventAllocated {
 		return take(tx, cursor)
@@ -71,7 +74,8 @@ func TestRandomMoves(t *testing.T) {
 				l = k.lease(nodes[(round+1)%2], id)
 			}
 			t.Logf("outcomes %v", outcomes)
-			if outcomes[Done] == 0 || outcomes[Conflict] == 0 || outcomes[Unsettled]+outcomes[Unreached] > 0 {
+			if outcomes[Done] == 0 || outcomes[Conflict] == 0 ||
+				outcomes[Unsettled]+outcomes[Unreached] > 0 {
 				t.Errorf("outcomes %v", outcomes)
 			}
 			k.legalHistory(id, txs)
@@ -134,12 +138,14 @@ func (k *kit) legalHistory(id txn.SubmitterID, txs []txn.TxID) {
 				k.t.Fatalf("event %d of %s has number %d", i+1, tx, e.Seq)
 			}
 			if i > 0 && !txn.Legal(e.Kind, state, e.State) {
-				k.t.Fatalf("event %d of %s moves from %s to %s by %s", e.Seq, tx, state, e.State, e.Kind)
+				k.t.Fatalf("event %d of %s moves from %s to %s by %s", e.Seq, tx, state, e.State,
+					e.Kind)
 			}
 			state = e.State
 		}
 		if info.Version != int64(len(events)) || info.State != state {
-			k.t.Fatalf("%s is %s of version %d, its last event of %d says %s", tx, info.State, info.Version, len(events), state)
+			k.t.Fatalf("%s is %s of version %d, its last event of %d says %s", tx, info.State,
+				info.Version, len(events), state)
 		}
 		attempts, err := s.Attempts(k.ctx, tx)
 		k.must(err)
@@ -156,7 +162,8 @@ func (k *kit) legalHistory(id txn.SubmitterID, txs []txn.TxID) {
 			k.t.Fatalf("nonces %v", nonces)
 		}
 	}
-	if next := value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", id); next != len(nonces) {
+	if next := value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", id); next != len(
+		nonces) {
 		k.t.Fatalf("the cursor stands at %d after nonces %v", next, nonces)
 	}
 	if n := value[int](k, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce IS NOT NULL AND released_at IS NULL", id); n > 1 {

@@ -15,7 +15,8 @@ import (
 // Tx reads one transaction, without its attempts. ErrTxNotFound when there is none of that id.
 func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	verb := fmt.Sprintf("read transaction %s", id)
-	row, err := s.read().TxByID(ctx, db.TxByIDParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
+	row, err := s.read().TxByID(ctx,
+		db.TxByIDParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return TxInfo{}, fmt.Errorf("store: %s: %w", verb, ErrTxNotFound)
 	}
@@ -30,7 +31,8 @@ func (s *Store) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]Sta
 	of, named := keys(ids)
 	rows, err := s.read().Standings(ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("read how far %d transactions have come", len(ids)), err)
+		return nil, s.failed(ctx, fmt.Sprintf("read how far %d transactions have come", len(ids)),
+			err)
 	}
 	standings := make(map[txn.TxID]Standing, len(rows))
 	for _, r := range rows {
@@ -40,9 +42,16 @@ func (s *Store) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]Sta
 }
 
 // TxByRequest reads the transaction that a request id stands for. ErrTxNotFound when there is none.
-func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requestID string) (TxInfo, error) {
+func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID,
+	requestID string) (TxInfo, error) {
 	verb := fmt.Sprintf("read transaction %q of submitter %d", requestID, submitter)
-	rows, err := s.read().TxsByRequest(ctx, db.TxsByRequestParams{SubmitterIds: []int32{int32(submitter)}, RequestIds: []string{requestID}})
+	rows, err := s.read().TxsByRequest(
+		ctx,
+		db.TxsByRequestParams{
+			SubmitterIds: []int32{int32(submitter)},
+			RequestIds:   []string{requestID},
+		},
+	)
 	if err != nil {
 		return TxInfo{}, s.failed(ctx, verb, err)
 	}
@@ -55,7 +64,8 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID, requ
 // Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever has those can send them.
 func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the attempts of transaction %s", id)
-	rows, err := s.read().AttemptsOf(ctx, db.AttemptsOfParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
+	rows, err := s.read().AttemptsOf(ctx,
+		db.AttemptsOfParams{SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id)})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)
 	}
@@ -78,7 +88,13 @@ func toInfo(row db.TxByIDRow) (TxInfo, error) {
 	}
 	labels, err := toLabels(row.ManagedTx.Labels)
 	if err != nil {
-		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w", row.ManagedTx.TxID, err)
+		return TxInfo{}, fmt.Errorf("store: read the labels of transaction %s: %w",
+			row.ManagedTx.TxID, err)
 	}
-	return TxInfo{Tx: tx, SubmitterName: row.SubmitterName, Labels: labels, Included: txn.AttemptKind(row.ReceiptKind)}, nil
+	return TxInfo{
+		Tx:            tx,
+		SubmitterName: row.SubmitterName,
+		Labels:        labels,
+		Included:      txn.AttemptKind(row.ReceiptKind),
+	}, nil
 }

@@ -40,12 +40,28 @@ func TestEachReadTellsTheFormThatIsInTheBlock(t *testing.T) {
 	id, lease := k.owned(s, "alice")
 	want := map[txn.TxID]txn.AttemptKind{}
 	for i, kind := range []txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel} {
-		info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r" + string(kind), Payload: payload("x"), Labels: map[string]string{"of": "all"}})
+		info, _, err := s.CreateTx(
+			k.ctx,
+			Intent{
+				Submitter: id,
+				RequestID: "r" + string(kind),
+				Payload:   payload("x"),
+				Labels:    map[string]string{"of": "all"},
+			},
+		)
 		k.must(err)
 		k.ended(s, lease, info.Tx, txn.Nonce(i), kind)
 		want[info.ID] = kind
 	}
-	info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r", Payload: payload("x"), Labels: map[string]string{"of": "all"}})
+	info, _, err := s.CreateTx(
+		k.ctx,
+		Intent{
+			Submitter: id,
+			RequestID: "r",
+			Payload:   payload("x"),
+			Labels:    map[string]string{"of": "all"},
+		},
+	)
 	k.must(err)
 	want[info.ID] = ""
 	ids, last := []txn.TxID{}, info.ID
@@ -121,7 +137,8 @@ func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 				form = want[e.Tx]
 			}
 			if e.Included != form {
-				k.t.Errorf("%s: event %d of the one that ended by %q is %s and tells the form %q", what, e.Seq, want[e.Tx], e.Kind, e.Included)
+				k.t.Errorf("%s: event %d of the one that ended by %q is %s and tells the form %q",
+					what, e.Seq, want[e.Tx], e.Kind, e.Included)
 			}
 		}
 	}
@@ -136,18 +153,23 @@ func TestWhatIsInNoBlockIsNotLookedUp(t *testing.T) {
 	id := k.submitter(s, "alice")
 	const queued, page = 30_000, 100
 	k.past(id, 100, queued)
-	k.exec(`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
+	k.exec(
+		`INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
 		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, sha256(uuid_send(tx_id)), decode(repeat('02', 115), 'hex'), 21000, 3000000000, 1000000000, FALSE, 1
-		  FROM managed_tx WHERE nonce IS NOT NULL`)
-	k.exec(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
-		SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx WHERE nonce IS NULL LIMIT 1000`)
+		  FROM managed_tx WHERE nonce IS NOT NULL`,
+	)
+	k.exec(
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+		SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM managed_tx WHERE nonce IS NULL LIMIT 1000`,
+	)
 	k.vacuum("managed_tx", "tx_attempt", "tx_event", "submitter", "tx_label")
 	_, head, err := s.FeedHead(k.ctx)
 	k.must(err)
 	tailer, err := s.tail.Acquire(k.ctx)
 	k.must(err)
 	e := &explain{DBTX: tailer, t: t}
-	_, err = db.New(e).EventsSince(k.ctx, db.EventsSinceParams{Since: "1:1:", Until: head, AfterXid: "0", MaxRows: page})
+	_, err = db.New(e).EventsSince(k.ctx,
+		db.EventsSinceParams{Since: "1:1:", Until: head, AfterXid: "0", MaxRows: page})
 	tailer.Release()
 	if k.must(err); strings.Contains(e.plan, "Seq Scan") {
 		t.Errorf("the tailer reads a whole table: %s", e.plan)
@@ -176,7 +198,8 @@ func TestWhatIsInNoBlockIsNotLookedUp(t *testing.T) {
 		rows, err := c.run(db.New(meter))
 		k.must(err)
 		if t.Logf("%s: %d pages", what, meter.pages); rows != page || meter.pages > c.most {
-			t.Errorf("%s: %d pages are looked at for %d rows, %d at most are needed: %s", what, meter.pages, rows, c.most, meter.plan)
+			t.Errorf("%s: %d pages are looked at for %d rows, %d at most are needed: %s", what,
+				meter.pages, rows, c.most, meter.plan)
 		}
 	}
 }

@@ -89,11 +89,14 @@ func inUse(ctx context.Context, q *db.Queries) (live, err error) {
 	}
 	if len(leases) > 0 {
 		l := leases[0]
-		return fmt.Errorf("%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease duration", ErrLedgerLive, l.OwnerNode, l.SubmitterID), nil
+		return fmt.Errorf(
+			"%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease duration",
+			ErrLedgerLive, l.OwnerNode, l.SubmitterID), nil
 	}
 	nodes, err := q.LiveNodes(ctx, 1)
 	if len(nodes) > 0 {
-		return fmt.Errorf("%w: node %q is live; stop all nodes, and wait for a lease duration", ErrLedgerLive, nodes[0].NodeID), nil
+		return fmt.Errorf("%w: node %q is live; stop all nodes, and wait for a lease duration",
+			ErrLedgerLive, nodes[0].NodeID), nil
 	}
 	return nil, err
 }
@@ -105,8 +108,11 @@ func stopped(ctx context.Context, q *db.Queries) (live, err error) {
 	}
 	err = q.LockLeases(ctx)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == lockNotAvailable {
-		return fmt.Errorf("%w: a session holds a lease locked, though no node and no lease is live: that of a node which is frozen, or whose host is gone. Stop all nodes, those "+
-			"that are frozen too; when it is still there after that, end it in the database (pg_terminate_backend)", ErrLedgerLive), nil
+		return fmt.Errorf(
+			"%w: a session holds a lease locked, though no node and no lease is live: that of a node which is frozen, or whose host is gone. Stop all nodes, those "+
+				"that are frozen too; when it is still there after that, end it in the database (pg_terminate_backend)",
+			ErrLedgerLive,
+		), nil
 	}
 	if err != nil {
 		return nil, err
@@ -131,7 +137,14 @@ func recoverAll(ctx context.Context, q *db.Queries) (r RecoverReport, err error)
 	if err != nil {
 		return r, err
 	}
-	protected, err := q.ProtectRestored(ctx, db.ProtectRestoredParams{Evidence: restoredEvidence, Reason: txn.ProtectRestored, Raise: protectionRaise})
+	protected, err := q.ProtectRestored(
+		ctx,
+		db.ProtectRestoredParams{
+			Evidence: restoredEvidence,
+			Reason:   txn.ProtectRestored,
+			Raise:    protectionRaise,
+		},
+	)
 	r.Submitters, r.Paused = int(protected), int(paused)
 	return r, err
 }

@@ -31,7 +31,8 @@ func TestRecover(t *testing.T) {
 
 	refused := func(what, says string) {
 		t.Helper()
-		if _, err := operator.Recover(k.ctx); !errors.Is(err, ErrLedgerLive) || !containsText(err, says) {
+		if _, err := operator.Recover(k.ctx); !errors.Is(err, ErrLedgerLive) ||
+			!containsText(err, says) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if epoch := value[int64](k, "SELECT feed_epoch FROM ledger"); epoch != 1 {
@@ -47,7 +48,8 @@ func TestRecover(t *testing.T) {
 
 	report, err := operator.Recover(k.ctx)
 	k.must(err)
-	if report != (RecoverReport{Submitters: 2, Paused: 1, FeedEpoch: report.FeedEpoch}) || report.FeedEpoch < 2 {
+	if report != (RecoverReport{Submitters: 2, Paused: 1, FeedEpoch: report.FeedEpoch}) ||
+		report.FeedEpoch < 2 {
 		t.Fatalf("report %+v", report)
 	}
 	if epoch, _, err := s.FeedHead(k.ctx); err != nil || epoch != report.FeedEpoch {
@@ -62,7 +64,8 @@ func TestRecover(t *testing.T) {
 		if l.Token() < tokenRaise || l.Before() != (Before{Released: true}) {
 			t.Fatalf("submitter %d: token %d, before %+v", id, l.Token(), l.Before())
 		}
-		if result, done, err := s.CommandResult(k.ctx, id, asked[id]); asked[id] > 0 && (!done || result != restoredResult || err != nil) {
+		if result, done, err := s.CommandResult(k.ctx, id, asked[id]); asked[id] > 0 &&
+			(!done || result != restoredResult || err != nil) {
 			t.Fatalf("submitter %d: what was asked before ended with %q, %v", id, result, err)
 		}
 		ledger := k.load(s, l)
@@ -84,11 +87,22 @@ func TestRecover(t *testing.T) {
 			if c.Protected.Evidence != restoredEvidence {
 				t.Fatalf("evidence %q", c.Protected.Evidence)
 			}
-			if got, want := k.log(s, id), []string{fmt.Sprintf("PROTECT DATABASE_RESTORED %d: %s (recover)", c.Protections, restoredEvidence)}; !slices.Equal(got, want) {
+			if got, want := k.log(s, id), []string{fmt.Sprintf("PROTECT DATABASE_RESTORED %d: %s (recover)", c.Protections, restoredEvidence)}; !slices.Equal(
+				got, want) {
 				t.Fatalf("recorded %q, want %q", got, want)
 			}
 			k.want(k.commit(s, l, take(tx, 0)), Conflict)
-			k.done(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: c.Protections, To: 0, Reason: "the account never sent"}})
+			k.done(
+				s,
+				l,
+				txn.Change{
+					Unprotect: &txn.Unprotection{
+						ID:     c.Protections,
+						To:     0,
+						Reason: "the account never sent",
+					},
+				},
+			)
 			k.done(s, l, take(tx, 0))
 		}
 		k.lawful(s, id)
@@ -104,7 +118,10 @@ func (k *kit) stands(s *Store, l *Lease, first txn.Tx) {
 	}
 	commands, err := s.Commands(k.ctx, id, 0, 10)
 	k.must(err)
-	if len(commands) != 2 || commands[0].Kind != txn.CommandPause || commands[0].Result != txn.Applied || commands[0].Reason != unstartedReason || commands[0].AppliedAt.IsZero() {
+	if len(commands) != 2 || commands[0].Kind != txn.CommandPause ||
+		commands[0].Result != txn.Applied ||
+		commands[0].Reason != unstartedReason ||
+		commands[0].AppliedAt.IsZero() {
 		k.t.Fatalf("the log of submitter %d: %+v", id, commands)
 	}
 	k.done(s, l, txn.Change{Init: &txn.CursorInit{Block: 7, BlockHash: hashOf(7)}})
@@ -143,13 +160,15 @@ func TestRecoverOfALiveLedger(t *testing.T) {
 	frozen, zl := k.owned(s, "zoe")
 	session, err := k.session().Begin(k.ctx)
 	k.must(err)
-	_, err = session.Exec(k.ctx, "SELECT FROM submitter_lease WHERE submitter_id = $1 FOR KEY SHARE", frozen)
+	_, err = session.Exec(k.ctx,
+		"SELECT FROM submitter_lease WHERE submitter_id = $1 FOR KEY SHARE", frozen)
 	k.must(err)
 	_, err = s.Heartbeat(k.ctx, nil, true)
 	k.must(err)
 	refused := func(what, says string) {
 		t.Helper()
-		if _, err := operator.Recover(k.ctx); !errors.Is(err, ErrLedgerLive) || !containsText(err, says) {
+		if _, err := operator.Recover(k.ctx); !errors.Is(err, ErrLedgerLive) ||
+			!containsText(err, says) {
 			t.Errorf("%s: %v, want %q", what, err, says)
 		}
 	}
@@ -177,16 +196,20 @@ func TestRecoverOfTheSameBackup(t *testing.T) {
 	k.must(err)
 	given := map[txn.SubmitterID]int64{}
 	for _, id := range []txn.SubmitterID{alice, bob} {
-		given[id] = value[int64](k, "SELECT protections FROM submitter_nonce_cursor WHERE submitter_id = $1", id)
+		given[id] = value[int64](k,
+			"SELECT protections FROM submitter_nonce_cursor WHERE submitter_id = $1", id)
 	}
 
-	k.exec(`UPDATE submitter_nonce_cursor n SET protections = b.protections, protect_reason = b.protect_reason, protect_evidence = b.protect_evidence, protect_at = b.protect_at
-		FROM backup b WHERE b.submitter_id = n.submitter_id`)
+	k.exec(
+		`UPDATE submitter_nonce_cursor n SET protections = b.protections, protect_reason = b.protect_reason, protect_evidence = b.protect_evidence, protect_at = b.protect_at
+		FROM backup b WHERE b.submitter_id = n.submitter_id`,
+	)
 	k.exec("UPDATE ledger SET feed_epoch = 1")
 	second, err := operator.Recover(k.ctx)
 	k.must(err)
 	if second.FeedEpoch == first.FeedEpoch {
-		t.Errorf("both times the feed is of epoch %d: resume tokens of between would be taken", first.FeedEpoch)
+		t.Errorf("both times the feed is of epoch %d: resume tokens of between would be taken",
+			first.FeedEpoch)
 	}
 	for id, old := range given {
 		l := k.lease(s, id)
@@ -194,7 +217,21 @@ func TestRecoverOfTheSameBackup(t *testing.T) {
 		if c.Protected == nil || c.Protected.ID == old {
 			t.Fatalf("submitter %d: protection %+v, and it was %d before", id, c.Protected, old)
 		}
-		k.want(k.commit(s, l, txn.Change{Unprotect: &txn.Unprotection{ID: old, Expect: c.Next, To: c.Next, Reason: "a decision of between"}}), Conflict)
+		k.want(
+			k.commit(
+				s,
+				l,
+				txn.Change{
+					Unprotect: &txn.Unprotection{
+						ID:     old,
+						Expect: c.Next,
+						To:     c.Next,
+						Reason: "a decision of between",
+					},
+				},
+			),
+			Conflict,
+		)
 		k.must(s.Release(k.ctx, []*Lease{l}))
 	}
 }
@@ -206,7 +243,8 @@ func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
 	k := newKit(t)
 	s, operator := k.open("a"), k.open("operator")
 	id, lease := k.owned(s, "alice")
-	flying, queued, kept := k.queue(s, id, "flying"), k.queue(s, id, "queued"), k.queue(s, id, "kept")
+	flying, queued, kept := k.queue(s, id, "flying"), k.queue(s, id,
+		"queued"), k.queue(s, id, "kept")
 	over := k.queue(s, id, "over")
 	cancel := func(tx txn.Tx) {
 		t.Helper()
@@ -232,7 +270,18 @@ func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
 		t.Fatalf("what is queued is not marked: %+v", queue)
 	}
 	protected := ledger.Cursor.Protected
-	k.done(s, lease, txn.Change{Unprotect: &txn.Unprotection{ID: protected.ID, Expect: 1, To: 1, Reason: "looked at it"}})
+	k.done(
+		s,
+		lease,
+		txn.Change{
+			Unprotect: &txn.Unprotection{
+				ID:     protected.ID,
+				Expect: 1,
+				To:     1,
+				Reason: "looked at it",
+			},
+		},
+	)
 	later := k.queue(s, id, "later")
 	cancel(later)
 	for tx, want := range map[txn.TxID]txn.Status{
@@ -242,7 +291,9 @@ func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
 	} {
 		got, err := s.Tx(k.ctx, tx)
 		k.must(err)
-		if got.State != txn.Cancelled || got.Executed != want.Executed || got.Reason != want.Reason || got.LastError != want.LastError {
+		if got.State != txn.Cancelled || got.Executed != want.Executed ||
+			got.Reason != want.Reason ||
+			got.LastError != want.LastError {
 			t.Errorf("%s: %+v", got.RequestID, got.Status)
 		}
 	}
@@ -263,8 +314,10 @@ func TestRecoverAgain(t *testing.T) {
 	for range 3 {
 		_, err := operator.Recover(k.ctx)
 		k.must(err)
-		now, counted := value[string](k, evidence), value[int64](k, "SELECT min(protections) FROM submitter_nonce_cursor")
-		if before != "" && now != before || !strings.Contains(now, "NONCE_USED_ELSEWHERE: seen twice") {
+		now, counted := value[string](k, evidence), value[int64](k,
+			"SELECT min(protections) FROM submitter_nonce_cursor")
+		if before != "" && now != before ||
+			!strings.Contains(now, "NONCE_USED_ELSEWHERE: seen twice") {
 			t.Fatalf("the evidence was\n%s\nand is\n%s", before, now)
 		}
 		if counted <= number {

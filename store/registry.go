@@ -18,23 +18,32 @@ func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis tx
 	if chain == 0 || !storable(uint64(chain)) {
 		return fmt.Errorf("store: %s: a chain id is 1 to 2^63-1", verb)
 	}
-	known, err := s.own().RegisterChain(ctx, db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
-	if errors.Is(err, pgx.ErrNoRows) { // another node registered it at this moment, too late for the statement to see
-		known, err = s.own().RegisterChain(ctx, db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
+	known, err := s.own().RegisterChain(ctx,
+		db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
+	if errors.Is(err,
+		pgx.ErrNoRows) { // another node registered it at this moment, too late for the statement to see
+		known, err = s.own().RegisterChain(ctx,
+			db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
 	}
 	if err != nil {
 		return s.failed(ctx, verb, err)
 	}
 	if toHash(known) != genesis {
-		return fmt.Errorf("store: %s: the ledger knows it by genesis block %s, and this endpoint has %s: it is another chain; "+
-			"correct the chain's rpc, or give a chain that started anew a ledger of its own", verb, txn.Hash(toHash(known)), genesis)
+		return fmt.Errorf(
+			"store: %s: the ledger knows it by genesis block %s, and this endpoint has %s: it is another chain; "+
+				"correct the chain's rpc, or give a chain that started anew a ledger of its own",
+			verb,
+			txn.Hash(toHash(known)),
+			genesis,
+		)
 	}
 	return nil
 }
 
 // Register adds a submitter, with its lease row. The same again returns what is there; start_from may be corrected for as long as no nonce cursor exists.
 // ErrSubmitterExists when the name or the account is registered with other settings.
-func (s *Store) Register(ctx context.Context, r Registration) (info SubmitterInfo, created bool, err error) {
+func (s *Store) Register(ctx context.Context,
+	r Registration) (info SubmitterInfo, created bool, err error) {
 	verb := fmt.Sprintf("register submitter %q", r.Name)
 	if !storable(uint64(r.Chain)) {
 		return SubmitterInfo{}, false, fmt.Errorf("store: %s: its chain id is beyond 2^63-1", verb)
@@ -75,7 +84,9 @@ func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.
 
 // As tells whether this is what a submitter was registered with, its policies aside.
 func (r Registration) As(is txn.Submitter) bool {
-	return r.Chain == is.Chain && r.Address == is.Address && r.Signer == is.Signer && r.Mode == is.Mode && r.StartFrom == is.StartFrom
+	return r.Chain == is.Chain && r.Address == is.Address && r.Signer == is.Signer &&
+		r.Mode == is.Mode &&
+		r.StartFrom == is.StartFrom
 }
 
 // registered compares a registration with the submitter that stands in its way.
@@ -93,20 +104,26 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	case err != nil:
 		return SubmitterInfo{}, err
 	case info.Chain != r.Chain || info.Address != r.Address:
-		return SubmitterInfo{}, fmt.Errorf("%w: the name stands for %s; choose another", ErrSubmitterExists, txn.AccountID(info.Chain, info.Address))
+		return SubmitterInfo{}, fmt.Errorf("%w: the name stands for %s; choose another",
+			ErrSubmitterExists, txn.AccountID(info.Chain, info.Address))
 	case info.Name != r.Name:
-		return SubmitterInfo{}, fmt.Errorf("%w: the account is registered as %q", ErrSubmitterExists, info.Name)
+		return SubmitterInfo{}, fmt.Errorf("%w: the account is registered as %q",
+			ErrSubmitterExists, info.Name)
 	case info.Signer != r.Signer || info.Mode != r.Mode:
-		return SubmitterInfo{}, fmt.Errorf("%w: signer %q and mode %s", ErrSubmitterExists, info.Signer, info.Mode)
+		return SubmitterInfo{}, fmt.Errorf("%w: signer %q and mode %s", ErrSubmitterExists,
+			info.Signer, info.Mode)
 	case info.StartFrom == r.StartFrom:
 		return info, nil
 	}
-	changed, err := s.read().SetStartFrom(ctx, db.SetStartFromParams{SubmitterID: int32(id), StartFrom: r.StartFrom})
+	changed, err := s.read().SetStartFrom(ctx,
+		db.SetStartFromParams{SubmitterID: int32(id), StartFrom: r.StartFrom})
 	if err != nil {
 		return SubmitterInfo{}, sayWhy(err)
 	}
 	if changed == 0 {
-		return SubmitterInfo{}, fmt.Errorf("%w: it started from %q, which cannot be changed any more", ErrSubmitterExists, info.StartFrom)
+		return SubmitterInfo{}, fmt.Errorf(
+			"%w: it started from %q, which cannot be changed any more", ErrSubmitterExists,
+			info.StartFrom)
 	}
 	return s.Submitter(ctx, id)
 }
@@ -120,7 +137,15 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	if id < 1 {
 		return SubmitterInfo{}, fmt.Errorf("store: %s: %w", verb, ErrSubmitterNotFound)
 	}
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: true, SubmitterID: int32(id), MaxRows: 1, MostQueued: CountedQueue + 1})
+	rows, err := s.read().Submitters(
+		ctx,
+		db.SubmittersParams{
+			AnyName:     true,
+			SubmitterID: int32(id),
+			MaxRows:     1,
+			MostQueued:  CountedQueue + 1,
+		},
+	)
 	if err != nil {
 		return SubmitterInfo{}, s.failed(ctx, verb, err)
 	}
@@ -132,8 +157,18 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 }
 
 // Submitters lists submitters by name, those after afterName; of these names alone, unless they are nil.
-func (s *Store) Submitters(ctx context.Context, names []string, afterName string, limit int) ([]SubmitterInfo, error) {
-	rows, err := s.read().Submitters(ctx, db.SubmittersParams{AnyName: names == nil, Names: names, AfterName: afterName, MaxRows: rowLimit(limit), MostQueued: CountedQueue + 1})
+func (s *Store) Submitters(ctx context.Context, names []string, afterName string,
+	limit int) ([]SubmitterInfo, error) {
+	rows, err := s.read().Submitters(
+		ctx,
+		db.SubmittersParams{
+			AnyName:    names == nil,
+			Names:      names,
+			AfterName:  afterName,
+			MaxRows:    rowLimit(limit),
+			MostQueued: CountedQueue + 1,
+		},
+	)
 	if err != nil {
 		return nil, s.failed(ctx, "list submitters", err)
 	}
@@ -153,12 +188,19 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 	})
 	return SubmitterInfo{
 		Submitter: submitter,
-		Lease:     LeaseInfo{OwnerNode: r.OwnerNode, Token: txn.Token(r.FencingToken), AcquiredAt: r.AcquiredAt, ExpiresAt: r.ExpiresAt, Live: r.Live},
-		Cursor:    toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason, r.ProtectEvidence, r.ProtectAt),
-		Pause:     toPause(r),
-		Queued:    min(r.Queued, CountedQueue),
-		More:      r.Queued > CountedQueue,
-		InFlight:  r.InFlight,
+		Lease: LeaseInfo{
+			OwnerNode:  r.OwnerNode,
+			Token:      txn.Token(r.FencingToken),
+			AcquiredAt: r.AcquiredAt,
+			ExpiresAt:  r.ExpiresAt,
+			Live:       r.Live,
+		},
+		Cursor: toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason,
+			r.ProtectEvidence, r.ProtectAt),
+		Pause:    toPause(r),
+		Queued:   min(r.Queued, CountedQueue),
+		More:     r.Queued > CountedQueue,
+		InFlight: r.InFlight,
 	}, err
 }
 
@@ -166,7 +208,12 @@ func toPause(r db.SubmittersRow) *Pause {
 	if !r.PauseKnown {
 		return nil
 	}
-	return &Pause{OnFailure: r.PauseAction == string(txn.ActionOnFailure), Reason: r.PauseReason, Operator: r.PauseOperator, At: r.PausedAt}
+	return &Pause{
+		OnFailure: r.PauseAction == string(txn.ActionOnFailure),
+		Reason:    r.PauseReason,
+		Operator:  r.PauseOperator,
+		At:        r.PausedAt,
+	}
 }
 
 // maxLookups bounds what is remembered of names.
@@ -247,7 +294,8 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 	}
 	var id int32
 	if isAccount {
-		id, err = s.read().SubmitterByAccount(ctx, db.SubmitterByAccountParams{ChainID: int64(chain), Address: address[:]})
+		id, err = s.read().SubmitterByAccount(ctx,
+			db.SubmitterByAccountParams{ChainID: int64(chain), Address: address[:]})
 	} else {
 		id, err = s.read().SubmitterByName(ctx, nameOrAccountID)
 	}

@@ -17,18 +17,30 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	alice := Registration{Name: "alice", Chain: 1, Address: txn.Address{1}, Signer: "local", Mode: txn.Strict, StartFrom: "chain"}
+	alice := Registration{
+		Name:      "alice",
+		Chain:     1,
+		Address:   txn.Address{1},
+		Signer:    "local",
+		Mode:      txn.Strict,
+		StartFrom: "chain",
+	}
 	info, created, err := s.Register(k.ctx, alice)
 	k.must(err)
-	if !created || info.Name != "alice" || info.Status != txn.Active || info.Limit != 1 || info.Cursor != nil || info.Lease.Live || info.Lease.Token != 0 {
+	if !created || info.Name != "alice" || info.Status != txn.Active || info.Limit != 1 ||
+		info.Cursor != nil ||
+		info.Lease.Live ||
+		info.Lease.Token != 0 {
 		t.Fatalf("created %v: %+v", created, info)
 	}
-	if again, created, err := s.Register(k.ctx, alice); err != nil || created || again.ID != info.ID {
+	if again, created, err := s.Register(k.ctx, alice); err != nil || created ||
+		again.ID != info.ID {
 		t.Fatalf("the same again: %+v %v %v", again, created, err)
 	}
 	corrected := alice
 	corrected.StartFrom = "17"
-	if again, created, err := s.Register(k.ctx, corrected); err != nil || created || again.StartFrom != "17" {
+	if again, created, err := s.Register(k.ctx, corrected); err != nil || created ||
+		again.StartFrom != "17" {
 		t.Fatalf("a corrected start: %+v %v %v", again, created, err)
 	}
 	l := k.lease(s, info.ID)
@@ -42,7 +54,8 @@ func TestRegister(t *testing.T) {
 	} {
 		r := alice
 		tweak(&r)
-		if _, _, err := s.Register(k.ctx, r); !errors.Is(err, ErrSubmitterExists) || !strings.Contains(err.Error(), want) {
+		if _, _, err := s.Register(k.ctx, r); !errors.Is(err, ErrSubmitterExists) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -51,7 +64,14 @@ func TestRegister(t *testing.T) {
 		"submitter_start_from_check": func(r *Registration) { r.StartFrom = "01" },
 		"beyond 2^63-1":              func(r *Registration) { r.Chain = 1 << 63 },
 	} {
-		r := Registration{Name: "carol", Chain: 1, Address: txn.Address{3}, Signer: "local", Mode: txn.Strict, StartFrom: "0"}
+		r := Registration{
+			Name:      "carol",
+			Chain:     1,
+			Address:   txn.Address{3},
+			Signer:    "local",
+			Mode:      txn.Strict,
+			StartFrom: "0",
+		}
 		tweak(&r)
 		if _, _, err := s.Register(k.ctx, r); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -69,7 +89,16 @@ func TestRegisterAtTheSameTime(t *testing.T) {
 	for i := range firsts {
 		all.Go(func() {
 			var err error
-			_, firsts[i], err = stores[i%2].Register(k.ctx, Registration{Name: "alice", Chain: 1, Signer: "s", Mode: txn.Strict, StartFrom: "0"})
+			_, firsts[i], err = stores[i%2].Register(
+				k.ctx,
+				Registration{
+					Name:      "alice",
+					Chain:     1,
+					Signer:    "s",
+					Mode:      txn.Strict,
+					StartFrom: "0",
+				},
+			)
 			if err == nil {
 				err = stores[i%2].RegisterChain(k.ctx, 1, hashOf(1))
 			}
@@ -96,7 +125,8 @@ func TestRegisterChain(t *testing.T) {
 	s := k.open("a")
 	k.must(s.RegisterChain(k.ctx, 5, hashOf("genesis")))
 	k.must(s.RegisterChain(k.ctx, 5, hashOf("genesis")))
-	if err := s.RegisterChain(k.ctx, 5, hashOf("other")); err == nil || !strings.Contains(err.Error(), "it is another chain") {
+	if err := s.RegisterChain(k.ctx, 5, hashOf("other")); err == nil ||
+		!strings.Contains(err.Error(), "it is another chain") {
 		t.Fatalf("another chain behind the same id: %v", err)
 	}
 	if err := s.RegisterChain(k.ctx, 0, hashOf("genesis")); err == nil {
@@ -246,7 +276,13 @@ func TestSessions(t *testing.T) {
 	for role, want := range map[string][2]string{"api": {"10s", "2s"}, "owner": {"12s", "2s"}, "taker": {"12s", "8s"}} {
 		pool := map[string]*pgxpool.Pool{"api": s.api, "owner": s.owner, "taker": s.taker}[role]
 		var got [2]string
-		k.must(pool.QueryRow(k.ctx, "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')").Scan(&got[0], &got[1]))
+		k.must(
+			pool.QueryRow(k.ctx,
+				"SELECT current_setting('statement_timeout'), current_setting('lock_timeout')").Scan(
+				&got[0],
+				&got[1],
+			),
+		)
 		if got != want {
 			t.Errorf("%s has limits %v, want %v", role, got, want)
 		}

@@ -21,9 +21,11 @@ var (
 	comment   = regexp.MustCompile(`--[^\n]*`)
 	named     = regexp.MustCompile(`(?m)^-- name: (\w+) :\w+$`)
 	lockWords = regexp.MustCompile(`(?i)\b(FOR|DO)\s+(NO\s+KEY\s+)?UPDATE\b`)
-	writes    = regexp.MustCompile(`(?is)\b(INSERT\s+INTO|UPDATE|DELETE\s+FROM|TRUNCATE|MERGE\s+INTO)\s+([a-z_]+)`)
-	frozen    = regexp.MustCompile(`(?i)\bnow\s*\(|\bCURRENT_(TIMESTAMP|TIME|DATE)\b|\bLOCALTIME(STAMP)?\b|\b(transaction|statement)_timestamp\s*\(|'now'`)
-	expiry    = regexp.MustCompile(`(?i)expires_at\s*(<=|>=|<|>)\s*(\S+)`)
+	writes    = regexp.MustCompile(
+		`(?is)\b(INSERT\s+INTO|UPDATE|DELETE\s+FROM|TRUNCATE|MERGE\s+INTO)\s+([a-z_]+)`)
+	frozen = regexp.MustCompile(
+		`(?i)\bnow\s*\(|\bCURRENT_(TIMESTAMP|TIME|DATE)\b|\bLOCALTIME(STAMP)?\b|\b(transaction|statement)_timestamp\s*\(|'now'`)
+	expiry = regexp.MustCompile(`(?i)expires_at\s*(<=|>=|<|>)\s*(\S+)`)
 )
 
 // statements are the queries of a folder by name, without comments.
@@ -67,7 +69,10 @@ func TestFencedStatementsStartFromTheFence(t *testing.T) {
 	sqls := statements(t, "fenced")
 	for name, sql := range sqls {
 		fence := strings.Index(sql, "FOR KEY SHARE OF l")
-		first := writes.FindStringIndex(lockWords.ReplaceAllStringFunc(sql, func(s string) string { return strings.Repeat(" ", len(s)) }))
+		first := writes.FindStringIndex(
+			lockWords.ReplaceAllStringFunc(sql,
+				func(s string) string { return strings.Repeat(" ", len(s)) }),
+		)
 		if fence < 0 || first == nil || fence > first[0] {
 			t.Errorf("%s does not lock the lease before it writes", name)
 			continue
@@ -78,7 +83,10 @@ func TestFencedStatementsStartFromTheFence(t *testing.T) {
 				t.Errorf("the fence of %s lacks %q", name, must)
 			}
 		}
-		if regexp.MustCompile(`(?i)\b(FROM|JOIN)\s+(managed_tx|submitter_nonce_cursor|tx_attempt|tx_event|submitter_command)\b`).MatchString(head) {
+		if regexp.MustCompile(
+			`(?i)\b(FROM|JOIN)\s+(managed_tx|submitter_nonce_cursor|tx_attempt|tx_event|submitter_command)\b`).MatchString(
+			head,
+		) {
 			t.Errorf("%s meets the ledger before the lease", name)
 		}
 		for _, part := range regexp.MustCompile(`\n\)(, \w+ AS (MATERIALIZED )?\()?`).Split(sql, -1) {
@@ -96,8 +104,16 @@ func TestFencedStatementsStartFromTheFence(t *testing.T) {
 func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"InsertTxs":         {"INSERT INTO managed_tx", "INSERT INTO tx_event", "INSERT INTO tx_label"},
-		"CancelQueued":      {"INSERT INTO submitter_command", "INSERT INTO tx_event", "UPDATE managed_tx"},
+		"InsertTxs": {
+			"INSERT INTO managed_tx",
+			"INSERT INTO tx_event",
+			"INSERT INTO tx_label",
+		},
+		"CancelQueued": {
+			"INSERT INTO submitter_command",
+			"INSERT INTO tx_event",
+			"UPDATE managed_tx",
+		},
 		"InsertCommand":     {"INSERT INTO submitter_command"},
 		"AcquireLeases":     {"UPDATE submitter_lease"},
 		"AcquireLease":      {"UPDATE submitter_lease"},
@@ -129,21 +145,27 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 			t.Errorf("there is no statement %s", name)
 		}
 	}
-	columns := regexp.MustCompile(`INSERT INTO managed_tx \(([^)]*)\)`).FindStringSubmatch(sqls["InsertTxs"])
-	if columns == nil || regexp.MustCompile(`\b(state|nonce|version|fencing_token)\b`).MatchString(columns[1]) {
+	columns := regexp.MustCompile(`INSERT INTO managed_tx \(([^)]*)\)`).FindStringSubmatch(
+		sqls["InsertTxs"])
+	if columns == nil ||
+		regexp.MustCompile(`\b(state|nonce|version|fencing_token)\b`).MatchString(columns[1]) {
 		t.Errorf("InsertTxs chooses what the table chooses for a queued transaction: %v", columns)
 	}
-	if !strings.Contains(sqls["InsertTxs"], "nextval('queue_seq')            AS queue_seq,") || !strings.Contains(sqls["InsertTxs"], "i.queue_seq, NULLIF(") {
+	if !strings.Contains(sqls["InsertTxs"], "nextval('queue_seq')            AS queue_seq,") ||
+		!strings.Contains(sqls["InsertTxs"], "i.queue_seq, NULLIF(") {
 		t.Error("InsertTxs does not draw its places in the queue from the sequence")
 	}
-	if queued := strings.Index(sqls["CancelQueued"], "t.state = 'QUEUED'"); queued < 0 || !strings.Contains(sqls["CancelQueued"][queued:], "FOR NO KEY UPDATE") {
+	if queued := strings.Index(sqls["CancelQueued"], "t.state = 'QUEUED'"); queued < 0 ||
+		!strings.Contains(sqls["CancelQueued"][queued:], "FOR NO KEY UPDATE") {
 		t.Error("CancelQueued does not lock a queued transaction before it writes")
 	}
-	if sets := regexp.MustCompile(`(?s)SET (.*?)\n? WHERE`).FindStringSubmatch(sqls["SetStartFrom"]); sets == nil || sets[1] != "start_from = @start_from" {
+	if sets := regexp.MustCompile(`(?s)SET (.*?)\n? WHERE`).FindStringSubmatch(sqls["SetStartFrom"]); sets == nil ||
+		sets[1] != "start_from = @start_from" {
 		t.Errorf("SetStartFrom sets %q", sets)
 	}
 	for name, raises := range map[string]bool{"AcquireLeases": true, "AcquireLease": true, "RenewLeases": false, "ReleaseLeases": false} {
-		if strings.Contains(sqls[name], "fencing_token = l.fencing_token + 1") != raises || !raises && strings.Contains(sqls[name], "SET fencing_token") {
+		if strings.Contains(sqls[name], "fencing_token = l.fencing_token + 1") != raises ||
+			!raises && strings.Contains(sqls[name], "SET fencing_token") {
 			t.Errorf("%s: raises the token is not %v", name, raises)
 		}
 	}
@@ -153,26 +175,29 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 func TestTimeIsTheDatabasesAndNow(t *testing.T) {
 	t.Parallel()
 	files := 0
-	err := filepath.WalkDir(filepath.Join("..", "queries"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".sql" {
-			return err
-		}
-		files++
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		sql := comment.ReplaceAllString(string(text), "")
-		if m := frozen.FindString(sql); m != "" {
-			t.Errorf("%s says %q; use clock_timestamp()", path, m)
-		}
-		for _, m := range expiry.FindAllStringSubmatch(sql, -1) {
-			if !strings.HasPrefix(m[2], "clock_timestamp()") {
-				t.Errorf("%s compares expires_at with %s", path, m[2])
+	err := filepath.WalkDir(
+		filepath.Join("..", "queries"),
+		func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".sql" {
+				return err
 			}
-		}
-		return nil
-	})
+			files++
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			sql := comment.ReplaceAllString(string(text), "")
+			if m := frozen.FindString(sql); m != "" {
+				t.Errorf("%s says %q; use clock_timestamp()", path, m)
+			}
+			for _, m := range expiry.FindAllStringSubmatch(sql, -1) {
+				if !strings.HasPrefix(m[2], "clock_timestamp()") {
+					t.Errorf("%s compares expires_at with %s", path, m[2])
+				}
+			}
+			return nil
+		},
+	)
 	if err != nil || files < 8 {
 		t.Fatalf("%d files, %v", files, err)
 	}
@@ -186,7 +211,8 @@ func TestRingsSeeAMistake(t *testing.T) {
 			t.Errorf("%q is not seen", sql)
 		}
 	}
-	got := written("WITH a AS (UPDATE x SET y = 1), b AS (SELECT 1 FOR NO KEY UPDATE OF z), c AS (insert\n into d VALUES (1) ON CONFLICT DO UPDATE SET e = 1) DELETE FROM f")
+	got := written(
+		"WITH a AS (UPDATE x SET y = 1), b AS (SELECT 1 FOR NO KEY UPDATE OF z), c AS (insert\n into d VALUES (1) ON CONFLICT DO UPDATE SET e = 1) DELETE FROM f")
 	if want := []string{"DELETE FROM f", "INSERT INTO d", "UPDATE x"}; !slices.Equal(got, want) {
 		t.Errorf("written %q, want %q", got, want)
 	}
@@ -200,7 +226,8 @@ func TestOnlyTheStoreReachesSQL(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && (name == "node_modules" || name == ".git" || name == ".cache") {
+		if name := d.Name(); d.IsDir() &&
+			(name == "node_modules" || name == ".git" || name == ".cache") {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) != ".go" {
@@ -211,7 +238,8 @@ func TestOnlyTheStoreReachesSQL(t *testing.T) {
 			return nil // not finished, or not Go: no importer of ours
 		}
 		for _, spec := range file.Imports {
-			if imported, _ := strconv.Unquote(spec.Path.Value); strings.HasSuffix(imported, "/store/internal/db") {
+			if imported, _ := strconv.Unquote(spec.Path.Value); strings.HasSuffix(imported,
+				"/store/internal/db") {
 				importers[filepath.Dir(path)] = true
 			}
 		}
@@ -220,7 +248,8 @@ func TestOnlyTheStoreReachesSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Collect(maps.Keys(importers)); !slices.Equal(got, []string{filepath.Join("..", "store")}) {
+	if got := slices.Collect(maps.Keys(importers)); !slices.Equal(got,
+		[]string{filepath.Join("..", "store")}) {
 		t.Fatalf("imported by %q", got)
 	}
 }
@@ -229,8 +258,11 @@ func TestOnlyTheStoreReachesSQL(t *testing.T) {
 func TestTheFenceHasItsIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	keys := value[int](k, `SELECT count(*) FROM pg_index i WHERE i.indrelid = 'submitter_lease'::REGCLASS AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-		AND i.indexprs IS NULL AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attname = 'fencing_token' AND a.attnum = ANY(i.indkey))`)
+	keys := value[int](
+		k,
+		`SELECT count(*) FROM pg_index i WHERE i.indrelid = 'submitter_lease'::REGCLASS AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
+		AND i.indexprs IS NULL AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attname = 'fencing_token' AND a.attnum = ANY(i.indkey))`,
+	)
 	if keys != 1 {
 		t.Fatalf("%d unique indexes make fencing_token a key column, want 1", keys)
 	}
@@ -246,8 +278,13 @@ func TestStatesOfTheDatabase(t *testing.T) {
 	k := newKit(t)
 	quoted := regexp.MustCompile(`'([A-Z_]*)'`)
 	allowed := func(column string) []string {
-		def := value[string](k, `SELECT pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.contype = 'c' AND c.conname = $1
-			AND c.connamespace = $2::TEXT::REGNAMESPACE`, column, k.db.Schema)
+		def := value[string](
+			k,
+			`SELECT pg_get_constraintdef(c.oid) FROM pg_constraint c WHERE c.contype = 'c' AND c.conname = $1
+			AND c.connamespace = $2::TEXT::REGNAMESPACE`,
+			column,
+			k.db.Schema,
+		)
 		var list []string
 		for _, m := range quoted.FindAllStringSubmatch(def, -1) {
 			list = append(list, m[1])
@@ -264,8 +301,12 @@ func TestStatesOfTheDatabase(t *testing.T) {
 	}
 	compare("managed_tx_state", texts(txn.States)...)
 	compare("managed_tx_sub_state_check", texts(txn.Subs)...)
-	compare("managed_tx_executed_check", texts([]txn.Executed{txn.Unknown, txn.No, txn.Success, txn.Reverted})...)
-	compare("tx_attempt_kind_check", texts([]txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel})...)
+	compare(
+		"managed_tx_executed_check",
+		texts([]txn.Executed{txn.Unknown, txn.No, txn.Success, txn.Reverted})...)
+	compare(
+		"tx_attempt_kind_check",
+		texts([]txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel})...)
 	compare("submitter_command_kind", texts(txn.CommandKinds)...)
 	compare("submitter_status_check", texts([]txn.SubmitterStatus{txn.Active, txn.Paused})...)
 	compare("submitter_mode_check", string(txn.Strict))
@@ -294,19 +335,25 @@ func TestMovesOfTheDatabase(t *testing.T) {
 		}
 	}
 	k.exec("CREATE TABLE any_state (tx_id TEXT, version BIGINT, state TEXT)")
-	trigger := value[string](k, "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'move_is_legal' AND tgrelid = 'managed_tx'::REGCLASS")
+	trigger := value[string](k,
+		"SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'move_is_legal' AND tgrelid = 'managed_tx'::REGCLASS")
 	k.exec(regexp.MustCompile(`ON \S*managed_tx `).ReplaceAllString(trigger, "ON any_state "))
 	for _, from := range txn.States {
 		for _, to := range txn.States {
 			row := fmt.Sprint(from, to)
 			k.exec("INSERT INTO any_state VALUES ($1, 1, $2)", row, from)
-			_, err := k.db.Pool.Exec(k.ctx, "UPDATE any_state SET state = $2, version = 2 WHERE tx_id = $1", row, to)
+			_, err := k.db.Pool.Exec(k.ctx,
+				"UPDATE any_state SET state = $2, version = 2 WHERE tx_id = $1", row, to)
 			if want := legal[[2]txn.State{from, to}] || from == to; want != (err == nil) {
 				t.Errorf("%s to %s: the trigger says %v, txn says legal is %v", from, to, err, want)
 			}
 		}
 	}
-	list := regexp.MustCompile(`old\.state = '[A-Z_]+'::text\) AND \(new\.state = '[A-Z_]+'::text`).FindAllString(trigger, -1)
+	list := regexp.MustCompile(
+		`old\.state = '[A-Z_]+'::text\) AND \(new\.state = '[A-Z_]+'::text`).FindAllString(
+		trigger,
+		-1,
+	)
 	if len(list) != len(legal) {
 		t.Errorf("the trigger lists %d moves, txn has %d", len(list), len(legal))
 	}

@@ -32,7 +32,8 @@ func TestMigrate(t *testing.T) {
 	k := newKit(t)
 	schema := k.blank()
 	s := k.open("a", func(c *Config) { c.Schema = schema })
-	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "fencepost migrate up") {
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
+		!strings.Contains(err.Error(), "fencepost migrate up") {
 		t.Fatalf("without a ledger: %v", err)
 	}
 	// Four programs at the same moment: one does it.
@@ -56,12 +57,18 @@ func TestMigrate(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 	status, err := MigrateStatus(k.ctx, k.db.URL, schema)
 	k.must(err)
-	if len(status) != len(files) || status[0].Version != 1 || status[0].AppliedAt.IsZero() || status[0].Name == "" {
+	if len(status) != len(files) || status[0].Version != 1 || status[0].AppliedAt.IsZero() ||
+		status[0].Name == "" {
 		t.Fatalf("status %+v", status)
 	}
 	if same := "SELECT count(*) FROM information_schema.columns a FULL JOIN information_schema.columns b ON a.table_schema = $1 AND b.table_schema = $2 " +
 		"AND (a.table_name, a.column_name, a.data_type, a.is_nullable) = (b.table_name, b.column_name, b.data_type, b.is_nullable) " +
-		"WHERE (a.table_schema = $1 AND b.table_schema IS NULL) OR (b.table_schema = $2 AND a.table_schema IS NULL)"; value[int](k, same, schema, k.db.Schema) != 0 {
+		"WHERE (a.table_schema = $1 AND b.table_schema IS NULL) OR (b.table_schema = $2 AND a.table_schema IS NULL)"; value[int](
+		k,
+		same,
+		schema,
+		k.db.Schema,
+	) != 0 {
 		t.Fatal("tests run on another schema than Migrate makes")
 	}
 }
@@ -82,7 +89,8 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 		}
 	}
 	k.exec("DELETE FROM goose_db_version WHERE version_id > 0")
-	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "run \"fencepost migrate up\"") {
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
+		!strings.Contains(err.Error(), "run \"fencepost migrate up\"") {
 		t.Fatalf("an older ledger: %v", err)
 	}
 }
@@ -98,7 +106,8 @@ func TestAStepIsMissingInTheMiddle(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
 	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
-	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "but not its step 7; run \"fencepost migrate up\"") {
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
+		!strings.Contains(err.Error(), "but not its step 7; run \"fencepost migrate up\"") {
 		t.Errorf("without step 7: %v", err)
 	}
 	done, err := Migrate(k.ctx, k.db.URL, schema)
@@ -127,9 +136,12 @@ func TestStepsSayWhoWorksOnThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		up, _, _ := strings.Cut(string(text), "-- +goose Down")
-		sets := strings.Contains(up, fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
+		sets := strings.Contains(up,
+			fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
 		if version > first && !sets && !strings.Contains(up, "-- min_node_schema stays: ") {
-			t.Errorf("%s neither sets min_node_schema to %d nor says \"-- min_node_schema stays: \" and why older programs can live with it", file, version)
+			t.Errorf(
+				"%s neither sets min_node_schema to %d nor says \"-- min_node_schema stays: \" and why older programs can live with it",
+				file, version)
 		}
 	}
 }
@@ -181,11 +193,14 @@ func TestMigrateDownKeepsWhatForceMayNotLose(t *testing.T) {
 		_, err := MigrateDown(k.ctx, k.db.URL, schema, true)
 		return err
 	}
-	k.exec("UPDATE " + schema + ".submitter_lease SET owner_node = 'b/1', fencing_token = fencing_token + 1, expires_at = clock_timestamp() + interval '1 hour'")
-	if err := down(); !errors.Is(err, ErrLedgerLive) || !strings.Contains(err.Error(), "stop all nodes") {
+	k.exec(
+		"UPDATE " + schema + ".submitter_lease SET owner_node = 'b/1', fencing_token = fencing_token + 1, expires_at = clock_timestamp() + interval '1 hour'")
+	if err := down(); !errors.Is(err, ErrLedgerLive) ||
+		!strings.Contains(err.Error(), "stop all nodes") {
 		t.Fatalf("beside a node: %v", err)
 	}
-	k.exec("UPDATE " + schema + ".submitter_lease SET expires_at = clock_timestamp() - interval '1 hour'")
+	k.exec(
+		"UPDATE " + schema + ".submitter_lease SET expires_at = clock_timestamp() - interval '1 hour'")
 	_, err = s.Recover(k.ctx)
 	k.must(err)
 	for v := latest(); v > 9; v-- {
@@ -206,8 +221,10 @@ func TestStatusSaysWhoIsShutOut(t *testing.T) {
 	steps, err := MigrateStatus(k.ctx, k.db.URL, k.db.Schema)
 	k.must(err)
 	for _, step := range steps {
-		if want := step.Version <= 9 || step.Version == 11; step.Version <= 12 && step.ShutsOut != want {
-			t.Errorf("step %d shuts older programs out: %v, want %v", step.Version, step.ShutsOut, want)
+		if want := step.Version <= 9 || step.Version == 11; step.Version <= 12 &&
+			step.ShutsOut != want {
+			t.Errorf("step %d shuts older programs out: %v, want %v", step.Version, step.ShutsOut,
+				want)
 		}
 	}
 }
@@ -229,7 +246,8 @@ func TestMigrateDownOutOfOrder(t *testing.T) {
 		undone, err := MigrateDown(k.ctx, k.db.URL, schema, false)
 		k.must(err)
 		order = append(order, undone.Version)
-		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "fencepost migrate up") {
+		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
+			!strings.Contains(err.Error(), "fencepost migrate up") {
 			t.Fatalf("without %v the schema is good: %v", order, err)
 		}
 	}
@@ -291,9 +309,11 @@ func TestNothingToConnectTo(t *testing.T) {
 		}
 	}
 	k := newKit(t)
-	if strings.Contains(k.db.Through("x:1"), "@") && os.Getenv("FENCEPOST_TEST_DATABASE_URL") == "" {
+	if strings.Contains(k.db.Through("x:1"), "@") &&
+		os.Getenv("FENCEPOST_TEST_DATABASE_URL") == "" {
 		wrong := strings.Replace(k.db.Through(k.db.TCPAddr()), "@", "wrong@", 1)
-		if _, err := Migrate(ctx, wrong, ""); err == nil || !strings.Contains(err.Error(), "the password is wrong") {
+		if _, err := Migrate(ctx, wrong, ""); err == nil ||
+			!strings.Contains(err.Error(), "the password is wrong") {
 			t.Errorf("with a wrong password: %v", err)
 		}
 	}
@@ -312,7 +332,8 @@ func TestConfig(t *testing.T) {
 	} {
 		c := good
 		tweak(&c)
-		if s, err := Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := Open(context.Background(), c); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 			if s != nil {
 				s.Close()
@@ -324,7 +345,8 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if _, _, err := s.CreateTx(context.Background(), Intent{Submitter: 1}); !errors.Is(err, ErrUnavailable) {
+	if _, _, err := s.CreateTx(context.Background(), Intent{Submitter: 1}); !errors.Is(err,
+		ErrUnavailable) {
 		t.Errorf("a closed store says %v", err)
 	}
 }

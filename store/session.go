@@ -12,7 +12,8 @@ import (
 )
 
 // errURL says that the URL is wrong without repeating any of it: it may hold a password.
-var errURL = errors.New("database.url is not a PostgreSQL URL; write it as postgres://user:password@host:5432/database")
+var errURL = errors.New(
+	"database.url is not a PostgreSQL URL; write it as postgres://user:password@host:5432/database")
 
 // session is the configuration of a connection whose limits the server itself enforces, whatever becomes of the client.
 func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnConfig, error) {
@@ -62,13 +63,16 @@ func parseURL(url, schema string) (*pgx.ConnConfig, error) {
 // makeDurable turns on waiting for the disk where it is off: bytes are sent once a commit is known, and a server that loses the commit would sign for that
 // nonce again. Stronger settings are left alone.
 func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
-	result := conn.ExecParams(ctx, "SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'", nil, nil, nil, nil)
+	result := conn.ExecParams(ctx,
+		"SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'",
+		nil, nil, nil, nil)
 	_, err := result.Close()
 	return err
 }
 
 // newPool makes a pool whose sessions plan without some paths, for as long as there is another.
-func (s *Store) newPool(role string, statement, lock time.Duration, size int, without ...string) (*pgxpool.Pool, error) {
+func (s *Store) newPool(role string, statement, lock time.Duration, size int,
+	without ...string) (*pgxpool.Pool, error) {
 	session, err := s.session(role, statement, lock)
 	if err != nil {
 		return nil, err

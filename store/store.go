@@ -109,7 +109,9 @@ func (c Config) complete() (Config, error) {
 	case c.LeaseDuration < 10*time.Millisecond:
 		return c, fmt.Errorf("lease duration must be at least 10ms, is %v", c.LeaseDuration)
 	case c.StatementTimeout < time.Millisecond || c.StatementTimeout*3 >= c.LeaseDuration:
-		return c, fmt.Errorf("statement timeout must be at least 1ms and below a third of the lease duration (%v), is %v", c.LeaseDuration, c.StatementTimeout)
+		return c, fmt.Errorf(
+			"statement timeout must be at least 1ms and below a third of the lease duration (%v), is %v",
+			c.LeaseDuration, c.StatementTimeout)
 	case c.MaxGroupChanges < 1 || c.MaxGroupBytes < 1 || c.APIConns < 1 || c.OwnerConns < 1:
 		return c, errors.New("group limits and pool sizes must be at least 1")
 	case c.MaxQueued < 0 || c.MaxQueuedTotal < 0:
@@ -157,14 +159,31 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
-	s := &Store{cfg: cfg, log: cfg.Logger, clock: cfg.Clock, wakes: newWakes(), settled: head{mu: make(turn, 1)}}
+	s := &Store{
+		cfg:     cfg,
+		log:     cfg.Logger,
+		clock:   cfg.Clock,
+		wakes:   newWakes(),
+		settled: head{mu: make(turn, 1)},
+	}
 	s.nodes, _, _ = strings.Cut(cfg.Node, "/")
 	if err := s.connect(); err != nil {
 		return nil, fmt.Errorf("store: open: %w", err)
 	}
-	s.commits = newCombiner(limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding}, s.sendCommits, s.refuseCommit)
+	s.commits = newCombiner(
+		limits{items: cfg.MaxGroupChanges, bytes: cfg.MaxGroupBytes, outstanding: maxOutstanding},
+		s.sendCommits, s.refuseCommit)
 	s.notices, s.quota = newNotices(s), newQuota(cfg.MaxQueued, cfg.MaxQueuedTotal)
-	s.creates = newCombiner(limits{items: createsPerChange * cfg.MaxGroupChanges, bytes: maxCreateBytes, outstanding: maxOutstanding, held: maxHeldCreates}, s.sendCreates, s.refuseCreate)
+	s.creates = newCombiner(
+		limits{
+			items:       createsPerChange * cfg.MaxGroupChanges,
+			bytes:       maxCreateBytes,
+			outstanding: maxOutstanding,
+			held:        maxHeldCreates,
+		},
+		s.sendCreates,
+		s.refuseCreate,
+	)
 	return s, nil
 }
 

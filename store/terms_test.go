@@ -26,11 +26,18 @@ func TestTermsAreKeptAndPartOfTheRequest(t *testing.T) {
 	k := newKit(t)
 	s := k.open("a")
 	id := k.submitter(s, "alice")
-	terms := txn.Terms{Speed: txn.Fast, MaxFee: *uint256.NewInt(70), NotAfter: time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(), CancelLate: true}
+	terms := txn.Terms{
+		Speed:      txn.Fast,
+		MaxFee:     *uint256.NewInt(70),
+		NotAfter:   time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC(),
+		CancelLate: true,
+	}
 	made := k.queueWith(s, id, "r1", terms)
 	read, err := s.Tx(k.ctx, made.ID)
 	k.must(err)
-	if read.Terms.Speed != terms.Speed || read.Terms.MaxFee != terms.MaxFee || !read.Terms.NotAfter.Equal(terms.NotAfter) || !read.Terms.CancelLate {
+	if read.Terms.Speed != terms.Speed || read.Terms.MaxFee != terms.MaxFee ||
+		!read.Terms.NotAfter.Equal(terms.NotAfter) ||
+		!read.Terms.CancelLate {
 		t.Fatalf("%+v", read.Terms)
 	}
 	if again := k.queueWith(s, id, "r1", terms); again.ID != made.ID {
@@ -45,7 +52,8 @@ func TestTermsAreKeptAndPartOfTheRequest(t *testing.T) {
 	} {
 		other := terms
 		change(&other)
-		if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r1", Terms: other}); !errors.Is(err, ErrKeyReused) {
+		if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r1", Terms: other}); !errors.Is(
+			err, ErrKeyReused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -68,7 +76,9 @@ func TestNoNonceIsTakenPastTheDeadline(t *testing.T) {
 func (k *kit) pass(tx txn.Tx) {
 	k.t.Helper()
 	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER USER")
-	k.exec("UPDATE managed_tx SET not_after = clock_timestamp() - INTERVAL '1 millisecond' WHERE tx_id = $1", tx.ID.String())
+	k.exec(
+		"UPDATE managed_tx SET not_after = clock_timestamp() - INTERVAL '1 millisecond' WHERE tx_id = $1",
+		tx.ID.String())
 	k.exec("ALTER TABLE managed_tx ENABLE TRIGGER USER")
 }
 
@@ -128,7 +138,9 @@ func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
 		boxes, err := s.Inboxes(k.ctx, []txn.SubmitterID{id}, 1)
 		k.must(err)
 		read := boxes[id].Queue[0]
-		if off := read.LateAt.Sub(wrong.Now()) - left; read.ID != tx.ID || read.LateAt.IsZero() != (left < 0) || left >= 0 && (off > time.Second || off < -10*time.Second) {
+		if off := read.LateAt.Sub(wrong.Now()) - left; read.ID != tx.ID ||
+			read.LateAt.IsZero() != (left < 0) ||
+			left >= 0 && (off > time.Second || off < -10*time.Second) {
 			t.Errorf("%s: late at %s, which is off by %s", request, read.LateAt, off)
 		}
 		k.done(s, l, txn.Change{Writes: []txn.Write{failed(tx, "GONE")}})
@@ -137,7 +149,8 @@ func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
 	k.done(s, l, take(sent, 0))
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
-	if off := ledger.Open[0].LateAt.Sub(wrong.Now()) - time.Hour; off > time.Second || off < -10*time.Second {
+	if off := ledger.Open[0].LateAt.Sub(wrong.Now()) - time.Hour; off > time.Second ||
+		off < -10*time.Second {
 		t.Errorf("in flight: off by %s", off)
 	}
 }
@@ -170,16 +183,25 @@ func TestACreateAfterItsDeadline(t *testing.T) {
 	for name, by := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {
 		s := k.open(name, func(c *Config) { c.Clock = skewed{by: by} })
 		id := k.submitter(s, name)
-		soon := Intent{Submitter: id, RequestID: "soon", Terms: txn.Terms{NotAfter: time.Now().Add(time.Hour)}}
+		soon := Intent{
+			Submitter: id,
+			RequestID: "soon",
+			Terms:     txn.Terms{NotAfter: time.Now().Add(time.Hour)},
+		}
 		tx, created, err := s.CreateTx(k.ctx, soon)
 		if err != nil || !created {
 			t.Fatalf("%s: %v", name, err)
 		}
 		k.pass(tx.Tx)
-		if again, created, err := s.CreateTx(k.ctx, soon); err != nil || created || again.ID != tx.ID {
+		if again, created, err := s.CreateTx(k.ctx, soon); err != nil || created ||
+			again.ID != tx.ID {
 			t.Errorf("%s: repeated: %v", name, err)
 		}
-		late := Intent{Submitter: id, RequestID: "late", Terms: txn.Terms{NotAfter: time.Now().Add(-time.Second)}}
+		late := Intent{
+			Submitter: id,
+			RequestID: "late",
+			Terms:     txn.Terms{NotAfter: time.Now().Add(-time.Second)},
+		}
 		if _, _, err := s.CreateTx(k.ctx, late); !errors.Is(err, ErrLate) {
 			t.Errorf("%s: late: %v", name, err)
 		}
@@ -207,13 +229,23 @@ func TestWhatTheChainShowsIsKept(t *testing.T) {
 	above := []txn.BlockRef{{Number: 10, Hash: txn.Hash{1}}, {Number: 1 << 40, Hash: txn.Hash{2}}}
 	next := tx.Status
 	next.Above, next.Version = above, tx.Version+1
-	w = txn.Write{Tx: tx.ID, Version: tx.Version, From: tx.State, Kind: txn.EventConfirmations, Next: next, NewFork: true, Told: above}
+	w = txn.Write{
+		Tx:      tx.ID,
+		Version: tx.Version,
+		From:    tx.State,
+		Kind:    txn.EventConfirmations,
+		Next:    next,
+		NewFork: true,
+		Told:    above,
+	}
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	tx = after(tx, w)
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
 	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 || got.Diagnosis != txn.InPool ||
-		got.LastAnswer != txn.Ambiguous || got.Pooled != 2 || got.Rejected != "tx type not supported" {
+		got.LastAnswer != txn.Ambiguous ||
+		got.Pooled != 2 ||
+		got.Rejected != "tx type not supported" {
 		t.Fatalf("%+v", got)
 	}
 	events, err := s.EventsOfTx(k.ctx, tx.ID, tx.Version-1, 1)
@@ -231,7 +263,8 @@ func TestRecentFinals(t *testing.T) {
 	ids := k.finals(s, l, 10, 50, 60)
 	recent, err := s.RecentFinals(k.ctx, l, 20)
 	k.must(err)
-	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] || recent[0].Receipt.BlockNumber != 60 {
+	if len(recent) != 2 || recent[0].ID != ids[2] || recent[1].ID != ids[1] ||
+		recent[0].Receipt.BlockNumber != 60 {
 		t.Fatalf("%d recent", len(recent))
 	}
 }
@@ -247,14 +280,18 @@ func TestRecentFinalsReachAsDeepAsTheyAreAskedFor(t *testing.T) {
 	dense := k.submitter(s, "dense")
 	dl := k.lease(s, dense)
 	k.history(dense, 1100, "CONFIRMED", "SUCCESS", true)
-	k.exec(`UPDATE managed_tx SET receipt_tx_hash = decode(repeat('02', 32), 'hex'), receipt_block_hash = decode(repeat('03', 32), 'hex'), receipt_success = TRUE,
-		receipt_gas_used = 1, receipt_gas_price = 1, receipt_block = CASE WHEN submitter_id = $1 THEN 100 + 600 * nonce ELSE 100 + nonce END`, sparse)
+	k.exec(
+		`UPDATE managed_tx SET receipt_tx_hash = decode(repeat('02', 32), 'hex'), receipt_block_hash = decode(repeat('03', 32), 'hex'), receipt_success = TRUE,
+		receipt_gas_used = 1, receipt_gas_price = 1, receipt_block = CASE WHEN submitter_id = $1 THEN 100 + 600 * nonce ELSE 100 + nonce END`,
+		sparse,
+	)
 	for depth, want := range map[uint64][2]int{601: {2, 601}, 1000: {2, 1000}, 1201: {3, 1100}, math.MaxUint64: {4, 1100}} {
 		for i, l := range []*Lease{sl, dl} {
 			recent, err := s.RecentFinals(k.ctx, l, depth)
 			k.must(err)
 			if len(recent) != want[i] {
-				t.Errorf("%d blocks deep, submitter %d: %d, want %d", depth, i, len(recent), want[i])
+				t.Errorf("%d blocks deep, submitter %d: %d, want %d", depth, i, len(recent),
+					want[i])
 			}
 		}
 	}

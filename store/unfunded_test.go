@@ -28,7 +28,8 @@ func TestWhatWaitedForMoneyBeforeItHadASubState(t *testing.T) {
 	}
 	is := func(tx txn.Tx, sub txn.Sub) {
 		t.Helper()
-		if got := value[string](k, "SELECT sub_state || '/' || reason FROM managed_tx WHERE tx_id = $1", tx.ID.String()); got != string(sub)+"/"+txn.ReasonInsufficientFunds {
+		if got := value[string](k, "SELECT sub_state || '/' || reason FROM managed_tx WHERE tx_id = $1", tx.ID.String()); got != string(
+			sub)+"/"+txn.ReasonInsufficientFunds {
 			t.Errorf("%s: %s, want %s", tx.State, got, sub)
 		}
 	}
@@ -75,6 +76,8 @@ func TestUnfundedIsOfWhatMayYetBePaidFor(t *testing.T) {
 			t.Errorf("%s: %v %v", name, outcome, err)
 		}
 	}
-	k.done(s, lease, unfunded(move(head, txn.EventDelayed, txn.Queued), txn.ReasonInsufficientFunds))
-	k.done(s, lease, unfunded(move(tx, txn.EventDelayed, txn.Allocated), txn.ReasonInsufficientFunds))
+	k.done(s, lease,
+		unfunded(move(head, txn.EventDelayed, txn.Queued), txn.ReasonInsufficientFunds))
+	k.done(s, lease,
+		unfunded(move(tx, txn.EventDelayed, txn.Allocated), txn.ReasonInsufficientFunds))
 }

@@ -21,7 +21,13 @@ type wakes struct {
 }
 
 func newWakes() *wakes {
-	return &wakes{ids: map[txn.SubmitterID]struct{}{}, queued: map[txn.SubmitterID]struct{}{}, heard: map[txn.SubmitterID]struct{}{}, woken: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+	return &wakes{
+		ids:    map[txn.SubmitterID]struct{}{},
+		queued: map[txn.SubmitterID]struct{}{},
+		heard:  map[txn.SubmitterID]struct{}{},
+		woken:  make(chan struct{}, 1),
+		events: make(chan struct{}, 1),
+	}
 }
 
 func signal(c chan struct{}) {

@@ -24,7 +24,8 @@ const maxGaps = 100
 
 // Waiting tells what holds a submitter up, all as of one moment: the lowest nonce in flight that is in no block, and the first of the queue, either of them nil
 // where there is none; and the oldest gaps, 100 at most. The transactions come without their attempts.
-func (s *Store) Waiting(ctx context.Context, submitter txn.SubmitterID) (blocking, head *txn.Tx, gaps []Gap, err error) {
+func (s *Store) Waiting(ctx context.Context,
+	submitter txn.SubmitterID) (blocking, head *txn.Tx, gaps []Gap, err error) {
 	err = s.snapshot(ctx, func(q *db.Queries) (err error) {
 		if blocking, err = optionalTx(q.Blocking(ctx, int32(submitter))); err != nil {
 			return err
@@ -34,12 +35,22 @@ func (s *Store) Waiting(ctx context.Context, submitter txn.SubmitterID) (blockin
 		}
 		rows, err := q.Gaps(ctx, db.GapsParams{SubmitterID: int32(submitter), MaxRows: maxGaps})
 		for _, r := range rows {
-			gaps = append(gaps, Gap{First: txn.Nonce(r.FirstNonce), Last: txn.Nonce(r.LastNonce), Tx: (*txn.TxID)(r.TxID), Reason: r.Reason, At: r.CreatedAt})
+			gaps = append(
+				gaps,
+				Gap{
+					First:  txn.Nonce(r.FirstNonce),
+					Last:   txn.Nonce(r.LastNonce),
+					Tx:     (*txn.TxID)(r.TxID),
+					Reason: r.Reason,
+					At:     r.CreatedAt,
+				},
+			)
 		}
 		return err
 	})
 	if err != nil {
-		return nil, nil, nil, s.failed(ctx, fmt.Sprintf("read what submitter %d waits for", submitter), err)
+		return nil, nil, nil, s.failed(ctx,
+			fmt.Sprintf("read what submitter %d waits for", submitter), err)
 	}
 	return blocking, head, gaps, nil
 }
@@ -51,7 +62,9 @@ func (s *Store) snapshot(ctx context.Context, read func(*db.Queries) error) erro
 		return err
 	}
 	defer conn.Release()
-	return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error { return read(db.New(tx)) })
+	return pgx.BeginTxFunc(ctx, conn,
+		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error { return read(db.New(tx)) })
 }
 
 func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {

@@ -40,13 +40,16 @@ func allocate(v *View) (Step, bool) {
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,
-			"the account has code (EIP-7702), which can raise its nonce without a transaction of ours; remove the delegation, or use another account", 0)}, true
+			"the account has code (EIP-7702), which can raise its nonce without a transaction of ours; remove the delegation, or use another account",
+			0)}, true
 	}
 	if v.Cursor == nil {
 		return start(v, head), true
 	}
 	if reason, message := disagreement(v, v.Account); reason != "" {
-		return Record{backOff(v, head, reason, message, 0)}, true // until a second look: see protect
+		return Record{
+			backOff(v, head, reason, message, 0),
+		}, true // until a second look: see protect
 	}
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
 }
@@ -116,12 +119,19 @@ func start(v *View, head *Tx) Step {
 	if a.Latest != a.Pending || a.Latest != a.Settled {
 		return Record{backOff(v, head, ReasonNotQuiescent, fmt.Sprintf(
 			"the account has transactions that are not settled (next nonce %d by the newest block, %d by the pool, %d when settled); waiting for them to settle",
-			a.Latest, a.Pending, a.Settled), 0)}
+			a.Latest,
+			a.Pending,
+			a.Settled,
+		), 0)}
 	}
-	if v.Submitter.StartFrom != StartChain && v.Submitter.StartFrom != strconv.FormatUint(uint64(a.Latest), 10) {
+	if v.Submitter.StartFrom != StartChain &&
+		v.Submitter.StartFrom != strconv.FormatUint(uint64(a.Latest), 10) {
 		return Record{backOff(v, head, ReasonStartNonce, fmt.Sprintf(
 			"start_from is %s but the account's next nonce is %d; register the submitter again with start_from %d or \"chain\" if it may go on from there",
-			v.Submitter.StartFrom, a.Latest, a.Latest), 0)}
+			v.Submitter.StartFrom,
+			a.Latest,
+			a.Latest,
+		), 0)}
 	}
 	return Record{Change{Init: &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash}}}
 }
@@ -130,11 +140,13 @@ func start(v *View, head *Tx) Step {
 func AccountUnseen(v *View, s LookAtAccount) Change {
 	switch {
 	case s.For != 0:
-		return told(Command{ID: s.For}, ResultRefused, "the chain cannot be asked for the account now; ask again once it answers")
+		return told(Command{ID: s.For}, ResultRefused,
+			"the chain cannot be asked for the account now; ask again once it answers")
 	case s.Tx.Nonce != nil:
 		return Change{} // the next hand-over asks again
 	}
-	return backOff(v, s.Tx, ReasonChainUnavailable, "the chain cannot be asked for the account; waiting for it", 0)
+	return backOff(v, s.Tx, ReasonChainUnavailable,
+		"the chain cannot be asked for the account; waiting for it", 0)
 }
 
 // NoOldState tells what follows for a command that rests on older state than any endpoint tells.
@@ -145,10 +157,25 @@ func NoOldState(v *View, s LookAtAccount) Change {
 	}
 	c := v.Commands[i]
 	if s.Least > 0 { // not even that is there
-		return told(c, ResultRefused, fmt.Sprintf("no endpoint that answers tells the state of %d blocks below the newest; use one that keeps older state", min(s.Least, s.Depth)))
+		return told(
+			c,
+			ResultRefused,
+			fmt.Sprintf(
+				"no endpoint that answers tells the state of %d blocks below the newest; use one that keeps older state",
+				min(s.Least, s.Depth)),
+		)
 	}
-	return told(c, ResultRefused, fmt.Sprintf("no endpoint that answers tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
-		"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN", s.Depth, *s.Tx.Nonce, c.Action))
+	return told(
+		c,
+		ResultRefused,
+		fmt.Sprintf(
+			"no endpoint that answers tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
+				"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN",
+			s.Depth,
+			*s.Tx.Nonce,
+			c.Action,
+		),
+	)
 }
 
 // Preparation is what quoting and signing gave.
@@ -163,25 +190,53 @@ type Preparation struct {
 func Prepared(v *View, s Prepare, p *Preparation) Change {
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
-		return refused(v, s.Tx, ReasonPrepareReverted, "the chain says that it would revert: "+p.Outcome.Detail)
+		return refused(v, s.Tx, ReasonPrepareReverted,
+			"the chain says that it would revert: "+p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
-		return refused(v, s.Tx, ReasonInvalid, "the chain says that it can never pass: "+p.Outcome.Detail)
+		return refused(v, s.Tx, ReasonInvalid,
+			"the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
 		limit, end := capOf(v, s.Tx, p.Outcome.ChainsCap)
-		return backOff(v, s.Tx, ReasonFeeCap, "the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail, 0)
+		return backOff(v, s.Tx, ReasonFeeCap,
+			"the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail,
+			0)
 	case p.Outcome.Class == InsufficientFunds:
-		return backOff(v, s.Tx, ReasonInsufficientFunds, "the account cannot pay for this transaction"+lacking(p.Outcome)+"; it goes on by itself once funded", 0)
+		return backOff(
+			v,
+			s.Tx,
+			ReasonInsufficientFunds,
+			"the account cannot pay for this transaction"+lacking(
+				p.Outcome)+"; it goes on by itself once funded",
+			0,
+		)
 	case p.Outcome.Class != Accepted:
-		return backOff(v, s.Tx, ReasonChainUnavailable, "the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail, p.Outcome.RetryAfter)
+		return backOff(v, s.Tx, ReasonChainUnavailable,
+			"the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail,
+			p.Outcome.RetryAfter)
 	case errors.Is(p.SignErr, ErrKeyMissing):
-		return failUnsent(v, s.Tx, ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; add the key and send it under a new request_id",
-			v.Submitter.Signer, v.Submitter.Address.Hex()))
+		return failUnsent(
+			v,
+			s.Tx,
+			ReasonSignerKeyMissing,
+			fmt.Sprintf(
+				"signer %q has no key for %s; add the key and send it under a new request_id",
+				v.Submitter.Signer, v.Submitter.Address.Hex()),
+		)
 	case errors.Is(p.SignErr, ErrSignerFault):
-		return backOff(v, s.Tx, ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped", 0)
+		return backOff(v, s.Tx, ReasonSignerFault,
+			"the signer returned a transaction that was not asked for; its bytes were dropped", 0)
 	case len(p.Signed.Raw) > maxRawBytes:
-		return failUnsent(v, s.Tx, ReasonInvalid, fmt.Sprintf("the signed transaction has %d bytes and no node takes more than %d; send less data", len(p.Signed.Raw), maxRawBytes))
+		return failUnsent(
+			v,
+			s.Tx,
+			ReasonInvalid,
+			fmt.Sprintf(
+				"the signed transaction has %d bytes and no node takes more than %d; send less data",
+				len(p.Signed.Raw), maxRawBytes),
+		)
 	case p.SignErr != nil:
-		return backOff(v, s.Tx, ReasonSignerUnavailable, "the signer did not answer; waiting for it", 0)
+		return backOff(v, s.Tx, ReasonSignerUnavailable,
+			"the signer did not answer; waiting for it", 0)
 	}
 	return takeNonce(v, s, p)
 }
@@ -196,7 +251,8 @@ func capOf(v *View, tx *Tx, chains bool) (limit, end string) {
 	case own.IsZero() || !account.IsZero() && account.Lt(&own):
 		return "the account's cap (max_fee of the submitter, " + InGwei(account) + " gwei)", end
 	}
-	return "the transaction's own cap (its max_fee, " + InGwei(own) + " gwei)", "it is cancelled (this cap cannot be raised)"
+	return "the transaction's own cap (its max_fee, " + InGwei(
+		own) + " gwei)", "it is cancelled (this cap cannot be raised)"
 }
 
 // lacking says what the account has and what is missing, if that is known.
@@ -208,7 +264,8 @@ func lacking(o Outcome) string {
 	if o.AtLeast {
 		bound = "at least "
 	}
-	return fmt.Sprintf(": it has %s ether, may need %s%s, and %s%s ether are missing", InEther(*o.Have), bound, InEther(*o.Want), bound, InEther(*o.Short))
+	return fmt.Sprintf(": it has %s ether, may need %s%s, and %s%s ether are missing",
+		InEther(*o.Have), bound, InEther(*o.Want), bound, InEther(*o.Short))
 }
 
 // maxRawBytes is the largest transaction that go-ethereum's pool takes (four slots of 32 KiB, core/txpool/legacypool); other clients allow as much or more.
@@ -222,7 +279,16 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
 	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
 	w := v.move(s.Tx, EventAllocated, &next, 0)
-	w[0].Attempt = &Attempt{No: len(s.Tx.Attempts) + 1, Kind: Original, Nonce: nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: p.Quote.GasLimit, Fees: p.Quote.Fees, At: v.Now}
+	w[0].Attempt = &Attempt{
+		No:       len(s.Tx.Attempts) + 1,
+		Kind:     Original,
+		Nonce:    nonce,
+		Hash:     p.Signed.Hash,
+		Raw:      p.Signed.Raw,
+		GasLimit: p.Quote.GasLimit,
+		Fees:     p.Quote.Fees,
+		At:       v.Now,
+	}
 	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }
 
@@ -278,8 +344,15 @@ func failUnsent(v *View, tx *Tx, reason, message string) Change {
 // backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
 // again is not.
 func backOff(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
-	if age := v.Policy.PrepareMaxAge; age > 0 && !tx.WaitingSince.IsZero() && v.Now.Sub(tx.WaitingSince) > age {
-		return failUnsent(v, tx, ReasonPrepareTimeout, fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s", age, reason, message))
+	if age := v.Policy.PrepareMaxAge; age > 0 && !tx.WaitingSince.IsZero() &&
+		v.Now.Sub(tx.WaitingSince) > age {
+		return failUnsent(
+			v,
+			tx,
+			ReasonPrepareTimeout,
+			fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s",
+				age, reason, message),
+		)
 	}
 	return wait(v, tx, reason, message, hint)
 }

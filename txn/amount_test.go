@@ -35,16 +35,24 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 		"the transaction's": {own: 5, account: 7, bump: 9, kind: Bump, draft: "above the transaction's own cap (its max_fee, 5 gwei); waiting until they fall, or it is cancelled (this cap cannot be raised): the base fee", replacement: "of 5 gwei (the transaction's own max_fee)"},
 		"of a cancel":       {own: 5, account: 7, kind: Cancel, draft: "own cap", replacement: "of 7 gwei (max_fee of the submitter)"},
 	} {
-		v := View{Submitter: Submitter{MaxFee: gwei(c.account)}, Policy: Policy{BumpMaxFee: gwei(c.bump)}}
+		v := View{
+			Submitter: Submitter{MaxFee: gwei(c.account)},
+			Policy:    Policy{BumpMaxFee: gwei(c.bump)},
+		}
 		tx := Tx{Terms: Terms{MaxFee: gwei(c.own)}, Attempts: []Attempt{{No: 1, Kind: Original}}}
 		o := Outcome{Class: FeeCapBelowBaseFee, Detail: "the base fee", ChainsCap: c.chains}
-		if got := Prepared(&v, Prepare{Tx: &tx}, &Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(got, c.draft) {
+		if got := Prepared(&v, Prepare{Tx: &tx}, &Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(
+			got, c.draft) {
 			t.Errorf("%s: %s", name, got)
 		}
 		s := replace(&v, &tx, c.kind, 0)
-		_, capped := Replacement{Outcome: Outcome{Class: Accepted}, Capped: true}.missing(&v, &Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
+		_, capped := Replacement{
+			Outcome: Outcome{Class: Accepted},
+			Capped:  true,
+		}.missing(&v, &Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
 		_, refused := Replacement{Outcome: o}.missing(&v, s)
-		if !strings.Contains(refused, c.replacement) || c.kind == Bump && !strings.Contains(capped, c.replacement) {
+		if !strings.Contains(refused, c.replacement) ||
+			c.kind == Bump && !strings.Contains(capped, c.replacement) {
 			t.Errorf("%s: %s, %s", name, refused, capped)
 		}
 	}

@@ -112,11 +112,13 @@ func TestHandOversAreCounted(t *testing.T) {
 	tx := w.view.Open[0]
 	first := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]
 	tx.Status, tx.Turn = first.Next, first.Turn
-	if again := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]; first.Next.SubmitAttempts != 2 || again.Next.SubmitAttempts != 2 {
+	if again := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]; first.Next.SubmitAttempts != 2 ||
+		again.Next.SubmitAttempts != 2 {
 		t.Errorf("%d, then %d", first.Next.SubmitAttempts, again.Next.SubmitAttempts)
 	}
 	tx.State, tx.Reason, tx.Accepted, tx.SubmitAttempts = Stuck, ReasonFeeCapReached, 0, 9
-	if next := Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking || next.SubmitAttempts != 1 {
+	if next := Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking ||
+		next.SubmitAttempts != 1 {
 		t.Errorf("%+v", next)
 	}
 }
@@ -124,7 +126,12 @@ func TestHandOversAreCounted(t *testing.T) {
 // What a new owner takes for handed over, so that it looks at the account first.
 func TestHandedOver(t *testing.T) {
 	t.Parallel()
-	original, bump := []Attempt{{No: 1, Kind: Original}}, []Attempt{{No: 1, Kind: Original}, {No: 2, Kind: Bump}}
+	original, bump := []Attempt{
+		{No: 1, Kind: Original},
+	}, []Attempt{
+		{No: 1, Kind: Original},
+		{No: 2, Kind: Bump},
+	}
 	for name, c := range map[string]struct {
 		tx   Tx
 		want bool

@@ -33,7 +33,8 @@ func TestTheAgeIsThatOfTheNonce(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.settle(t)
 	if tx := w.view.Open[0]; tx.State != Tracking {
-		t.Errorf("overdue %s after its form was made: %+v", w.view.Now.Sub(tx.newest().At), tx.Status)
+		t.Errorf("overdue %s after its form was made: %+v", w.view.Now.Sub(tx.newest().At),
+			tx.Status)
 	}
 }
 
@@ -75,7 +76,8 @@ func TestTheBlocksAboveOfWhatRanBefore(t *testing.T) {
 	w.include(old, true)
 	w.settle(t)
 	w.blocks(t, int(guarded.Confirmations))
-	if end := w.final[0]; len(end.Above) != int(guarded.Confirmations) || len(w.told[id]) != len(end.Above) {
+	if end := w.final[0]; len(end.Above) != int(guarded.Confirmations) ||
+		len(w.told[id]) != len(end.Above) {
 		t.Errorf("above %v, told %v", end.Above, w.told[id])
 	}
 }
@@ -84,7 +86,9 @@ func TestTheBlocksAboveOfWhatRanBefore(t *testing.T) {
 func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
-	w.view.Commands = []Command{{ID: 9, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}}
+	w.view.Commands = []Command{
+		{ID: 9, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
+	}
 	w.view.Used = &Used{For: 8, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
 	a := ahead
 	a.For = 9
@@ -95,7 +99,8 @@ func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
 	w.view.Used = &Used{For: 9, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
 	w.view.Head = w.view.Account.Head - 1
 	if r, ok := Decide(&w.view).(Record); ok && len(r.Change.Commands) > 0 {
-		t.Errorf("decided by receipts up to block %d, with an account of block %d: %+v", w.view.Head, w.view.Account.Head, r.Change.Commands)
+		t.Errorf("decided by receipts up to block %d, with an account of block %d: %+v",
+			w.view.Head, w.view.Account.Head, r.Change.Commands)
 	}
 }
 

@@ -28,8 +28,11 @@ func TestWithoutAnybodyElseAllEndsByItself(t *testing.T) {
 			c.mine(chainBlock{})
 			c.run(t, Accepted, accepted)
 		}
-		if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil || len(c.view.Open)+len(c.view.Queue) > 0 {
-			t.Fatalf("it waits for somebody: %+v, cursor %+v, the account's next nonce is %d; in flight %+v", cursor.Protected, cursor, c.nonceAt(c.head), c.view.Open)
+		if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil ||
+			len(c.view.Open)+len(c.view.Queue) > 0 {
+			t.Fatalf(
+				"it waits for somebody: %+v, cursor %+v, the account's next nonce is %d; in flight %+v",
+				cursor.Protected, cursor, c.nonceAt(c.head), c.view.Open)
 		}
 	})
 }
@@ -38,7 +41,8 @@ func TestWithoutAnybodyElseAllEndsByItself(t *testing.T) {
 func (c *chained) ownWeather(t *rapid.T, id int64) {
 	switch rapid.IntRange(0, 10).Draw(t, "weather") {
 	case 0:
-		c.view.Now = c.view.Now.Add(time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds")) * time.Second)
+		c.view.Now = c.view.Now.Add(
+			time.Duration(rapid.IntRange(1, 300).Draw(t, "seconds")) * time.Second)
 	case 1, 2:
 		for range rapid.IntRange(1, 9).Draw(t, "blocks") {
 			c.mine(chainBlock{})
@@ -52,11 +56,28 @@ func (c *chained) ownWeather(t *rapid.T, id int64) {
 	case 7:
 		for _, tx := range c.view.Open {
 			kind := rapid.SampledFrom([]CommandKind{CommandCancel, CommandSpeedUp}).Draw(t, "kind")
-			c.view.Commands = append(c.view.Commands, Command{ID: id<<8 + int64(len(c.view.Commands)), Kind: kind, Tx: tx.ID})
+			c.view.Commands = append(c.view.Commands,
+				Command{ID: id<<8 + int64(len(c.view.Commands)), Kind: kind, Tx: tx.ID})
 		}
 	case 8, 9:
 		c.run(t, Accepted, accepted)
 	default:
-		c.step(t, rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, ReplacementUnderpriced, Underpriced, PoolFull, Invalid, NonceGap}).Draw(t, "answer"), accepted)
+		c.step(
+			t,
+			rapid.SampledFrom(
+				[]Class{
+					Accepted,
+					AlreadyKnown,
+					Unavailable,
+					Ambiguous,
+					ReplacementUnderpriced,
+					Underpriced,
+					PoolFull,
+					Invalid,
+					NonceGap,
+				},
+			).Draw(t, "answer"),
+			accepted,
+		)
 	}
 }

@@ -40,7 +40,8 @@ func TestTheGasOfACancel(t *testing.T) {
 		}
 		s := replace(&w.view, &tx, Cancel, 0)
 		s.Estimate = c.estimate
-		if u := s.Unsigned(&w.view, Fees{}); u.GasLimit != c.want || !u.Payload.Value.IsZero() || *u.Payload.To != w.view.Submitter.Address {
+		if u := s.Unsigned(&w.view, Fees{}); u.GasLimit != c.want || !u.Payload.Value.IsZero() ||
+			*u.Payload.To != w.view.Submitter.Address {
 			t.Errorf("%s: %+v", name, u)
 		}
 	}
@@ -52,8 +53,10 @@ func TestACancelWithTooLittleGas(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
 	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
-	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "intrinsic gas too low"}, accepted)
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.LastError != "intrinsic gas too low" {
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "intrinsic gas too low"},
+		accepted)
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected ||
+		tx.LastError != "intrinsic gas too low" {
 		t.Fatalf("%+v", tx.Status)
 	}
 	for _, estimate := range []uint64{0, 21_000} { // nobody says, and the same as before
@@ -77,7 +80,8 @@ func TestACancelWithTooLittleGas(t *testing.T) {
 		t.Fatalf("%+v", Decide(&w.view))
 	}
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
-	if tx := w.view.Open[0]; tx.State != Tracking || tx.Reason != "" || w.kindCount(EventUnstuck) != 1 {
+	if tx := w.view.Open[0]; tx.State != Tracking || tx.Reason != "" ||
+		w.kindCount(EventUnstuck) != 1 {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.include(b.Attempt.Hash, true)
@@ -138,13 +142,17 @@ func TestACancelRises(t *testing.T) {
 			w.do(t, step, Outcome{Class: Accepted}, accepted)
 		}
 		tx := w.view.Open[0]
-		if tx.replacements()+1 != c.forms || (tx.State == Stuck) != c.stuck || c.stuck != (tx.Reason == ReasonFeeCapReached) {
+		if tx.replacements()+1 != c.forms || (tx.State == Stuck) != c.stuck ||
+			c.stuck != (tx.Reason == ReasonFeeCapReached) {
 			t.Errorf("%s: %d cancels; %+v", name, tx.replacements()+1, tx.Status)
 		}
 		for i, a := range tx.Attempts[1:] {
 			before := tx.Attempts[i]
-			if a.Kind != Cancel || !a.Fees.Cap.Gt(&before.Fees.Cap) || !a.Fees.Tip.Gt(&before.Fees.Tip) || i > 0 && a.At.Sub(before.At) < c.pause {
-				t.Errorf("%s: %s at %s after %s at %s", name, a.Fees.Cap.Dec(), a.At, before.Fees.Cap.Dec(), before.At)
+			if a.Kind != Cancel || !a.Fees.Cap.Gt(&before.Fees.Cap) ||
+				!a.Fees.Tip.Gt(&before.Fees.Tip) ||
+				i > 0 && a.At.Sub(before.At) < c.pause {
+				t.Errorf("%s: %s at %s after %s at %s", name, a.Fees.Cap.Dec(), a.At,
+					before.Fees.Cap.Dec(), before.At)
 			}
 			if c.limit > 0 && a.Fees.Cap.Gt(&p.BumpMaxFee) {
 				t.Errorf("%s: %s is above the cap", name, a.Fees.Cap.Dec())
@@ -166,11 +174,13 @@ func TestACancelRisesAfterBumps(t *testing.T) {
 			continue
 		}
 		w.do(t, step, Outcome{Class: Accepted}, accepted)
-		if len(w.view.Open) > 0 && len(w.view.Open[0].Attempts) == 3 && !w.view.Open[0].CancelRequested {
+		if len(w.view.Open) > 0 && len(w.view.Open[0].Attempts) == 3 &&
+			!w.view.Open[0].CancelRequested {
 			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
 		}
 	}
-	if tx := w.view.Open[0]; len(tx.Attempts) != 6 || tx.replacements() != 2 || tx.Attempts[3].Kind != Cancel {
+	if tx := w.view.Open[0]; len(tx.Attempts) != 6 || tx.replacements() != 2 ||
+		tx.Attempts[3].Kind != Cancel {
 		t.Errorf("%d forms, %d times the cancel rose", len(tx.Attempts), tx.replacements())
 	}
 }
@@ -193,10 +203,13 @@ func originalSent(t *testing.T) *world {
 			w.do(t, step, Outcome{}, accepted)
 		}
 	}
-	if tx := w.view.Open[0]; tx.State != Stuck || !tx.CancelRequested || tx.newest().Kind != Cancel {
+	if tx := w.view.Open[0]; tx.State != Stuck || !tx.CancelRequested ||
+		tx.newest().Kind != Cancel {
 		t.Fatalf("%+v", tx.Status)
 	}
-	w.view.Commands = []Command{{ID: 2, Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID}}
+	w.view.Commands = []Command{
+		{ID: 2, Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID},
+	}
 	return w
 }
 
@@ -211,14 +224,18 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		tx := w.view.Open[0]
-		if tx.State != Tracking || tx.Accepted != 1 || tx.Pooled != 1 || !tx.CancelRequested || w.kindCount(EventUnstuck) != 1 || w.results[1].Result != Applied || len(w.view.Commands) > 0 {
+		if tx.State != Tracking || tx.Accepted != 1 || tx.Pooled != 1 || !tx.CancelRequested ||
+			w.kindCount(EventUnstuck) != 1 ||
+			w.results[1].Result != Applied ||
+			len(w.view.Commands) > 0 {
 			t.Fatalf("%s: %+v, %+v", name, tx.Status, w.results)
 		}
 		if !strings.Contains(tx.LastError, "whichever of the two is in a block first wins") {
 			t.Errorf("%s: %q tells of no race", name, tx.LastError)
 		}
 		for range 5 { // by itself only the cancel goes out
-			if next := until[Broadcast](t, w); next.Attempt.Kind != Cancel || w.view.Now.Before(tx.Due) {
+			if next := until[Broadcast](t, w); next.Attempt.Kind != Cancel ||
+				w.view.Now.Before(tx.Due) {
 				t.Fatalf("%s: %+v is next", name, next)
 			} else {
 				w.do(t, next, Outcome{Class: PoolFull}, accepted)
@@ -227,7 +244,8 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 		w.include(w.view.Open[0].Attempts[wins].Hash, true)
 		w.clearUp(t)
 		got := w.final[0]
-		if wins == 0 && (got.State != Confirmed || got.Reason != ReasonCancelLost) || wins == 1 && (got.State != Cancelled || got.Executed != No) {
+		if wins == 0 && (got.State != Confirmed || got.Reason != ReasonCancelLost) ||
+			wins == 1 && (got.State != Cancelled || got.Executed != No) {
 			t.Errorf("%s: %+v", name, got.Status)
 		}
 	}
@@ -240,13 +258,16 @@ func TestAnOriginalThatNoNodeTakesBack(t *testing.T) {
 		w := originalSent(t)
 		before := w.view.Open[0]
 		w.do(t, Decide(&w.view), Outcome{Class: class, Detail: "words"}, accepted)
-		if tx := w.view.Open[0]; tx.State != Stuck || tx.Version != before.Version || !strings.HasPrefix(w.results[1].Result, ResultRefused+": ") || !strings.Contains(w.results[1].Result, string(class)+": words") {
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Version != before.Version ||
+			!strings.HasPrefix(w.results[1].Result, ResultRefused+": ") ||
+			!strings.Contains(w.results[1].Result, string(class)+": words") {
 			t.Errorf("%s: %+v, %+v", class, tx.Status, w.results)
 		}
 	}
 	w := originalSent(t)
 	w.do(t, Decide(&w.view), Outcome{Class: Ambiguous}, accepted)
-	if tx := w.view.Open[0]; tx.State != Tracking || tx.Accepted != 0 || tx.Pooled != 1 || w.results[1].Result != Applied {
+	if tx := w.view.Open[0]; tx.State != Tracking || tx.Accepted != 0 || tx.Pooled != 1 ||
+		w.results[1].Result != Applied {
 		t.Errorf("nobody knows: %+v, %+v", tx.Status, w.results)
 	}
 }
@@ -265,7 +286,9 @@ func TestWhatIsNotHandedBack(t *testing.T) {
 	w = originalSent(t)
 	w.include(w.view.Open[0].Attempts[0].Hash, true)
 	step, _ := retry(&w.view, w.view.Commands[0])
-	if r, ok := step.(Record); !ok || !strings.Contains(r.Change.Commands[0].Result, "in a block already, so nothing is left to hand over; watch it") {
+	if r, ok := step.(Record); !ok ||
+		!strings.Contains(r.Change.Commands[0].Result,
+			"in a block already, so nothing is left to hand over; watch it") {
 		t.Errorf("%+v", step)
 	}
 }
@@ -297,7 +320,10 @@ func TestRefusalsWithSilenceBetween(t *testing.T) {
 			if refusals > 0 { // silence before each further one, thrice
 				for range 3 {
 					w.apply(t, silence(w))
-					if head := w.view.Queue[0]; head.Reason != ReasonPrepareReverted || strings.Count(head.LastError, "since then") != 1 || !head.Due.After(w.view.Now) || head.WaitingSince.IsZero() {
+					if head := w.view.Queue[0]; head.Reason != ReasonPrepareReverted ||
+						strings.Count(head.LastError, "since then") != 1 ||
+						!head.Due.After(w.view.Now) ||
+						head.WaitingSince.IsZero() {
 						t.Fatalf("%s: %+v", name, head.Status)
 					}
 					w.view.Now = w.view.Queue[0].Due
@@ -308,7 +334,10 @@ func TestRefusalsWithSilenceBetween(t *testing.T) {
 			w.do(t, until[Prepare](t, w), Outcome{}, reverts)
 			refusals++
 		}
-		if refusals != refusalBlocks || len(w.final) != 1 || w.final[0].ID != id || w.final[0].Reason != ReasonPrepareReverted || w.final[0].Nonce != nil || w.final[0].Executed != No {
+		if refusals != refusalBlocks || len(w.final) != 1 || w.final[0].ID != id ||
+			w.final[0].Reason != ReasonPrepareReverted ||
+			w.final[0].Nonce != nil ||
+			w.final[0].Executed != No {
 			t.Errorf("%s: %d refusals, %+v", name, refusals, w.final)
 		}
 	}
@@ -320,11 +349,13 @@ func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
 	p := policy
 	p.PrepareMaxAge = time.Hour
 	w := newWorld(1, p)
-	w.do(t, until[Prepare](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: ExecutionReverted}})
+	w.do(t, until[Prepare](t, w), Outcome{},
+		Preparation{Outcome: Outcome{Class: ExecutionReverted}})
 	for range 10 {
 		w.view.Now = w.view.Now.Add(10 * time.Minute)
 		if len(w.final) == 0 {
-			w.do(t, until[Prepare](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}})
+			w.do(t, until[Prepare](t, w), Outcome{},
+				Preparation{Outcome: Outcome{Class: Unavailable}})
 		}
 	}
 	if len(w.final) != 1 || w.final[0].Reason != ReasonPrepareTimeout {
@@ -336,7 +367,10 @@ func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
 func TestACancelWithoutAClearAnswerRises(t *testing.T) {
 	t.Parallel()
 	p := policy
-	p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{MinInterval: time.Second, MaxAttempts: 3}, 1125, 1000
+	p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{
+		MinInterval: time.Second,
+		MaxAttempts: 3,
+	}, 1125, 1000
 	w := newWorld(1, p)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
@@ -360,7 +394,8 @@ func TestADeadlineIsNotLate(t *testing.T) {
 	t.Parallel()
 	for name, signed := range map[string]bool{"signed": true, "not signed": false} {
 		w := newWorld(1, policy)
-		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = true, w.view.Now.Add(policy.ResubmitInterval/2)
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = true, w.view.Now.Add(
+			policy.ResubmitInterval/2)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		late := w.view.Open[0].LateAt
 		rest, ok := Decide(&w.view).(Rest)
@@ -383,7 +418,8 @@ func TestADeadlineIsNotLate(t *testing.T) {
 			w.do(t, step, Outcome{Class: Accepted}, prep)
 		}
 		rest, ok = Decide(&w.view).(Rest)
-		if !ok || tries != 1 || (w.view.Open[0].newest().Kind == Cancel) != signed || !rest.Until.Equal(late.Add(policy.ResubmitInterval)) {
+		if !ok || tries != 1 || (w.view.Open[0].newest().Kind == Cancel) != signed ||
+			!rest.Until.Equal(late.Add(policy.ResubmitInterval)) {
 			t.Errorf("%s: %d tries, then %+v", name, tries, Decide(&w.view))
 		}
 	}

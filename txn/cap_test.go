@@ -24,7 +24,8 @@ func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
 		w := capped(t)
 		for range 3 {
 			w.do(t, w.looked(t), Outcome{}, refused)
-			if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || tx.LastError == "" {
+			if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached ||
+				tx.LastError == "" {
 				t.Fatalf("%s: %+v", name, tx.Status)
 			}
 			b, ok := Decide(&w.view).(Broadcast)
@@ -41,7 +42,8 @@ func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
 			t.Fatalf("%s: %+v", name, b)
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
-		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" || w.kindCount(EventUnstuck) != 1 {
+		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" ||
+			w.kindCount(EventUnstuck) != 1 {
 			t.Fatalf("%s: %+v", name, tx.Status)
 		}
 	}
@@ -72,7 +74,8 @@ func TestAReplacementThatFailsHoldsUpNothing(t *testing.T) {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.do(t, Decide(&w.view).(*Replace), Outcome{}, p)
-		if _, ok := Decide(&w.view).(Broadcast); !ok || len(w.view.Open[0].Attempts) != 1 || w.view.Open[0].Reason == "" {
+		if _, ok := Decide(&w.view).(Broadcast); !ok || len(w.view.Open[0].Attempts) != 1 ||
+			w.view.Open[0].Reason == "" {
 			t.Errorf("%s: %T %+v", name, Decide(&w.view), w.view.Open[0].Status)
 		}
 		stuck := &w.view.Open[0]
@@ -95,7 +98,8 @@ func TestTheLimitOfTheAccountCountsForAll(t *testing.T) {
 	if s := replace(&w.view, &tx, Bump, 0); s.Limit != wei(50) {
 		t.Errorf("a bump: %s", s.Limit.Dec())
 	}
-	if s := replace(&w.view, &tx, Cancel, 0); s.Limit != wei(70) { // the caller's own limit is for what the caller wants to run
+	if s := replace(&w.view, &tx, Cancel, 0); s.Limit != wei(
+		70) { // the caller's own limit is for what the caller wants to run
 		t.Errorf("a cancel: %s", s.Limit.Dec())
 	}
 	for _, c := range [][3]uint64{{0, 0, 0}, {0, 3, 3}, {3, 0, 3}, {3, 4, 3}, {4, 3, 3}} {
@@ -120,7 +124,8 @@ func TestACancelAtTheCap(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.do(t, w.looked(t), Outcome{Class: ReplacementUnderpriced}, accepted)
 	}
-	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.State != Stuck || tx.Reason != ReasonFeeCapReached {
+	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.State != Stuck ||
+		tx.Reason != ReasonFeeCapReached {
 		t.Fatalf("%d attempts, %+v", len(tx.Attempts), tx.Status)
 	}
 	w.include(w.view.Open[0].Attempts[0].Hash, true)
@@ -177,7 +182,8 @@ func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
 	was := w.audited[0].newest()
-	w.audited[0].Attempts = append(w.audited[0].Attempts, Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
+	w.audited[0].Attempts = append(w.audited[0].Attempts,
+		Attempt{No: 2, Kind: Cancel, Hash: Hash{9}, Nonce: was.Nonce})
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if b, ok := Decide(&w.view).(Broadcast); !ok || b.Attempt.No != was.No {
 		t.Fatalf("%+v", Decide(&w.view))
@@ -194,7 +200,9 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 			t.Errorf("%d of two: %+v", n, w)
 		}
 	}
-	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil || !w[0].NewFork || len(w[0].Told) != 1 {
+	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil ||
+		!w[0].NewFork ||
+		len(w[0].Told) != 1 {
 		t.Errorf("another block: %+v", w)
 	}
 }
@@ -205,7 +213,8 @@ func TestAFaultOutsideEndsNoBumping(t *testing.T) {
 	away := Preparation{Outcome: Outcome{Class: Unavailable}}
 	for name, answers := range map[string][]Preparation{"before the cap": {away, {Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
 		w := capped(t)
-		w.view.Open[0].Accepted, w.view.Open[0].LastAnswer, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(100)
+		w.view.Open[0].Accepted, w.view.Open[0].LastAnswer, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(
+			100)
 		for _, p := range answers {
 			w.do(t, w.dueReplace(t), Outcome{}, p)
 			w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)

@@ -34,7 +34,8 @@ func anyChain(t *rapid.T, deepest int) {
 	for i := range rapid.IntRange(1, 150).Draw(t, "steps") {
 		c.weather(t, deepest)
 		if rapid.IntRange(0, 4).Draw(t, "asked") == 0 {
-			c.view.Commands = append(c.view.Commands, c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx")))
+			c.view.Commands = append(c.view.Commands,
+				c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx")))
 		}
 		c.audit()
 		c.everyNumberOnce(t)
@@ -47,8 +48,10 @@ func anyChain(t *rapid.T, deepest int) {
 	c.audit()
 	c.everyNumberOnce(t)
 	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
-		t.Fatalf("it never ends: %+v of nonce %v, %v; %d forms; protected %+v, cursor %d, account %d, last results %v", tx.Status, tx.Nonce, c.kinds[tx.ID], len(tx.Attempts),
-			c.view.Cursor.Protected, c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
+		t.Fatalf(
+			"it never ends: %+v of nonce %v, %v; %d forms; protected %+v, cursor %d, account %d, last results %v",
+			tx.Status, tx.Nonce, c.kinds[tx.ID], len(tx.Attempts), c.view.Cursor.Protected,
+			c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
 	}
 	for _, tx := range c.final {
 		c.truth(t, tx)
@@ -61,18 +64,25 @@ func anyChained(t *rapid.T) *chained {
 	p.AuditDepth = 8
 	p.ResubmitMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "age")) * time.Hour
 	p.PrepareMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "prepare age")) * 5 * time.Minute
-	p.TellAbove, p.Stuck, p.Diagnose = rapid.Bool().Draw(t, "above"), rapid.Bool().Draw(t, "stuck policy"), rapid.Bool().Draw(t, "diagnose")
+	p.TellAbove, p.Stuck, p.Diagnose = rapid.Bool().Draw(t, "above"), rapid.Bool().Draw(t,
+		"stuck policy"), rapid.Bool().Draw(t, "diagnose")
 	if rapid.Bool().Draw(t, "bump") {
-		p.Bump, p.BumpPermille = Bumping{Enabled: true, MinInterval: time.Minute, MaxAttempts: 2}, 1125
+		p.Bump, p.BumpPermille = Bumping{
+			Enabled:     true,
+			MinInterval: time.Minute,
+			MaxAttempts: 2,
+		}, 1125
 	}
 	c := newChained(rapid.IntRange(1, 4).Draw(t, "queued"), p)
-	c.answer = rapid.SampledFrom([]StuckAction{StuckWait, StuckRetry, StuckBump, StuckCancel}).Draw(t, "policy says")
+	c.answer = rapid.SampledFrom([]StuckAction{StuckWait, StuckRetry, StuckBump, StuckCancel}).Draw(
+		t, "policy says")
 	if rapid.Bool().Draw(t, "pause on failure") {
 		c.view.Submitter.OnFailure = PauseOnFailure
 	}
 	for i := range c.view.Queue {
 		if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
-			c.view.Queue[i].LateAt = c.view.Now.Add(time.Duration(rapid.IntRange(1, 600).Draw(t, "late")) * time.Second)
+			c.view.Queue[i].LateAt = c.view.Now.Add(
+				time.Duration(rapid.IntRange(1, 600).Draw(t, "late")) * time.Second)
 			c.view.Queue[i].Terms.CancelLate = rapid.Bool().Draw(t, "cancel late")
 		}
 	}
@@ -83,7 +93,8 @@ func anyChained(t *rapid.T) *chained {
 func (c *chained) weather(t *rapid.T, deepest int) {
 	switch rapid.IntRange(0, 15).Draw(t, "weather") {
 	case 0:
-		c.view.Now = c.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+		c.view.Now = c.view.Now.Add(
+			time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 	case 1, 2:
 		for range rapid.IntRange(1, 9).Draw(t, "blocks") {
 			c.mine(chainBlock{})
@@ -105,7 +116,13 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 	case 10:
 		c.lag = rapid.IntRange(0, 12).Draw(t, "lag")
 	case 11:
-		c.takeover(rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, Invalid}).Draw(t, "answer that nobody heard"))
+		c.takeover(
+			rapid.SampledFrom(
+				[]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, Invalid}).Draw(
+				t,
+				"answer that nobody heard",
+			),
+		)
 	case 12:
 		clear(c.unknown)
 		for _, tx := range slices.Concat(c.view.Open, c.view.Queue, c.view.Ended) {
@@ -116,17 +133,54 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 	default:
 		prep := accepted
 		if rapid.IntRange(0, 3).Draw(t, "quote fails") == 0 {
-			prep = Preparation{Outcome: Outcome{Class: rapid.SampledFrom([]Class{Unavailable, InsufficientFunds, FeeCapBelowBaseFee, Accepted}).Draw(t, "quote")}, SignErr: ErrUnavailable}
+			prep = Preparation{
+				Outcome: Outcome{
+					Class: rapid.SampledFrom(
+						[]Class{Unavailable, InsufficientFunds, FeeCapBelowBaseFee, Accepted}).Draw(
+						t,
+						"quote",
+					),
+				},
+				SignErr: ErrUnavailable,
+			}
 		}
-		c.step(t, rapid.SampledFrom([]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, ReplacementUnderpriced, Underpriced, Invalid, NonceGap, InsufficientFunds, PoolFull,
-			FeeCapBelowBaseFee}).Draw(t, "answer"), prep)
+		c.step(
+			t,
+			rapid.SampledFrom(
+				[]Class{
+					Accepted,
+					AlreadyKnown,
+					Unavailable,
+					Ambiguous,
+					ReplacementUnderpriced,
+					Underpriced,
+					Invalid,
+					NonceGap,
+					InsufficientFunds,
+					PoolFull,
+					FeeCapBelowBaseFee,
+				},
+			).Draw(t, "answer"),
+			prep,
+		)
 	}
 }
 
 // anyCommand is what somebody asks for.
 func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
 	k := Command{ID: id, Tx: tx, Reason: "because"}
-	k.Kind = rapid.SampledFrom([]CommandKind{CommandCancel, CommandProtect, CommandExitProtect, CommandResolve, CommandResolve, CommandSpeedUp, CommandPause, CommandResume}).Draw(t, "kind")
+	k.Kind = rapid.SampledFrom(
+		[]CommandKind{
+			CommandCancel,
+			CommandProtect,
+			CommandExitProtect,
+			CommandResolve,
+			CommandResolve,
+			CommandSpeedUp,
+			CommandPause,
+			CommandResume,
+		},
+	).Draw(t, "kind")
 	switch k.Kind {
 	case CommandExitProtect:
 		k.Action = rapid.SampledFrom([]Action{ActionResume, ActionAlign}).Draw(t, "exit")
@@ -134,7 +188,18 @@ func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
 			k.Expect = c.view.Cursor.Protections
 		}
 	case CommandResolve:
-		k.Action = rapid.SampledFrom([]Action{ActionFail, ActionRequeue, ActionRequeue, ActionRetry, ActionBump, ActionCancel, ActionFailUnproven, ActionRequeueUnproven}).Draw(t, "resolve")
+		k.Action = rapid.SampledFrom(
+			[]Action{
+				ActionFail,
+				ActionRequeue,
+				ActionRequeue,
+				ActionRetry,
+				ActionBump,
+				ActionCancel,
+				ActionFailUnproven,
+				ActionRequeueUnproven,
+			},
+		).Draw(t, "resolve")
 	}
 	return k
 }
@@ -195,8 +260,11 @@ func (c *chained) truth(t *rapid.T, tx Tx) {
 	ran := c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID]))
 	switch {
 	case tx.Restored && tx.Reason == ReasonRestored: // nobody can tell
-	case tx.Executed == Success && ran == 0, tx.Executed != Success && ran > 0, ran > 1 && tx.Reason != ProtectRanBefore:
-		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError, ran, c.kinds[tx.ID])
+	case tx.Executed == Success && ran == 0,
+		tx.Executed != Success && ran > 0,
+		ran > 1 && tx.Reason != ProtectRanBefore:
+		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError,
+			ran, c.kinds[tx.ID])
 	case tx.Reason == ReasonDeadline && tx.LateAt.IsZero():
 		t.Fatalf("it had no deadline: %+v", tx.Status)
 	}

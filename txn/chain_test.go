@@ -29,7 +29,11 @@ type chainBlock struct {
 const chainBase = 100
 
 func newChained(queued int, p Policy) *chained {
-	c := &chained{world: newWorld(queued, p), pool: map[Nonce][]Hash{}, exits: []Action{ActionResume, ActionAlign}}
+	c := &chained{
+		world: newWorld(queued, p),
+		pool:  map[Nonce][]Hash{},
+		exits: []Action{ActionResume, ActionAlign},
+	}
 	c.view.Canonical = func(n uint64) (Hash, bool) {
 		if n <= chainBase || n > c.head {
 			return Hash{}, false
@@ -51,7 +55,13 @@ func (c *chained) mine(b chainBlock) {
 	c.view.Head, c.included = c.head, map[Hash]*Receipt{}
 	for i, b := range c.blocks {
 		if b.tx != (Hash{}) {
-			c.included[b.tx] = &Receipt{TxHash: b.tx, BlockNumber: uint64(chainBase + 1 + i), BlockHash: b.hash, Success: b.success, GasUsed: 21000}
+			c.included[b.tx] = &Receipt{
+				TxHash:      b.tx,
+				BlockNumber: uint64(chainBase + 1 + i),
+				BlockHash:   b.hash,
+				Success:     b.success,
+				GasUsed:     21000,
+			}
 		}
 	}
 }
@@ -106,7 +116,12 @@ func (c *chained) used(n Nonce) *Consumer {
 func (c *chained) account(s LookAtAccount) Account {
 	lag := min(c.lag, len(c.blocks)-1)
 	head := c.head - uint64(lag)
-	a := Account{Latest: c.nonceAt(head), For: s.For, Head: head, HeadHash: c.blocks[len(c.blocks)-1-lag].hash}
+	a := Account{
+		Latest:   c.nonceAt(head),
+		For:      s.For,
+		Head:     head,
+		HeadHash: c.blocks[len(c.blocks)-1-lag].hash,
+	}
 	if head > s.Depth {
 		a.Settled = c.nonceAt(head - s.Depth)
 	}
@@ -124,7 +139,8 @@ func (c *chained) given(a Attempt, answer Class) Class {
 	case answer == NonceTooLow:
 		answer = AlreadyKnown
 	}
-	if ((Outcome{Class: answer}).taken() || answer == Ambiguous) && !slices.Contains(c.pool[a.Nonce], a.Hash) {
+	if ((Outcome{Class: answer}).taken() || answer == Ambiguous) &&
+		!slices.Contains(c.pool[a.Nonce], a.Hash) {
 		c.pool[a.Nonce] = append(c.pool[a.Nonce], a.Hash)
 	}
 	return answer
@@ -175,7 +191,9 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 
 // forgets tells whether the engine looks at the account anew after a change.
 func forgets(c Change) bool {
-	return c.Unprotect != nil || slices.ContainsFunc(c.Writes, func(w Write) bool { return w.Kind == EventReorged || w.Kind == EventIncluded })
+	return c.Unprotect != nil ||
+		slices.ContainsFunc(c.Writes,
+			func(w Write) bool { return w.Kind == EventReorged || w.Kind == EventIncluded })
 }
 
 // run takes steps until it rests.
@@ -192,7 +210,8 @@ func (c *chained) run(t fataler, answer Class, prep Preparation) {
 // audit keeps what is final as the engine does: with its receipt until it was compared so deep down. An end that was taken back is none.
 func (c *chained) audit() {
 	live := func(id TxID) bool {
-		return slices.ContainsFunc(slices.Concat(c.view.Open, c.view.Queue), func(tx Tx) bool { return tx.ID == id })
+		return slices.ContainsFunc(slices.Concat(c.view.Open, c.view.Queue),
+			func(tx Tx) bool { return tx.ID == id })
 	}
 	c.final = slices.DeleteFunc(c.final, func(tx Tx) bool { return live(tx.ID) })
 	c.audits()
@@ -201,7 +220,8 @@ func (c *chained) audit() {
 			continue
 		}
 		hash, _ := c.view.canonical(tx.Receipt.BlockNumber)
-		if tx.Receipt.BlockNumber+c.view.Policy.AuditDepth > c.head || hash != tx.Receipt.BlockHash {
+		if tx.Receipt.BlockNumber+c.view.Policy.AuditDepth > c.head ||
+			hash != tx.Receipt.BlockHash {
 			c.audits(append(c.audited, tx)...)
 		}
 	}

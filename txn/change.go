@@ -17,7 +17,10 @@ type Change struct {
 
 // Empty tells whether there is nothing to write.
 func (c Change) Empty() bool {
-	return c.Init == nil && c.Take == nil && c.Protect == nil && c.Unprotect == nil && len(c.Writes) == 0 && c.Status == "" && len(c.Commands) == 0
+	return c.Init == nil && c.Take == nil && c.Protect == nil && c.Unprotect == nil &&
+		len(c.Writes) == 0 &&
+		c.Status == "" &&
+		len(c.Commands) == 0
 }
 
 // CursorInit starts the nonce cursor of a submitter, once.
@@ -91,7 +94,16 @@ const (
 )
 
 // CommandKinds lists every kind.
-var CommandKinds = []CommandKind{CommandPause, CommandResume, CommandCancel, CommandProtect, CommandExitProtect, CommandResolve, CommandSpeedUp, CommandUpdate}
+var CommandKinds = []CommandKind{
+	CommandPause,
+	CommandResume,
+	CommandCancel,
+	CommandProtect,
+	CommandExitProtect,
+	CommandResolve,
+	CommandSpeedUp,
+	CommandUpdate,
+}
 
 // Action is what an operator decides. Of PROTECT it is the reason of the protection.
 type Action string

@@ -145,7 +145,13 @@ func heed(v *View) (Step, bool) {
 }
 
 // atOnce are the commands that need nothing from outside.
-var atOnce = map[CommandKind]bool{CommandPause: true, CommandResume: true, CommandCancel: true, CommandProtect: true, CommandUpdate: true}
+var atOnce = map[CommandKind]bool{
+	CommandPause:   true,
+	CommandResume:  true,
+	CommandCancel:  true,
+	CommandProtect: true,
+	CommandUpdate:  true,
+}
 
 // obey carries out one command. ok is false while it waits for what the chain shows.
 func obey(v *View, c Command) (step Step, ok bool) {
@@ -263,7 +269,9 @@ func (c *Change) shown(v *View, tx *Tx, list []Write) {
 // whyPaused tells an operator which transaction paused its account, and where it failed.
 func whyPaused(tx *Tx, w *Write) string {
 	r := w.Next.Receipt
-	return fmt.Sprintf("transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE", tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
+	return fmt.Sprintf(
+		"transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE",
+		tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
 }
 
 // reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
@@ -272,7 +280,8 @@ func reverted(tx *Tx, w *Write) bool {
 	if w.Kind == EventFailed && w.Next.Executed == Reverted {
 		return tx.Receipt == nil || tx.Receipt.TxHash != w.Next.Receipt.TxHash
 	}
-	return w.Kind == EventIncluded && !w.Next.Receipt.Success && tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
+	return w.Kind == EventIncluded && !w.Next.Receipt.Success &&
+		tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
 // followOne is what the chain shows of a transaction in flight that is not written down; nil: nothing. As a rule it is nothing, so that what is written is made
@@ -290,7 +299,8 @@ func followOne(v *View, tx *Tx) []Write {
 	if w := tellAbove(v, tx, &seen); w != nil {
 		return w
 	}
-	if e := v.earlier(tx); seen.Final && e.Known && (e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
+	if e := v.earlier(tx); seen.Final && e.Known &&
+		(e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
 		return final(v, tx, &e)
 	}
 	if !tx.Released && v.Policy.releases(&seen) {
@@ -359,7 +369,8 @@ func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 		switch r := earlier.Receipt; {
 		case r != nil && r.Success:
 			next.Reason = ProtectRanBefore
-			next.LastError = fmt.Sprintf("it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
+			next.LastError = fmt.Sprintf(
+				"it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
 		case tx.Reason == ProtectRanEnded:
 			next.Reason, next.LastError = ProtectRanEnded, tx.ranAllTheSame()

@@ -11,14 +11,35 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-var policy = Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: time.Minute, ResubmitMax: 4}
+var policy = Policy{
+	Confirmations:    3,
+	ReleaseDepth:     1,
+	ResubmitInterval: time.Minute,
+	ResubmitMax:      4,
+}
 
 // TestAnyWeatherKeepsTheLaw drives queues through random answers, inclusions, reorgs and passing time. Every change must be legal (write checks that), nonces
 // are taken in queue order without gap or double, at most one is in flight, and when the weather clears everything ends.
 func TestAnyWeatherKeepsTheLaw(t *testing.T) {
 	t.Parallel()
-	classes := []Class{Accepted, AlreadyKnown, NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, FeeCapBelowBaseFee, InsufficientFunds, PoolFull,
-		RateLimited, Unavailable, Unauthorized, WrongChain, Invalid, ExecutionReverted, Ambiguous}
+	classes := []Class{
+		Accepted,
+		AlreadyKnown,
+		NonceTooLow,
+		NonceGap,
+		ReplacementUnderpriced,
+		Underpriced,
+		FeeCapBelowBaseFee,
+		InsufficientFunds,
+		PoolFull,
+		RateLimited,
+		Unavailable,
+		Unauthorized,
+		WrongChain,
+		Invalid,
+		ExecutionReverted,
+		Ambiguous,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		p := policy
 		p.ReleaseDepth = rapid.Uint64Range(1, 3).Draw(t, "release depth")
@@ -27,7 +48,8 @@ func TestAnyWeatherKeepsTheLaw(t *testing.T) {
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 9).Draw(t, "weather") {
 			case 0:
-				w.view.Now = w.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+				w.view.Now = w.view.Now.Add(
+					time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 			case 1:
 				w.head++
 			case 2:
@@ -36,7 +58,8 @@ func TestAnyWeatherKeepsTheLaw(t *testing.T) {
 				}
 			case 3:
 				if n := len(w.view.Open); n > 0 {
-					delete(w.included, w.view.Open[rapid.IntRange(0, n-1).Draw(t, "reorged")].newest().Hash)
+					delete(w.included,
+						w.view.Open[rapid.IntRange(0, n-1).Draw(t, "reorged")].newest().Hash)
 				}
 			case 4:
 				if n := len(w.view.Open); n > 0 {
@@ -45,19 +68,28 @@ func TestAnyWeatherKeepsTheLaw(t *testing.T) {
 				}
 			case 5:
 				id := w.someTx(t)
-				w.view.Commands = append(w.view.Commands, Command{ID: int64(w.head), Kind: CommandCancel, Tx: id})
+				w.view.Commands = append(w.view.Commands,
+					Command{ID: int64(w.head), Kind: CommandCancel, Tx: id})
 			default:
-				prep := Preparation{Outcome: Outcome{Class: rapid.SampledFrom(classes).Draw(t, "quote")}}
-				if rapid.Bool().Draw(t, "signer fails") {
-					prep.SignErr = rapid.SampledFrom([]error{ErrKeyMissing, ErrSignerFault, ErrUnavailable}).Draw(t, "signer")
+				prep := Preparation{
+					Outcome: Outcome{Class: rapid.SampledFrom(classes).Draw(t, "quote")},
 				}
-				w.do(t, Decide(&w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, prep)
+				if rapid.Bool().Draw(t, "signer fails") {
+					prep.SignErr = rapid.SampledFrom(
+						[]error{ErrKeyMissing, ErrSignerFault, ErrUnavailable}).Draw(
+						t,
+						"signer",
+					)
+				}
+				w.do(t, Decide(&w.view),
+					Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, prep)
 			}
 			w.check(t)
 		}
 		w.clearUp(t)
 		if len(w.final) != queued {
-			t.Fatalf("%d of %d ended; open %d, queue %d", len(w.final), queued, len(w.view.Open), len(w.view.Queue))
+			t.Fatalf("%d of %d ended; open %d, queue %d", len(w.final), queued, len(w.view.Open),
+				len(w.view.Queue))
 		}
 	})
 }
@@ -163,7 +195,8 @@ func TestNoAnswerToASendFreesTheNonce(t *testing.T) {
 			t.Errorf("%s: %+v", class, tx.Status)
 		}
 		again := until[Broadcast](t, w)
-		if again.Tx.ID != b.Tx.ID || again.Attempt.Nonce != b.Attempt.Nonce || (again.Attempt.Hash != b.Attempt.Hash) != (class == Invalid) { // that is cancelled
+		if again.Tx.ID != b.Tx.ID || again.Attempt.Nonce != b.Attempt.Nonce ||
+			(again.Attempt.Hash != b.Attempt.Hash) != (class == Invalid) { // that is cancelled
 			t.Errorf("%s: other bytes are sent next", class)
 		}
 	}
@@ -191,7 +224,9 @@ func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
 		if change.Take != nil {
 			t.Errorf("%s: takes a nonce", name)
 		}
-		if next := change.Writes[0].Next; next.State.Final() != c.ends || next.Reason != c.why || next.LastError == "" || c.ends && next.Executed != No {
+		if next := change.Writes[0].Next; next.State.Final() != c.ends || next.Reason != c.why ||
+			next.LastError == "" ||
+			c.ends && next.Executed != No {
 			t.Errorf("%s: %+v", name, next)
 		}
 	}
@@ -202,18 +237,27 @@ func TestARevertIsBelievedTheThirdTime(t *testing.T) {
 	w := newWorld(2, policy)
 	for range refusalBlocks {
 		p := until[Prepare](t, w)
-		w.apply(t, Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+		w.apply(
+			t,
+			Prepared(&w.view, p,
+				&Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}),
+		)
 		if len(w.final) > 0 {
 			break
 		}
 		p = until[Prepare](t, w) // the same block says it again, which is no news
-		w.apply(t, Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}))
+		w.apply(
+			t,
+			Prepared(&w.view, p,
+				&Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "not today"}}),
+		)
 		if len(w.final) > 0 {
 			t.Fatal("one block was believed twice")
 		}
 		w.head++
 	}
-	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != No || w.final[0].Reason != ReasonPrepareReverted {
+	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != No ||
+		w.final[0].Reason != ReasonPrepareReverted {
 		t.Fatalf("%+v", w.final)
 	}
 	w.clearUp(t)
@@ -282,7 +326,9 @@ func TestAChainThatIsBehindStopsAllocation(t *testing.T) {
 	if !ok || record.Change.Writes[0].Next.Reason != ReasonChainBehind {
 		t.Errorf("%+v", record)
 	}
-	w.view.Cursor = &Cursor{Next: 8} // our own allocation since then says nothing against an older view
+	w.view.Cursor = &Cursor{
+		Next: 8,
+	} // our own allocation since then says nothing against an older view
 	w.view.Account = &Account{Latest: 7, Pending: 7, Expected: 7}
 	if _, ok := Decide(&w.view).(Prepare); !ok {
 		t.Errorf("%+v", Decide(&w.view))
@@ -302,7 +348,8 @@ func TestAReleasedTransactionThatIsReorgedStopsAllocationAndIsSentAgainFirst(t *
 	if again.Tx.ID != first.Tx.ID || again.Attempt.Hash != first.Attempt.Hash {
 		t.Fatal("the reorged transaction is not handed over again first")
 	}
-	w.include(second.Attempt.Hash, true) // cannot really happen before the first, but nothing may be allocated on it
+	w.include(second.Attempt.Hash,
+		true) // cannot really happen before the first, but nothing may be allocated on it
 	w.do(t, again, Outcome{Class: Accepted}, accepted)
 	if step, ok := Decide(&w.view).(Prepare); ok {
 		t.Fatalf("nonce %d would be allocated above a gap", step.Nonce)

@@ -84,7 +84,8 @@ func TestAMovedReceiptIsTold(t *testing.T) {
 	id, hash := w.view.Open[0].ID, w.view.Open[0].newest().Hash
 	before := len(w.kinds[id])
 	costs := *w.included[hash]
-	costs.EffectiveGasPrice.SetUint64(7) // another node tells more of the same receipt, which is no news
+	costs.EffectiveGasPrice.SetUint64(
+		7) // another node tells more of the same receipt, which is no news
 	w.included[hash] = &costs
 	if _, ok := Decide(&w.view).(Record); ok {
 		t.Error("the same inclusion is told again")
@@ -114,7 +115,14 @@ func TestBytesThatNoNodeTakesGetNoNonce(t *testing.T) {
 	for size, ends := range map[int]bool{maxRawBytes: false, maxRawBytes + 1: true} {
 		w := newWorld(1, policy)
 		p := until[Prepare](t, w)
-		c := Prepared(&w.view, p, &Preparation{Outcome: Outcome{Class: Accepted}, Signed: Signed{Raw: make([]byte, size)}})
+		c := Prepared(
+			&w.view,
+			p,
+			&Preparation{
+				Outcome: Outcome{Class: Accepted},
+				Signed:  Signed{Raw: make([]byte, size)},
+			},
+		)
 		if got := c.Writes[0].Next.State == Failed; got != ends || (c.Take == nil) != ends {
 			t.Errorf("%d bytes: %+v", size, c.Writes[0].Next)
 		}
@@ -126,7 +134,8 @@ func TestAnUnknownCommandEndsWithoutEffect(t *testing.T) {
 	w := newWorld(1, policy)
 	w.view.Commands = []Command{{ID: 7, Kind: "OF_TOMORROW"}}
 	record, ok := Decide(&w.view).(Record)
-	if !ok || record.Change.Commands[0].Result == Applied || len(record.Change.Writes) != 0 || record.Change.Status != "" {
+	if !ok || record.Change.Commands[0].Result == Applied || len(record.Change.Writes) != 0 ||
+		record.Change.Status != "" {
 		t.Errorf("%#v", Decide(&w.view))
 	}
 }

@@ -17,9 +17,15 @@ func endedAndRan(v *View) *Finding {
 				continue
 			}
 			found := *tx
-			return &Finding{Reason: ProtectRanEnded, Nonce: a.Nonce, Tx: &found, Evidence: fmt.Sprintf(
-				"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
-				tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber, seen.Receipt.BlockHash.Hex())}
+			return &Finding{
+				Reason: ProtectRanEnded,
+				Nonce:  a.Nonce,
+				Tx:     &found,
+				Evidence: fmt.Sprintf(
+					"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
+					tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber,
+					seen.Receipt.BlockHash.Hex()),
+			}
 		}
 	}
 	return nil
@@ -38,5 +44,7 @@ func reopened(v *View, f *Finding) []Write {
 
 // ranAllTheSame says what became of it, once that is final.
 func (tx *Tx) ranAllTheSame() string {
-	return fmt.Sprintf("it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce, tx.Receipt.BlockNumber)
+	return fmt.Sprintf(
+		"it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce,
+		tx.Receipt.BlockNumber)
 }

@@ -66,17 +66,25 @@ func TestWhatHadEndedAndRan(t *testing.T) {
 			w.include(old, success)
 			w.settle(t)
 			p := protected(w)
-			if p == nil || p.Reason != ProtectRanEnded || !strings.Contains(p.Evidence, end.ID.String()) || !strings.Contains(p.Evidence, old.Hex()) || len(w.view.Ended) > 0 {
+			if p == nil || p.Reason != ProtectRanEnded ||
+				!strings.Contains(p.Evidence, end.ID.String()) ||
+				!strings.Contains(p.Evidence, old.Hex()) ||
+				len(w.view.Ended) > 0 {
 				t.Fatalf("%s: %+v", name, p)
 			}
 			tx := w.view.Open[0]
-			if tx.Reason != ProtectRanEnded || tx.Executed != Unknown || *tx.Nonce != 0 || tx.Sub != Included || tx.EndedBlock != 0 || w.kindCount(EventReorged) != 1 {
+			if tx.Reason != ProtectRanEnded || tx.Executed != Unknown || *tx.Nonce != 0 ||
+				tx.Sub != Included ||
+				tx.EndedBlock != 0 ||
+				w.kindCount(EventReorged) != 1 {
 				t.Fatalf("%s: %+v", name, tx.Status)
 			}
 			w.blocks(t, int(guarded.Confirmations))
 			last := w.final[1]
 			want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
-			if last.ID != end.ID || last.State != want.State || last.Executed != want.Executed || last.Reason != ProtectRanEnded || last.Receipt.TxHash != old ||
+			if last.ID != end.ID || last.State != want.State || last.Executed != want.Executed ||
+				last.Reason != ProtectRanEnded ||
+				last.Receipt.TxHash != old ||
 				!strings.Contains(last.LastError, "had ended as never run") {
 				t.Errorf("%s: %+v", name, last.Status)
 			}
@@ -113,10 +121,13 @@ func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
 		b = until[Broadcast](t, w)
 	}
 	tx := w.view.Open[0]
-	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w) == nil || protected(w).Reason != ProtectRanEnded {
+	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w) == nil ||
+		protected(w).Reason != ProtectRanEnded {
 		t.Fatalf("%+v %+v", tx.Status, protected(w))
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID}, ahead); got != Applied || w.final[1].Executed != No || len(w.view.Ended) != 1 {
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID}, ahead); got != Applied ||
+		w.final[1].Executed != No ||
+		len(w.view.Ended) != 1 {
 		t.Errorf("%s %+v", got, w.final)
 	}
 }
@@ -129,7 +140,8 @@ func TestWhatHadEndedAndWasCancelledOnChain(t *testing.T) {
 	w.include(old, true)
 	w.settle(t)
 	w.blocks(t, int(guarded.Confirmations))
-	if end := w.final[1]; end.State != Cancelled || end.Executed != No || end.Receipt.TxHash != old {
+	if end := w.final[1]; end.State != Cancelled || end.Executed != No ||
+		end.Receipt.TxHash != old {
 		t.Errorf("%+v", end.Status)
 	}
 }

@@ -17,7 +17,8 @@ func (p *Policy) releases(seen *Inclusion) bool {
 // chain any more (newFork; C24).
 func tellAbove(v *View, tx *Tx, seen *Inclusion) []Write {
 	n := len(tx.Above)
-	if !v.Policy.TellAbove || len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
+	if !v.Policy.TellAbove ||
+		len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
 		return nil // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
 	}
 	return confirmed(v, tx, seen)
@@ -45,7 +46,8 @@ func audit(v *View) (Step, bool) {
 	var c Change
 	for i := range v.Audited {
 		tx := &v.Audited[i]
-		if hash, known := v.canonical(tx.Receipt.BlockNumber); !known || hash == tx.Receipt.BlockHash {
+		if hash, known := v.canonical(tx.Receipt.BlockNumber); !known ||
+			hash == tx.Receipt.BlockHash {
 			continue
 		}
 		c.Writes = append(c.Writes, notFinal(v, tx)...)
@@ -53,9 +55,18 @@ func audit(v *View) (Step, bool) {
 	guard := v.Cursor.Protected
 	switch {
 	case len(c.Writes) > 0 && guard == nil:
-		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonReorgedFinal, Evidence: c.Writes[0].Next.LastError}
+		c.Protect = &Protection{
+			Expect:   v.Cursor.Next,
+			Reason:   ReasonReorgedFinal,
+			Evidence: c.Writes[0].Next.LastError,
+		}
 	case len(c.Writes) == 0 && guard != nil && guard.EndsByItself() && !v.hasReorgedFinal():
-		c.Unprotect = &Unprotection{ID: guard.ID, Expect: v.Cursor.Next, To: v.Cursor.Next, Reason: "all that was final before is final again"}
+		c.Unprotect = &Unprotection{
+			ID:     guard.ID,
+			Expect: v.Cursor.Next,
+			To:     v.Cursor.Next,
+			Reason: "all that was final before is final again",
+		}
 		c.Writes = dueAgain(v)
 	}
 	return record(c)
@@ -74,7 +85,9 @@ func (v *View) hasReorgedFinal() bool {
 func notFinal(v *View, tx *Finished) []Write {
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
-	next.LastError = fmt.Sprintf("it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again", tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
+	next.LastError = fmt.Sprintf(
+		"it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again",
+		tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
 	next.Receipt, next.Above = nil, nil
 	w := v.move(&Tx{ID: tx.ID, Status: tx.Status}, EventReorged, &next, 0)
 	w[0].NewFork = true

@@ -28,7 +28,8 @@ func TestConfirmationsAreTold(t *testing.T) {
 	}
 	w.forkAt = first + 1 // the newest block is replaced
 	step := Decide(&w.view).(Record)
-	if write := step.Change.Writes[0]; !write.NewFork || len(write.Told) != 2 || write.Told[1].Hash != w.blockHash(first+1) {
+	if write := step.Change.Writes[0]; !write.NewFork || len(write.Told) != 2 ||
+		write.Told[1].Hash != w.blockHash(first+1) {
 		t.Fatalf("%+v", write)
 	}
 	w.settle(t)
@@ -42,7 +43,8 @@ func TestConfirmationsAreTold(t *testing.T) {
 		t.Fatalf("%v", got)
 	}
 	w.clearUp(t)
-	if got := w.told[b.Tx.ID]; len(got) != int(policy.Confirmations) || w.final[0].State != Confirmed {
+	if got := w.told[b.Tx.ID]; len(got) != int(policy.Confirmations) ||
+		w.final[0].State != Confirmed {
 		t.Fatalf("%v", got)
 	}
 }
@@ -56,7 +58,8 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
 			var above []BlockRef
 			for n := range rapid.IntRange(0, 5).Draw(t, "length") {
-				above = append(above, BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
+				above = append(above,
+					BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
 			}
 			w := tellAbove(&v, &tx, &Inclusion{Above: above})
 			if w == nil {
@@ -93,10 +96,15 @@ func TestAReorgAfterFinality(t *testing.T) {
 	w := reorgedFinal(t)
 	hash := w.audited[0].newest().Hash
 	id, _ := NewTxID(noon, 1)
-	w.view.Queue = []Tx{{ID: id, Submitter: 1, QueueSeq: 9, Status: Status{State: Queued, Version: 1}}}
+	w.view.Queue = []Tx{
+		{ID: id, Submitter: 1, QueueSeq: 9, Status: Status{State: Queued, Version: 1}},
+	}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
-	if tx.State != Stuck || tx.Reason != ReasonReorgedFinal || tx.Executed != Unknown || !tx.Released || protected(w) == nil || protected(w).Reason != ReasonReorgedFinal {
+	if tx.State != Stuck || tx.Reason != ReasonReorgedFinal || tx.Executed != Unknown ||
+		!tx.Released ||
+		protected(w) == nil ||
+		protected(w).Reason != ReasonReorgedFinal {
 		t.Fatalf("%+v %+v", tx.Status, protected(w))
 	}
 	w.view.Now = w.view.Now.Add(time.Hour)
@@ -105,7 +113,9 @@ func TestAReorgAfterFinality(t *testing.T) {
 		t.Fatalf("%T", Decide(&w.view))
 	}
 	w.clearUp(t) // it is included again, and final; then the queue goes on
-	if len(w.final) != 2 || w.final[0].TxHash != hash || w.final[0].State != Confirmed || protected(w) != nil || w.final[1].ID != id {
+	if len(w.final) != 2 || w.final[0].TxHash != hash || w.final[0].State != Confirmed ||
+		protected(w) != nil ||
+		w.final[1].ID != id {
 		t.Fatalf("%+v %+v", w.final, protected(w))
 	}
 }
@@ -133,7 +143,8 @@ func TestAStuckPolicy(t *testing.T) {
 		w.view.Policy.Stuck, w.answer = true, answer
 		w.view.Now = w.view.Now.Add(time.Hour)
 		claim, ok := w.looked(t).(Record)
-		if !ok || claim.Change.Writes[0].Delay != policy.ResubmitInterval || claim.Change.Writes[0].Kind != "" {
+		if !ok || claim.Change.Writes[0].Delay != policy.ResubmitInterval ||
+			claim.Change.Writes[0].Kind != "" {
 			t.Fatalf("the asking is not claimed first: %+v", Decide(&w.view))
 		}
 		w.do(t, claim, Outcome{}, accepted)
@@ -188,7 +199,9 @@ func TestNoFollowerIsSentAfterARevert(t *testing.T) {
 			}
 			w.do(t, step, Outcome{Class: Accepted}, accepted)
 		}
-		if len(w.final) != 1 || w.final[0].Executed != Reverted || w.view.Submitter.Status != Paused || len(w.nonces) != 1 {
+		if len(w.final) != 1 || w.final[0].Executed != Reverted ||
+			w.view.Submitter.Status != Paused ||
+			len(w.nonces) != 1 {
 			t.Errorf("%s: %s with nonces %v taken", name, w.view.Submitter.Status, w.nonces)
 		}
 	}
@@ -209,7 +222,8 @@ func TestTheHeadOfTheQueueWaitsOnlySoLong(t *testing.T) {
 	p.PrepareMaxAge = time.Hour
 	w := newWorld(2, p)
 	for len(w.final) == 0 {
-		w.do(t, until[Prepare](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: InsufficientFunds}})
+		w.do(t, until[Prepare](t, w), Outcome{},
+			Preparation{Outcome: Outcome{Class: InsufficientFunds}})
 		w.view.Now = w.view.Now.Add(time.Minute)
 	}
 	if f := w.final[0]; f.Reason != ReasonPrepareTimeout || f.Executed != No || f.Nonce != nil {
@@ -309,7 +323,8 @@ func TestWhatWasFinalIsNotReplaced(t *testing.T) {
 		}
 		w.do(t, Decide(&w.view), Outcome{Class: AlreadyKnown}, accepted)
 	}
-	if tx := w.view.Open[0]; len(tx.Attempts) != 1 || tx.Reason != ReasonReorgedFinal || len(w.asked) > 0 {
+	if tx := w.view.Open[0]; len(tx.Attempts) != 1 || tx.Reason != ReasonReorgedFinal ||
+		len(w.asked) > 0 {
 		t.Fatalf("%+v, asked %v", tx.Status, w.asked)
 	}
 }
@@ -336,7 +351,8 @@ func TestTheDepthOfRelease(t *testing.T) {
 	} {
 		p := Policy{ReleaseDepth: c.depth, Confirmations: c.confirmations}
 		if got := p.releases(&Inclusion{Known: true, Receipt: &Receipt{}, Confirmations: c.above, Final: c.final}); got != c.want {
-			t.Errorf("depth %d of %d with %d above, final %t: %t", c.depth, c.confirmations, c.above, c.final, got)
+			t.Errorf("depth %d of %d with %d above, final %t: %t", c.depth, c.confirmations,
+				c.above, c.final, got)
 		}
 	}
 }
@@ -353,7 +369,8 @@ func TestReleasedOnlyWhenFinal(t *testing.T) {
 		w.include(b.Attempt.Hash, true)
 		for len(w.nonces) < 2 {
 			if len(w.final) == 0 && w.view.Cursor.Next != 1 {
-				t.Fatalf("depth %d: the next nonce is taken %d blocks above", depth, w.head-w.included[b.Attempt.Hash].BlockNumber)
+				t.Fatalf("depth %d: the next nonce is taken %d blocks above", depth,
+					w.head-w.included[b.Attempt.Hash].BlockNumber)
 			}
 			step := Decide(&w.view)
 			if _, ok := step.(Rest); ok {
@@ -362,7 +379,8 @@ func TestReleasedOnlyWhenFinal(t *testing.T) {
 			w.do(t, step, Outcome{Class: Accepted}, accepted)
 		}
 		if above := w.head - w.included[b.Attempt.Hash].BlockNumber; above != p.Confirmations {
-			t.Errorf("depth %d: released with %d above, final with %d", depth, above, p.Confirmations)
+			t.Errorf("depth %d: released with %d above, final with %d", depth, above,
+				p.Confirmations)
 		}
 	}
 }

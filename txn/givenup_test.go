@@ -11,7 +11,9 @@ func TestBumpsAreCountedFromTheNonceOn(t *testing.T) {
 	w, _, _ := takenAnew(t, true)
 	tx := &w.view.Open[0]
 	for no := range 3 { // those of before, with other hashes
-		tx.Attempts = append([]Attempt{{No: 10 + no, Kind: Bump, Nonce: 0, Hash: Hash{0xcc, byte(no)}}}, tx.Attempts...)
+		tx.Attempts = append(
+			[]Attempt{{No: 10 + no, Kind: Bump, Nonce: 0, Hash: Hash{0xcc, byte(no)}}},
+			tx.Attempts...)
 	}
 	w.view.Policy.Bump = Bumping{Enabled: true, MaxAttempts: 2, MinInterval: time.Second}
 	for n := range 3 {
@@ -34,7 +36,15 @@ func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
 		w := newWorld(1, policy)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
-		cancel, faster := Command{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}, Command{ID: 2, Kind: CommandSpeedUp, Tx: b.Tx.ID}
+		cancel, faster := Command{
+			ID:   1,
+			Kind: CommandCancel,
+			Tx:   b.Tx.ID,
+		}, Command{
+			ID:   2,
+			Kind: CommandSpeedUp,
+			Tx:   b.Tx.ID,
+		}
 		w.view.Commands = []Command{cancel}
 		if together {
 			w.view.Commands = []Command{cancel, faster}
@@ -54,7 +64,9 @@ func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
 		w.view.Commands = []Command{faster}
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		forms := w.view.Open[0].Attempts
-		if len(forms) != 3 || forms[2].Kind != Cancel || !forms[1].Fees.Cap.Gt(&forms[0].Fees.Cap) || !forms[2].Fees.Cap.Gt(&forms[1].Fees.Cap) {
+		if len(forms) != 3 || forms[2].Kind != Cancel ||
+			!forms[1].Fees.Cap.Gt(&forms[0].Fees.Cap) ||
+			!forms[2].Fees.Cap.Gt(&forms[1].Fees.Cap) {
 			t.Errorf("%s: %+v", name, forms)
 		}
 	}

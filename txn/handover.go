@@ -62,7 +62,8 @@ func (v *View) oldAt(tx *Tx) time.Time {
 }
 
 func (v *View) tooOld() string {
-	return fmt.Sprintf("in no block for more than %s; it is still followed and handed over", v.Policy.ResubmitMaxAge)
+	return fmt.Sprintf("in no block for more than %s; it is still followed and handed over",
+		v.Policy.ResubmitMaxAge)
 }
 
 // dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
@@ -74,7 +75,8 @@ func dueBroadcast(v *View) (Step, bool) {
 		if seen.Known && seen.Receipt != nil {
 			continue
 		}
-		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed && !lateNow(v, tx) || !mayGo(v, tx) {
+		if !seen.Known || tx.Due.After(v.Now) && !tx.Turn.Claimed && !lateNow(v, tx) ||
+			!mayGo(v, tx) {
 			return nil, false
 		}
 		if heldBack(v, tx) {
@@ -107,7 +109,8 @@ func heldBack(v *View, tx *Tx) bool {
 	case ranAnyway(tx.Reason):
 		return !ranAnyway(p.Reason)
 	}
-	return tx.Reason != ReasonReorgedFinal && (tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now))
+	return tx.Reason != ReasonReorgedFinal &&
+		(tx.CancelRequested || tx.Terms.CancelLate && tx.late(v.Now))
 }
 
 // lookMeanwhile has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.
@@ -193,14 +196,17 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 }
 
 func handedOver(n int, last Class) string {
-	return fmt.Sprintf("handed over %d times and not included (the last answer was %s); it is still followed and handed over", n, last)
+	return fmt.Sprintf(
+		"handed over %d times and not included (the last answer was %s); it is still followed and handed over",
+		n, last)
 }
 
 // believed is what an answer is taken for. That these bytes can never pass is not said by one node for all, once a pool may have them: they may be included yet.
 func (b *Broadcast) believed(answer Outcome) Outcome {
 	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
 		answer.Class = Ambiguous
-		answer.Detail = strings.TrimSuffix("a node says that it can never pass, and another may have it: "+answer.Detail, ": ")
+		answer.Detail = strings.TrimSuffix(
+			"a node says that it can never pass, and another may have it: "+answer.Detail, ": ")
 	}
 	return answer
 }
@@ -217,7 +223,8 @@ func answered(b *Broadcast, answer Outcome) Status {
 	if !unasked(answer.Class) || next.LastAnswer == "" {
 		next.LastAnswer = answer.Class
 	}
-	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 || b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
+	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 ||
+		b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
 	if answer.taken() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
 		b.Tx.inPool(&next, b.Attempt)
@@ -258,14 +265,24 @@ func rejected(tx *Tx, next Status, answer Outcome) Status {
 
 // refusals are the answers after which no pool has the bytes. REPLACEMENT_UNDERPRICED is none: what was offered is too little for what a pool has, so that the
 // next form has to outbid it.
-var refusals = map[Class]bool{NonceGap: true, Underpriced: true, FeeCapBelowBaseFee: true, InsufficientFunds: true, PoolFull: true, ExecutionReverted: true, WrongChain: true, Invalid: true}
+var refusals = map[Class]bool{
+	NonceGap:           true,
+	Underpriced:        true,
+	FeeCapBelowBaseFee: true,
+	InsufficientFunds:  true,
+	PoolFull:           true,
+	ExecutionReverted:  true,
+	WrongChain:         true,
+	Invalid:            true,
+}
 
 // unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
 func unasked(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
 
 // HandedOver tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
 func (tx *Tx) HandedOver() bool {
-	return len(tx.Attempts) > 0 && tx.Sub != Included && (tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
+	return len(tx.Attempts) > 0 && tx.Sub != Included &&
+		(tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
 }
 
 // again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
@@ -275,7 +292,8 @@ func (tx *Tx) again() *Attempt {
 	if older := tx.cheaper(); older != nil {
 		return older
 	}
-	if tx.Reason != ReasonReorgedFinal || was.No == 0 || was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
+	if tx.Reason != ReasonReorgedFinal || was.No == 0 ||
+		was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
 		return tx.newest()
 	}
 	return was

@@ -20,7 +20,8 @@ func TestUnderProtectionWhatShallBeCancelledIsNotSent(t *testing.T) {
 	} {
 		for _, late := range []bool{false, true} {
 			w := newWorld(1, policy)
-			w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(30*time.Minute)
+			w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(
+				30*time.Minute)
 			b := until[Broadcast](t, w)
 			for _, class := range c.answers {
 				w.do(t, b, Outcome{Class: class}, accepted)
@@ -69,7 +70,11 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	for _, class := range answers {
 		w.do(t, b, Outcome{Class: class}, accepted)
 	}
-	w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}))
+	w.apply(
+		t,
+		protectAsTold(&w.view,
+			Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}),
+	)
 	w.view.Commands = []Command{{ID: 2, Kind: CommandCancel, Tx: b.Tx.ID}}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	return w
@@ -92,7 +97,11 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 	} {
 		w := hold(t)
 		nonce := *w.view.Open[0].Nonce
-		w.elsewhere, w.consumer = nonce+1, &Consumer{Block: 50, BlockHash: Hash{5}, TxHash: Hash{0xee}}
+		w.elsewhere, w.consumer = nonce+1, &Consumer{
+			Block:     50,
+			BlockHash: Hash{5},
+			TxHash:    Hash{0xee},
+		}
 		looks, begun := 0, w.view.Now
 		for range 200 {
 			step := Decide(&w.view)
@@ -112,7 +121,9 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 			}
 		}
 		tx := w.view.Open[0]
-		if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w).Reason != ProtectByOperator || looks > 12 {
+		if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere ||
+			protected(w).Reason != ProtectByOperator ||
+			looks > 12 {
 			t.Fatalf("%s: %+v, %+v, %d looks", name, tx.Status, protected(w), looks)
 		}
 		for _, c := range []Command{{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID}, {Kind: CommandExitProtect, Action: ActionResume, Expect: protected(w).ID}} {
@@ -135,10 +146,13 @@ func TestALostNonceUnderAnotherProtectionIsTold(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.lookedAndSent(t)
 	}
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || w.kindCount(EventStuck) != 1 || protected(w).Reason != ProtectByOperator {
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonNonceElsewhere ||
+		w.kindCount(EventStuck) != 1 ||
+		protected(w).Reason != ProtectByOperator {
 		t.Fatalf("%+v, %d times", tx.Status, w.kindCount(EventStuck))
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(got, Applied) {
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(
+		got, Applied) {
 		t.Fatal(got)
 	}
 	if _, ok := Decide(&w.view).(Broadcast); !ok {

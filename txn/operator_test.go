@@ -33,8 +33,14 @@ func TestResolveBumpAndCancel(t *testing.T) {
 	t.Parallel()
 	for action, kind := range map[Action]AttemptKind{ActionBump: Bump, ActionCancel: Cancel} {
 		w, b := sent(t, 1)
-		ask := Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID, Expect: w.view.Open[0].Version}
-		if got := w.exit(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) || len(w.view.Open[0].Attempts) != 1 {
+		ask := Command{
+			Kind:   CommandResolve,
+			Action: action,
+			Tx:     b.Tx.ID,
+			Expect: w.view.Open[0].Version,
+		}
+		if got := w.exit(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) ||
+			len(w.view.Open[0].Attempts) != 1 {
 			t.Errorf("%s of what is not STUCK: %s", action, got)
 		}
 		w.exhausted(t)
@@ -47,7 +53,8 @@ func TestResolveBumpAndCancel(t *testing.T) {
 		}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		tx := w.view.Open[0]
-		if len(tx.Attempts) != 2 || tx.newest().Kind != kind || tx.CancelRequested != (kind == Cancel) {
+		if len(tx.Attempts) != 2 || tx.newest().Kind != kind ||
+			tx.CancelRequested != (kind == Cancel) {
 			t.Errorf("%s: %+v", action, tx)
 		}
 	}
@@ -80,9 +87,24 @@ func TestExitProtect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := idle(t)
-			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere, Evidence: "seen"}
-			got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: c.id, Reason: "looked at it"}, c.a)
-			if code, _, _ := strings.Cut(got, ":"); code != c.want || w.view.Cursor.Next != c.next || (protected(w) == nil) != (c.want == Applied) {
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
+				ID:       1,
+				Reason:   ReasonNonceElsewhere,
+				Evidence: "seen",
+			}
+			got := w.exit(
+				t,
+				Command{
+					Kind:   CommandExitProtect,
+					Action: c.action,
+					Expect: c.id,
+					Reason: "looked at it",
+				},
+				c.a,
+			)
+			if code, _, _ := strings.Cut(got, ":"); code != c.want ||
+				w.view.Cursor.Next != c.next ||
+				(protected(w) == nil) != (c.want == Applied) {
 				t.Fatalf("%s; cursor %+v", got, w.view.Cursor)
 			}
 			if len(w.gaps) != int(c.next-5) {
@@ -99,9 +121,15 @@ func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
 		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionResumeKeep: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
 			w := idle(t)
 			w.view.Policy.AuditDepth = audited
-			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonNonceElsewhere}
-			w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}}
-			if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Depth != depth || look.For != 5 {
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
+				ID:     1,
+				Reason: ReasonNonceElsewhere,
+			}
+			w.view.Commands = []Command{
+				{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1},
+			}
+			if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Depth != depth ||
+				look.For != 5 {
 				t.Errorf("%s, audited %d deep: %+v", action, audited, Decide(&w.view))
 			}
 		}
@@ -129,8 +157,10 @@ func TestExitProtectWaitsForWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionResume, ActionAlign} {
 		w := lost(t)
-		got := w.exit(t, Command{Kind: CommandExitProtect, Action: action, Expect: 1}, Account{Latest: 1, Pending: 1, Settled: 1})
-		if !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, w.view.Open[0].ID.String()) {
+		got := w.exit(t, Command{Kind: CommandExitProtect, Action: action, Expect: 1},
+			Account{Latest: 1, Pending: 1, Settled: 1})
+		if !strings.HasPrefix(got, ResultRefused) ||
+			!strings.Contains(got, w.view.Open[0].ID.String()) {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
@@ -172,7 +202,8 @@ func TestResolve(t *testing.T) {
 			}
 			id := w.view.Open[0].ID
 			got := w.exit(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.a)
-			if code, _, _ := strings.Cut(got, ":"); code != c.want || (len(w.view.Open) == 0) != (c.want == Applied) {
+			if code, _, _ := strings.Cut(got, ":"); code != c.want ||
+				(len(w.view.Open) == 0) != (c.want == Applied) {
 				t.Fatalf("%s; %+v", got, w.view.Open)
 			}
 		})
@@ -180,13 +211,18 @@ func TestResolve(t *testing.T) {
 	for _, off := range []int64{-1, 1, 0} {
 		w := lost(t)
 		tx := w.view.Open[0]
-		got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID, Expect: tx.Version + off}, used)
-		if code, _, _ := strings.Cut(got, ":"); (code == Applied) != (off == 0) || (len(w.view.Open) == 0) != (off == 0) {
-			t.Errorf("a decision about version %d of one of version %d: %s", tx.Version+off, tx.Version, got)
+		got := w.exit(t,
+			Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID, Expect: tx.Version + off},
+			used)
+		if code, _, _ := strings.Cut(got, ":"); (code == Applied) != (off == 0) ||
+			(len(w.view.Open) == 0) != (off == 0) {
+			t.Errorf("a decision about version %d of one of version %d: %s", tx.Version+off,
+				tx.Version, got)
 		}
 	}
 	w := lost(t)
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID}, used); !strings.HasPrefix(got, ResultRefused) {
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID}, used); !strings.HasPrefix(
+		got, ResultRefused) {
 		t.Errorf("a queued transaction was resolved: %s", got)
 	}
 }
@@ -196,9 +232,12 @@ func TestResolveLooksDeepAndWaits(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven, ActionRequeueUnproven} {
 		w := lost(t)
-		w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}}
+		w.view.Commands = []Command{
+			{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
+		}
 		look, ok := Decide(&w.view).(LookAtAccount)
-		if !ok || look.Depth != guarded.AuditDepth || look.For != 5 || look.Tx.ID != w.view.Open[0].ID {
+		if !ok || look.Depth != guarded.AuditDepth || look.For != 5 ||
+			look.Tx.ID != w.view.Open[0].ID {
 			t.Fatalf("%s: %+v", action, look)
 		}
 		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})
@@ -219,11 +258,14 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	id, old := w.view.Open[0].ID, w.view.Open[0].newest().Hash
-	w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, Account{Latest: 1, Pending: 1, Settled: 1})
-	if w.view.Queue[0].ID != id || w.view.Queue[0].Requeued != 1 || !slices.Equal(w.gaps, []Nonce{0}) {
+	w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id},
+		Account{Latest: 1, Pending: 1, Settled: 1})
+	if w.view.Queue[0].ID != id || w.view.Queue[0].Requeued != 1 ||
+		!slices.Equal(w.gaps, []Nonce{0}) {
 		t.Fatalf("%+v, gaps %v", w.view.Queue[0].Status, w.gaps)
 	}
-	w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{Latest: 1, Pending: 1, Settled: 1})
+	w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+		Account{Latest: 1, Pending: 1, Settled: 1})
 	attempts := w.view.Queue[0].Attempts
 	w.look(Account{Latest: 1, Pending: 1, Settled: 1})
 	for _, c := range []func(){
@@ -248,7 +290,8 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 	w.include(old, true) // the chain has changed below the audit depth: the old bytes run
 	w.head++
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if got := protected(w); got == nil || got.Reason != ProtectRanBefore || w.view.Open[0].Receipt != nil {
+	if got := protected(w); got == nil || got.Reason != ProtectRanBefore ||
+		w.view.Open[0].Receipt != nil {
 		t.Fatalf("%+v %+v", got, w.view.Open[0].Status)
 	}
 }
@@ -256,14 +299,18 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 func TestProtectAsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, guarded)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); !strings.HasPrefix(got, ResultNotStarted) {
+	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); !strings.HasPrefix(
+		got, ResultNotStarted) {
 		t.Error(got)
 	}
 	w = idle(t)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); got != Applied || protected(w).Reason != ProtectByOperator || protected(w).Evidence != "moving keys" {
+	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); got != Applied ||
+		protected(w).Reason != ProtectByOperator ||
+		protected(w).Evidence != "moving keys" {
 		t.Errorf("%s %+v", got, protected(w))
 	}
-	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"}, Account{}); got != ResultAlreadyProtected || protected(w).ID != 1 {
+	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"}, Account{}); got != ResultAlreadyProtected ||
+		protected(w).ID != 1 {
 		t.Errorf("%s %+v", got, protected(w))
 	}
 }
@@ -274,7 +321,8 @@ func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
 	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
 	look := Decide(&w.view).(LookAtAccount)
 	w.apply(t, AccountUnseen(&w.view, look))
-	if len(w.view.Commands) != 0 || protected(w) == nil || !strings.HasPrefix(w.results[0].Result, ResultRefused) {
+	if len(w.view.Commands) != 0 || protected(w) == nil ||
+		!strings.HasPrefix(w.results[0].Result, ResultRefused) {
 		t.Fatalf("%+v %+v", w.results, protected(w))
 	}
 }
@@ -282,7 +330,15 @@ func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
 // What was queued when a backup was made may have run after it: going on would run it again, at the chain's nonce as well as at the cursor's, where an endpoint only lags.
 func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
 	t.Parallel()
-	agree, ahead := Account{Latest: 5, Pending: 5, Settled: 5}, Account{Latest: 8, Pending: 8, Settled: 8}
+	agree, ahead := Account{
+		Latest:  5,
+		Pending: 5,
+		Settled: 5,
+	}, Account{
+		Latest:  8,
+		Pending: 8,
+		Settled: 8,
+	}
 	const both = "RESUME_KEEP_QUEUE where the account's next nonce is 5, as here, or ALIGN_FORWARD_KEEP_QUEUE where it is ahead"
 	for name, c := range map[string]struct {
 		action Action
@@ -308,12 +364,19 @@ func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
 		"resume, no restore, looked at": {ActionResumeKeep, ReasonNonceElsewhere, true, agree, Applied, ""},
 	} {
 		w := idle(t)
-		w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: c.reason, Evidence: "seen"}
+		w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
+			ID:       1,
+			Reason:   c.reason,
+			Evidence: "seen",
+		}
 		if !c.queued {
 			w.view.Queue = nil
 		}
-		got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: 1, Reason: "looked at it"}, c.a)
-		if code, _, _ := strings.Cut(got, ":"); code != c.want || !strings.Contains(got, c.says) || c.want == Applied && w.view.Cursor.Next != c.a.Latest {
+		got := w.exit(t,
+			Command{Kind: CommandExitProtect, Action: c.action, Expect: 1, Reason: "looked at it"},
+			c.a)
+		if code, _, _ := strings.Cut(got, ":"); code != c.want || !strings.Contains(got, c.says) ||
+			c.want == Applied && w.view.Cursor.Next != c.a.Latest {
 			t.Errorf("%s: %s; cursor %+v", name, got, w.view.Cursor)
 		}
 	}
@@ -339,9 +402,14 @@ func TestARestoredQueueBehindWhatIsInFlight(t *testing.T) {
 			"align, compared and used": {ActionAlignKeep, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
 		} {
 			w, _ := sent(t, 2)
-			restoredWorld(w).view.Cursor.Protected = &Protected{ID: 1, Reason: reason, Evidence: "seen"}
+			restoredWorld(w).view.Cursor.Protected = &Protected{
+				ID:       1,
+				Reason:   reason,
+				Evidence: "seen",
+			}
 			got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: 1}, c.a)
-			if (got == Applied) != (c.says == "") || (protected(w) == nil) != (c.says == "") || !strings.Contains(got, c.says) {
+			if (got == Applied) != (c.says == "") || (protected(w) == nil) != (c.says == "") ||
+				!strings.Contains(got, c.says) {
 				t.Errorf("%s, %s: %s", reason, name, got)
 			}
 		}
@@ -355,7 +423,9 @@ func TestWhatIsNotStuckIsNotRequeued(t *testing.T) {
 		w := newWorld(1, guarded)
 		b := until[Broadcast](t, w) // recorded, and handed to nobody yet
 		w.elsewhere, w.consumer = *b.Tx.Nonce+1, &Consumer{Block: 50, TxHash: Hash{0xee}}
-		if got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(got, ResultRefused) || w.view.Open[0].Nonce == nil {
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(
+			got, ResultRefused) ||
+			w.view.Open[0].Nonce == nil {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
@@ -379,7 +449,9 @@ func TestAFailBeforeTheLossWasFound(t *testing.T) {
 		w.view.Cursor.Protected = c.before
 		w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
 		got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}, ahead)
-		if got != Applied || len(w.final) != 1 || w.final[0].Executed != No || protected(w) == nil || protected(w).Reason != c.want {
+		if got != Applied || len(w.final) != 1 || w.final[0].Executed != No ||
+			protected(w) == nil ||
+			protected(w).Reason != c.want {
 			t.Errorf("%s: %s, %+v, %+v", name, got, w.final, protected(w))
 		}
 		w.settle(t)
@@ -417,7 +489,8 @@ func TestADecisionThatWaitsHoldsUpNobody(t *testing.T) {
 		w.unknown[w.view.Open[0].newest().Hash] = true // the chain is away
 		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: id}}
 		for i, kind := range c.behind {
-			w.view.Commands = append(w.view.Commands, Command{ID: int64(i + 2), Kind: kind, Tx: id, Expect: 1})
+			w.view.Commands = append(w.view.Commands,
+				Command{ID: int64(i + 2), Kind: kind, Tx: id, Expect: 1})
 		}
 		w.settle(t)
 		var got []CommandKind
@@ -443,11 +516,14 @@ func TestADecisionWithoutOldState(t *testing.T) {
 		}
 		w.view.Commands = []Command{c}
 		look := Decide(&w.view).(LookAtAccount)
-		if proven := action == ActionFail || action == ActionRequeue; proven != (look.Least == 0) || look.Depth != guarded.AuditDepth {
+		if proven := action == ActionFail || action == ActionRequeue; proven != (look.Least == 0) ||
+			look.Depth != guarded.AuditDepth {
 			t.Errorf("%s: %+v", action, look)
 		}
 		w.apply(t, NoOldState(&w.view, look))
-		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, words) || strings.Contains(got, "ask again") {
+		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) ||
+			!strings.Contains(got, words) ||
+			strings.Contains(got, "ask again") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
@@ -460,7 +536,9 @@ func TestADecisionOfWhichTheChainDoesNotAnswer(t *testing.T) {
 		w := lost(t)
 		tx := w.view.Open[0]
 		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "ask again", "keeps older state", 1)} {
-			if got := mayBeOurs(Used{Unanswered: unanswered}, &tx, Command{Action: action}); !strings.Contains(got, told) || (told == "") != (got == "") {
+			if got := mayBeOurs(Used{Unanswered: unanswered}, &tx, Command{Action: action}); !strings.Contains(
+				got, told) ||
+				(told == "") != (got == "") {
 				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)
 			}
 		}

@@ -54,7 +54,9 @@ func ParseAddress(text string) (Address, error) {
 	var a Address
 	_, _ = hex.Decode(a[:], []byte(digits)) // they are
 	if lower && upper && a.Hex() != text {
-		return Address{}, fmt.Errorf("address %q has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case", text)
+		return Address{}, fmt.Errorf(
+			"address %q has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case",
+			text)
 	}
 	return a, nil
 }
@@ -72,21 +74,26 @@ func ParseWei(text string) (Wei, error) {
 	}
 	for _, c := range text {
 		if c < '0' || c > '9' {
-			return Wei{}, fmt.Errorf("amount %q must be a whole, non-negative number of wei in decimal digits", text)
+			return Wei{}, fmt.Errorf(
+				"amount %q must be a whole, non-negative number of wei in decimal digits", text)
 		}
 	}
 	w, err := uint256.FromDecimal(text)
 	if errors.Is(err, uint256.ErrBig256Range) {
-		return Wei{}, fmt.Errorf("amount %q is above 2^256-1 wei, the largest that a transaction can carry", text)
+		return Wei{}, fmt.Errorf(
+			"amount %q is above 2^256-1 wei, the largest that a transaction can carry", text)
 	}
 	if err != nil {
-		return Wei{}, fmt.Errorf("amount %q must be a whole, non-negative number of wei in decimal digits", text)
+		return Wei{}, fmt.Errorf(
+			"amount %q must be a whole, non-negative number of wei in decimal digits", text)
 	}
 	return *w, nil
 }
 
 // AccountID is the CAIP-10 account id of an account on an EVM chain.
-func AccountID(chain ChainID, a Address) string { return fmt.Sprintf("eip155:%d:%s", chain, a.Hex()) }
+func AccountID(chain ChainID, a Address) string {
+	return fmt.Sprintf("eip155:%d:%s", chain, a.Hex())
+}
 
 // ParseAccountID reads a CAIP-10 account id. ok is false when the text is not of that form at all, and then it may be a name.
 func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) {
@@ -97,7 +104,8 @@ func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) 
 	id, address, found := strings.Cut(rest, ":")
 	n, numberErr := strconv.ParseUint(id, 10, 64)
 	if !found || numberErr != nil || strconv.FormatUint(n, 10) != id || n == 0 {
-		return 0, Address{}, true, fmt.Errorf("account id %q must be eip155:<chain id>:0x<address>", text)
+		return 0, Address{}, true, fmt.Errorf("account id %q must be eip155:<chain id>:0x<address>",
+			text)
 	}
 	a, err = ParseAddress(address)
 	return ChainID(n), a, true, err

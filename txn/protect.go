@@ -100,7 +100,8 @@ func (v *View) isNews(f *Finding) bool {
 	if v.Cursor.Protected == nil {
 		return true
 	}
-	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere && (f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
+	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere &&
+		(f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
 }
 
 // finding is what the newest look at the account proves, together with an older one; nil: nothing.
@@ -109,30 +110,44 @@ func finding(v *View) *Finding {
 	if a == nil || s == nil || a.Head <= s.Head {
 		return nil
 	}
-	twice := fmt.Sprintf("seen at block %d (%s) and at block %d (%s)", s.Head, s.Hash.Hex(), a.Head, a.HeadHash.Hex())
+	twice := fmt.Sprintf("seen at block %d (%s) and at block %d (%s)", s.Head, s.Hash.Hex(), a.Head,
+		a.HeadHash.Hex())
 	if tx, ok := lowestMissing(v); ok {
 		// Ours is in no block up to where somebody else's use of the nonce is settled.
 		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.seen(tx).Known || v.Head < a.Head {
 			return nil
 		}
 		found := *tx
-		return &Finding{Reason: ReasonNonceElsewhere, Nonce: *tx.Nonce, Tx: &found, Used: true, Evidence: fmt.Sprintf(
-			"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
-			*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice)}
+		return &Finding{
+			Reason: ReasonNonceElsewhere,
+			Nonce:  *tx.Nonce,
+			Tx:     &found,
+			Used:   true,
+			Evidence: fmt.Sprintf(
+				"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
+				*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice),
+		}
 	}
 	reason, message := disagreement(v, a)
 	if reason == "" || s.Nonce != v.Cursor.Next {
 		return nil
 	}
-	if last := v.Cursor.LastBlock; reason == ReasonChainBehind && (v.Now.Sub(s.Since) < v.Policy.LagGrace || last == 0 || s.Head < last) {
+	if last := v.Cursor.LastBlock; reason == ReasonChainBehind &&
+		(v.Now.Sub(s.Since) < v.Policy.LagGrace || last == 0 || s.Head < last) {
 		return nil // an endpoint that is behind the block which the ledger knows only lags, and so may any when the ledger knows none
 	}
-	return &Finding{Reason: reason, Nonce: v.Cursor.Next, Used: a.Latest > v.Cursor.Next, Evidence: message + "; " + twice}
+	return &Finding{
+		Reason:   reason,
+		Nonce:    v.Cursor.Next,
+		Used:     a.Latest > v.Cursor.Next,
+		Evidence: message + "; " + twice,
+	}
 }
 
 // RefutedBy tells whether whoever used the nonce is the very transaction that was thought to have lost it: then it was the receipts that could not be trusted.
 func (f Finding) RefutedBy(by *Consumer) bool {
-	return f.Tx != nil && by != nil && slices.ContainsFunc(f.Tx.Attempts, func(a Attempt) bool { return a.Hash == by.TxHash })
+	return f.Tx != nil && by != nil &&
+		slices.ContainsFunc(f.Tx.Attempts, func(a Attempt) bool { return a.Hash == by.TxHash })
 }
 
 // Evidence is the end of a sentence about the use of a nonce: by whom, as far as that is known.
@@ -141,9 +156,12 @@ func (by *Consumer) Evidence() string {
 	case by == nil:
 		return ""
 	case by.TxHash == (Hash{}):
-		return fmt.Sprintf("; used in block %d (%s), by no transaction of the account: an authorization or the account's code raised it", by.Block, by.BlockHash.Hex())
+		return fmt.Sprintf(
+			"; used in block %d (%s), by no transaction of the account: an authorization or the account's code raised it",
+			by.Block, by.BlockHash.Hex())
 	}
-	return fmt.Sprintf("; used by transaction %s in block %d (%s)", by.TxHash.Hex(), by.Block, by.BlockHash.Hex())
+	return fmt.Sprintf("; used by transaction %s in block %d (%s)", by.TxHash.Hex(), by.Block,
+		by.BlockHash.Hex())
 }
 
 // Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.
@@ -190,12 +208,18 @@ func disagreement(v *View, a *Account) (reason, message string) {
 	next := v.Cursor.Next
 	if a.Latest > next || a.Pending > next {
 		return ReasonNonceElsewhere, fmt.Sprintf(
-			"the account's next nonce is %d on chain and %d in its pool, and %d here: its key is used elsewhere; nothing is sent until that is cleared up", a.Latest, a.Pending, next)
+			"the account's next nonce is %d on chain and %d in its pool, and %d here: its key is used elsewhere; nothing is sent until that is cleared up",
+			a.Latest,
+			a.Pending,
+			next,
+		)
 	}
 	if a.Latest < a.Expected {
 		return ReasonChainBehind, fmt.Sprintf(
 			"the account's next nonce is %d on chain and was %d here: the endpoint lags, or the chain has lost blocks; a nonce above the gap would never be included",
-			a.Latest, a.Expected)
+			a.Latest,
+			a.Expected,
+		)
 	}
 	return "", ""
 }
@@ -205,7 +229,8 @@ func disagreement(v *View, a *Account) (reason, message string) {
 func protectAsTold(v *View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
-		return told(c, ResultNotStarted, "no nonce was ever taken for this submitter; pause it instead")
+		return told(c, ResultNotStarted,
+			"no nonce was ever taken for this submitter; pause it instead")
 	case v.Cursor.AwaitsDecision():
 		return told(c, ResultAlreadyProtected, "")
 	}
@@ -217,7 +242,12 @@ func protectAsTold(v *View, c Command) Change {
 	if p := v.Cursor.Protected; p != nil {
 		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
 	}
-	done.Protect = &Protection{Expect: v.Cursor.Next, Reason: reason, Evidence: evidence, Asked: true}
+	done.Protect = &Protection{
+		Expect:   v.Cursor.Next,
+		Reason:   reason,
+		Evidence: evidence,
+		Asked:    true,
+	}
 	return done
 }
 
@@ -229,9 +259,17 @@ func exitProtect(v *View, c Command) (Step, bool) {
 		return Record{told(c, ResultNotProtected, "")}, true
 	case c.Expect != v.Cursor.Protected.ID:
 		return Record{told(c, ResultProtectionChanged, fmt.Sprintf(
-			"protection %d is in force, the decision was about %d; look at its evidence and decide again", v.Cursor.Protected.ID, c.Expect))}, true
+			"protection %d is in force, the decision was about %d; look at its evidence and decide again",
+			v.Cursor.Protected.ID,
+			c.Expect,
+		))}, true
 	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{Tx: &Tx{}, Depth: v.depthOf(c), Least: v.Policy.Confirmations, For: c.ID}, true
+		return LookAtAccount{
+			Tx:    &Tx{},
+			Depth: v.depthOf(c),
+			Least: v.Policy.Confirmations,
+			For:   c.ID,
+		}, true
 	}
 	switch c.Action {
 	case ActionResume, ActionResumeKeep:
@@ -239,13 +277,17 @@ func exitProtect(v *View, c Command) (Step, bool) {
 	case ActionAlign, ActionAlignKeep:
 		return align(v, c)
 	}
-	return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
+	return Record{
+		told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
+	}, true
 }
 
 // comesFirst refuses to go on, either way, before what an operator has to look at: what has lost its nonce, and then what is queued since before a restore.
 func comesFirst(v *View, c Command) (Step, bool) {
 	if missing, ok := lowestMissing(v); ok && v.Account.Latest > *missing.Nonce {
-		return refuse(c, "nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first", *missing.Nonce, missing.ID, v.Account.Latest)
+		return refuse(c,
+			"nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first",
+			*missing.Nonce, missing.ID, v.Account.Latest)
 	}
 	if tx, ok := mayRunAgain(v); ok && !c.keepsQueue() {
 		return refuse(c, runAgain, tx.ID, v.Expected())
@@ -260,13 +302,18 @@ func align(v *View, c Command) (Step, bool) {
 	}
 	a, next := v.Account, v.Cursor.Next
 	if missing, ok := lowestMissing(v); ok {
-		return refuse(c, "transaction %s holds nonce %d and is in no block; resolve it first", missing.ID, *missing.Nonce)
+		return refuse(c, "transaction %s holds nonce %d and is in no block; resolve it first",
+			missing.ID, *missing.Nonce)
 	}
 	switch {
 	case a.Latest != a.Settled || a.Pending != a.Settled:
-		return refuse(c, "the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep, or confirmations where no endpoint keeps state as old as that", a.Latest, a.Pending, a.Settled)
+		return refuse(c,
+			"the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep, or confirmations where no endpoint keeps state as old as that",
+			a.Latest, a.Pending, a.Settled)
 	case a.Settled < next:
-		return refuse(c, "the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back", a.Settled, next)
+		return refuse(c,
+			"the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back",
+			a.Settled, next)
 	}
 	return Record{unprotect(v, c, a.Settled)}, true
 }
@@ -283,9 +330,13 @@ func resume(v *View, c Command) (Step, bool) {
 	}
 	switch {
 	case a.Latest > next || a.Pending > next:
-		return refuse(c, "the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (%s) once it has settled", a.Latest, a.Pending, next, other)
+		return refuse(c,
+			"the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (%s) once it has settled",
+			a.Latest, a.Pending, next, other)
 	case a.Latest < lowest:
-		return refuse(c, "the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included", a.Latest, lowest)
+		return refuse(c,
+			"the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included",
+			a.Latest, lowest)
 	}
 	return Record{unprotect(v, c, next)}, true
 }
@@ -300,7 +351,13 @@ func (v *View) depthOf(c Command) uint64 {
 
 func unprotect(v *View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
-	done.Unprotect = &Unprotection{ID: v.Cursor.Protected.ID, Expect: v.Cursor.Next, To: to, Reason: c.Reason, Asked: true}
+	done.Unprotect = &Unprotection{
+		ID:     v.Cursor.Protected.ID,
+		Expect: v.Cursor.Next,
+		To:     to,
+		Reason: c.Reason,
+		Asked:  true,
+	}
 	done.Writes = dueAgain(v)
 	return done
 }

@@ -10,7 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-var guarded = Policy{Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: time.Minute, ResubmitMax: 4, AuditDepth: 12, LagGrace: time.Minute}
+var guarded = Policy{
+	Confirmations:    3,
+	ReleaseDepth:     1,
+	ResubmitInterval: time.Minute,
+	ResubmitMax:      4,
+	AuditDepth:       12,
+	LagGrace:         time.Minute,
+}
 
 // sent is a world whose first transaction has nonce 0 and is with a node.
 func sent(t *testing.T, queued int) (*world, Broadcast) {
@@ -75,10 +82,13 @@ func TestAKeyUsedElsewhereIsBelievedTheSecondTime(t *testing.T) {
 			}
 			w.consumer = &Consumer{Block: 99, BlockHash: Hash{9}, TxHash: Hash{0xee}}
 			w.do(t, step, Outcome{}, accepted)
-			if got := protected(w); (got != nil) != (c.want != "") || got != nil && (got.Reason != c.want || !strings.Contains(got.Evidence, "block 100") || !strings.Contains(got.Evidence, "block 101")) {
+			if got := protected(w); (got != nil) != (c.want != "") ||
+				got != nil &&
+					(got.Reason != c.want || !strings.Contains(got.Evidence, "block 100") || !strings.Contains(got.Evidence, "block 101")) {
 				t.Fatalf("%+v", got)
 			}
-			if c.want != "" && strings.Contains(protected(w).Evidence, Hash{0xee}.Hex()) != c.mined {
+			if c.want != "" &&
+				strings.Contains(protected(w).Evidence, Hash{0xee}.Hex()) != c.mined {
 				t.Fatal(protected(w).Evidence)
 			}
 		})
@@ -104,7 +114,8 @@ func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
 		w.view.Now = w.view.Now.Add(c.wait)
 		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
-		if got := protected(w); (got != nil) != c.want || got != nil && got.Reason != ReasonChainBehind {
+		if got := protected(w); (got != nil) != c.want ||
+			got != nil && got.Reason != ReasonChainBehind {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -127,7 +138,8 @@ func TestAChainThatLostBlocksIsBehindOnceItHasGrownPastThem(t *testing.T) {
 			t.Fatalf("protected at block %d: %s", at, protected(w).Evidence)
 		}
 	}
-	if behind(107, 50*time.Second); protected(w) == nil || protected(w).Reason != ReasonChainBehind {
+	if behind(107, 50*time.Second); protected(w) == nil ||
+		protected(w).Reason != ReasonChainBehind {
 		t.Fatalf("%+v", protected(w))
 	}
 }
@@ -186,7 +198,10 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 	}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
-	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Released || tx.ID != b.Tx.ID || w.kindCount(EventStuck) != 2 {
+	if protected(w) == nil || tx.State != Stuck || tx.Reason != ReasonNonceElsewhere ||
+		tx.Released ||
+		tx.ID != b.Tx.ID ||
+		w.kindCount(EventStuck) != 2 {
 		t.Fatalf("%+v %+v", protected(w), tx.Status)
 	}
 	w.settle(t)
@@ -231,7 +246,8 @@ func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
 			w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
 			w.settle(t)
 		}
-		if protected(w) == nil || w.view.Open[0].Reason != ReasonNonceElsewhere || len(w.view.Open[0].Attempts) > 1 != (bump != nil) {
+		if protected(w) == nil || w.view.Open[0].Reason != ReasonNonceElsewhere ||
+			len(w.view.Open[0].Attempts) > 1 != (bump != nil) {
 			t.Fatalf("%s: %+v %+v", name, protected(w), w.view.Open[0].Status)
 		}
 	}
@@ -241,7 +257,14 @@ func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
 // skipped unrecorded, and nothing whose nonce was used elsewhere is called executed.
 func TestAnyOtherUseOfTheKey(t *testing.T) {
 	t.Parallel()
-	classes := []Class{Accepted, AlreadyKnown, NonceTooLow, Unavailable, Ambiguous, ReplacementUnderpriced}
+	classes := []Class{
+		Accepted,
+		AlreadyKnown,
+		NonceTooLow,
+		Unavailable,
+		Ambiguous,
+		ReplacementUnderpriced,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		queued := rapid.IntRange(1, 4).Draw(t, "queued")
 		w := newWorld(queued, guarded)
@@ -250,7 +273,8 @@ func TestAnyOtherUseOfTheKey(t *testing.T) {
 		for i := range steps {
 			switch rapid.IntRange(0, 9).Draw(t, "event") {
 			case 0:
-				w.view.Now = w.view.Now.Add(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
+				w.view.Now = w.view.Now.Add(
+					time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second)
 			case 1:
 				w.head++
 				w.view.Head = w.head
@@ -268,12 +292,14 @@ func TestAnyOtherUseOfTheKey(t *testing.T) {
 			case 4:
 				w.view.Commands = append(w.view.Commands, w.decision(t, int64(i+1)))
 			default:
-				w.do(t, Decide(&w.view), Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, accepted)
+				w.do(t, Decide(&w.view),
+					Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, accepted)
 			}
 			w.everyNumberOnce(t)
 		}
 		for _, tx := range w.final {
-			if tx.Executed == Success && stolen[*tx.Nonce] || tx.Executed == No && w.included[tx.newest().Hash] != nil {
+			if tx.Executed == Success && stolen[*tx.Nonce] ||
+				tx.Executed == No && w.included[tx.newest().Hash] != nil {
 				t.Fatalf("nonce %d: %+v, used elsewhere: %v", *tx.Nonce, tx.Status, stolen)
 			}
 		}
@@ -281,7 +307,12 @@ func TestAnyOtherUseOfTheKey(t *testing.T) {
 }
 
 func (w *world) decision(t *rapid.T, id int64) Command {
-	c := Command{ID: id, Kind: rapid.SampledFrom(CommandKinds[3:]).Draw(t, "kind"), Reason: "why not", Expect: 1}
+	c := Command{
+		ID:     id,
+		Kind:   rapid.SampledFrom(CommandKinds[3:]).Draw(t, "kind"),
+		Reason: "why not",
+		Expect: 1,
+	}
 	switch c.Kind {
 	case CommandExitProtect:
 		c.Action = rapid.SampledFrom([]Action{ActionResume, ActionAlign}).Draw(t, "decision")
@@ -289,7 +320,8 @@ func (w *world) decision(t *rapid.T, id int64) Command {
 			c.Expect = w.view.Cursor.Protections
 		}
 	case CommandResolve:
-		c.Action, c.Tx = rapid.SampledFrom([]Action{ActionFail, ActionRequeue}).Draw(t, "decision"), w.someTx(t)
+		c.Action, c.Tx = rapid.SampledFrom([]Action{ActionFail, ActionRequeue}).Draw(t,
+			"decision"), w.someTx(t)
 	}
 	return c
 }
@@ -316,6 +348,7 @@ func (w *world) everyNumberOnce(t fataler) {
 		use(n, "a gap")
 	}
 	if len(used) != int(w.view.Cursor.Next-w.view.Cursor.Init) {
-		t.Fatalf("%d numbers are accounted for, the cursor went from %d to %d", len(used), w.view.Cursor.Init, w.view.Cursor.Next)
+		t.Fatalf("%d numbers are accounted for, the cursor went from %d to %d", len(used),
+			w.view.Cursor.Init, w.view.Cursor.Next)
 	}
 }

@@ -11,8 +11,10 @@ import (
 func TestWhatCanNeverPassIsCancelledAndFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
-	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "transaction type not supported"}, accepted)
-	if tx := w.view.Open[0]; tx.State != Allocated || tx.Reason != ReasonRejected || tx.Due.After(w.view.Now) {
+	w.do(t, until[Broadcast](t, w),
+		Outcome{Class: Invalid, Detail: "transaction type not supported"}, accepted)
+	if tx := w.view.Open[0]; tx.State != Allocated || tx.Reason != ReasonRejected ||
+		tx.Due.After(w.view.Now) {
 		t.Fatalf("%+v", tx.Status)
 	}
 	s, ok := w.looked(t).(*Replace)
@@ -22,10 +24,13 @@ func TestWhatCanNeverPassIsCancelledAndFailed(t *testing.T) {
 	w.do(t, s, Outcome{}, accepted)
 	w.clearUp(t)
 	got := w.final[0]
-	if got.State != Failed || got.Executed != No || got.Reason != ReasonRejected || got.LastError != "transaction type not supported" || got.Receipt.TxHash != got.Attempts[1].Hash {
+	if got.State != Failed || got.Executed != No || got.Reason != ReasonRejected ||
+		got.LastError != "transaction type not supported" ||
+		got.Receipt.TxHash != got.Attempts[1].Hash {
 		t.Fatalf("%+v", got.Status)
 	}
-	if kinds := w.kinds[got.ID]; !slices.Equal(kinds, []Kind{EventAllocated, EventReplaced, EventSubmitted, EventIncluded, EventFailed}) {
+	if kinds := w.kinds[got.ID]; !slices.Equal(kinds,
+		[]Kind{EventAllocated, EventReplaced, EventSubmitted, EventIncluded, EventFailed}) {
 		t.Errorf("%v", kinds)
 	}
 	if len(w.final) != 2 || w.final[1].State != Confirmed {
@@ -42,7 +47,8 @@ func TestWhatWasRejectedAndRan(t *testing.T) {
 	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	w.include(b.Attempt.Hash, true)
 	w.clearUp(t)
-	if got := w.final[0]; got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost {
+	if got := w.final[0]; got.State != Confirmed || got.Executed != Success ||
+		got.Reason != ReasonCancelLost {
 		t.Fatalf("%+v", got.Status)
 	}
 }
@@ -57,12 +63,15 @@ func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
 			b := until[Broadcast](t, w)
 			w.do(t, b, Outcome{Class: Invalid, Detail: "type not supported"}, accepted)
 			tx := w.view.Open[0]
-			if tx.State == Stuck || tx.Rejected != "" || tx.givenUp() || tx.Reason != string(Ambiguous) || !strings.Contains(tx.LastError, "type not supported") {
+			if tx.State == Stuck || tx.Rejected != "" || tx.givenUp() ||
+				tx.Reason != string(Ambiguous) ||
+				!strings.Contains(tx.LastError, "type not supported") {
 				t.Fatalf("%s, then %d times INVALID: %+v", first, n-1, tx.Status)
 			}
 		}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
-		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonResubmitExhausted || len(tx.Attempts) != 1 {
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonResubmitExhausted ||
+			len(tx.Attempts) != 1 {
 			t.Fatalf("%s: %+v", first, tx.Status)
 		}
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
@@ -133,9 +142,12 @@ func TestACancelThatCannotBeSigned(t *testing.T) {
 			if !ok || s.Kind != Cancel {
 				t.Fatalf("%s: %+v", name, Decide(&w.view))
 			}
-			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+			w.do(t, s, Outcome{},
+				Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
 		}
-		if tx := w.view.Open[0]; tx.Reason != ReasonSignerUnavailable || w.kindCount(EventStuck) != 1 || len(tx.Attempts) != 1 {
+		if tx := w.view.Open[0]; tx.Reason != ReasonSignerUnavailable ||
+			w.kindCount(EventStuck) != 1 ||
+			len(tx.Attempts) != 1 {
 			t.Fatalf("%s: %+v", name, tx.Status)
 		}
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
@@ -144,7 +156,8 @@ func TestACancelThatCannotBeSigned(t *testing.T) {
 			t.Fatalf("%s: %+v", name, tx.Status)
 		}
 		w.clearUp(t)
-		if got := w.final[0]; got.Executed != No || (got.State == Failed) != reject || (got.State == Cancelled) == reject {
+		if got := w.final[0]; got.Executed != No || (got.State == Failed) != reject ||
+			(got.State == Cancelled) == reject {
 			t.Fatalf("%s: %+v", name, got.Status)
 		}
 	}
@@ -157,7 +170,8 @@ func TestACancelThatHasToWait(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 	for range 3 * policy.ResubmitMax {
 		w.view.Now = w.view.Now.Add(time.Minute)
-		w.do(t, w.looked(t).(*Replace), Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}})
+		w.do(t, w.looked(t).(*Replace), Outcome{},
+			Preparation{Outcome: Outcome{Class: Unavailable}})
 	}
 	if w.kindCount(EventStuck) != 0 {
 		t.Fatalf("%+v", w.view.Open[0].Status)
@@ -204,7 +218,8 @@ func TestWhatWasInABlockIsNotGivenUp(t *testing.T) {
 		},
 	} {
 		w := reorged(t)
-		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "type not supported"}, accepted)
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "type not supported"},
+			accepted)
 		if tx := w.view.Open[0]; tx.Rejected != "" || tx.givenUp() {
 			t.Errorf("%s: %+v", name, tx.Status)
 		}
@@ -217,7 +232,8 @@ func TestWhatWasRejectedAndIsInABlock(t *testing.T) {
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Invalid}, accepted)
-	w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+	w.do(t, until[*Replace](t, w), Outcome{},
+		Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
 	w.include(b.Attempt.Hash, true)
 	w.clearUp(t)
 	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
@@ -239,7 +255,8 @@ func TestWhatWasRejectedAndRanSaysTheSameAfterAReorg(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, 4)
-	if end := w.final[0]; end.State != before.State || end.Reason != before.Reason || end.LastError != before.LastError {
+	if end := w.final[0]; end.State != before.State || end.Reason != before.Reason ||
+		end.LastError != before.LastError {
 		t.Errorf("%s %q, then %s %q", before.Reason, before.LastError, end.Reason, end.LastError)
 	}
 }
@@ -273,7 +290,8 @@ func TestACancelThatCannotBeSignedAndLosesItsNonce(t *testing.T) {
 			if _, ok := step.(Rest); ok {
 				break
 			}
-			w.do(t, step, Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
+			w.do(t, step, Outcome{},
+				Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
 		}
 	}
 	if tx := w.view.Open[0]; tx.Reason != ReasonNonceElsewhere || protected(w) == nil {

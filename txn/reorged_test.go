@@ -17,7 +17,8 @@ func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 	}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	w.view.Canonical = nil
-	if got := w.view.Open[0]; got.State != Stuck || got.Reason != ReasonReorgedFinal || got.TxHash != tx.TxHash {
+	if got := w.view.Open[0]; got.State != Stuck || got.Reason != ReasonReorgedFinal ||
+		got.TxHash != tx.TxHash {
 		t.Fatalf("%+v", got.Status)
 	}
 }
@@ -57,13 +58,16 @@ func TestWhatWasFinalStaysItsFormWhenTheChainFlaps(t *testing.T) {
 		delete(w.included, b.Attempt.Hash) // before it is final, its block is replaced once more
 		w.head++
 		w.settle(t)
-		if tx := w.view.Open[0]; tx.Sub != Pending || tx.Reason != ReasonReorgedFinal || protected(w) == nil {
+		if tx := w.view.Open[0]; tx.Sub != Pending || tx.Reason != ReasonReorgedFinal ||
+			protected(w) == nil {
 			t.Fatalf("%+v %+v", tx.Status, protected(w))
 		}
 	}
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, 4)
-	if got := w.final[0]; got.State != end.State || got.Reason != end.Reason || got.LastError != end.LastError || protected(w) != nil {
+	if got := w.final[0]; got.State != end.State || got.Reason != end.Reason ||
+		got.LastError != end.LastError ||
+		protected(w) != nil {
 		t.Errorf("%+v %+v", got.Status, protected(w))
 	}
 }
@@ -86,14 +90,16 @@ func TestTheNonceOfWhatWasFinalIsUsedElsewhere(t *testing.T) {
 			w.view.Now = w.view.Now.Add(time.Minute)
 			w.do(t, Decide(&w.view), Outcome{Class: NonceTooLow}, accepted)
 		}
-		if tx := w.view.Open[0]; found && (tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w).Reason != ReasonNonceElsewhere) {
+		if tx := w.view.Open[0]; found &&
+			(tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w).Reason != ReasonNonceElsewhere) {
 			t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
 		}
 		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		w.blocks(t, 5)
-		if p := protected(w); p == nil || p.Reason != ReasonNonceElsewhere || w.final[0].Executed != No {
+		if p := protected(w); p == nil || p.Reason != ReasonNonceElsewhere ||
+			w.final[0].Executed != No {
 			t.Errorf("%s: %+v %+v", name, p, w.final[0].Status)
 		}
 	}
@@ -108,7 +114,9 @@ func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, 2*int(guarded.Confirmations))
-	if end := w.final[0]; end.State != Confirmed || end.Reason != ProtectRanBefore || end.TxHash != ran || b.Attempt.Kind != Cancel {
+	if end := w.final[0]; end.State != Confirmed || end.Reason != ProtectRanBefore ||
+		end.TxHash != ran ||
+		b.Attempt.Kind != Cancel {
 		t.Fatalf("%s %+v", b.Attempt.Kind, end.Status)
 	}
 	w.reorgAfterFinality(t, ran, b.Attempt.Hash)
@@ -139,7 +147,9 @@ func TestWhatRanBeforeAndWasUndoneAfterFinality(t *testing.T) {
 	w.include(filled, true)
 	w.elsewhere = 2 // somebody else's has the nonce that it gave up, again
 	w.blocks(t, 2*int(guarded.Confirmations))
-	if got := w.final[0]; got.State != Cancelled || got.Executed != No || got.Reason != ProtectRanBefore || got.LastError == "" {
+	if got := w.final[0]; got.State != Cancelled || got.Executed != No ||
+		got.Reason != ProtectRanBefore ||
+		got.LastError == "" {
 		t.Errorf("%+v", got.Status)
 	}
 }
@@ -194,11 +204,13 @@ func TestTheProtectionOfAReorgDoesNotWaitForWhatItHoldsBack(t *testing.T) {
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		w.include(b.Attempt.Hash, true)
 		w.settle(t)
-		if b.Attempt.Hash != first.Attempt.Hash || protected(w) == nil || len(w.view.Open[1].Attempts) > 1 {
+		if b.Attempt.Hash != first.Attempt.Hash || protected(w) == nil ||
+			len(w.view.Open[1].Attempts) > 1 {
 			t.Fatalf("%s: %+v %+v", name, b, w.view.Open)
 		}
 		w.clearUp(t)
-		if protected(w) != nil || len(w.final) != 2 || w.final[0].State != Confirmed || w.final[1].State != Cancelled {
+		if protected(w) != nil || len(w.final) != 2 || w.final[0].State != Confirmed ||
+			w.final[1].State != Cancelled {
 			t.Errorf("%s: %+v, final %d, open %+v", name, protected(w), len(w.final), w.view.Open)
 		}
 	}

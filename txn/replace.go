@@ -29,11 +29,16 @@ func (b Bumping) Bump(now time.Time, tx *Tx, last *Attempt, n int) bool {
 	if last.Kind == Cancel {
 		wanted, had = true, had || tx.Pooled == last.No
 	}
-	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval && (had || priced[tx.LastAnswer])
+	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval &&
+		(had || priced[tx.LastAnswer])
 }
 
 // priced are the answers that a higher fee answers.
-var priced = map[Class]bool{Underpriced: true, ReplacementUnderpriced: true, FeeCapBelowBaseFee: true}
+var priced = map[Class]bool{
+	Underpriced:            true,
+	ReplacementUnderpriced: true,
+	FeeCapBelowBaseFee:     true,
+}
 
 // replacements is how many forms for the nonce that it has came after the first, or if it is being cancelled, after the first that cancels. Those of before a
 // REQUEUE do not count.
@@ -65,7 +70,14 @@ func (*Replace) step() {}
 
 // Unsigned is what is to be signed, at these fees: the same payload, or for a cancel nothing, sent to oneself.
 func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
-	u := Unsigned{ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: *s.Tx.Nonce, Payload: s.Tx.Payload, Fees: fees, GasLimit: s.Tx.newest().GasLimit}
+	u := Unsigned{
+		ChainID:  v.Submitter.Chain,
+		From:     v.Submitter.Address,
+		Nonce:    *s.Tx.Nonce,
+		Payload:  s.Tx.Payload,
+		Fees:     fees,
+		GasLimit: s.Tx.newest().GasLimit,
+	}
 	if s.Kind == Cancel {
 		u.Payload, u.GasLimit = Nothing(v.Submitter.Address), s.cancelGas()
 	}
@@ -103,7 +115,8 @@ func (s *Replace) InVain() bool { return s.Unfit && s.cancelGas() <= s.Tx.newest
 func (s *Replace) Offer(market Fees) (fees Fees, ok bool) {
 	fees.Legacy = s.Newest.Legacy
 	fees.Cap, fees.Tip = raised(s.Pooled.Cap, s.Permille), raised(s.Pooled.Tip, s.Permille)
-	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip, onemore(s.Newest.Tip))
+	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip,
+		onemore(s.Newest.Tip))
 	needed := fees.Cap
 	fees.Cap, fees.Tip = higher(fees.Cap, market.Cap), higher(fees.Tip, market.Tip)
 	if fees.Legacy {
@@ -176,12 +189,20 @@ func replacement(v *View, tx *Tx) *Replace {
 }
 
 func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
-	s := &Replace{Tx: tx, Kind: kind, Newest: tx.newest().Fees, Permille: v.Policy.BumpPermille, Limit: v.Policy.BumpMaxFee, For: command}
+	s := &Replace{
+		Tx:       tx,
+		Kind:     kind,
+		Newest:   tx.newest().Fees,
+		Permille: v.Policy.BumpPermille,
+		Limit:    v.Policy.BumpMaxFee,
+		For:      command,
+	}
 	if tx.givenUp() || ranAnyway(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for i := range tx.Attempts { // each offers more than those before it
-		if a := &tx.Attempts[i]; a.No == tx.Pooled || a.No == tx.newest().No && tx.LastAnswer == "" {
+		if a := &tx.Attempts[i]; a.No == tx.Pooled ||
+			a.No == tx.newest().No && tx.LastAnswer == "" {
 			s.Pooled = a.Fees
 		}
 	}
@@ -195,7 +216,8 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 // givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
 // has run before, which have made a form that cancels.
 func (tx *Tx) givenUp() bool {
-	return tx.CancelRequested || tx.Rejected != "" || len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
+	return tx.CancelRequested || tx.Rejected != "" ||
+		len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
 }
 
 func (tx *Tx) whyGivenUp() string {
@@ -234,12 +256,22 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 	}
 	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
-	if !tx.keepsReason() && tx.Rejected == "" && tx.Sub != Unfunded {        // whether the account can pay for the new form is not known before its answer
+	if !tx.keepsReason() && tx.Rejected == "" &&
+		tx.Sub != Unfunded { // whether the account can pay for the new form is not known before its answer
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventReplaced, &next, 0)
 	w[0].Late = s.Late
-	w[0].Attempt = &Attempt{No: len(tx.Attempts) + 1, Kind: s.Kind, Nonce: *tx.Nonce, Hash: p.Signed.Hash, Raw: p.Signed.Raw, GasLimit: u.GasLimit, Fees: p.Fees, At: v.Now}
+	w[0].Attempt = &Attempt{
+		No:       len(tx.Attempts) + 1,
+		Kind:     s.Kind,
+		Nonce:    *tx.Nonce,
+		Hash:     p.Signed.Hash,
+		Raw:      p.Signed.Raw,
+		GasLimit: u.GasLimit,
+		Fees:     p.Fees,
+		At:       v.Now,
+	}
 	c := Change{Writes: w}
 	if s.For != 0 {
 		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
@@ -251,15 +283,20 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 func (p Replacement) missing(v *View, s *Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(v) + ": " + p.Outcome.Detail
+		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(
+			v) + ": " + p.Outcome.Detail
 	case p.Outcome.Class != Accepted:
-		return ReasonChainUnavailable, "the chain tells no fees (" + string(p.Outcome.Class) + "): " + p.Outcome.Detail
+		return ReasonChainUnavailable, "the chain tells no fees (" + string(
+			p.Outcome.Class) + "): " + p.Outcome.Detail
 	case s.InVain():
 		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
 	case p.Capped && !s.firstCancel() && !s.Unfit: // a first cancel at the cap still wins where the pool has lost what it shall replace
-		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.cap(v) + "; the last form is still handed over"
+		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.cap(
+			v) + "; the last form is still handed over"
 	case errors.Is(p.SignErr, ErrKeyMissing):
-		return ReasonSignerKeyMissing, fmt.Sprintf("signer %q has no key for %s; a replacement needs it", v.Submitter.Signer, v.Submitter.Address.Hex())
+		return ReasonSignerKeyMissing, fmt.Sprintf(
+			"signer %q has no key for %s; a replacement needs it", v.Submitter.Signer,
+			v.Submitter.Address.Hex())
 	case errors.Is(p.SignErr, ErrSignerFault):
 		return ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped"
 	case p.SignErr != nil:
@@ -284,7 +321,14 @@ func (s *Replace) cap(v *View) string {
 func (s *Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
 
 // passing are the reasons of a STUCK transaction that lacks a new form, or one that can pass; they have passed once a node takes one.
-var passing = map[string]bool{ReasonRejected: true, ReasonFeeCapReached: true, ReasonChainUnavailable: true, ReasonSignerKeyMissing: true, ReasonSignerFault: true, ReasonSignerUnavailable: true}
+var passing = map[string]bool{
+	ReasonRejected:          true,
+	ReasonFeeCapReached:     true,
+	ReasonChainUnavailable:  true,
+	ReasonSignerKeyMissing:  true,
+	ReasonSignerFault:       true,
+	ReasonSignerUnavailable: true,
+}
 
 // notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
 // be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
@@ -301,10 +345,13 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
 		kind, next.State, next.Sub = EventStuck, Stuck, None
 	}
-	if s.firstCancel() && tx.Sub == Unfunded { // nothing is handed over: see lookMeanwhile. It waits for something else than money now
+	if s.firstCancel() &&
+		tx.Sub == Unfunded { // nothing is handed over: see lookMeanwhile. It waits for something else than money now
 		kind, next.Sub = toldOfFunds(next.State, kind), plain(next.State)
 	}
-	if !tx.keepsReason() || s.firstCancel() && tx.Reason == ReasonInsufficientFunds || reason == ReasonFeeCapReached && (tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
+	if !tx.keepsReason() || s.firstCancel() && tx.Reason == ReasonInsufficientFunds ||
+		reason == ReasonFeeCapReached &&
+			(tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
 		next.Reason, next.LastError = reason, message
 	}
 	if tx.State == Stuck && next.Reason != tx.Reason {
@@ -326,13 +373,15 @@ func speedUp(v *View, c Command) (Step, bool) {
 	case !ok:
 		return refuse(c, "it is not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
-		return refuse(c, "it is in a block already, so nothing is left to speed up; watch it until it is final")
+		return refuse(c,
+			"it is in a block already, so nothing is left to speed up; watch it until it is final")
 	case v.Cursor.Protected != nil:
 		return refuse(c, "the submitter is protected: nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
 		return refuse(c, "it was final: it is handed over as it was until it is in a block again")
 	case !mayGo(v, tx):
-		return refuse(c, "what was signed for it before it was given back to the queue is in a block, or is being looked for")
+		return refuse(c,
+			"what was signed for it before it was given back to the queue is in a block, or is being looked for")
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
@@ -346,7 +395,8 @@ func retry(v *View, c Command) (Step, bool) {
 		return refuse(c, notStuck)
 	}
 	if ranAnyway(tx.Reason) {
-		return refuse(c, "it ran, although it was given up; it ends by itself once its nonce is used")
+		return refuse(c,
+			"it ran, although it was given up; it ends by itself once its nonce is used")
 	}
 	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
 		return sendOriginal(v, tx, c)
@@ -367,11 +417,13 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	seen := v.seen(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return refuse(c, "it is in a block already, so nothing is left to hand over; watch it until it is final")
+		return refuse(c,
+			"it is in a block already, so nothing is left to hand over; watch it until it is final")
 	case !seen.Known || !v.earlier(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayGo(v, tx):
-		return refuse(c, "what was signed for it before it was given back to the queue is in a block")
+		return refuse(c,
+			"what was signed for it before it was given back to the queue is in a block")
 	}
 	for i := len(tx.Attempts) - 1; i >= 0; i-- {
 		if a := &tx.Attempts[i]; a.Kind != Cancel && a.Nonce == *tx.Nonce {
@@ -386,7 +438,12 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
-		return told(Command{ID: b.For}, ResultRefused, fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class, answer.Detail))
+		return told(
+			Command{ID: b.For},
+			ResultRefused,
+			fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class,
+				answer.Detail),
+		)
 	}
 	if answer.taken() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)

@@ -38,14 +38,16 @@ func TestOffer(t *testing.T) {
 		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
 			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, true},
 	} {
-		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}).Offer(c.market)
+		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}).Offer(
+			c.market)
 		if got != c.want || ok != c.ok {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
 	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
 	old := Fees{Cap: wei(101), Tip: wei(1)}
-	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) || !ok {
+	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) ||
+		!ok {
 		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
 	}
 }
@@ -67,7 +69,12 @@ func TestOfferIsWhatPoolsTake(t *testing.T) {
 		if old.Tip.Gt(&old.Cap) {
 			old.Tip = old.Cap
 		}
-		s := Replace{Pooled: old, Newest: old, Permille: rapid.Uint64Range(1100, 3000).Draw(t, "permille"), Limit: amount(t, "limit")}
+		s := Replace{
+			Pooled:   old,
+			Newest:   old,
+			Permille: rapid.Uint64Range(1100, 3000).Draw(t, "permille"),
+			Limit:    amount(t, "limit"),
+		}
 		got, ok := s.Offer(Fees{Cap: amount(t, "market cap"), Tip: amount(t, "market tip")})
 		if got.Tip.Gt(&got.Cap) {
 			t.Fatalf("tip %s above cap %s", got.Tip.Dec(), got.Cap.Dec())
@@ -112,7 +119,8 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 		t.Fatalf("%d attempts, %v", len(tx.Attempts), w.kinds)
 	}
 	for i, a := range tx.Attempts {
-		if a.No != i+1 || a.Nonce != 0 || (i > 0) != (a.Kind == Bump) || !slices.Contains(append(hashes, b.Attempt.Hash), a.Hash) {
+		if a.No != i+1 || a.Nonce != 0 || (i > 0) != (a.Kind == Bump) ||
+			!slices.Contains(append(hashes, b.Attempt.Hash), a.Hash) {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -131,7 +139,16 @@ func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		s, replaced := w.looked(t).(*Replace)
-		want := slices.Contains([]Class{Accepted, AlreadyKnown, Underpriced, ReplacementUnderpriced, FeeCapBelowBaseFee}, class)
+		want := slices.Contains(
+			[]Class{
+				Accepted,
+				AlreadyKnown,
+				Underpriced,
+				ReplacementUnderpriced,
+				FeeCapBelowBaseFee,
+			},
+			class,
+		)
 		if got := replaced && s.Kind == Bump; got != want {
 			t.Errorf("%s: %T", class, Decide(&w.view))
 		}
@@ -152,10 +169,15 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 			if !ok || s.Kind != Cancel {
 				t.Fatalf("%T", Decide(&w.view))
 			}
-			if u := s.Unsigned(&w.view, Fees{}); *u.Payload.To != w.view.Submitter.Address || !u.Payload.Value.IsZero() || len(u.Payload.Data) > 0 || u.GasLimit != 21000 || u.Nonce != 0 {
+			if u := s.Unsigned(&w.view, Fees{}); *u.Payload.To != w.view.Submitter.Address ||
+				!u.Payload.Value.IsZero() ||
+				len(u.Payload.Data) > 0 ||
+				u.GasLimit != 21000 ||
+				u.Nonce != 0 {
 				t.Fatalf("%+v", u)
 			}
-			w.do(t, s, Outcome{}, Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
+			w.do(t, s, Outcome{},
+				Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
 			w.view.Now = w.view.Now.Add(time.Hour)
 			s = w.looked(t).(*Replace)
 			w.do(t, s, Outcome{}, accepted)
@@ -167,7 +189,9 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 			w.include(w.view.Open[0].Attempts[wins].Hash, true)
 			w.clearUp(t)
 			got := w.final[0]
-			if wins == 1 && (got.State != Cancelled || got.Executed != No) || wins == 0 && (got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost) {
+			if wins == 1 && (got.State != Cancelled || got.Executed != No) ||
+				wins == 0 &&
+					(got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost) {
 				t.Fatalf("%+v", got.Status)
 			}
 			if len(w.final) != 2 || w.final[1].State != Confirmed {
@@ -186,7 +210,8 @@ func TestACapIsTold(t *testing.T) {
 	w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(95), Tip: wei(1)}
 	w.view.Now = w.view.Now.Add(time.Hour)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached || len(tx.Attempts) != 1 {
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached ||
+		len(tx.Attempts) != 1 {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.include(w.view.Open[0].Attempts[0].Hash, true) // the chain's fees fell
@@ -219,7 +244,8 @@ func TestDeadlines(t *testing.T) {
 	w := newWorld(2, policy)
 	w.view.Queue[0].LateAt = w.view.Now
 	until[Prepare](t, w)
-	if len(w.final) != 1 || w.final[0].Reason != ReasonDeadline || w.final[0].Executed != No || w.final[0].Nonce != nil {
+	if len(w.final) != 1 || w.final[0].Reason != ReasonDeadline || w.final[0].Executed != No ||
+		w.final[0].Nonce != nil {
 		t.Fatalf("%+v", w.final)
 	}
 	for _, late := range []bool{true, false} {
@@ -248,18 +274,21 @@ func TestWhyItWasCancelled(t *testing.T) {
 		"the caller came after the block":   {true, 1, Confirmed, ReasonCancelLost},
 	} {
 		w := newWorld(1, bumping(policy))
-		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = !c.asked, w.view.Now.Add(time.Second)
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = !c.asked, w.view.Now.Add(
+			time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.view.Open[0].CancelRequested = c.asked
-		if s := Decide(&w.view).(*Replace); s.Late == c.asked || Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].Late == c.asked {
+		if s := Decide(&w.view).(*Replace); s.Late == c.asked ||
+			Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].Late == c.asked {
 			t.Errorf("%s: the ledger is to ask its own clock: %t", name, s.Late)
 		}
 		w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
 		w.do(t, Decide(&w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
 		w.include(w.view.Open[0].Attempts[c.form-1].Hash, true)
 		w.clearUp(t)
-		if got := w.final[0]; got.State != c.state || got.Reason != c.reason || got.CancelRequested != c.asked {
+		if got := w.final[0]; got.State != c.state || got.Reason != c.reason ||
+			got.CancelRequested != c.asked {
 			t.Errorf("%s: %+v", name, got.Status)
 		}
 	}
@@ -294,7 +323,8 @@ func TestWhatAReplacementOutbids(t *testing.T) {
 			tx := w.view.Open[0]
 			tx.Attempts[i].Fees = Fees{Cap: wei(uint64(100 * (i + 1))), Tip: wei(uint64(i + 1))}
 			if class != "" {
-				w.apply(t, Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: class}))
+				w.apply(t,
+					Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: class}))
 			}
 		}
 		w.view.Open[0].Attempts[0].Fees = Fees{Cap: wei(100), Tip: wei(1)}

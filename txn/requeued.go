@@ -12,14 +12,16 @@ import (
 // earlier is what the chain shows of the forms of before a REQUEUE: of the one that ran, if one did, before others that reverted. It is known only when none of
 // them is in doubt.
 func (v *View) earlier(tx *Tx) Inclusion {
-	ran, known := Inclusion{}, tx.Requeued == 0 || len(tx.Attempts) > 0 // otherwise they are not read yet
+	ran, known := Inclusion{}, tx.Requeued == 0 ||
+		len(tx.Attempts) > 0 // otherwise they are not read yet
 	for _, a := range tx.Attempts {
 		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
 			continue
 		}
 		one := v.Seen(a.Hash)
 		known = known && one.Known
-		if one.Known && one.Receipt != nil && (ran.Receipt == nil || one.Receipt.Success && !ran.Receipt.Success) {
+		if one.Known && one.Receipt != nil &&
+			(ran.Receipt == nil || one.Receipt.Success && !ran.Receipt.Success) {
 			ran = one
 		}
 	}
@@ -40,7 +42,8 @@ func neverRan(v *View, tx *Tx) bool {
 		return true
 	}
 	a := v.Account
-	return surelyGone(v, tx) && a != nil && v.Head+v.Policy.Confirmations >= a.Head && highest(tx) < a.Settled
+	return surelyGone(v, tx) && a != nil && v.Head+v.Policy.Confirmations >= a.Head &&
+		highest(tx) < a.Settled
 }
 
 // highest is the highest nonce that anything was signed for.
@@ -71,7 +74,9 @@ func requeuedAndRan(v *View) *Finding {
 		for i := range txs {
 			tx := &txs[i]
 			e := v.earlier(tx)
-			told := ranAnyway(tx.Reason) || tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil && v.Cursor.Protected != nil // the latter waits for a decision as it is
+			told := ranAnyway(tx.Reason) ||
+				tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil &&
+					v.Cursor.Protected != nil // the latter waits for a decision as it is
 			if e.Receipt == nil || told {
 				continue
 			}
@@ -85,7 +90,12 @@ func ranBefore(tx *Tx, r *Receipt) *Finding {
 	ran, found := tx.attempt(r.TxHash), *tx // the finding outlives the look
 	return &Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 		"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
-		tx.ID, ran.Hash.Hex(), ran.Nonce, r.BlockNumber, r.BlockHash.Hex())}
+		tx.ID,
+		ran.Hash.Hex(),
+		ran.Nonce,
+		r.BlockNumber,
+		r.BlockHash.Hex(),
+	)}
 }
 
 // toldRan is the write that says so. What is in a block keeps its state: its nonce is used.
@@ -127,7 +137,9 @@ func (v *View) endAs(tx *Tx, e *Inclusion) []Write {
 		kind, next.State, next.Executed = EventFailed, Failed, Reverted
 	}
 	next.Reason = ProtectRanBefore
-	next.LastError = fmt.Sprintf("it was given back to the queue, and ran all the same under nonce %d, in block %d", ran.Nonce, e.Receipt.BlockNumber)
+	next.LastError = fmt.Sprintf(
+		"it was given back to the queue, and ran all the same under nonce %d, in block %d",
+		ran.Nonce, e.Receipt.BlockNumber)
 	w := v.move(tx, kind, &next, 0)
 	w[0].NewFork, w[0].Told = true, e.Above
 	return w
@@ -156,5 +168,7 @@ func withdraw(v *View) (Step, bool) {
 // unsure lets what was given back to the queue wait until the chain shows again that it cannot have run. Nothing ends it meanwhile.
 func unsure(v *View, tx *Tx) Change {
 	return wait(v, tx, ReasonChainBehind, fmt.Sprintf(
-		"nonces up to %d, which it gave up, are not shown as used in settled blocks: what was signed for them may still run; waiting for the chain", highest(tx)), 0)
+		"nonces up to %d, which it gave up, are not shown as used in settled blocks: what was signed for them may still run; waiting for the chain",
+		highest(tx),
+	), 0)
 }

@@ -51,7 +51,9 @@ func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
 		w.include(old, success)
 		w.settle(t)
 		tx := w.view.Queue[0]
-		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || tx.State != Queued || tx.Reason != ProtectRanBefore || tx.LastError == "" {
+		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || tx.State != Queued ||
+			tx.Reason != ProtectRanBefore ||
+			tx.LastError == "" {
 			t.Fatalf("%+v %+v", p, tx.Status)
 		}
 		w.blocks(t, int(guarded.Confirmations)-1)
@@ -68,8 +70,12 @@ func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
 		w.blocks(t, 1)
 		want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
 		end := w.final[0]
-		if end.ID != id || end.State != want.State || end.Executed != want.Executed || end.Reason != ProtectRanBefore || *end.Nonce != 0 || !end.Released ||
-			end.Receipt.TxHash != old || end.TxHash != old {
+		if end.ID != id || end.State != want.State || end.Executed != want.Executed ||
+			end.Reason != ProtectRanBefore ||
+			*end.Nonce != 0 ||
+			!end.Released ||
+			end.Receipt.TxHash != old ||
+			end.TxHash != old {
 			t.Errorf("%+v", end.Status)
 		}
 		if len(w.gaps) > 0 {
@@ -87,7 +93,11 @@ func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
 		w.view.Policy.Stuck = true
 		w.include(old, true)
 		b := until[Broadcast](t, w)
-		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || b.Attempt.Kind != Cancel || b.Attempt.Nonce != 1 || b.Tx.State != Stuck || b.Tx.Reason != ProtectRanBefore {
+		if p := protected(w); p == nil || p.Reason != ProtectRanBefore ||
+			b.Attempt.Kind != Cancel ||
+			b.Attempt.Nonce != 1 ||
+			b.Tx.State != Stuck ||
+			b.Tx.Reason != ProtectRanBefore {
 			t.Fatalf("%+v hands over %+v of %+v", p, b.Attempt, b.Tx.Status)
 		}
 		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
@@ -97,12 +107,16 @@ func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour) // it is due again
 		w.blocks(t, 3*int(guarded.Confirmations))
 		if len(w.final) > 0 || protected(w) != nil {
-			t.Fatalf("it ended, and nonce 1 is used by nobody; or it is protected again: %+v", protected(w))
+			t.Fatalf("it ended, and nonce 1 is used by nobody; or it is protected again: %+v",
+				protected(w))
 		}
 		w.include(b.Attempt.Hash, true)
 		w.blocks(t, int(guarded.Confirmations))
 		end := w.final[0]
-		if end.ID != id || end.State != Confirmed || end.Executed != Success || *end.Nonce != 1 || end.Receipt.TxHash != old || end.Reason != ProtectRanBefore || protected(w) != nil {
+		if end.ID != id || end.State != Confirmed || end.Executed != Success || *end.Nonce != 1 ||
+			end.Receipt.TxHash != old ||
+			end.Reason != ProtectRanBefore ||
+			protected(w) != nil {
 			t.Errorf("%+v %+v", end.Status, protected(w))
 		}
 		if len(w.asked) > 0 {
@@ -139,7 +153,9 @@ func TestWhatRanTwiceSaysSo(t *testing.T) {
 			t.Errorf("%s: STUCK %d times", name, n)
 		}
 		end := w.final[0]
-		if end.Executed != c.want || !strings.Contains(end.LastError, c.says) || (c.says == "") != (end.Reason == "") || *end.Nonce != 1 {
+		if end.Executed != c.want || !strings.Contains(end.LastError, c.says) ||
+			(c.says == "") != (end.Reason == "") ||
+			*end.Nonce != 1 {
 			t.Errorf("%s: %+v", name, end.Status)
 		}
 	}
@@ -156,7 +172,11 @@ func TestWhatRanBeforeUnderAnotherProtection(t *testing.T) {
 	w.view.Now = w.view.Now.Add(time.Hour)
 	w.view.Open[0].Turn = Turn{Claimed: true, Answer: StuckRetry, Kept: true}
 	w.settle(t)
-	if tx := w.view.Open[0]; tx.Turn != (Turn{}) || tx.State != Stuck || tx.Reason != ProtectRanBefore || len(tx.Attempts) != 2 || tx.SubmitAttempts != 0 || protected(w).ID != 2 {
+	if tx := w.view.Open[0]; tx.Turn != (Turn{}) || tx.State != Stuck ||
+		tx.Reason != ProtectRanBefore ||
+		len(tx.Attempts) != 2 ||
+		tx.SubmitAttempts != 0 ||
+		protected(w).ID != 2 {
 		t.Fatalf("%+v, %d forms, %+v", tx.Status, len(tx.Attempts), protected(w))
 	}
 	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID}, {Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}} {
@@ -167,7 +187,8 @@ func TestWhatRanBeforeUnderAnotherProtection(t *testing.T) {
 	if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
 		t.Fatal(got)
 	}
-	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); got != Applied || w.view.Open[0].newest().Kind != Cancel {
+	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); got != Applied ||
+		w.view.Open[0].newest().Kind != Cancel {
 		t.Errorf("%s %+v", got, w.view.Open[0].newest())
 	}
 	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel {
@@ -199,9 +220,24 @@ func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
 	t.Parallel()
 	w, _, old := givenBack(t)
 	cursor := *w.view.Cursor
-	cursor.Protections, cursor.Protected = 2, &Protected{ID: 2, Reason: ReasonReorgedFinal, Evidence: "blocks left"}
+	cursor.Protections, cursor.Protected = 2, &Protected{
+		ID:       2,
+		Reason:   ReasonReorgedFinal,
+		Evidence: "blocks left",
+	}
 	w.view.Cursor = &cursor
-	w.view.Open = []Tx{{ID: TxID{2}, Status: Status{State: Tracking, Sub: Included, Reason: ReasonReorgedFinal, Nonce: new(Nonce), Released: true}}} // it keeps the protection in force
+	w.view.Open = []Tx{
+		{
+			ID: TxID{2},
+			Status: Status{
+				State:    Tracking,
+				Sub:      Included,
+				Reason:   ReasonReorgedFinal,
+				Nonce:    new(Nonce),
+				Released: true,
+			},
+		},
+	} // it keeps the protection in force
 	w.include(old, true)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectRanBefore {
@@ -215,7 +251,8 @@ func TestAnEndWaitsForEachForm(t *testing.T) {
 	w, _, old := takenAnew(t, true)
 	own := w.view.Open[0].newest().Hash
 	w.unknown[old] = true
-	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); !strings.HasPrefix(got, ResultRefused) {
+	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); !strings.HasPrefix(
+		got, ResultRefused) {
 		t.Errorf("a form is in doubt, and another one was made: %s", got)
 	}
 	w.include(own, true)
@@ -262,7 +299,8 @@ func TestWhatRanBeforeAndWasUndone(t *testing.T) {
 	delete(w.included, old)
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, int(guarded.Confirmations))
-	if end := w.final[0]; end.State != Cancelled || end.Executed != No || end.Reason != ProtectRanBefore {
+	if end := w.final[0]; end.State != Cancelled || end.Executed != No ||
+		end.Reason != ProtectRanBefore {
 		t.Errorf("%+v", end.Status)
 	}
 }
@@ -315,15 +353,22 @@ func TestResolveOfWhatRanBefore(t *testing.T) {
 			continue
 		}
 		end := w.final[0]
-		if end.State != c.want || end.Receipt.TxHash != old.Hash || end.Reason != ProtectRanBefore || *end.Nonce != 0 || (end.Executed == Success) != c.success {
+		if end.State != c.want || end.Receipt.TxHash != old.Hash ||
+			end.Reason != ProtectRanBefore ||
+			*end.Nonce != 0 ||
+			(end.Executed == Success) != c.success {
 			t.Errorf("%s: %+v", name, end.Status)
 		}
 	}
 	// One that is in doubt is waited for.
 	w := lost(t)
-	w.view.Open[0].Attempts, w.view.Open[0].Requeued = append([]Attempt{old}, w.view.Open[0].Attempts...), 1
+	w.view.Open[0].Attempts, w.view.Open[0].Requeued = append(
+		[]Attempt{old},
+		w.view.Open[0].Attempts...), 1
 	w.unknown[old.Hash] = true
-	w.view.Commands = []Command{{ID: 5, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}}
+	w.view.Commands = []Command{
+		{ID: 5, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
+	}
 	used.For = 5
 	w.look(used)
 	if step, ok := Decide(&w.view).(Rest); !ok {
@@ -337,17 +382,21 @@ func TestCancelOfWhatWasGivenBack(t *testing.T) {
 	cancelling := func() (*world, TxID, Hash) {
 		w, id, old := givenBack(t)
 		w.view.Submitter.Status = Paused // it ends in the queue all the same
-		if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied || !w.view.Queue[0].CancelRequested {
+		if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied ||
+			!w.view.Queue[0].CancelRequested {
 			t.Fatalf("%s %+v", got, w.view.Queue[0].Status)
 		}
 		return w, id, old
 	}
 	w, id, _ := cancelling()
-	if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Tx.ID != id || look.Depth != guarded.Confirmations {
+	if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Tx.ID != id ||
+		look.Depth != guarded.Confirmations {
 		t.Fatalf("%#v", Decide(&w.view))
 	}
 	w.settle(t)
-	if end := w.final[0]; end.State != Cancelled || end.Executed != No || end.Reason != ReasonCancelled || end.Nonce != nil {
+	if end := w.final[0]; end.State != Cancelled || end.Executed != No ||
+		end.Reason != ReasonCancelled ||
+		end.Nonce != nil {
 		t.Errorf("%+v", end.Status)
 	}
 
@@ -368,7 +417,8 @@ func TestCancelOfWhatWasGivenBack(t *testing.T) {
 	w.elsewhere = 0
 	w.view.Cursor.Next = 0 // what the world tells of the account
 	w.settle(t)
-	if tx := w.view.Queue[0]; len(w.final) > 0 || tx.Reason != ReasonChainBehind || !tx.Due.After(w.view.Now) {
+	if tx := w.view.Queue[0]; len(w.final) > 0 || tx.Reason != ReasonChainBehind ||
+		!tx.Due.After(w.view.Now) {
 		t.Errorf("its bytes may still run: %+v", tx.Status)
 	}
 	w.elsewhere = 1
@@ -406,11 +456,14 @@ func TestNothingEndsWhatMayHaveRun(t *testing.T) {
 			w.look(Account{Latest: 1, Pending: 1, Settled: settled})
 			if early := w.view; settled > 0 {
 				early.Head = w.head - guarded.Confirmations - 1
-				if r, ok := Decide(&early).(Record); !ok || r.Change.Writes[0].Next.Reason != ReasonChainBehind {
-					t.Errorf("%s: %#v while the receipts are not known up to there", name, Decide(&early))
+				if r, ok := Decide(&early).(Record); !ok ||
+					r.Change.Writes[0].Next.Reason != ReasonChainBehind {
+					t.Errorf("%s: %#v while the receipts are not known up to there", name,
+						Decide(&early))
 				}
 			}
-			w.do(t, Decide(&w.view), Outcome{Class: Accepted}, Preparation{Outcome: Outcome{Class: Unavailable}})
+			w.do(t, Decide(&w.view), Outcome{Class: Accepted},
+				Preparation{Outcome: Outcome{Class: Unavailable}})
 			sure := settled > 0
 			if ended := len(w.final) > 0; ended != (sure && name != "nothing") {
 				t.Errorf("%s, settled %d: ended %v", name, settled, ended)
@@ -435,13 +488,16 @@ func TestANonceIsGivenUpOnce(t *testing.T) {
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
 	delete(w.included, old)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonReorgedFinal || *tx.Nonce != 0 {
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonReorgedFinal ||
+		*tx.Nonce != 0 {
 		t.Fatalf("%+v", tx.Status)
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, ahead); !strings.HasPrefix(got, ResultRefused) {
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, ahead); !strings.HasPrefix(
+		got, ResultRefused) {
 		t.Error(got)
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: id}, ahead); got != Applied || w.final[1].Executed != No {
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: id}, ahead); got != Applied ||
+		w.final[1].Executed != No {
 		t.Errorf("%s", got)
 	}
 }

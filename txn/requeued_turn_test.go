@@ -17,7 +17,9 @@ func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
 		if !ok || len(r.Change.Writes) != 1 {
 			t.Fatalf("%#v", Decide(&w.view))
 		}
-		if x, sure := r.Change.Writes[0], settled == 1; x.Late != sure || (x.Next.State == Failed) != sure || (x.Next.Reason == ReasonDeadline) != sure {
+		if x, sure := r.Change.Writes[0], settled == 1; x.Late != sure ||
+			(x.Next.State == Failed) != sure ||
+			(x.Next.Reason == ReasonDeadline) != sure {
 			t.Errorf("settled %d: %+v", settled, x)
 		}
 	}
@@ -36,7 +38,9 @@ func TestTheSecondThatWasGivenBackIsWithdrawn(t *testing.T) {
 	w.view.Submitter.Status = Paused
 	w.view.Queue[0].CancelRequested, w.view.Queue[0].Due = true, w.view.Now.Add(time.Minute)
 	first, _ := NewTxID(noon, 1)
-	w.view.Queue = append([]Tx{{ID: first, Status: Status{State: Queued, Version: 1, Executed: Unknown}}}, w.view.Queue...)
+	w.view.Queue = append(
+		[]Tx{{ID: first, Status: Status{State: Queued, Version: 1, Executed: Unknown}}},
+		w.view.Queue...)
 	w.events[first] = 1
 	for range 4 {
 		step := Decide(&w.view)
@@ -60,7 +64,11 @@ func TestARequeueForgetsTheAnswers(t *testing.T) {
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}, ahead); got != Applied {
 		t.Fatal(got)
 	}
-	if tx := w.view.Queue[0]; tx.TxHash != (Hash{}) || tx.SubmitAttempts != 0 || tx.Accepted != 0 || tx.Pooled != 0 || tx.LastAnswer != "" || tx.Rejected != "" || tx.Turn != (Turn{}) {
+	if tx := w.view.Queue[0]; tx.TxHash != (Hash{}) || tx.SubmitAttempts != 0 || tx.Accepted != 0 ||
+		tx.Pooled != 0 ||
+		tx.LastAnswer != "" ||
+		tx.Rejected != "" ||
+		tx.Turn != (Turn{}) {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -85,7 +93,8 @@ func TestWhatRanBeforeAndIsRejected(t *testing.T) {
 		w.include(b.Attempt.Hash, true)
 		w.blocks(t, 2*int(guarded.Confirmations))
 		want := map[bool]Status{true: {State: Confirmed, Executed: Success, Reason: ProtectRanBefore}, false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
-		if end := w.final[0]; end.State != want.State || end.Executed != want.Executed || end.Reason != want.Reason {
+		if end := w.final[0]; end.State != want.State || end.Executed != want.Executed ||
+			end.Reason != want.Reason {
 			t.Errorf("%s: %+v", name, end.Status)
 		}
 	}
@@ -101,12 +110,17 @@ func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
 	}
 	w.include(old, true)
 	for range 2 * guarded.ResubmitMax {
-		w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing})
-		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ProtectRanBefore || len(tx.Attempts) != 2 || !tx.Due.After(w.view.Now) || protected(w) == nil {
+		w.do(t, until[*Replace](t, w), Outcome{},
+			Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing})
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ProtectRanBefore ||
+			len(tx.Attempts) != 2 ||
+			!tx.Due.After(w.view.Now) ||
+			protected(w) == nil {
 			t.Fatalf("%+v, %d forms", tx.Status, len(tx.Attempts))
 		}
 	}
-	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel || w.view.Open[0].Reason != ProtectRanBefore {
+	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel ||
+		w.view.Open[0].Reason != ProtectRanBefore {
 		t.Errorf("%+v", b.Attempt)
 	}
 }
@@ -132,7 +146,8 @@ func TestWhatRanBeforeIsToldOnce(t *testing.T) {
 		delete(w.included, own)
 		w.head++
 		if !filled {
-			w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault})
+			w.do(t, until[*Replace](t, w), Outcome{},
+				Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault})
 			w.settle(t)
 		}
 		for range 2 * guarded.ResubmitMax {
@@ -142,7 +157,8 @@ func TestWhatRanBeforeIsToldOnce(t *testing.T) {
 				t.Fatalf("%s: %+v", name, b.Attempt)
 			}
 			w.do(t, b, Outcome{Class: Accepted}, accepted)
-			if tx := w.view.Open[0]; tx.Reason != ProtectRanBefore || protected(w) != nil || w.kindCount(EventStuck) != stuck {
+			if tx := w.view.Open[0]; tx.Reason != ProtectRanBefore || protected(w) != nil ||
+				w.kindCount(EventStuck) != stuck {
 				t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
 			}
 		}
@@ -168,7 +184,8 @@ func TestWhatRanBeforeAndRevertedPauses(t *testing.T) {
 			w.include(w.view.Open[0].newest().Hash, true)
 		}
 		w.blocks(t, 2*int(guarded.Confirmations))
-		if len(w.final) != 1 || w.final[0].Executed != Reverted || w.view.Submitter.Status != Paused {
+		if len(w.final) != 1 || w.final[0].Executed != Reverted ||
+			w.view.Submitter.Status != Paused {
 			t.Errorf("%s: %s, %+v", name, w.view.Submitter.Status, w.final)
 		}
 	}
@@ -180,7 +197,8 @@ func TestWhatRanBeforeAndRevertedPauses(t *testing.T) {
 		t.Error("a revert does not pause")
 	}
 	w.view.Submitter.Status = Active
-	if w.blocks(t, 2*int(guarded.Confirmations)); len(w.final) != 1 || w.view.Submitter.Status != Active {
+	if w.blocks(t, 2*int(guarded.Confirmations)); len(w.final) != 1 ||
+		w.view.Submitter.Status != Active {
 		t.Errorf("%s, %+v", w.view.Submitter.Status, w.final)
 	}
 }
@@ -195,7 +213,8 @@ func TestAFormThatDoesNothingLoses(t *testing.T) {
 	delete(w.included, old)
 	w.include(payload, true)
 	w.blocks(t, 2*int(guarded.Confirmations))
-	if end := w.final[0]; end.Executed != Success || end.Reason != ReasonCancelLost || !strings.Contains(end.LastError, "given back to the queue") {
+	if end := w.final[0]; end.Executed != Success || end.Reason != ReasonCancelLost ||
+		!strings.Contains(end.LastError, "given back to the queue") {
 		t.Errorf("%+v", end.Status)
 	}
 }
@@ -212,7 +231,8 @@ func TestWhatRanBeforeWhileItsQueueIsProtected(t *testing.T) {
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		w.view.Now = w.view.Now.Add(20 * time.Second)
 	}
-	if p, tx := protected(w), w.view.Queue[0]; p == nil || p.Reason != ReasonNonceElsewhere || tx.Reason != ReasonNonceElsewhere {
+	if p, tx := protected(w), w.view.Queue[0]; p == nil || p.Reason != ReasonNonceElsewhere ||
+		tx.Reason != ReasonNonceElsewhere {
 		t.Fatalf("%+v %+v", p, tx.Status)
 	}
 	w.include(old, true)

@@ -6,7 +6,9 @@ import "fmt"
 func resolve(v *View, c Command) (Step, bool) {
 	tx, ok := open(v, c.Tx)
 	if ok && c.Expect != 0 && c.Expect != tx.Version {
-		return refuse(c, "it is %s and of version %d now, the decision was about version %d; look at it and decide again", tx.State, tx.Version, c.Expect)
+		return refuse(c,
+			"it is %s and of version %d now, the decision was about version %d; look at it and decide again",
+			tx.State, tx.Version, c.Expect)
 	}
 	switch c.Action {
 	case ActionRetry:
@@ -19,11 +21,14 @@ func resolve(v *View, c Command) (Step, bool) {
 		return obey(v, c)
 	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 		if !ok {
-			return refuse(c, "it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
+			return refuse(c,
+				"it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
 		}
 		return resolveLoss(v, tx, c)
 	}
-	return Record{told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action)))}, true
+	return Record{
+		told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
+	}, true
 }
 
 // resolveLoss decides on a transaction whose nonce somebody else has used, once that is beyond doubt. Either decision takes back what was promised: that it runs once.
@@ -58,13 +63,18 @@ func mayBeOurs(used Used, tx *Tx, c Command) string {
 	const doubt = "so it may have been this transaction, with its receipt missing"
 	switch {
 	case (Finding{Tx: tx}).RefutedBy(used.By):
-		return fmt.Sprintf("it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt", used.By.TxHash.Hex(), *tx.Nonce, used.By.Block)
+		return fmt.Sprintf(
+			"it ran: %s used nonce %d in block %d, and the endpoint does not tell its receipt",
+			used.By.TxHash.Hex(), *tx.Nonce, used.By.Block)
 	case used.By != nil || c.unproven():
 		return ""
 	case used.Unanswered:
-		return fmt.Sprintf("the chain cannot be asked now who used nonce %d, %s: ask again once it answers, or find out from a block explorer and say %s_UNPROVEN", *tx.Nonce, doubt, c.Action)
+		return fmt.Sprintf(
+			"the chain cannot be asked now who used nonce %d, %s: ask again once it answers, or find out from a block explorer and say %s_UNPROVEN",
+			*tx.Nonce, doubt, c.Action)
 	}
-	return fmt.Sprintf("no endpoint can show who used nonce %d, %s: use an endpoint that keeps older state, or find out from a block explorer and say %s_UNPROVEN",
+	return fmt.Sprintf(
+		"no endpoint can show who used nonce %d, %s: use an endpoint that keeps older state, or find out from a block explorer and say %s_UNPROVEN",
 		*tx.Nonce, doubt, c.Action)
 }
 
@@ -93,19 +103,23 @@ func mayYetRun(v *View, tx *Tx, c Command) (sentence string, decided bool) {
 	seen, e := v.seen(tx), v.earlier(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return fmt.Sprintf("it is in block %d; it becomes final by itself", seen.Receipt.BlockNumber), true
+		return fmt.Sprintf("it is in block %d; it becomes final by itself",
+			seen.Receipt.BlockNumber), true
 	case tx.State != Stuck && c.requeues():
 		return fmt.Sprintf("it is %s, not STUCK; it is still on its way", tx.State), true
 	case v.Account.Settled <= highest(tx):
-		return fmt.Sprintf("nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included",
+		return fmt.Sprintf(
+			"nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included",
 			highest(tx), v.settledDepth(), v.Account.Settled), true
 	case !seen.Known || !e.Known || v.Head < v.Account.Head || tx.Receipt != nil:
 		return "", false
 	case e.Receipt != nil && c.requeues():
-		return fmt.Sprintf("it ran under nonce %d, in block %d, before it was given back to the queue: FAIL ends it by that receipt",
+		return fmt.Sprintf(
+			"it ran under nonce %d, in block %d, before it was given back to the queue: FAIL ends it by that receipt",
 			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
 	case e.Receipt != nil && !e.Final:
-		return fmt.Sprintf("it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final",
+		return fmt.Sprintf(
+			"it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final",
 			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
 	case c.requeues() && tookBack(tx):
 		return fmt.Sprintf("it has given up nonce %d once already: say FAIL", *tx.Nonce), true
@@ -120,9 +134,14 @@ func mayYetRun(v *View, tx *Tx, c Command) (sentence string, decided bool) {
 func resolved(v *View, tx *Tx, c Command) Change {
 	done := told(c, Applied, "")
 	if !v.Cursor.AwaitsDecision() {
-		done.Protect = &Protection{Expect: v.Cursor.Next, Reason: ReasonNonceElsewhere, Evidence: fmt.Sprintf(
-			"nonce %d of transaction %s was used by something that is not in the ledger, in settled blocks; an operator decided on the transaction (%s)", *tx.Nonce, tx.ID, c.Action) +
-			v.Used.By.Evidence()}
+		done.Protect = &Protection{
+			Expect: v.Cursor.Next,
+			Reason: ReasonNonceElsewhere,
+			Evidence: fmt.Sprintf(
+				"nonce %d of transaction %s was used by something that is not in the ledger, in settled blocks; an operator decided on the transaction (%s)",
+				*tx.Nonce, tx.ID, c.Action) +
+				v.Used.By.Evidence(),
+		}
 	}
 	if e := v.earlier(tx); e.Receipt != nil {
 		done.Writes = v.endAs(tx, &e)

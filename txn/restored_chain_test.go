@@ -19,7 +19,14 @@ type ledgerOf struct {
 }
 
 func (c *chained) backup() ledgerOf {
-	b := ledgerOf{open: slices.Clone(c.view.Open), queue: slices.Clone(c.view.Queue), ended: slices.Clone(c.view.Ended), final: slices.Clone(c.final), submitter: c.view.Submitter, gaps: slices.Clone(c.gaps)}
+	b := ledgerOf{
+		open:      slices.Clone(c.view.Open),
+		queue:     slices.Clone(c.view.Queue),
+		ended:     slices.Clone(c.view.Ended),
+		final:     slices.Clone(c.final),
+		submitter: c.view.Submitter,
+		gaps:      slices.Clone(c.gaps),
+	}
 	if c.view.Cursor != nil {
 		cursor := *c.view.Cursor
 		b.cursor = &cursor
@@ -99,10 +106,12 @@ func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
 		if got := decide(Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
-		if got := decide(Command{Kind: CommandExitProtect, Action: c.action, Expect: 1001}); got != ResultRefused || len(w.view.Queue) != 2 {
+		if got := decide(Command{Kind: CommandExitProtect, Action: c.action, Expect: 1001}); got != ResultRefused ||
+			len(w.view.Queue) != 2 {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := decide(Command{Kind: CommandExitProtect, Action: ActionAlignKeep, Expect: 1001}); got != Applied || len(w.view.Open) != 1 {
+		if got := decide(Command{Kind: CommandExitProtect, Action: ActionAlignKeep, Expect: 1001}); got != Applied ||
+			len(w.view.Open) != 1 {
 			t.Errorf("%s, compared: %s", name, got)
 		}
 	}
@@ -132,12 +141,16 @@ func TestTheSameBytesAfterARestore(t *testing.T) {
 		return w.results[len(w.results)-1].Result
 	}
 	for id, action := range []Action{ActionResume, ActionAlign} {
-		got := decide(Command{ID: int64(id + 2), Kind: CommandExitProtect, Action: action, Expect: 1000})
-		if !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, first.String()) || len(w.view.Queue) != 2 || protected(w.world) == nil {
+		got := decide(
+			Command{ID: int64(id + 2), Kind: CommandExitProtect, Action: action, Expect: 1000})
+		if !strings.HasPrefix(got, ResultRefused) || !strings.Contains(got, first.String()) ||
+			len(w.view.Queue) != 2 ||
+			protected(w.world) == nil {
 			t.Fatalf("%s, uncompared: %s", action, got)
 		}
 	}
-	got := decide(Command{ID: 4, Kind: CommandCancel, Tx: second}, Command{ID: 5, Kind: CommandExitProtect, Action: ActionResumeKeep, Expect: 1000})
+	got := decide(Command{ID: 4, Kind: CommandCancel, Tx: second},
+		Command{ID: 5, Kind: CommandExitProtect, Action: ActionResumeKeep, Expect: 1000})
 	if got != Applied {
 		t.Fatal(got)
 	}
@@ -174,9 +187,12 @@ func TestWhatIsHeldBackAfterARestoreJamsNothing(t *testing.T) {
 		done   bool
 	}{{ActionResume, false}, {ActionAlign, false}, {ActionAlignKeep, false}, {ActionResumeKeep, true}} {
 		if len(w.view.Open) != 1 || len(w.view.Queue) != 1 || w.nonceAt(w.head) != 0 {
-			t.Fatalf("before %s: %+v, %d queued, account %d", c.action, w.view.Open, len(w.view.Queue), w.nonceAt(w.head))
+			t.Fatalf("before %s: %+v, %d queued, account %d", c.action, w.view.Open,
+				len(w.view.Queue), w.nonceAt(w.head))
 		}
-		w.view.Commands = []Command{{ID: int64(id + 2), Kind: CommandExitProtect, Action: c.action, Expect: 1000}}
+		w.view.Commands = []Command{
+			{ID: int64(id + 2), Kind: CommandExitProtect, Action: c.action, Expect: 1000},
+		}
 		w.run(t, Accepted, accepted)
 		if got := w.results[len(w.results)-1].Result; (got == Applied) != c.done {
 			t.Errorf("%s: %s", c.action, got)
@@ -186,7 +202,8 @@ func TestWhatIsHeldBackAfterARestoreJamsNothing(t *testing.T) {
 		w.wait(t, 2*time.Minute)
 	}
 	if len(w.view.Open)+len(w.view.Queue) > 0 || w.nonceAt(w.head) != 2 {
-		t.Errorf("open %+v, %d queued, account %d", w.view.Open, len(w.view.Queue), w.nonceAt(w.head))
+		t.Errorf("open %+v, %d queued, account %d", w.view.Open, len(w.view.Queue),
+			w.nonceAt(w.head))
 	}
 }
 
@@ -236,7 +253,8 @@ func restoredChain(t *rapid.T, deepest int) {
 	b := c.backup()
 	at := len(c.blocks)
 	if rapid.Bool().Draw(t, "the head is cancelled") && len(c.view.Queue) > 0 {
-		c.view.Commands = append(c.view.Commands, Command{ID: 2000, Kind: CommandCancel, Tx: c.view.Queue[0].ID})
+		c.view.Commands = append(c.view.Commands,
+			Command{ID: 2000, Kind: CommandCancel, Tx: c.view.Queue[0].ID})
 	}
 	some("lost", 20)
 	for range rapid.IntRange(0, 6).Draw(t, "good weather") {
@@ -251,7 +269,9 @@ func restoredChain(t *rapid.T, deepest int) {
 	c.restore(b, 1000)
 	if rapid.Bool().Draw(t, "left at once, behind an endpoint that lags") {
 		c.lag = max(0, len(c.blocks)-at)
-		c.view.Commands = []Command{{ID: 1000, Kind: CommandExitProtect, Action: ActionResume, Expect: 1000}}
+		c.view.Commands = []Command{
+			{ID: 1000, Kind: CommandExitProtect, Action: ActionResume, Expect: 1000},
+		}
 		c.run(t, Accepted, accepted)
 		c.lag = 0
 	}
@@ -273,8 +293,10 @@ func restoredChain(t *rapid.T, deepest int) {
 		if !careful && len(c.view.Queue) > 0 {
 			break // all wait for somebody who compares
 		}
-		t.Fatalf("it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last results %v", tx.Status, tx.Nonce, c.kinds[tx.ID],
-			c.view.Cursor.Protected, c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
+		t.Fatalf(
+			"it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last results %v",
+			tx.Status, tx.Nonce, c.kinds[tx.ID], c.view.Cursor.Protected, c.view.Cursor.Next,
+			c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
 	}
 	for _, tx := range c.final {
 		c.truth(t, tx)

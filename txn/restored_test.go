@@ -21,12 +21,15 @@ var restoredEnds = map[string]struct {
 	reason string
 	end    func(t *testing.T, mark func(*world) *world) *world
 }{
-	"cancelled in the queue": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
-		w := mark(newWorld(1, guarded))
-		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Queue[0].ID}}
-		w.do(t, Decide(&w.view), Outcome{}, accepted)
-		return w
-	}},
+	"cancelled in the queue": {
+		ReasonCancelled,
+		func(t *testing.T, mark func(*world) *world) *world {
+			w := mark(newWorld(1, guarded))
+			w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Queue[0].ID}}
+			w.do(t, Decide(&w.view), Outcome{}, accepted)
+			return w
+		},
+	},
 	"too late in the queue": {ReasonDeadline, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
 		w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second)
@@ -35,13 +38,21 @@ var restoredEnds = map[string]struct {
 	}},
 	"no key": {ReasonSignerKeyMissing, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
-		w.apply(t, Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}))
+		w.apply(
+			t,
+			Prepared(&w.view, until[Prepare](t, w),
+				&Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}),
+		)
 		return w
 	}},
 	"would revert": {ReasonPrepareReverted, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
 		for range refusalBlocks {
-			w.apply(t, Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: ExecutionReverted}}))
+			w.apply(
+				t,
+				Prepared(&w.view, until[Prepare](t, w),
+					&Preparation{Outcome: Outcome{Class: ExecutionReverted}}),
+			)
 			w.head++
 			w.view.Head = w.head
 		}
@@ -51,22 +62,33 @@ var restoredEnds = map[string]struct {
 		w := mark(newWorld(1, guarded))
 		w.view.Policy.PrepareMaxAge = time.Minute
 		for range 2 {
-			w.apply(t, Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: InsufficientFunds}}))
+			w.apply(
+				t,
+				Prepared(&w.view, until[Prepare](t, w),
+					&Preparation{Outcome: Outcome{Class: InsufficientFunds}}),
+			)
 			w.view.Now = w.view.Now.Add(time.Hour)
 		}
 		return w
 	}},
-	"given back, and cancelled in the queue": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
-		w, id, _ := givenBack(t)
-		mark(w).exit(t, Command{Kind: CommandCancel, Tx: id}, ahead)
-		w.settle(t)
-		return w
-	}},
-	"failed, its nonce used by somebody else": {ReasonNonceElsewhere, func(t *testing.T, mark func(*world) *world) *world {
-		w := mark(lost(t))
-		w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead)
-		return w
-	}},
+	"given back, and cancelled in the queue": {
+		ReasonCancelled,
+		func(t *testing.T, mark func(*world) *world) *world {
+			w, id, _ := givenBack(t)
+			mark(w).exit(t, Command{Kind: CommandCancel, Tx: id}, ahead)
+			w.settle(t)
+			return w
+		},
+	},
+	"failed, its nonce used by somebody else": {
+		ReasonNonceElsewhere,
+		func(t *testing.T, mark func(*world) *world) *world {
+			w := mark(lost(t))
+			w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
+				ahead)
+			return w
+		},
+	},
 	"cancelled in flight": {ReasonCancelled, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(cancelling(t, guarded, Accepted))
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
@@ -116,8 +138,11 @@ func TestWhatWasRestoredIsNotRequeuedUnseen(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[Action]string{ActionRequeue: ResultRefused, ActionRequeueUnproven: Applied} {
 		w := restoredWorld(lost(t))
-		got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}, ahead)
-		if code, _, _ := strings.Cut(got, ":"); code != want || want == ResultRefused && !strings.Contains(got, "in a form that was signed after the backup") {
+		got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
+			ahead)
+		if code, _, _ := strings.Cut(got, ":"); code != want ||
+			want == ResultRefused &&
+				!strings.Contains(got, "in a form that was signed after the backup") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}

@@ -16,7 +16,11 @@ func TestADecisionStandsOnLittle(t *testing.T) { // alone: others make stacks to
 		most *= 2
 	}
 	w, _ := sent(t, 1)
-	w.view.Policy.TellAbove, w.view.Policy.Bump = true, Bumping{Enabled: true, MinInterval: time.Hour, MaxAttempts: 3}
+	w.view.Policy.TellAbove, w.view.Policy.Bump = true, Bumping{
+		Enabled:     true,
+		MinInterval: time.Hour,
+		MaxAttempts: 3,
+	}
 	w.view.Policy.ResubmitMaxAge = time.Hour
 	runtime.GC() // gives back what others have left
 	before, end := stacks(), make(chan struct{})

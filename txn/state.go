@@ -82,7 +82,11 @@ type Move struct {
 var Moves = []Move{
 	{Kind: EventQueued, To: []State{Queued}},
 	{Kind: EventDelayed, From: []State{Queued}, To: []State{Queued}},
-	{Kind: EventDelayed, From: []State{Allocated}, To: []State{Allocated}}, // the account cannot pay, or that is not what a node says any more
+	{
+		Kind: EventDelayed,
+		From: []State{Allocated},
+		To:   []State{Allocated},
+	}, // the account cannot pay, or that is not what a node says any more
 	{Kind: EventDelayed, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventAllocated, From: []State{Queued}, To: []State{Allocated}},
 	{Kind: EventSubmitted, From: []State{Allocated}, To: []State{Tracking}},
@@ -95,14 +99,26 @@ var Moves = []Move{
 	{Kind: EventConfirmations, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventReorged, From: []State{Confirmed, Failed, Cancelled}, To: []State{Stuck}},
-	{Kind: EventConfirmed, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Confirmed}}, // QUEUED: it ran before it was given back to the queue
+	{
+		Kind: EventConfirmed,
+		From: []State{Queued, Allocated, Tracking, Stuck},
+		To:   []State{Confirmed},
+	}, // QUEUED: it ran before it was given back to the queue
 	{Kind: EventFailed, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Failed}},
 	{Kind: EventCancelRequested, From: []State{Queued}, To: []State{Queued}},
 	{Kind: EventCancelRequested, From: []State{Allocated}, To: []State{Allocated}},
 	{Kind: EventCancelRequested, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventCancelRequested, From: []State{Stuck}, To: []State{Stuck}},
-	{Kind: EventCancelled, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Cancelled}},
-	{Kind: EventStuck, From: []State{Allocated, Tracking, Stuck}, To: []State{Stuck}}, // STUCK: for another reason than before, or the account cannot pay now, or can again
+	{
+		Kind: EventCancelled,
+		From: []State{Queued, Allocated, Tracking, Stuck},
+		To:   []State{Cancelled},
+	},
+	{
+		Kind: EventStuck,
+		From: []State{Allocated, Tracking, Stuck},
+		To:   []State{Stuck},
+	}, // STUCK: for another reason than before, or the account cannot pay now, or can again
 	{Kind: EventUnstuck, From: []State{Stuck}, To: []State{Tracking}},
 	{Kind: EventRequeued, From: []State{Stuck}, To: []State{Queued}},
 }

@@ -32,18 +32,26 @@ func (AskPolicy) step() {}
 func (Diagnose) step()  {}
 
 // fixed are the reasons of which it is settled what comes next: no policy is asked.
-var fixed = map[string]bool{ReasonNonceElsewhere: true, ReasonReorgedFinal: true, ProtectRanBefore: true, ProtectRanEnded: true}
+var fixed = map[string]bool{
+	ReasonNonceElsewhere: true,
+	ReasonReorgedFinal:   true,
+	ProtectRanBefore:     true,
+	ProtectRanEnded:      true,
+}
 
 // govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
 // crash costs one interval and never asks twice at once (C27, H70).
 func govern(v *View, tx *Tx) (Step, bool) {
-	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || fixed[tx.Reason] || v.Cursor.Protected != nil {
+	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || fixed[tx.Reason] ||
+		v.Cursor.Protected != nil {
 		return nil, false
 	}
 	next := tx.Status
 	switch {
 	case tx.Turn.Answer == "":
-		return AskPolicy{&StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx}}, true
+		return AskPolicy{
+			&StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx},
+		}, true
 	case tx.Turn.Answer == StuckRetry:
 		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
 		return Record{Change{Writes: v.move(tx, EventUnstuck, &next, 0)}}, true

@@ -34,11 +34,15 @@ func TestWhatIsStuckAndLosesItsNonceIsTold(t *testing.T) {
 		w.lookedAndSent(t)
 	}
 	tx := w.view.Open[0]
-	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Version != looked.Version+1 || w.kindCount(EventStuck) != 2 || protected(w) == nil {
-		t.Fatalf("%s (%s), version %d after %d, %d times", tx.State, tx.Reason, tx.Version, looked.Version, w.kindCount(EventStuck))
+	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Version != looked.Version+1 ||
+		w.kindCount(EventStuck) != 2 ||
+		protected(w) == nil {
+		t.Fatalf("%s (%s), version %d after %d, %d times", tx.State, tx.Reason, tx.Version,
+			looked.Version, w.kindCount(EventStuck))
 	}
 	stale := Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID, Expect: looked.Version}
-	if got := w.exit(t, stale, ahead); !strings.HasPrefix(got, ResultRefused) || w.view.Open[0].Version != tx.Version {
+	if got := w.exit(t, stale, ahead); !strings.HasPrefix(got, ResultRefused) ||
+		w.view.Open[0].Version != tx.Version {
 		t.Errorf("a decision on version %d of what is %d: %s", looked.Version, tx.Version, got)
 	}
 }
@@ -63,7 +67,9 @@ func TestWhatRanBeforeIsToldWhereverItIs(t *testing.T) {
 		w.include(old, true)
 		w.apply(t, Decide(&w.view).(Record).Change)
 		kinds, tx := w.kinds[id], w.view.Open[0]
-		if tx.Reason != ProtectRanBefore || tx.Version != before.Version+1 || kinds[len(kinds)-1] != c.want || tx.Receipt != before.Receipt {
+		if tx.Reason != ProtectRanBefore || tx.Version != before.Version+1 ||
+			kinds[len(kinds)-1] != c.want ||
+			tx.Receipt != before.Receipt {
 			t.Errorf("%s: %v, %+v", name, kinds, tx.Status)
 		}
 	}
@@ -77,10 +83,15 @@ func TestWhatIsStuckAndReachesItsCapIsTold(t *testing.T) {
 	tx := w.view.Open[0]
 	s := replace(&w.view, &tx, Bump, 0)
 	w.apply(t, Replaced(&w.view, s, Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
-	if got := w.view.Open[0]; got.Reason != ReasonFeeCapReached || got.Version != tx.Version+1 || w.kindCount(EventStuck) != 2 {
+	if got := w.view.Open[0]; got.Reason != ReasonFeeCapReached || got.Version != tx.Version+1 ||
+		w.kindCount(EventStuck) != 2 {
 		t.Errorf("%+v", got.Status)
 	}
-	w.apply(t, Replaced(&w.view, replace(&w.view, &w.view.Open[0], Bump, 0), Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
+	w.apply(
+		t,
+		Replaced(&w.view, replace(&w.view, &w.view.Open[0], Bump, 0),
+			Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}),
+	)
 	if got := w.kindCount(EventStuck); got != 2 {
 		t.Errorf("told %d times", got)
 	}

@@ -15,13 +15,15 @@ func TestAHandOverIsClaimedFirst(t *testing.T) {
 		version := w.view.Open[0].Version
 		w.view.Now = w.view.Now.Add(time.Hour)
 		b, ok := w.claimed(t).(Broadcast)
-		if tx := w.view.Open[0]; !ok || tx.SubmitAttempts != 2 || tx.Version != version || !tx.Due.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
+		if tx := w.view.Open[0]; !ok || tx.SubmitAttempts != 2 || tx.Version != version ||
+			!tx.Due.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
 			t.Fatalf("%T %+v due %s", Decide(&w.view), tx.Status, tx.Due)
 		}
 		crashed := w.view
 		crashed.Open = []Tx{w.view.Open[0]}
 		crashed.Open[0].Turn = Turn{} // all that memory had
-		if r, ok := Decide(&crashed).(Rest); !ok || !r.Until.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
+		if r, ok := Decide(&crashed).(Rest); !ok ||
+			!r.Until.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
 			t.Errorf("%T after a crash", Decide(&crashed))
 		}
 		w.do(t, b, Outcome{Class: class}, accepted)
@@ -82,7 +84,8 @@ func TestWhatIsOverdueIsTold(t *testing.T) {
 			w.do(t, step, Outcome{Class: class}, accepted)
 		}
 		tx := w.view.Open[0]
-		if tx.Reason != ReasonOverdue || tx.LastError == "" || !w.view.Now.Equal(tx.Attempts[0].At.Add(time.Hour)) {
+		if tx.Reason != ReasonOverdue || tx.LastError == "" ||
+			!w.view.Now.Equal(tx.Attempts[0].At.Add(time.Hour)) {
 			t.Fatalf("%s: %+v after %s", class, tx.Status, w.view.Now.Sub(tx.Attempts[0].At))
 		}
 		w.unknown[b.Attempt.Hash] = false
@@ -130,12 +133,14 @@ func TestWhatIsOverdueIsRetriedOnceAnInterval(t *testing.T) {
 					sends++
 				}
 				if steps++; steps > 300 {
-					t.Fatalf("a loop without rest: %d hand-overs, asked %d times after %s", sends, len(w.asked), w.view.Now.Sub(begun))
+					t.Fatalf("a loop without rest: %d hand-overs, asked %d times after %s", sends,
+						len(w.asked), w.view.Now.Sub(begun))
 				}
 				w.do(t, step, Outcome{Class: class}, accepted)
 			}
 			if len(w.asked) < 9 || len(w.asked) > 11 || sends < 9 || sends > 11 {
-				t.Errorf("asked %d times and handed over %d times in ten intervals", len(w.asked), sends)
+				t.Errorf("asked %d times and handed over %d times in ten intervals", len(w.asked),
+					sends)
 			}
 		})
 	}
@@ -159,7 +164,8 @@ func TestAHeadOfWhichEndpointsContradictEachOther(t *testing.T) {
 			w.do(t, step, Outcome{}, Preparation{Outcome: Outcome{Class: turns[tries%2]}})
 		}
 		if events := len(w.kinds[id]); len(w.view.Queue) != 1 || events > 1000 {
-			t.Errorf("%v: %d events and %d tries in an hour, %d in the queue", turns, events, tries, len(w.view.Queue))
+			t.Errorf("%v: %d events and %d tries in an hour, %d in the queue", turns, events, tries,
+				len(w.view.Queue))
 		}
 	}
 }
@@ -183,7 +189,8 @@ func TestAnUnusedSlot(t *testing.T) {
 		"all of three":      {3, []Tx{at(2, false), at(0, false), at(1, false)}, 0, false},
 	} {
 		s := Submitter{Limit: c.limit}
-		if slot, got := unusedSlot(s, c.open); slot != c.slot || got != c.want || HasUnusedSlot(s, c.open) != c.want {
+		if slot, got := unusedSlot(s, c.open); slot != c.slot || got != c.want ||
+			HasUnusedSlot(s, c.open) != c.want {
 			t.Errorf("%s: slot %d, %v; want %d, %v", name, slot, got, c.slot, c.want)
 		}
 	}

@@ -153,4 +153,6 @@ const (
 )
 
 // ranAnyway tells whether a reason says that a transaction ran which somebody had decided about, because it could not run any more.
-func ranAnyway(reason string) bool { return reason == ProtectRanBefore || reason == ProtectRanEnded }
+func ranAnyway(reason string) bool {
+	return reason == ProtectRanBefore || reason == ProtectRanEnded
+}

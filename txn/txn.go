@@ -59,11 +59,13 @@ func NewTxID(at time.Time, submitter SubmitterID) (TxID, error) {
 func ParseTxID(text string) (TxID, error) {
 	u, err := uuid.Parse(text)
 	if err != nil {
-		return TxID{}, fmt.Errorf("tx_id %q is not a UUID; use the tx_id that CreateTx answered", text)
+		return TxID{}, fmt.Errorf("tx_id %q is not a UUID; use the tx_id that CreateTx answered",
+			text)
 	}
 	id := TxID(u)
 	if u.Version() != 8 || u.Variant() != uuid.RFC4122 || id.Submitter() < 1 {
-		return TxID{}, fmt.Errorf("tx_id %q was not made by Fencepost; use the tx_id that CreateTx answered", text)
+		return TxID{}, fmt.Errorf(
+			"tx_id %q was not made by Fencepost; use the tx_id that CreateTx answered", text)
 	}
 	return id, nil
 }

@@ -111,7 +111,10 @@ func TestPayloadHashTellsPayloadsApart(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := payloads.Draw(t, "a"), payloads.Draw(t, "b")
-		same := a.GasLimit == b.GasLimit && a.Value == b.Value && string(a.Data) == string(b.Data) && (a.To == nil) == (b.To == nil) && (a.To == nil || *a.To == *b.To)
+		same := a.GasLimit == b.GasLimit && a.Value == b.Value &&
+			string(a.Data) == string(b.Data) &&
+			(a.To == nil) == (b.To == nil) &&
+			(a.To == nil || *a.To == *b.To)
 		if (a.Hash() == b.Hash()) != same {
 			t.Fatalf("same is %v for %+v and %+v", same, a, b)
 		}

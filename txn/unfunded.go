@@ -38,7 +38,8 @@ func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
 	case !money:
 		next.LastError = before + sinceThen + message
 	case next.State == Stuck:
-		next.LastError = fmt.Sprintf("handed over %d times and not included; now %s", next.SubmitAttempts, message)
+		next.LastError = fmt.Sprintf("handed over %d times and not included; now %s",
+			next.SubmitAttempts, message)
 	default:
 		next.LastError = message
 	}
@@ -50,7 +51,11 @@ func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
 }
 
 // hiding are the reasons of a STUCK transaction that say no more than how long it is in no block.
-var hiding = map[string]bool{ReasonResubmitExhausted: true, ReasonOverdue: true, ReasonInsufficientFunds: true}
+var hiding = map[string]bool{
+	ReasonResubmitExhausted: true,
+	ReasonOverdue:           true,
+	ReasonInsufficientFunds: true,
+}
 
 // paid is the status of what waited for money, and is told something else now.
 func (v *View) paid(tx *Tx, answer Outcome, next Status) Status {
@@ -64,12 +69,15 @@ func (v *View) paid(tx *Tx, answer Outcome, next Status) Status {
 			next.LastError, _, _ = strings.Cut(next.LastError, sinceThen)
 		}
 	case next.SubmitAttempts >= v.Policy.ResubmitMax:
-		next.Reason, next.LastError = ReasonResubmitExhausted, handedOver(next.SubmitAttempts, answer.Class)
+		next.Reason, next.LastError = ReasonResubmitExhausted, handedOver(next.SubmitAttempts,
+			answer.Class)
 	case !old.IsZero() && !old.After(v.Now):
 		next.Reason, next.LastError = ReasonOverdue, v.tooOld()
 	default: // the count begins anew with each form
 		next.Reason = ReasonResubmitExhausted
-		next.LastError = fmt.Sprintf("an earlier form was handed over as often as one may be and not included; the last answer to the newest was %s; it is still followed and handed over", answer.Class)
+		next.LastError = fmt.Sprintf(
+			"an earlier form was handed over as often as one may be and not included; the last answer to the newest was %s; it is still followed and handed over",
+			answer.Class)
 	}
 	return next
 }
@@ -105,7 +113,9 @@ func toldOfFunds(s State, kind Kind) Kind {
 // a pool that has lost it would else not have it again before somebody sends money.
 func (tx *Tx) cheaper() *Attempt {
 	newest := tx.newest()
-	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump || tx.Pooled >= newest.No || tx.SubmitAttempts%2 == 1 {
+	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump ||
+		tx.Pooled >= newest.No ||
+		tx.SubmitAttempts%2 == 1 {
 		return nil
 	}
 	for i := range tx.Attempts {
@@ -120,7 +130,10 @@ func (tx *Tx) cheaper() *Attempt {
 func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
 	next := answered(b, answer)
 	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
-	return Change{Writes: v.move(b.Tx, "", &next, min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval))}
+	return Change{
+		Writes: v.move(b.Tx, "", &next,
+			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)),
+	}
 }
 
 // plain is the sub-state of what is in no block and waits for nothing in particular.

@@ -18,10 +18,14 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 	case next.Reason == ReasonInsufficientFunds && next.Sub != Unfunded:
 		t.Fatalf("it waits for money and is %s/%s: %s", next.State, next.Sub, next.LastError)
 	case next.Sub != Unfunded:
-	case next.State.Final(), next.Receipt != nil, next.Nonce == nil && next.Reason != ReasonInsufficientFunds, next.Nonce != nil && next.LastAnswer != InsufficientFunds && x.Kind != EventReplaced && next.LastAnswer != "" && !unasked(next.LastAnswer):
+	case next.State.Final(),
+		next.Receipt != nil,
+		next.Nonce == nil && next.Reason != ReasonInsufficientFunds,
+		next.Nonce != nil && next.LastAnswer != InsufficientFunds && x.Kind != EventReplaced && next.LastAnswer != "" && !unasked(next.LastAnswer):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
 	case !strings.Contains(next.LastError, "the account cannot pay for"):
-		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason, next.LastError)
+		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason,
+			next.LastError)
 	}
 }
 
@@ -37,9 +41,13 @@ func (w *world) refusedOften(t *testing.T) {
 		if n+1 >= w.view.Policy.ResubmitMax {
 			want = Stuck
 		}
-		if tx.State != want || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || !strings.Contains(tx.LastError, "the account cannot pay for this transaction (insufficient funds)") ||
-			!strings.Contains(tx.LastError, "goes on by itself once funded") || w.view.Now.Add(backoffMost).Before(tx.Due) {
-			t.Fatalf("after %d refusals: %s/%s %s %q, due in %s", n+1, tx.State, tx.Sub, tx.Reason, tx.LastError, tx.Due.Sub(w.view.Now))
+		if tx.State != want || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds ||
+			!strings.Contains(tx.LastError,
+				"the account cannot pay for this transaction (insufficient funds)") ||
+			!strings.Contains(tx.LastError, "goes on by itself once funded") ||
+			w.view.Now.Add(backoffMost).Before(tx.Due) {
+			t.Fatalf("after %d refusals: %s/%s %s %q, due in %s", n+1, tx.State, tx.Sub, tx.Reason,
+				tx.LastError, tx.Due.Sub(w.view.Now))
 		}
 	}
 }
@@ -53,12 +61,25 @@ func TestMoneyStaysTheReason(t *testing.T) {
 		w.refusedOften(t)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: class}, accepted)
-		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" || tx.LastError != "" || tx.SubmitAttempts != 1 {
+		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" ||
+			tx.LastError != "" ||
+			tx.SubmitAttempts != 1 {
 			t.Errorf("%s: %+v", class, tx.Status)
 		}
 		w.include(b.Attempt.Hash, true)
 		w.clearUp(t)
-		if got := w.kinds[id]; !slices.Equal(got, []Kind{EventAllocated, EventDelayed, EventStuck, EventUnstuck, EventIncluded, EventConfirmed}) || len(w.final) != 2 {
+		if got := w.kinds[id]; !slices.Equal(
+			got,
+			[]Kind{
+				EventAllocated,
+				EventDelayed,
+				EventStuck,
+				EventUnstuck,
+				EventIncluded,
+				EventConfirmed,
+			},
+		) ||
+			len(w.final) != 2 {
 			t.Errorf("told %v, %d ended", got, len(w.final))
 		}
 	}
@@ -77,7 +98,8 @@ func TestFundedInTime(t *testing.T) {
 			w.do(t, until[Broadcast](t, w), poor, accepted)
 		}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
-		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" || tx.SubmitAttempts != 1 {
+		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" ||
+			tx.SubmitAttempts != 1 {
 			t.Errorf("%s: %+v, %v", name, tx.Status, w.kinds[id])
 		}
 	}
@@ -107,14 +129,20 @@ func TestWhatEndsTheWaitForMoney(t *testing.T) {
 			if stuck && !c.unfunded && class != Invalid {
 				reason = ReasonResubmitExhausted
 			}
-			if (tx.Sub == Unfunded) != c.unfunded || tx.Reason != reason || (len(w.kinds[id]) == before) != c.unfunded {
-				t.Errorf("%s, stuck %t: %s/%s %s %q, %v", class, stuck, tx.State, tx.Sub, tx.Reason, tx.LastError, w.kinds[id])
+			if (tx.Sub == Unfunded) != c.unfunded || tx.Reason != reason ||
+				(len(w.kinds[id]) == before) != c.unfunded {
+				t.Errorf("%s, stuck %t: %s/%s %s %q, %v", class, stuck, tx.State, tx.Sub, tx.Reason,
+					tx.LastError, w.kinds[id])
 			}
-			if c.unfunded && !strings.HasSuffix(tx.LastError, "once funded; since then "+string(class)+": said so") {
+			if c.unfunded &&
+				!strings.HasSuffix(tx.LastError,
+					"once funded; since then "+string(class)+": said so") {
 				t.Errorf("%s, stuck %t: %q", class, stuck, tx.LastError)
 			}
-			if w.do(t, until[Broadcast](t, w), poor, accepted); w.view.Open[0].Sub != Unfunded && class != Invalid {
-				t.Errorf("%s, stuck %t: without money again it is %+v", class, stuck, w.view.Open[0].Status)
+			if w.do(t, until[Broadcast](t, w), poor, accepted); w.view.Open[0].Sub != Unfunded &&
+				class != Invalid {
+				t.Errorf("%s, stuck %t: without money again it is %+v", class, stuck,
+					w.view.Open[0].Status)
 			}
 		}
 	}
@@ -130,7 +158,8 @@ func TestTooOldAndWithoutMoney(t *testing.T) {
 	w.view.Now = w.view.Now.Add(2 * time.Hour)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
-	if tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || !strings.Contains(tx.LastError, "in no block for more than 1h0m0s") ||
+	if tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds ||
+		!strings.Contains(tx.LastError, "in no block for more than 1h0m0s") ||
 		!strings.Contains(tx.LastError, "the account cannot pay for this transaction") {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -145,10 +174,15 @@ func TestNoMoneyNoOtherForms(t *testing.T) {
 	t.Parallel()
 	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
 		p := policy
-		p.Bump, p.BumpPermille, p.Stuck = Bumping{Enabled: true, MinInterval: 10 * time.Minute, MaxAttempts: 5}, 1125, true
+		p.Bump, p.BumpPermille, p.Stuck = Bumping{
+			Enabled:     true,
+			MinInterval: 10 * time.Minute,
+			MaxAttempts: 5,
+		}, 1125, true
 		w := newWorld(1, p)
 		w.answer = says
-		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted) // and dropped when the money went
+		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted},
+			accepted) // and dropped when the money went
 		forms := 0
 		for range 40 {
 			w.view.Now = w.view.Now.Add(time.Minute)
@@ -156,10 +190,12 @@ func TestNoMoneyNoOtherForms(t *testing.T) {
 			forms = len(w.view.Open[0].Attempts)
 		}
 		tx, want := w.view.Open[0], map[StuckAction]int{StuckWait: 1, StuckBump: 1, StuckCancel: 2}[says]
-		if forms != want || tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds {
+		if forms != want || tx.State != Stuck || tx.Sub != Unfunded ||
+			tx.Reason != ReasonInsufficientFunds {
 			t.Errorf("%s: %d forms, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
 		}
-		if cancels := "the account cannot pay for the form that cancels this transaction"; strings.Contains(tx.LastError, cancels) != (says == StuckCancel) {
+		if cancels := "the account cannot pay for the form that cancels this transaction"; strings.Contains(
+			tx.LastError, cancels) != (says == StuckCancel) {
 			t.Errorf("%s: %q", says, tx.LastError)
 		}
 		w.clearUp(t)
@@ -181,7 +217,8 @@ func TestACancelThatCannotBeSignedWaitsForThat(t *testing.T) {
 		}
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
-		w.do(t, until[*Replace](t, w), Outcome{}, Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")})
+		w.do(t, until[*Replace](t, w), Outcome{},
+			Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")})
 		if tx := w.view.Open[0]; tx.Sub == Unfunded || tx.Reason != ReasonSignerUnavailable {
 			t.Errorf("%s: %+v", name, tx.Status)
 		}
@@ -201,12 +238,16 @@ func TestStuckForAnotherReasonAndWithoutMoney(t *testing.T) {
 		b := until[Broadcast](t, w)
 		b.Tx.State, b.Tx.Reason, b.Tx.LastError = Stuck, reason, "as it was"
 		next := Sent(&w.view, b, poor).Writes[0]
-		if (next.Next.Sub == Unfunded) != unfunded || next.Next.Reason != reason || strings.Contains(next.Next.LastError, "as it was; since then the account cannot pay") != unfunded ||
+		if (next.Next.Sub == Unfunded) != unfunded || next.Next.Reason != reason ||
+			strings.Contains(next.Next.LastError,
+				"as it was; since then the account cannot pay") != unfunded ||
 			(next.Kind == EventStuck) != unfunded {
 			t.Errorf("%s: %s %+v", reason, next.Kind, next.Next)
 		}
 		b.Tx.Status, b.Tx.Accepted = next.Next, b.Attempt.No
-		if next = Sent(&w.view, b, Outcome{Class: Accepted}).Writes[0]; next.Next.Sub != None || next.Next.Reason != reason || next.Next.LastError != "as it was" {
+		if next = Sent(&w.view, b, Outcome{Class: Accepted}).Writes[0]; next.Next.Sub != None ||
+			next.Next.Reason != reason ||
+			next.Next.LastError != "as it was" {
 			t.Errorf("%s, once it is funded: %+v", reason, next.Next)
 		}
 	}
@@ -246,7 +287,8 @@ func TestAHeadWithoutMoney(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	try(InsufficientFunds)
-	if got := w.kinds[id]; !slices.Equal(got, []Kind{EventDelayed, EventDelayed, EventDelayed, EventDelayed}) {
+	if got := w.kinds[id]; !slices.Equal(got,
+		[]Kind{EventDelayed, EventDelayed, EventDelayed, EventDelayed}) {
 		t.Errorf("told %v", got)
 	}
 	w.clearUp(t)
@@ -262,7 +304,8 @@ func TestANewFormSaysForItself(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), poor, accepted)
 	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
 	b := until[Broadcast](t, w)
-	if tx := b.Tx; tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds || b.Attempt.Kind != Cancel {
+	if tx := b.Tx; tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds ||
+		b.Attempt.Kind != Cancel {
 		t.Errorf("%s, %+v", b.Attempt.Kind, tx.Status)
 	}
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
@@ -294,7 +337,9 @@ func TestANewFormOfWhatIsStuckWithoutMoney(t *testing.T) {
 		w.view.Policy = p
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class, Detail: "said so"}, accepted)
-		if tx := w.view.Open[0]; tx.State != Stuck || (tx.Sub == Unfunded) != c.unfunded || tx.Reason != c.reason || !strings.Contains(tx.LastError, c.message) {
+		if tx := w.view.Open[0]; tx.State != Stuck || (tx.Sub == Unfunded) != c.unfunded ||
+			tx.Reason != c.reason ||
+			!strings.Contains(tx.LastError, c.message) {
 			t.Errorf("%s: %s/%s %s %q", class, tx.State, tx.Sub, tx.Reason, tx.LastError)
 		}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
@@ -310,7 +355,11 @@ func TestABumpThatCannotBePaidFor(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, InsufficientFunds} {
 		p := policy
-		p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{Enabled: true, MinInterval: 10 * time.Minute, MaxAttempts: 5}, 1125, 6
+		p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{
+			Enabled:     true,
+			MinInterval: 10 * time.Minute,
+			MaxAttempts: 5,
+		}, 1125, 6
 		w := newWorld(1, p)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
@@ -323,12 +372,15 @@ func TestABumpThatCannotBePaidFor(t *testing.T) {
 				answer = Outcome{Class: lost}
 			}
 			w.do(t, b, answer, accepted)
-			if tx := w.view.Open[0]; tx.Sub != Unfunded || w.view.Now.Add(backoffMost).Before(tx.Due) {
+			if tx := w.view.Open[0]; tx.Sub != Unfunded ||
+				w.view.Now.Add(backoffMost).Before(tx.Due) {
 				t.Fatalf("%s: %+v, due in %s", lost, tx.Status, tx.Due.Sub(w.view.Now))
 			}
 		}
 		id := w.view.Open[0].ID
-		if got := w.kinds[id]; forms[1] < 8 || forms[2] < 8 || len(forms) != 2 || w.view.Open[0].State != Stuck || len(got) != 5 {
+		if got := w.kinds[id]; forms[1] < 8 || forms[2] < 8 || len(forms) != 2 ||
+			w.view.Open[0].State != Stuck ||
+			len(got) != 5 {
 			t.Errorf("%s: forms %v, told %v", lost, forms, got)
 		}
 		b := until[Broadcast](t, w)
@@ -336,7 +388,8 @@ func TestABumpThatCannotBePaidFor(t *testing.T) {
 			w.do(t, b, Outcome{Class: lost}, accepted)
 			b = until[Broadcast](t, w)
 		}
-		if w.do(t, b, Outcome{Class: Accepted}, accepted); w.view.Open[0].State != Tracking || w.view.Open[0].Sub != Pending {
+		if w.do(t, b, Outcome{Class: Accepted}, accepted); w.view.Open[0].State != Tracking ||
+			w.view.Open[0].Sub != Pending {
 			t.Errorf("%s: once it is funded: %+v", lost, w.view.Open[0].Status)
 		}
 	}

@@ -33,8 +33,25 @@ type world struct {
 }
 
 func newWorld(queued int, p Policy) *world {
-	w := &world{included: map[Hash]*Receipt{}, unknown: map[Hash]bool{}, events: map[TxID]int64{}, kinds: map[TxID][]Kind{}, head: 100}
-	w.view = View{Now: noon, Policy: p, Submitter: Submitter{ID: 1, Limit: 1, Mode: Strict, Status: Active, StartFrom: "0", Chain: 1}}
+	w := &world{
+		included: map[Hash]*Receipt{},
+		unknown:  map[Hash]bool{},
+		events:   map[TxID]int64{},
+		kinds:    map[TxID][]Kind{},
+		head:     100,
+	}
+	w.view = View{
+		Now:    noon,
+		Policy: p,
+		Submitter: Submitter{
+			ID:        1,
+			Limit:     1,
+			Mode:      Strict,
+			Status:    Active,
+			StartFrom: "0",
+			Chain:     1,
+		},
+	}
 	w.view.Seen = func(h Hash) Inclusion {
 		r := w.included[h]
 		i := Inclusion{Known: !w.unknown[h], Receipt: r}
@@ -49,7 +66,15 @@ func newWorld(queued int, p Policy) *world {
 	}
 	for i := range queued {
 		id, _ := NewTxID(noon, 1)
-		w.view.Queue = append(w.view.Queue, Tx{ID: id, Submitter: 1, QueueSeq: int64(i + 1), Status: Status{State: Queued, Version: 1, Executed: Unknown}})
+		w.view.Queue = append(
+			w.view.Queue,
+			Tx{
+				ID:        id,
+				Submitter: 1,
+				QueueSeq:  int64(i + 1),
+				Status:    Status{State: Queued, Version: 1, Executed: Unknown},
+			},
+		)
 		w.events[id] = 1
 	}
 	return w
@@ -138,7 +163,8 @@ func (w *world) looked(t fataler) Step {
 func (w *world) claimed(t fataler) Step {
 	t.Helper()
 	r, ok := w.looked(t).(Record)
-	if !ok || len(r.Change.Writes) != 1 || !r.Change.Writes[0].Turn.Claimed || r.Change.Writes[0].Kind != "" {
+	if !ok || len(r.Change.Writes) != 1 || !r.Change.Writes[0].Turn.Claimed ||
+		r.Change.Writes[0].Kind != "" {
 		t.Fatalf("%+v is no claim", Decide(&w.view))
 	}
 	w.do(t, r, Outcome{}, accepted)
@@ -152,7 +178,8 @@ func (w *world) onChain() Nonce {
 		n = w.view.Cursor.Next
 	}
 	for _, tx := range w.view.Open {
-		if !slices.ContainsFunc(tx.Attempts, func(a Attempt) bool { return a.Nonce == *tx.Nonce && w.included[a.Hash] != nil }) {
+		if !slices.ContainsFunc(tx.Attempts,
+			func(a Attempt) bool { return a.Nonce == *tx.Nonce && w.included[a.Hash] != nil }) {
 			n = min(n, *tx.Nonce)
 		}
 	}
@@ -174,7 +201,9 @@ func (w *world) look(a Account) {
 func (w *world) apply(t fataler, c Change) {
 	t.Helper()
 	if w.before != nil && !reflect.DeepEqual(w.before, w.lists()) {
-		t.Fatalf("what follows from a step is in the view before it is written down: %+v, and was %+v", w.lists(), w.before)
+		t.Fatalf(
+			"what follows from a step is in the view before it is written down: %+v, and was %+v",
+			w.lists(), w.before)
 	}
 	w.before = nil
 	if c.Init != nil {
@@ -186,7 +215,8 @@ func (w *world) apply(t fataler, c Change) {
 	}
 	for _, r := range c.Commands {
 		w.results = append(w.results, r)
-		w.view.Commands = slices.DeleteFunc(w.view.Commands, func(k Command) bool { return k.ID == r.ID })
+		w.view.Commands = slices.DeleteFunc(w.view.Commands,
+			func(k Command) bool { return k.ID == r.ID })
 	}
 	for _, x := range c.Writes {
 		w.write(t, c, x)
@@ -197,17 +227,24 @@ func (w *world) apply(t fataler, c Change) {
 func (w *world) guard(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
-		if p.Expect != w.view.Cursor.Next || w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsByItself() || p.Evidence == "" {
+		if p.Expect != w.view.Cursor.Next ||
+			w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsByItself() ||
+			p.Evidence == "" {
 			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
 		}
 		cursor := *w.view.Cursor
 		cursor.Protections++
-		cursor.Protected = &Protected{ID: cursor.Protections, Reason: p.Reason, Evidence: p.Evidence}
+		cursor.Protected = &Protected{
+			ID:       cursor.Protections,
+			Reason:   p.Reason,
+			Evidence: p.Evidence,
+		}
 		w.view.Cursor = &cursor
 	}
 	if u := c.Unprotect; u != nil {
 		cursor := *w.view.Cursor
-		if u.Expect != cursor.Next || u.To < cursor.Next || cursor.Protected == nil || cursor.Protected.ID != u.ID {
+		if u.Expect != cursor.Next || u.To < cursor.Next || cursor.Protected == nil ||
+			cursor.Protected.ID != u.ID {
 			t.Fatalf("%+v unprotects %+v", u, cursor)
 		}
 		for ; cursor.Next < u.To; cursor.Next++ {
@@ -222,21 +259,25 @@ func (w *world) write(t fataler, c Change, x Write) {
 	t.Helper()
 	tx := w.remove(x.Tx)
 	if tx.State != x.From || tx.Version != x.Version {
-		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State, tx.Version)
+		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State,
+			tx.Version)
 	}
 	if x.Delay < 0 {
 		t.Fatalf("the ledger refuses a delay of %v", x.Delay)
 	}
 	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
-		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State, x.Next.Version)
+		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State,
+			x.Next.Version)
 	}
 	if x.Next.Reason != tx.Reason && x.Kind == "" && !mayChangeSilently(tx, x.Next) {
-		t.Fatalf("%s/%s becomes %q from %q and nobody is told", tx.State, tx.Sub, x.Next.Reason, tx.Reason)
+		t.Fatalf("%s/%s becomes %q from %q and nobody is told", tx.State, tx.Sub, x.Next.Reason,
+			tx.Reason)
 	}
 	tellsOfFunds(t, tx, x)
 	if x.Kind != "" {
 		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
-			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State, x.Next.Version)
+			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State,
+				x.Next.Version)
 		}
 		w.events[tx.ID]++
 		if w.told == nil {
@@ -248,7 +289,8 @@ func (w *world) write(t fataler, c Change, x Write) {
 		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
-	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil && (x.Next.State.Final() || tx.State.Final()) { // it ran before, and has its nonce again
+	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil &&
+		(x.Next.State.Final() || tx.State.Final()) { // it ran before, and has its nonce again
 		if at = slices.Index(w.gaps, *x.Next.Nonce); at < 0 {
 			t.Fatalf("nonce %d was not given up", *x.Next.Nonce)
 		}
@@ -290,7 +332,9 @@ func mayChangeSilently(tx Tx, next Status) bool {
 	hint := func(reason string) bool {
 		return reason == "" || passing[reason] || slices.Contains(Classes, Class(reason))
 	}
-	return (tx.State == Allocated || tx.State == Tracking && tx.Sub == Pending) && hint(tx.Reason) && hint(next.Reason)
+	return (tx.State == Allocated || tx.State == Tracking && tx.Sub == Pending) &&
+		hint(tx.Reason) &&
+		hint(next.Reason)
 }
 
 func (w *world) remove(id TxID) Tx {
@@ -315,7 +359,13 @@ func (w *world) audits(txs ...Tx) {
 
 func (w *world) include(h Hash, ok bool) {
 	w.head++
-	w.included[h] = &Receipt{TxHash: h, BlockNumber: w.head, BlockHash: w.blockHash(w.head), Success: ok, GasUsed: 21000}
+	w.included[h] = &Receipt{
+		TxHash:      h,
+		BlockNumber: w.head,
+		BlockHash:   w.blockHash(w.head),
+		Success:     ok,
+		GasUsed:     21000,
+	}
 }
 
 var accepted = Preparation{Outcome: Outcome{Class: Accepted}}

@@ -52,7 +52,8 @@ var ErrPlan = errors.New("a plan needs submitters, callers, and a count or a dur
 
 // Create carries out a plan on the given connections, which the callers share evenly. The first call that fails ends it.
 func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, error) {
-	if len(conns) == 0 || len(p.Submitters) == 0 || p.Callers < 1 || p.Count <= 0 && p.Duration <= 0 {
+	if len(conns) == 0 || len(p.Submitters) == 0 || p.Callers < 1 ||
+		p.Count <= 0 && p.Duration <= 0 {
 		return Accepted{}, ErrPlan
 	}
 	if p.Count <= 0 {
@@ -103,7 +104,12 @@ type caller struct {
 }
 
 func newCaller(client pb.TxServiceClient, p Plan) *caller {
-	c := &caller{client: client, plan: p, one: &pb.CreateTxRequest{Payload: p.Payload}, batch: &pb.BatchCreateTxRequest{}}
+	c := &caller{
+		client: client,
+		plan:   p,
+		one:    &pb.CreateTxRequest{Payload: p.Payload},
+		batch:  &pb.BatchCreateTxRequest{},
+	}
 	for range p.Batch {
 		c.batch.Requests = append(c.batch.Requests, &pb.CreateTxRequest{Payload: p.Payload})
 	}
@@ -144,7 +150,8 @@ func (c *caller) createBatch(ctx context.Context, n int) error {
 
 // name makes a request the n-th of the plan.
 func (c *caller) name(r *pb.CreateTxRequest, n int) {
-	r.Submitter, r.RequestId = c.plan.Submitters[n%len(c.plan.Submitters)], c.plan.Prefix+"-"+strconv.Itoa(n)
+	r.Submitter, r.RequestId = c.plan.Submitters[n%len(c.plan.Submitters)], c.plan.Prefix+"-"+strconv.Itoa(
+		n)
 }
 
 // Latencies are durations of the same thing.

@@ -42,7 +42,8 @@ func (s *taker) CreateTx(_ context.Context, r *pb.CreateTxRequest) (*pb.CreateTx
 	return &pb.CreateTxResponse{Tx: tx, Created: true}, err
 }
 
-func (s *taker) BatchCreateTx(_ context.Context, r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
+func (s *taker) BatchCreateTx(_ context.Context,
+	r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -51,7 +52,9 @@ func (s *taker) BatchCreateTx(_ context.Context, r *pb.BatchCreateTxRequest) (*p
 		tx, err := s.take(one)
 		result := &pb.BatchCreateTxResult{Result: &pb.BatchCreateTxResult_Tx{Tx: tx}}
 		if err != nil {
-			result.Result = &pb.BatchCreateTxResult_Error{Error: &spb.Status{Code: int32(status.Code(err)), Message: err.Error()}}
+			result.Result = &pb.BatchCreateTxResult_Error{
+				Error: &spb.Status{Code: int32(status.Code(err)), Message: err.Error()},
+			}
 		}
 		answer.Results = append(answer.Results, result)
 	}
@@ -69,7 +72,8 @@ func start(t *testing.T, s *taker) []*grpc.ClientConn {
 	pb.RegisterTxServiceServer(server, s)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(listener.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +89,16 @@ func TestCreate(t *testing.T) {
 		var mu sync.Mutex
 		told := 0
 		done, err := Create(t.Context(), start(t, s), Plan{
-			Submitters: []string{"a", "b"}, Callers: 4, Batch: batch, Count: 60, Prefix: "x", Created: func(*pb.Tx) { mu.Lock(); told++; mu.Unlock() },
+			Submitters: []string{
+				"a",
+				"b",
+			}, Callers: 4, Batch: batch, Count: 60, Prefix: "x", Created: func(*pb.Tx) { mu.Lock(); told++; mu.Unlock() },
 		})
-		if err != nil || done.Count != 60 || len(done.Latency) != calls || s.calls != calls || len(s.ids) != 60 || told != 60 {
-			t.Errorf("batches of %d: %+v, %v: %d calls, %d ids, %d told", batch, done, err, s.calls, len(s.ids), told)
+		if err != nil || done.Count != 60 || len(done.Latency) != calls || s.calls != calls ||
+			len(s.ids) != 60 ||
+			told != 60 {
+			t.Errorf("batches of %d: %+v, %v: %d calls, %d ids, %d told", batch, done, err, s.calls,
+				len(s.ids), told)
 		}
 	}
 }
@@ -98,7 +108,17 @@ func TestCreateEndsWithTheFirstError(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{0, 10} {
 		s := &taker{refuse: "x-7"}
-		_, err := Create(t.Context(), start(t, s), Plan{Submitters: []string{"a"}, Callers: 1, Batch: batch, Duration: time.Minute, Prefix: "x"})
+		_, err := Create(
+			t.Context(),
+			start(t, s),
+			Plan{
+				Submitters: []string{"a"},
+				Callers:    1,
+				Batch:      batch,
+				Duration:   time.Minute,
+				Prefix:     "x",
+			},
+		)
 		if status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("batches of %d: %v", batch, err)
 		}

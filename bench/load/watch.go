@@ -22,7 +22,8 @@ type Seen struct {
 func (s Seen) Delay() time.Duration { return s.At.Sub(s.GetTime().AsTime()) }
 
 // Watch hands over every event of the target until ctx ends, which is no error. begun is called once all that comes is new.
-func Watch(ctx context.Context, conn *grpc.ClientConn, target *pb.WatchTxRequest, begun func(), each func(Seen)) error {
+func Watch(ctx context.Context, conn *grpc.ClientConn, target *pb.WatchTxRequest, begun func(),
+	each func(Seen)) error {
 	stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, target)
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)

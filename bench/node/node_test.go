@@ -9,7 +9,8 @@ import (
 func TestWithoutWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	for input, says := range map[string]string{"": "started by bench", `{"Keys": "/nowhere", "PasswordFile": "/nowhere/password"}`: "/nowhere/password does not exist"} {
-		if err := serve(strings.NewReader(input), nil); err == nil || !strings.Contains(err.Error(), says) {
+		if err := serve(strings.NewReader(input), nil); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %s", input, err, says)
 		}
 	}

@@ -39,7 +39,15 @@ type node struct {
 
 // openKeys opens the key files, as many as there may be: theirs are weak, so that this takes seconds.
 func (n *node) openKeys(ctx context.Context) error {
-	keys, err := sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: n.cfg.Keys, PasswordFile: n.cfg.PasswordFile, Clock: clock.Real{}, Log: n.log})
+	keys, err := sign.OpenKeyStore(
+		ctx,
+		sign.KeyStoreOptions{
+			Dir:          n.cfg.Keys,
+			PasswordFile: n.cfg.PasswordFile,
+			Clock:        clock.Real{},
+			Log:          n.log,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -66,7 +74,16 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	if n.store, err = store.Open(ctx, store.Config{URL: n.cfg.Database, Node: name, LeaseDuration: n.cfg.Lease, MaxQueuedTotal: n.cfg.MaxQueued, Logger: n.log}); err != nil {
 		return nil, err
 	}
-	n.chain, err = chain.Dial(ctx, chain.Options{Name: "bench", ChainID: txn.ChainID(n.cfg.ChainID), Endpoints: []string{n.cfg.Chain}, TrustGasLimits: true, Logger: n.log})
+	n.chain, err = chain.Dial(
+		ctx,
+		chain.Options{
+			Name:           "bench",
+			ChainID:        txn.ChainID(n.cfg.ChainID),
+			Endpoints:      []string{n.cfg.Chain},
+			TrustGasLimits: true,
+			Logger:         n.log,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -74,19 +91,30 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.New(server.Options{Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider()})
+	s, err := server.New(
+		server.Options{Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider()})
 	if err != nil {
 		return nil, err
 	}
-	return run.NewGroup(n.log,
+	return run.NewGroup(
+		n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
 		run.Service{Name: "engine", Run: e.Run, Grace: n.cfg.Lease},
-		run.Service{Name: "server", Run: func(ctx context.Context) error { return s.Serve(ctx, n.calls) }, Grace: 10 * time.Second},
+		run.Service{
+			Name:  "server",
+			Run:   func(ctx context.Context) error { return s.Serve(ctx, n.calls) },
+			Grace: 10 * time.Second,
+		},
 	), nil
 }
 
 func (n *node) newEngine() (*engine.Engine, error) {
-	policy := txn.Policy{Confirmations: n.cfg.Confirmations, ReleaseDepth: 1, ResubmitInterval: time.Minute, ResubmitMax: 20}
+	policy := txn.Policy{
+		Confirmations:    n.cfg.Confirmations,
+		ReleaseDepth:     1,
+		ResubmitInterval: time.Minute,
+		ResubmitMax:      20,
+	}
 	return engine.New(engine.Options{
 		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log, Meter: n.metrics.Meter("engine"), LeaseDuration: n.cfg.Lease, RenewInterval: n.cfg.Lease * 3 / 10,
 		Chains: []engine.ChainOptions{{Chain: n.chain, Policy: policy, PollInterval: n.cfg.Poll}},
@@ -96,10 +124,15 @@ func (n *node) newEngine() (*engine.Engine, error) {
 // serveOperators shows what a node shows, and beside it profiles and what the runtime counts.
 func (n *node) serveOperators(ctx context.Context) error {
 	mux := http.NewServeMux()
-	mux.Handle("/", telemetry.Handler(n.metrics.Handler(), n.log, telemetry.Check{Name: "database", Probe: n.store.CheckSchema}))
+	mux.Handle(
+		"/",
+		telemetry.Handler(n.metrics.Handler(), n.log,
+			telemetry.Check{Name: "database", Probe: n.store.CheckSchema}),
+	)
 	mux.HandleFunc(wire.ProfilesPath, pprof.Index)
 	mux.HandleFunc(wire.ProfilesPath+"profile", func(w http.ResponseWriter, r *http.Request) {
-		runtime.SetBlockProfileRate(int(100 * time.Microsecond)) // from now on: a node of which nobody wants profiles does not pay for them
+		runtime.SetBlockProfileRate(
+			int(100 * time.Microsecond)) // from now on: a node of which nobody wants profiles does not pay for them
 		runtime.SetMutexProfileFraction(100)
 		pprof.Profile(w, r)
 	})
@@ -107,10 +140,14 @@ func (n *node) serveOperators(ctx context.Context) error {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		_ = json.NewEncoder(w).Encode(wire.Memory{
-			Mallocs: float64(m.Mallocs), Bytes: float64(m.TotalAlloc), Heap: float64(m.HeapInuse), Stacks: float64(m.StackInuse),
+			Mallocs: float64(
+				m.Mallocs), Bytes: float64(m.TotalAlloc), Heap: float64(m.HeapInuse), Stacks: float64(m.StackInuse),
 		})
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second} // no limit on answers: a profile takes as long as it was told to
+	s := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+	} // no limit on answers: a profile takes as long as it was told to
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := s.Serve(n.ops); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -126,7 +163,8 @@ func (n *node) close() {
 		n.store.Close()
 	}
 	if n.metrics != nil {
-		_ = n.metrics.Shutdown(context.Background()) // nothing is exported by pushing: there is nothing to lose
+		_ = n.metrics.Shutdown(
+			context.Background()) // nothing is exported by pushing: there is nothing to lose
 	}
 	for _, l := range []net.Listener{n.calls, n.ops} {
 		if l != nil {

@@ -118,9 +118,11 @@ func New(o Options) *Chain {
 	o.PoolLimit = orDefault(o.PoolLimit, defaultPoolLimit)
 	o.BlockTime = orDefault(o.BlockTime, 1)
 	o.GasMargin = orDefault(o.GasMargin, defaultMargin)
-	o.SafeDepth, o.FinalDepth = orDefault(o.SafeDepth, defaultSafe), orDefault(o.FinalDepth, defaultFinal)
+	o.SafeDepth, o.FinalDepth = orDefault(o.SafeDepth, defaultSafe), orDefault(o.FinalDepth,
+		defaultFinal)
 	if o.Senders == nil {
-		o.Senders = types.LatestSignerForChainID(new(uint256.Int).SetUint64(uint64(o.ChainID)).ToBig())
+		o.Senders = types.LatestSignerForChainID(
+			new(uint256.Int).SetUint64(uint64(o.ChainID)).ToBig())
 	}
 	c := &Chain{
 		o: o, signer: o.Senders,
@@ -282,7 +284,8 @@ func (c *Chain) Reorg(depth int, fate Fate) error {
 		if fate == Keep {
 			txs = c.again(b)
 		}
-		c.sealAt(b.BaseFee, txs) // the base fee follows from the parents, and those had the same transactions
+		c.sealAt(b.BaseFee,
+			txs) // the base fee follows from the parents, and those had the same transactions
 	}
 	c.seal(nothing)
 	if fate == Return {
@@ -310,7 +313,8 @@ func (c *Chain) Rollback(depth int, fate Fate) error {
 // undo takes blocks off the chain and returns them, the oldest first.
 func (c *Chain) undo(depth int) ([]*block, error) {
 	if depth < 1 || depth >= len(c.blocks) {
-		return nil, fmt.Errorf("chaintest: cannot undo %d blocks: there are %d above the genesis", depth, len(c.blocks)-1)
+		return nil, fmt.Errorf("chaintest: cannot undo %d blocks: there are %d above the genesis",
+			depth, len(c.blocks)-1)
 	}
 	keep := len(c.blocks) - depth
 	undone := slices.Clone(c.blocks[keep:])
@@ -343,7 +347,8 @@ func (c *Chain) readmit(undone []*block, spent map[txn.Address]*big.Int) {
 			if before := spent[from]; before != nil {
 				need.Add(need, before)
 			}
-			if need.Cmp(c.state.account(from).balance.ToBig()) <= 0 && c.pool.bySender[from][tx.Nonce()] == nil {
+			if need.Cmp(c.state.account(from).balance.ToBig()) <= 0 &&
+				c.pool.bySender[from][tx.Nonce()] == nil {
 				c.pool.put(tx, from)
 			}
 		}
@@ -400,7 +405,8 @@ func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
 			continue // it cannot be paid, or not in this order: go-ethereum leaves it out as well
 		}
 		gas += receipt.GasUsed
-		b.txs, b.senders, b.Txs = append(b.txs, p.tx), append(b.senders, p.from), append(b.Txs, receipt.TxHash)
+		b.txs, b.senders, b.Txs = append(b.txs, p.tx), append(b.senders,
+			p.from), append(b.Txs, receipt.TxHash)
 		b.receipts[receipt.TxHash] = receipt
 	}
 	b.authorities, c.state.authorities = c.state.authorities, nil

@@ -108,7 +108,9 @@ func TestSendFaults(t *testing.T) {
 			}
 			r := got[0]
 			if r.Arrived != c.arrived || r.Took != c.took || r.Told.Class != c.told || r.Hash != signed.Hash || r.Sender != Address(0) || r.Nonce != 0 ||
-				*r.Payload.To != shop || !r.At.Equal(time.Unix(5, 0)) || string(r.Raw) != string(signed.Raw) || r.Fees.Cap.Uint64() != 10*gwei {
+				*r.Payload.To != shop || !r.At.Equal(time.Unix(5, 0)) ||
+				string(r.Raw) != string(signed.Raw) ||
+				r.Fees.Cap.Uint64() != 10*gwei {
 				t.Errorf("recorded %+v", r)
 			}
 			// Whatever was said, the same bytes settle it in the end.
@@ -129,7 +131,9 @@ func TestReceivedKeepsWhatIsNoTransaction(t *testing.T) {
 	good := c.signed(t, 0, 0, 10, shop)
 	c.mustSend(t, txn.Signed{Hash: txn.Hash{2}, Raw: good.Raw}, txn.Ambiguous)
 	got := c.Received()
-	if len(got) != 2 || got[0].Hash != (txn.Hash{1}) || got[0].Took || got[1].Hash != good.Hash || got[1].Took || len(c.Pool()) != 0 {
+	if len(got) != 2 || got[0].Hash != (txn.Hash{1}) || got[0].Took || got[1].Hash != good.Hash ||
+		got[1].Took ||
+		len(c.Pool()) != 0 {
 		t.Errorf("%+v, pool %v", got, c.Pool())
 	}
 }
@@ -197,7 +201,8 @@ func TestQuoteFaults(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	draft := txn.Draft{From: Address(0), Payload: txn.Payload{To: &closed}}
-	if _, o := c.Quote(t.Context(), draft); o.Class != txn.ExecutionReverted || o.Detail != "execution reverted: closed" {
+	if _, o := c.Quote(t.Context(), draft); o.Class != txn.ExecutionReverted ||
+		o.Detail != "execution reverted: closed" {
 		t.Errorf("%+v", o)
 	}
 	draft.Payload.To = &shop
@@ -224,7 +229,8 @@ func TestTrustedGasLimits(t *testing.T) {
 	draft := txn.Draft{From: Address(0), Payload: txn.Payload{To: &closed}}
 	for gas, want := range map[uint64]txn.Class{0: txn.ExecutionReverted, txGas: txn.Accepted, txGas - 1: txn.Invalid} {
 		draft.Payload.GasLimit = gas
-		if q, o := c.Quote(t.Context(), draft); o.Class != want || o.Class == txn.Accepted && q.GasLimit != gas {
+		if q, o := c.Quote(t.Context(), draft); o.Class != want ||
+			o.Class == txn.Accepted && q.GasLimit != gas {
 			t.Errorf("with a gas limit of %d: %+v, %+v", gas, q, o)
 		}
 	}
@@ -276,7 +282,8 @@ func TestFullPoolDropsTheCheapest(t *testing.T) {
 	c.mustSend(t, a, txn.Accepted)
 	c.mustSend(t, b, txn.Accepted)
 	c.mustSend(t, c.signed(t, 2, 0, 10, shop), txn.Underpriced)
-	c.mustSend(t, c.signed(t, 2, 1, 30, shop), txn.PoolFull) // what cannot run does not drive out what can
+	c.mustSend(t, c.signed(t, 2, 1, 30, shop),
+		txn.PoolFull) // what cannot run does not drive out what can
 	dear := c.signed(t, 2, 0, 30, shop)
 	c.mustSend(t, dear, txn.Accepted)
 	if got := c.Pool(); len(got) != 2 || slices.Contains(got, a.Hash) {
@@ -344,7 +351,8 @@ func TestSettersOfAccounts(t *testing.T) {
 	c := fresh(Options{})
 	c.SetCode(Address(0), true)
 	c.Drain(Address(0))
-	if a, err := c.Account(t.Context(), Address(0), 0); err != nil || !a.HasCode || !a.BalanceAt.IsZero() {
+	if a, err := c.Account(t.Context(), Address(0), 0); err != nil || !a.HasCode ||
+		!a.BalanceAt.IsZero() {
 		t.Errorf("%+v, %v", a, err)
 	}
 	c.mustSend(t, c.signed(t, 0, 0, 10, shop), txn.InsufficientFunds)
@@ -443,8 +451,10 @@ func TestStateFollowsTheChain(t *testing.T) {
 			}
 			var balance txn.Wei
 			balance.Sub(uint256.NewInt(1_000_000_000_000_000_000), &paid[i])
-			if uint64(a.Latest) != used[i] || c.Stored(shop, Address(i).Hex()) != counted[i] || a.BalanceAt != balance {
-				rt.Fatalf("key %d: %+v, counted %d; the chain has nonce %d, count %d, balance %s", i, a, c.Stored(shop, Address(i).Hex()), used[i], counted[i], balance.Dec())
+			if uint64(a.Latest) != used[i] || c.Stored(shop, Address(i).Hex()) != counted[i] ||
+				a.BalanceAt != balance {
+				rt.Fatalf("key %d: %+v, counted %d; the chain has nonce %d, count %d, balance %s",
+					i, a, c.Stored(shop, Address(i).Hex()), used[i], counted[i], balance.Dec())
 			}
 		}
 	})

@@ -23,7 +23,9 @@ func TestANonceUsedByAnAuthorization(t *testing.T) {
 		}
 	}
 	for settled, want := range []txn.Nonce{2, 2, 2, 1, 0} {
-		if a, err := c.Account(t.Context(), Address(0), uint64(settled)); err != nil || a.Latest != 2 || a.Settled != want {
+		if a, err := c.Account(t.Context(), Address(0), uint64(settled)); err != nil ||
+			a.Latest != 2 ||
+			a.Settled != want {
 			t.Errorf("settled at depth %d: %+v, %v", settled, a, err)
 		}
 	}

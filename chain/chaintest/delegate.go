@@ -72,7 +72,8 @@ func (c *Chain) makeRoom(tx *types.Transaction, from txn.Address) error {
 	}
 	var cheapest *pooled
 	for _, entry := range c.pool.byHash {
-		if cheapest == nil || c.pays(cheapest.tx, entry.tx) > 0 || c.pays(cheapest.tx, entry.tx) == 0 && entry.arrival > cheapest.arrival {
+		if cheapest == nil || c.pays(cheapest.tx, entry.tx) > 0 ||
+			c.pays(cheapest.tx, entry.tx) == 0 && entry.arrival > cheapest.arrival {
 			cheapest = entry
 		}
 	}

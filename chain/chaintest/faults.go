@@ -110,10 +110,12 @@ func (c *Chain) enter(ctx context.Context, call Call) (Fault, error) {
 		f = by(ctx, call)
 	}
 	if ctx.Err() != nil {
-		return f, fmt.Errorf("chaintest: %s: the call was cancelled: %w", call.Method, txn.ErrUnavailable)
+		return f, fmt.Errorf("chaintest: %s: the call was cancelled: %w", call.Method,
+			txn.ErrUnavailable)
 	}
 	if f.Down {
-		return f, fmt.Errorf("chaintest: %s: the chain was made unavailable: %w", call.Method, txn.ErrUnavailable)
+		return f, fmt.Errorf("chaintest: %s: the chain was made unavailable: %w", call.Method,
+			txn.ErrUnavailable)
 	}
 	return f, nil
 }
@@ -147,7 +149,8 @@ func (c *Chain) record(signed txn.Signed, tx *types.Transaction, r Received) {
 		r.At = c.o.Now()
 	}
 	if tx != nil {
-		r.Hash, r.Nonce, r.Payload, r.Fees = tx.Hash(), txn.Nonce(tx.Nonce()), payloadOf(tx), feesOf(tx)
+		r.Hash, r.Nonce, r.Payload, r.Fees = tx.Hash(), txn.Nonce(tx.Nonce()), payloadOf(
+			tx), feesOf(tx)
 		r.Sender, _ = types.Sender(c.signer, tx) // zero if it has none on this chain
 	}
 	c.received = append(c.received, r)
@@ -182,7 +185,16 @@ func (c *Chain) Included() []Included {
 	var all []Included
 	for _, b := range c.blocks {
 		for i, tx := range b.txs {
-			all = append(all, Included{b.Block, *b.receipts[tx.Hash()], b.senders[i], txn.Nonce(tx.Nonce()), payloadOf(tx)})
+			all = append(
+				all,
+				Included{
+					b.Block,
+					*b.receipts[tx.Hash()],
+					b.senders[i],
+					txn.Nonce(tx.Nonce()),
+					payloadOf(tx),
+				},
+			)
 		}
 	}
 	return all

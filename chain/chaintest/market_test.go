@@ -16,7 +16,8 @@ func gweis(n uint64) txn.Wei { return *uint256.NewInt(n * gwei) }
 // before anything is sent.
 func TestFloorIsLearned(t *testing.T) {
 	t.Parallel()
-	c := fresh(Options{MinTip: gweis(25), BaseFee: gweis(1), Fees: chain.FeeOptions{MaxFee: gweis(100)}})
+	c := fresh(
+		Options{MinTip: gweis(25), BaseFee: gweis(1), Fees: chain.FeeOptions{MaxFee: gweis(100)}})
 	draft := txn.Draft{From: Address(0), Payload: txn.Payload{To: &shop}}
 	offer := func() txn.Fees {
 		t.Helper()
@@ -44,7 +45,9 @@ func TestFloorIsLearned(t *testing.T) {
 	}
 	c.SetMinTip(gweis(1000)) // more than the configuration allows
 	c.mustSend(t, c.priced(t, 1, 0, fees), txn.Underpriced)
-	if f, o := c.Fees(t.Context(), txn.Standard, gweis(100)); o.Class != txn.Accepted || f.Cap != gweis(100) || f.Tip != gweis(100) {
+	if f, o := c.Fees(t.Context(), txn.Standard, gweis(100)); o.Class != txn.Accepted ||
+		f.Cap != gweis(100) ||
+		f.Tip != gweis(100) {
 		t.Errorf("fees %+v, %+v; want the cap and no more", f, o)
 	}
 }
@@ -67,10 +70,19 @@ func (c *Chain) priced(t *testing.T, i int, nonce uint64, fees txn.Fees) txn.Sig
 
 func TestSpeedsOfTheMarket(t *testing.T) {
 	t.Parallel()
-	c := fresh(Options{Tips: map[txn.Speed]txn.Wei{txn.Slow: gweis(1), txn.Standard: gweis(2), txn.Fast: gweis(3)}})
+	c := fresh(
+		Options{
+			Tips: map[txn.Speed]txn.Wei{
+				txn.Slow:     gweis(1),
+				txn.Standard: gweis(2),
+				txn.Fast:     gweis(3),
+			},
+		},
+	)
 	tip := func(speed txn.Speed) txn.Wei {
 		t.Helper()
-		q, o := c.Quote(t.Context(), txn.Draft{From: Address(0), Payload: txn.Payload{To: &shop}, Speed: speed})
+		q, o := c.Quote(t.Context(),
+			txn.Draft{From: Address(0), Payload: txn.Payload{To: &shop}, Speed: speed})
 		fees, same := c.Fees(t.Context(), speed, txn.Wei{})
 		if o.Class != txn.Accepted || same.Class != txn.Accepted || fees != q.Fees {
 			t.Fatalf("quote %+v, %+v; fees %+v, %+v", q, o, fees, same)
@@ -131,7 +143,8 @@ func TestPoolIsLookedInto(t *testing.T) {
 	ours, other := c.signed(t, 0, 0, 10, shop), c.signed(t, 0, 0, 20, shop)
 	is := func(want txn.Diagnosis) {
 		t.Helper()
-		if got, err := c.Pooled(t.Context(), Address(0), 0, []txn.Hash{{4, 0, 4}, ours.Hash}); err != nil || got != want {
+		if got, err := c.Pooled(t.Context(), Address(0), 0, []txn.Hash{{4, 0, 4}, ours.Hash}); err != nil ||
+			got != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
 	}
@@ -148,7 +161,8 @@ func TestPoolIsLookedInto(t *testing.T) {
 	c.Intercept(faulty(MethodPooled, Lag(1)))
 	is(txn.PossiblyLost)
 	c.Intercept(faulty(MethodPooled, Unavailable()))
-	if got, err := c.Pooled(t.Context(), Address(0), 0, nil); got != txn.Undiagnosed || !errors.Is(err, txn.ErrUnavailable) {
+	if got, err := c.Pooled(t.Context(), Address(0), 0, nil); got != txn.Undiagnosed ||
+		!errors.Is(err, txn.ErrUnavailable) {
 		t.Errorf("of a node that is down: %q, %v", got, err)
 	}
 	c.Intercept(faulty(MethodFees, Fault{Reply: &txn.Outcome{Class: txn.RateLimited}}))
@@ -158,10 +172,12 @@ func TestPoolIsLookedInto(t *testing.T) {
 }
 
 // authorize signs an authorization of the i-th key, handed in by the j-th.
-func (c *Chain) authorize(t *testing.T, i, j int, nonce, authNonce uint64, to txn.Address) txn.Signed {
+func (c *Chain) authorize(t *testing.T, i, j int, nonce, authNonce uint64,
+	to txn.Address) txn.Signed {
 	t.Helper()
 	id := *uint256.NewInt(uint64(c.o.ChainID))
-	auth, err := types.SignSetCode(Key(i), types.SetCodeAuthorization{ChainID: id, Address: to, Nonce: authNonce})
+	auth, err := types.SignSetCode(Key(i),
+		types.SetCodeAuthorization{ChainID: id, Address: to, Nonce: authNonce})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +205,8 @@ func TestDelegation(t *testing.T) {
 		}
 		return a
 	}
-	c.mustSend(t, c.authorize(t, 0, 1, 0, 5, shop), txn.Accepted) // of a nonce that the account does not have
+	c.mustSend(t, c.authorize(t, 0, 1, 0, 5, shop),
+		txn.Accepted) // of a nonce that the account does not have
 	c.Mine(1)
 	if a := view(); a.HasCode || a.Latest != 0 {
 		t.Errorf("by an authorization that does not hold: %+v", a)

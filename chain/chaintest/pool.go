@@ -199,14 +199,19 @@ func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	gas, floor := intrinsicGas(tx.Data(), creation)
 	gas += c.state.extraGas + authorizationGas*uint64(len(tx.SetCodeAuthorizations()))
 	switch {
-	case tx.Type() != types.LegacyTxType && c.o.Legacy, tx.Type() > types.DynamicFeeTxType && tx.Type() != types.SetCodeTxType:
-		return txn.Address{}, fmt.Errorf("transaction type not supported: tx type %d not supported by this pool", tx.Type())
+	case tx.Type() != types.LegacyTxType && c.o.Legacy,
+		tx.Type() > types.DynamicFeeTxType && tx.Type() != types.SetCodeTxType:
+		return txn.Address{}, fmt.Errorf(
+			"transaction type not supported: tx type %d not supported by this pool", tx.Type())
 	case tx.Size() > maxTxSize:
-		return txn.Address{}, fmt.Errorf("oversized data: transaction size %d, limit %d", tx.Size(), maxTxSize)
+		return txn.Address{}, fmt.Errorf("oversized data: transaction size %d, limit %d", tx.Size(),
+			maxTxSize)
 	case creation && len(tx.Data()) > maxInitCode:
-		return txn.Address{}, fmt.Errorf("max initcode size exceeded: code size %d limit %d", len(tx.Data()), maxInitCode)
+		return txn.Address{}, fmt.Errorf("max initcode size exceeded: code size %d limit %d",
+			len(tx.Data()), maxInitCode)
 	case tx.Gas() > c.o.MaxTxGas:
-		return txn.Address{}, fmt.Errorf("transaction gas limit too high (cap: %d, tx: %d)", c.o.MaxTxGas, tx.Gas())
+		return txn.Address{}, fmt.Errorf("transaction gas limit too high (cap: %d, tx: %d)",
+			c.o.MaxTxGas, tx.Gas())
 	case tx.Gas() > c.o.GasLimit:
 		return txn.Address{}, errors.New("exceeds block gas limit")
 	case tx.GasFeeCapIntCmp(tx.GasTipCap()) < 0:
@@ -222,13 +227,19 @@ func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	case tx.Nonce()+1 == 0:
 		return txn.Address{}, errors.New("nonce has max value")
 	case tx.Gas() < gas:
-		return txn.Address{}, fmt.Errorf("intrinsic gas too low: gas %d, minimum needed %d", tx.Gas(), gas)
+		return txn.Address{}, fmt.Errorf("intrinsic gas too low: gas %d, minimum needed %d",
+			tx.Gas(), gas)
 	case tx.Gas() < floor:
-		return txn.Address{}, fmt.Errorf("insufficient gas for floor data gas cost: gas %d, minimum needed %d", tx.Gas(), floor)
+		return txn.Address{}, fmt.Errorf(
+			"insufficient gas for floor data gas cost: gas %d, minimum needed %d", tx.Gas(), floor)
 	case tx.GasTipCapIntCmp(c.o.MinTip.ToBig()) < 0:
-		return txn.Address{}, fmt.Errorf("transaction gas price below minimum: gas tip cap %d, minimum needed %s", tx.GasTipCap(), c.o.MinTip.Dec())
+		return txn.Address{}, fmt.Errorf(
+			"transaction gas price below minimum: gas tip cap %d, minimum needed %s",
+			tx.GasTipCap(), c.o.MinTip.Dec())
 	case c.o.StrictFeeCap && c.baseFee != nil && tx.GasFeeCapIntCmp(c.baseFee.ToBig()) < 0:
-		return txn.Address{}, fmt.Errorf("max fee per gas less than block base fee: address %s, maxFeePerGas: %d, baseFee: %s", from.Hex(), tx.GasFeeCap(), c.baseFee.Dec())
+		return txn.Address{}, fmt.Errorf(
+			"max fee per gas less than block base fee: address %s, maxFeePerGas: %d, baseFee: %s",
+			from.Hex(), tx.GasFeeCap(), c.baseFee.Dec())
 	}
 	return from, nil
 }
@@ -243,11 +254,14 @@ func (c *Chain) affordable(tx *types.Transaction, from txn.Address) error {
 		return fmt.Errorf("nonce too high: tx nonce %d, gapped nonce %d", tx.Nonce(), next)
 	}
 	if _, overflow := uint256.FromBig(tx.Cost()); overflow || a.balance.ToBig().Cmp(tx.Cost()) < 0 {
-		return fmt.Errorf("insufficient funds for gas * price + value: balance %s, tx cost %d", a.balance.Dec(), tx.Cost())
+		return fmt.Errorf("insufficient funds for gas * price + value: balance %s, tx cost %d",
+			a.balance.Dec(), tx.Cost())
 	}
 	queued := c.pool.pendingCost(from, a.nonce, tx.Nonce())
 	if new(big.Int).Add(queued, tx.Cost()).Cmp(a.balance.ToBig()) > 0 {
-		return fmt.Errorf("insufficient funds for gas * price + value: balance %s, queued cost %d, tx cost %d", a.balance.Dec(), queued, tx.Cost())
+		return fmt.Errorf(
+			"insufficient funds for gas * price + value: balance %s, queued cost %d, tx cost %d",
+			a.balance.Dec(), queued, tx.Cost())
 	}
 	return nil
 }

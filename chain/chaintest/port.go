@@ -142,7 +142,8 @@ func told(refused error) txn.Outcome {
 }
 
 // Account looks at an account.
-func (c *Chain) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+func (c *Chain) Account(ctx context.Context, address txn.Address,
+	settled uint64) (txn.Account, error) {
 	f, err := c.enter(ctx, Call{Method: MethodAccount, Address: address})
 	if err != nil {
 		return txn.Account{}, err
@@ -151,12 +152,15 @@ func (c *Chain) Account(ctx context.Context, address txn.Address, settled uint64
 	defer c.mu.Unlock()
 	height := c.height(f)
 	if at := height - min(settled, height); !f.tells(height, at) {
-		return txn.Account{}, fmt.Errorf("chaintest: Account: missing trie node of block %d: %w, %w", at, txn.ErrNoState, txn.ErrUnavailable)
+		return txn.Account{}, fmt.Errorf(
+			"chaintest: Account: missing trie node of block %d: %w, %w", at, txn.ErrNoState,
+			txn.ErrUnavailable)
 	}
 	latest := c.nonceAt(address, height)
 	a := c.state.account(address)
 	return txn.Account{
-		Latest: txn.Nonce(latest), Pending: txn.Nonce(c.pool.pendingNonce(address, latest)), Settled: txn.Nonce(c.nonceAt(address, height-min(settled, height))),
+		Latest: txn.Nonce(
+			latest), Pending: txn.Nonce(c.pool.pendingNonce(address, latest)), Settled: txn.Nonce(c.nonceAt(address, height-min(settled, height))),
 		Head: height, HeadHash: c.blocks[height].Hash, HasCode: a.code, BalanceAt: a.balance,
 	}, nil
 }
@@ -183,7 +187,8 @@ func (b *block) raised(address txn.Address) (times uint64) {
 }
 
 // Consumer tells who used a nonce of an account.
-func (c *Chain) Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error) {
+func (c *Chain) Consumer(ctx context.Context, address txn.Address,
+	nonce txn.Nonce) (*txn.Consumer, error) {
 	f, err := c.enter(ctx, Call{Method: MethodConsumer, Address: address, Nonce: nonce})
 	if err != nil {
 		return nil, err
@@ -272,7 +277,14 @@ func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) 
 }
 
 func (c *Chain) market(speed txn.Speed) chain.Market {
-	return chain.Market{BaseFee: c.head().BaseFee, NextBaseFee: c.baseFee, GasPrice: &c.o.GasPrice, Tip: c.o.Tips[speed], BlockGas: c.o.GasLimit, Floor: c.floors.At(c.now())}
+	return chain.Market{
+		BaseFee:     c.head().BaseFee,
+		NextBaseFee: c.baseFee,
+		GasPrice:    &c.o.GasPrice,
+		Tip:         c.o.Tips[speed],
+		BlockGas:    c.o.GasLimit,
+		Floor:       c.floors.At(c.now()),
+	}
 }
 
 // now is the time of the clock that stamps what is received; none stands still.
@@ -284,8 +296,10 @@ func (c *Chain) now() time.Time {
 }
 
 // Pooled looks for attempts in the pool.
-func (c *Chain) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error) {
-	f, err := c.enter(ctx, Call{Method: MethodPooled, Address: address, Nonce: nonce, Hashes: slices.Clone(hashes)})
+func (c *Chain) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
+	hashes []txn.Hash) (txn.Diagnosis, error) {
+	f, err := c.enter(ctx,
+		Call{Method: MethodPooled, Address: address, Nonce: nonce, Hashes: slices.Clone(hashes)})
 	if err != nil {
 		return txn.Undiagnosed, err
 	}

@@ -19,7 +19,14 @@ func (a always) Sender(*types.Transaction) (txn.Address, error) { return a.from,
 // The sender of a transaction is the one that Options.Senders finds, in the pool, in blocks and in what was received.
 func TestSendersAreFoundAsToldTo(t *testing.T) {
 	t.Parallel()
-	c := fresh(Options{Senders: always{types.LatestSignerForChainID(fresh(Options{}).signer.ChainID()), Address(1)}})
+	c := fresh(
+		Options{
+			Senders: always{
+				types.LatestSignerForChainID(fresh(Options{}).signer.ChainID()),
+				Address(1),
+			},
+		},
+	)
 	c.mustSend(t, c.signed(t, 0, 0, 2, shop), txn.Accepted)
 	c.Mine(1)
 	got, in := c.Received(), c.Included()

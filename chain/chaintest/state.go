@@ -72,7 +72,11 @@ type state struct {
 }
 
 func newState() *state {
-	return &state{accounts: map[txn.Address]*account{}, contracts: map[txn.Address]Contract{}, storage: map[slot]uint64{}}
+	return &state{
+		accounts:  map[txn.Address]*account{},
+		contracts: map[txn.Address]Contract{},
+		storage:   map[slot]uint64{},
+	}
 }
 
 func (s *state) account(address txn.Address) *account {
@@ -147,7 +151,8 @@ func intrinsicGas(data []byte, creation bool) (gas, floor uint64) {
 }
 
 // run is the effect of a call: its gas, and an error that is a revert.
-func (s *state) run(from txn.Address, to *txn.Address, value txn.Wei, data []byte, nonce uint64) (gas uint64, err error) {
+func (s *state) run(from txn.Address, to *txn.Address, value txn.Wei, data []byte,
+	nonce uint64) (gas uint64, err error) {
 	gas, floor := intrinsicGas(data, to == nil)
 	gas, floor = gas+s.extraGas, floor+s.extraGas
 	mark := len(s.undo)
@@ -177,7 +182,8 @@ func (s *state) create(at txn.Address) {
 }
 
 // apply executes a transaction; not ok: its nonce is not the next one, or it cannot be paid.
-func (s *state) apply(tx *types.Transaction, from txn.Address, baseFee *txn.Wei) (*txn.Receipt, bool) {
+func (s *state) apply(tx *types.Transaction, from txn.Address,
+	baseFee *txn.Wei) (*txn.Receipt, bool) {
 	cost, overflow := uint256.FromBig(tx.Cost())
 	if overflow || s.account(from).balance.Lt(cost) || s.nonce(from) != tx.Nonce() {
 		return nil, false
@@ -197,7 +203,12 @@ func (s *state) apply(tx *types.Transaction, from txn.Address, baseFee *txn.Wei)
 	var fee txn.Wei
 	fee.Mul(&price, uint256.NewInt(gas))
 	s.sub(from, fee)
-	return &txn.Receipt{TxHash: tx.Hash(), Success: err == nil, GasUsed: gas, EffectiveGasPrice: price}, true
+	return &txn.Receipt{
+		TxHash:            tx.Hash(),
+		Success:           err == nil,
+		GasUsed:           gas,
+		EffectiveGasPrice: price,
+	}, true
 }
 
 var errOutOfGas = fmt.Errorf("out of gas")

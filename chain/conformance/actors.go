@@ -41,7 +41,14 @@ func (s *suite) sign(o order) txn.Signed {
 		GasFeeCap: o.fees.Cap.ToBig(), GasTipCap: o.fees.Tip.ToBig(),
 	}
 	if o.fees.Legacy {
-		data = &types.LegacyTx{Nonce: o.nonce, To: o.to, Value: new(big.Int).SetUint64(o.value), Data: o.data, Gas: o.gas, GasPrice: o.fees.Cap.ToBig()}
+		data = &types.LegacyTx{
+			Nonce:    o.nonce,
+			To:       o.to,
+			Value:    new(big.Int).SetUint64(o.value),
+			Data:     o.data,
+			Gas:      o.gas,
+			GasPrice: o.fees.Cap.ToBig(),
+		}
 	}
 	tx, err := types.SignNewTx(o.key, types.LatestSignerForChainID(chainID), data)
 	if err != nil {
@@ -81,7 +88,16 @@ func (s *suite) actor() *ecdsa.PrivateKey {
 	key := s.stranger()
 	to := addressOf(key)
 	next := uint64(s.view(addressOf(s.Key), 0).Pending)
-	gift := s.sign(order{key: s.Key, nonce: next, to: &to, value: pocketMoney, gas: transferGas, fees: s.fees()})
+	gift := s.sign(
+		order{
+			key:   s.Key,
+			nonce: next,
+			to:    &to,
+			value: pocketMoney,
+			gas:   transferGas,
+			fees:  s.fees(),
+		},
+	)
 	s.mustSend(gift, txn.Accepted)
 	s.mined(gift.Hash)
 	// The receipt can be told a moment before the state is.
@@ -111,7 +127,9 @@ func raised(fees txn.Fees, capPercent, tipPercent uint64) txn.Fees {
 // reverterRuntime is a contract that reverts with Error("nope"): it copies the return data, which stands behind the code, to memory and reverts with it.
 //
 //	PUSH1 100  PUSH1 12  PUSH1 0  CODECOPY  PUSH1 100  PUSH1 0  REVERT
-var reverterRuntime = append([]byte{0x60, 100, 0x60, 12, 0x60, 0, 0x39, 0x60, 100, 0x60, 0, 0xfd}, nope()...)
+var reverterRuntime = append(
+	[]byte{0x60, 100, 0x60, 12, 0x60, 0, 0x39, 0x60, 100, 0x60, 0, 0xfd},
+	nope()...)
 
 // nope is Error("nope") as the ABI encodes it: selector, offset, length, text.
 func nope() []byte {
@@ -136,7 +154,15 @@ func (s *suite) reverter(key *ecdsa.PrivateKey, nonce uint64) (at txn.Address, n
 	if s.Reverter != nil {
 		return *s.Reverter, nonce
 	}
-	creation := s.sign(order{key: key, nonce: nonce, data: deployCode(reverterRuntime), gas: 300_000, fees: s.fees()})
+	creation := s.sign(
+		order{
+			key:   key,
+			nonce: nonce,
+			data:  deployCode(reverterRuntime),
+			gas:   300_000,
+			fees:  s.fees(),
+		},
+	)
 	s.mustSend(creation, txn.Accepted)
 	if r := s.mined(creation.Hash); !r.Success {
 		s.Fatal("the reverter could not be deployed")

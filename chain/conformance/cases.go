@@ -39,7 +39,8 @@ func (s *suite) blocks() {
 	if b, err := s.Chain.BlockByNumber(s.Context(), s.head().Number+1000); b != nil || err != nil {
 		s.Errorf("a block above the head: %+v, %v; want neither", b, err)
 	}
-	if b, err := s.Chain.BlockByHash(s.Context(), common.HexToHash("0x404")); b != nil || err != nil {
+	if b, err := s.Chain.BlockByHash(s.Context(), common.HexToHash("0x404")); b != nil ||
+		err != nil {
 		s.Errorf("a block of an unknown hash: %+v, %v; want neither", b, err)
 	}
 }
@@ -89,12 +90,14 @@ func (s *suite) legacy() {
 
 func (s *suite) created() {
 	key := s.actor()
-	signed := s.sign(order{key: key, data: deployCode(reverterRuntime), gas: 300_000, fees: s.fees()})
+	signed := s.sign(
+		order{key: key, data: deployCode(reverterRuntime), gas: 300_000, fees: s.fees()})
 	s.mustSend(signed, txn.Accepted)
 	if r := s.mined(signed.Hash); !r.Success {
 		s.Errorf("receipt %+v", r)
 	}
-	s.until("code at the new address", func() bool { return s.view(crypto.CreateAddress(addressOf(key), 0), 0).HasCode })
+	s.until("code at the new address",
+		func() bool { return s.view(crypto.CreateAddress(addressOf(key), 0), 0).HasCode })
 	if s.view(addressOf(key), 0).HasCode {
 		s.Error("an account of a key has code")
 	}
@@ -124,7 +127,8 @@ func (s *suite) receipts() {
 	}
 	hashes = append(hashes, hashes[1])
 	for i, a := range s.Chain.Receipts(s.Context(), hashes) {
-		if isOurs := i < 3 || i == len(hashes)-1; a.Err != nil || a.Hash != hashes[i] || (a.Receipt != nil) != isOurs {
+		if isOurs := i < 3 || i == len(hashes)-1; a.Err != nil || a.Hash != hashes[i] ||
+			(a.Receipt != nil) != isOurs {
 			s.Fatalf("answer %d: %+v for %s", i, a, hashes[i])
 		}
 	}
@@ -193,14 +197,16 @@ func (s *suite) replacement() {
 	}
 	base := s.transfer(key, nonce)
 	base.fees.Tip.SetUint64(1_000_000_000)
-	base.fees.Cap.Add(&base.fees.Cap, uint256.NewInt(2_000_000_000)) // so that the tip can rise alone
+	base.fees.Cap.Add(&base.fees.Cap,
+		uint256.NewInt(2_000_000_000)) // so that the tip can rise alone
 	try := func(capPercent, tipPercent uint64, want txn.Class) txn.Signed {
 		s.Helper()
 		o := base
 		o.fees = raised(base.fees, capPercent, tipPercent)
 		signed := s.sign(o)
 		if got := s.send(signed, false); got.Class != want {
-			s.Fatalf("a replacement with %d%% more in the cap and %d%% in the tip: %+v, want %s", capPercent, tipPercent, got, want)
+			s.Fatalf("a replacement with %d%% more in the cap and %d%% in the tip: %+v, want %s",
+				capPercent, tipPercent, got, want)
 		}
 		return signed
 	}
@@ -273,12 +279,14 @@ func (s *suite) account() {
 	address := addressOf(key)
 	signed := s.sign(s.transfer(key, 0))
 	before := s.view(address, 0)
-	if before.Latest != 0 || before.Pending != 0 || before.Settled != 0 || before.HasCode || before.BalanceAt.IsZero() {
+	if before.Latest != 0 || before.Pending != 0 || before.Settled != 0 || before.HasCode ||
+		before.BalanceAt.IsZero() {
 		s.Fatalf("a new account: %+v", before)
 	}
 	s.mustSend(signed, txn.Accepted)
 	if s.Manual {
-		s.soon("the pending nonce", func() bool { return s.view(address, 0).Pending == 1 }) // a node's pool sorts after it has answered
+		s.soon("the pending nonce",
+			func() bool { return s.view(address, 0).Pending == 1 }) // a node's pool sorts after it has answered
 		if a := s.view(address, 0); a.Latest != 0 {
 			s.Errorf("with one in the pool: %+v", a)
 		}
@@ -289,9 +297,11 @@ func (s *suite) account() {
 	s.until("the settled nonce", func() bool {
 		a := s.view(address, depth)
 		if settled := a.Head >= included+depth; settled != (a.Settled == 1) {
-			s.Fatalf("head %d, included in %d, settled nonce %d at depth %d", a.Head, included, a.Settled, depth)
+			s.Fatalf("head %d, included in %d, settled nonce %d at depth %d", a.Head, included,
+				a.Settled, depth)
 		}
-		if b, err := s.Chain.BlockByNumber(s.Context(), a.Head); err != nil || b == nil || b.Hash != a.HeadHash {
+		if b, err := s.Chain.BlockByNumber(s.Context(), a.Head); err != nil || b == nil ||
+			b.Hash != a.HeadHash {
 			s.Fatalf("the view's head %d %s: %+v, %v", a.Head, a.HeadHash, b, err)
 		}
 		return a.Settled == 1
@@ -315,7 +325,8 @@ func (s *suite) quote() {
 	signed := s.sign(order{key: key, to: &to, gas: q.GasLimit, fees: q.Fees})
 	s.mustSend(signed, txn.Accepted)
 	s.mined(signed.Hash)
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 77_777}}); o.Class != txn.Accepted || q.GasLimit != 77_777 {
+	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 77_777}}); o.Class != txn.Accepted ||
+		q.GasLimit != 77_777 {
 		s.Errorf("quote %+v, %+v for a payload with a gas limit of its own", q, o)
 	}
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 20_999}}); o.Class != txn.Invalid {
@@ -323,7 +334,8 @@ func (s *suite) quote() {
 	}
 	s.until("the state of the block", func() bool { return s.view(from, 0).Latest == 1 })
 	contract, _ := s.reverter(key, 1)
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &contract}}); o.Class != txn.ExecutionReverted || !strings.Contains(o.Detail, "nope") {
+	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &contract}}); o.Class != txn.ExecutionReverted ||
+		!strings.Contains(o.Detail, "nope") {
 		s.Errorf("quote %+v, %+v for a call that reverts", q, o)
 	}
 }
@@ -353,8 +365,10 @@ func (s *suite) consumer() {
 	s.until("the state of the blocks", func() bool { return s.view(address, 0).Latest == 3 })
 	for i, r := range in {
 		by := user(txn.Nonce(i))
-		if by == nil || by.TxHash != sent[i].Hash || by.Block != r.BlockNumber || by.BlockHash != r.BlockHash {
-			s.Errorf("nonce %d was used by %+v, want %s in block %d %s", i, by, sent[i].Hash, r.BlockNumber, r.BlockHash)
+		if by == nil || by.TxHash != sent[i].Hash || by.Block != r.BlockNumber ||
+			by.BlockHash != r.BlockHash {
+			s.Errorf("nonce %d was used by %+v, want %s in block %d %s", i, by, sent[i].Hash,
+				r.BlockNumber, r.BlockHash)
 		}
 	}
 	for _, nonce := range []txn.Nonce{3, 4, 1 << 40} {
@@ -379,7 +393,8 @@ func (s *suite) reorgKeeps() {
 		return r != nil && r.BlockHash != before.BlockHash
 	})
 	s.mined(signed.Hash)
-	if b, err := s.Chain.BlockByNumber(s.Context(), before.BlockNumber); err != nil || b == nil || b.Hash == before.BlockHash {
+	if b, err := s.Chain.BlockByNumber(s.Context(), before.BlockNumber); err != nil || b == nil ||
+		b.Hash == before.BlockHash {
 		s.Errorf("the block that was left is still canonical: %+v, %v", b, err)
 	}
 }
@@ -411,7 +426,8 @@ func (s *suite) cancelled() {
 	if _, err := s.Chain.Head(ctx); !errors.Is(err, txn.ErrUnavailable) {
 		s.Errorf("head: %v, want unavailable", err)
 	}
-	if a := s.Chain.Receipts(ctx, []txn.Hash{signed.Hash}); len(a) != 1 || !errors.Is(a[0].Err, txn.ErrUnavailable) {
+	if a := s.Chain.Receipts(ctx, []txn.Hash{signed.Hash}); len(a) != 1 ||
+		!errors.Is(a[0].Err, txn.ErrUnavailable) {
 		s.Errorf("receipts: %+v, want unavailable", a)
 	}
 	if _, err := s.Chain.Account(ctx, txn.Address{}, 0); !errors.Is(err, txn.ErrUnavailable) {
@@ -420,7 +436,9 @@ func (s *suite) cancelled() {
 	if _, err := s.Chain.Consumer(ctx, addressOf(s.Key), 0); !errors.Is(err, txn.ErrUnavailable) {
 		s.Errorf("consumer: %v, want unavailable", err)
 	}
-	if d, err := s.Chain.Pooled(ctx, addressOf(s.Key), 0, []txn.Hash{signed.Hash}); !errors.Is(err, txn.ErrUnavailable) || d != txn.Undiagnosed {
+	if d, err := s.Chain.Pooled(ctx, addressOf(s.Key), 0, []txn.Hash{signed.Hash}); !errors.Is(err,
+		txn.ErrUnavailable) ||
+		d != txn.Undiagnosed {
 		s.Errorf("pool: %q, %v, want unavailable", d, err)
 	}
 	if b, err := s.Chain.Tagged(ctx, "safe"); !errors.Is(err, txn.ErrUnavailable) {

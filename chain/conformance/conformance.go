@@ -31,7 +31,8 @@ type Chain interface {
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
 	Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
-	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce, hashes []txn.Hash) (txn.Diagnosis, error)
+	Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
+		hashes []txn.Hash) (txn.Diagnosis, error)
 	Tagged(ctx context.Context, tag string) (*txn.Block, error)
 	Heads(ctx context.Context) <-chan struct{}
 }
@@ -168,7 +169,8 @@ func (s *suite) mined(hash txn.Hash) *txn.Receipt {
 		s.Fatalf("the receipt's block: %v, %v", block, err)
 	}
 	if block.Hash != receipt.BlockHash || receipt.TxHash != hash {
-		s.Fatalf("receipt %+v of %s; the canonical block of that height is %s", receipt, hash, block.Hash)
+		s.Fatalf("receipt %+v of %s; the canonical block of that height is %s", receipt, hash,
+			block.Hash)
 	}
 	for _, tx := range block.Txs {
 		if tx == hash {

@@ -31,8 +31,12 @@ func TestChaintest(t *testing.T) {
 				c.Register(reverter, chaintest.Reverter("nope"))
 				return &conformance.Harness{
 					Chain: c, ChainID: c.ID(), Key: chaintest.Key(0), Manual: true, Reverter: &reverter,
-					Quirks: conformance.Quirks{RefusesGaps: o.StrictNonce, NoDelegation: o.Legacy, NoTags: o.NoTags},
-					Mine:   func() { c.Mine(1) },
+					Quirks: conformance.Quirks{
+						RefusesGaps:  o.StrictNonce,
+						NoDelegation: o.Legacy,
+						NoTags:       o.NoTags,
+					},
+					Mine: func() { c.Mine(1) },
 					Reorg: func(depth int, keep bool) {
 						fate := chaintest.Drop
 						if keep {
@@ -63,7 +67,14 @@ func TestClient(t *testing.T) {
 				url = node.WSURL()
 			}
 			conformance.Run(t, func(t *testing.T) *conformance.Harness {
-				c, err := chain.Dial(t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(node.ID()), Endpoints: []string{url}})
+				c, err := chain.Dial(
+					t.Context(),
+					chain.Options{
+						Name:      "dev",
+						ChainID:   txn.ChainID(node.ID()),
+						Endpoints: []string{url},
+					},
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,11 +110,23 @@ func TestClientOfAChainThatMinesByItself(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = node.Close() })
 	conformance.Run(t, func(t *testing.T) *conformance.Harness {
-		c, err := chain.Dial(t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(node.ID()), Endpoints: []string{node.URL()}})
+		c, err := chain.Dial(
+			t.Context(),
+			chain.Options{
+				Name:      "dev",
+				ChainID:   txn.ChainID(node.ID()),
+				Endpoints: []string{node.URL()},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.Close)
-		return &conformance.Harness{Chain: c, ChainID: c.ID(), Key: devchain.Key(0), Mine: conformance.NextBlock(t, c)}
+		return &conformance.Harness{
+			Chain:   c,
+			ChainID: c.ID(),
+			Key:     devchain.Key(0),
+			Mine:    conformance.NextBlock(t, c),
+		}
 	})
 }

@@ -22,7 +22,8 @@ func (s *suite) market() {
 			s.Fatalf("speed %q: %+v, %+v", speed, fees, o)
 		}
 		if fees.Tip.Lt(&cheapest.Tip) {
-			s.Errorf("speed %q offers a tip of %s, a slower one %s", speed, fees.Tip.Dec(), cheapest.Tip.Dec())
+			s.Errorf("speed %q offers a tip of %s, a slower one %s", speed, fees.Tip.Dec(),
+				cheapest.Tip.Dec())
 		}
 		cheapest = fees
 	}
@@ -32,7 +33,8 @@ func (s *suite) market() {
 	}
 	key := s.actor()
 	var low txn.Wei
-	low.Rsh(base, 3) // base fees fall by an eighth at most with each block, and do not get here while we ask
+	low.Rsh(base,
+		3) // base fees fall by an eighth at most with each block, and do not get here while we ask
 	if low.IsZero() {
 		return
 	}
@@ -46,7 +48,8 @@ func (s *suite) market() {
 	var room txn.Wei
 	room.Mul(base, uint256.NewInt(3))
 	room.AddUint64(&room, leastTip) // else nothing is sent, however little the block asks
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted || q.Fees.Cap.Gt(&room) {
+	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted ||
+		q.Fees.Cap.Gt(&room) {
 		s.Errorf("quote %+v, %+v within a cap of %s", q, o, room.Dec())
 	}
 }
@@ -56,7 +59,8 @@ func (s *suite) gas() {
 	self := addressOf(s.Key)
 	poor := txn.Address{0x90, 0x0e}
 	for _, from := range []txn.Address{self, poor} {
-		if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &from}}); o.Class != txn.Accepted || gas != 21_000 {
+		if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &from}}); o.Class != txn.Accepted ||
+			gas != 21_000 {
 			s.Errorf("a transfer of nothing from %s to itself takes %d, %+v", from, gas, o)
 		}
 	}
@@ -67,7 +71,8 @@ func (s *suite) gas() {
 	}
 }
 
-func (s *suite) shows(address txn.Address, nonce txn.Nonce, want txn.Diagnosis, hashes ...txn.Hash) bool {
+func (s *suite) shows(address txn.Address, nonce txn.Nonce, want txn.Diagnosis,
+	hashes ...txn.Hash) bool {
 	s.Helper()
 	got, err := s.Chain.Pooled(s.Context(), address, nonce, hashes)
 	if err != nil {
@@ -84,17 +89,21 @@ func (s *suite) pooled() {
 	if !s.Quirks.RefusesGaps {
 		waiting := s.sign(s.transfer(key, 1))
 		s.mustSend(waiting, txn.Accepted)
-		s.soon("in the pool above a gap", func() bool { return s.shows(from, 1, txn.InPool, never, waiting.Hash) })
+		s.soon("in the pool above a gap",
+			func() bool { return s.shows(from, 1, txn.InPool, never, waiting.Hash) })
 	}
 	first := s.sign(s.transfer(key, 0))
 	s.mustSend(first, txn.Accepted)
 	if s.Manual {
 		s.soon("in the pool", func() bool { return s.shows(from, 0, txn.InPool, first.Hash) })
-		s.soon("another one in the pool", func() bool { return s.shows(from, 0, txn.PossiblyReplaced, never) })
+		s.soon("another one in the pool",
+			func() bool { return s.shows(from, 0, txn.PossiblyReplaced, never) })
 	}
 	s.mined(first.Hash)
-	s.until("the nonce used", func() bool { return s.shows(from, 0, txn.NonceConsumed, first.Hash) })
-	s.until("the nonce used by another", func() bool { return s.shows(from, 0, txn.NonceConsumed, never) })
+	s.until("the nonce used",
+		func() bool { return s.shows(from, 0, txn.NonceConsumed, first.Hash) })
+	s.until("the nonce used by another",
+		func() bool { return s.shows(from, 0, txn.NonceConsumed, never) })
 }
 
 func (s *suite) tagged() {
@@ -102,7 +111,8 @@ func (s *suite) tagged() {
 		block, err := s.Chain.Tagged(s.Context(), tag)
 		if s.Quirks.NoTags {
 			if err == nil || errors.Is(err, txn.ErrUnavailable) {
-				s.Errorf("%s: %+v, %v; this chain has no tags, and asking again does not help", tag, block, err)
+				s.Errorf("%s: %+v, %v; this chain has no tags, and asking again does not help", tag,
+					block, err)
 			}
 			continue
 		}
@@ -113,11 +123,14 @@ func (s *suite) tagged() {
 			continue // none yet
 		}
 		canonical, err := s.Chain.BlockByNumber(s.Context(), block.Number)
-		if err != nil || canonical == nil || canonical.Hash != block.Hash || block.Number > s.head().Number {
-			s.Errorf("%s: %+v; the canonical block of that height is %+v, %v", tag, block, canonical, err)
+		if err != nil || canonical == nil || canonical.Hash != block.Hash ||
+			block.Number > s.head().Number {
+			s.Errorf("%s: %+v; the canonical block of that height is %+v, %v", tag, block,
+				canonical, err)
 		}
 	}
-	if block, err := s.Chain.Tagged(s.Context(), "newest"); err == nil || errors.Is(err, txn.ErrUnavailable) {
+	if block, err := s.Chain.Tagged(s.Context(), "newest"); err == nil ||
+		errors.Is(err, txn.ErrUnavailable) {
 		s.Errorf("a tag that nobody knows: %+v, %v", block, err)
 	}
 }
@@ -151,7 +164,10 @@ func (s *suite) crowd() {
 			}
 			continue
 		}
-		if a.Err != nil || a.Receipt == nil || a.Receipt.TxHash != hashes[i] || a.Hash != hashes[i] || !a.Receipt.Success || a.Receipt.EffectiveGasPrice.IsZero() {
+		if a.Err != nil || a.Receipt == nil || a.Receipt.TxHash != hashes[i] ||
+			a.Hash != hashes[i] ||
+			!a.Receipt.Success ||
+			a.Receipt.EffectiveGasPrice.IsZero() {
 			s.Errorf("receipt %d: %+v", i, a)
 		}
 	}
@@ -167,13 +183,24 @@ func (s *suite) delegated() {
 	if a := s.view(authority, 0); a.HasCode || a.Latest != 0 {
 		s.Fatalf("a new account: %+v", a)
 	}
-	auth, err := types.SignSetCode(key, types.SetCodeAuthorization{ChainID: *uint256.NewInt(uint64(s.ChainID)), Address: txn.Address{0xde}, Nonce: 0})
+	auth, err := types.SignSetCode(
+		key,
+		types.SetCodeAuthorization{
+			ChainID: *uint256.NewInt(uint64(s.ChainID)),
+			Address: txn.Address{0xde},
+			Nonce:   0,
+		},
+	)
 	if err != nil {
 		s.Fatal(err)
 	}
-	tx, err := types.SignNewTx(sponsor, types.LatestSignerForChainID(auth.ChainID.ToBig()), &types.SetCodeTx{
-		ChainID: &auth.ChainID, To: txn.Address{0xfe}, Gas: 200_000, GasFeeCap: &fees.Cap, GasTipCap: &fees.Tip, AuthList: []types.SetCodeAuthorization{auth},
-	})
+	tx, err := types.SignNewTx(
+		sponsor,
+		types.LatestSignerForChainID(auth.ChainID.ToBig()),
+		&types.SetCodeTx{
+			ChainID: &auth.ChainID, To: txn.Address{0xfe}, Gas: 200_000, GasFeeCap: &fees.Cap, GasTipCap: &fees.Tip, AuthList: []types.SetCodeAuthorization{auth},
+		},
+	)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -190,7 +217,9 @@ func (s *suite) delegated() {
 	if s.view(addressOf(sponsor), 0).HasCode {
 		s.Error("whoever handed the authorization in has code as well")
 	}
-	if by, err := s.Chain.Consumer(s.Context(), authority, 0); err != nil || by == nil || by.TxHash != (txn.Hash{}) {
-		s.Errorf("nonce 0 was used by %+v, %v; want a block, and no transaction of the account", by, err)
+	if by, err := s.Chain.Consumer(s.Context(), authority, 0); err != nil || by == nil ||
+		by.TxHash != (txn.Hash{}) {
+		s.Errorf("nonce 0 was used by %+v, %v; want a block, and no transaction of the account", by,
+			err)
 	}
 }

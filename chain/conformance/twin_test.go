@@ -68,7 +68,14 @@ func newTwins(t *testing.T, seed uint64) *twins {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = node.Close() })
-	c, err := chain.Dial(t.Context(), chain.Options{Name: "dev", ChainID: txn.ChainID(node.ID()), Endpoints: []string{node.URL()}})
+	c, err := chain.Dial(
+		t.Context(),
+		chain.Options{
+			Name:      "dev",
+			ChainID:   txn.ChainID(node.ID()),
+			Endpoints: []string{node.URL()},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +97,25 @@ func (w *twins) draw() txn.Signed {
 	pick := func(choices ...int64) int64 { return choices[w.dice.IntN(len(choices))] }
 	gwei := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(params.GWei)) }
 	to := txn.Address{0xfe}
-	signer := types.LatestSignerForChainID(new(big.Int).SetUint64(uint64(w.real.ID()) + uint64(pick(0, 0, 0, 0, 0, 0, 0, 0, 0, 1))))
+	signer := types.LatestSignerForChainID(
+		new(big.Int).SetUint64(uint64(w.real.ID()) + uint64(pick(0, 0, 0, 0, 0, 0, 0, 0, 0, 1))))
 	nonce := uint64(pick(0, 0, 1, 2, 3, 4, 5, 6))
-	gas := uint64(pick(21_000, 21_000, 21_000, 21_000, 21_000, 21_000, 21_000, 21_000, 90_000, 300_000, 20_999, 17_000_000, 100_000_000))
+	gas := uint64(
+		pick(21_000, 21_000, 21_000, 21_000, 21_000, 21_000, 21_000, 21_000, 90_000, 300_000,
+			20_999, 17_000_000, 100_000_000),
+	)
 	value := big.NewInt(pick(0, 1, 5*finney, 20*finney, 50*finney))
 	var data types.TxData = &types.LegacyTx{Nonce: nonce, To: &to, Value: value, Gas: gas, GasPrice: gwei(pick(20, 22, 23, 40))}
 	if w.dice.IntN(4) > 0 {
-		data = &types.DynamicFeeTx{ChainID: signer.ChainID(), Nonce: nonce, To: &to, Value: value, Gas: gas, GasFeeCap: gwei(pick(20, 21, 22, 25, 30)), GasTipCap: gwei(pick(1, 2, 3, 10, 28))}
+		data = &types.DynamicFeeTx{
+			ChainID:   signer.ChainID(),
+			Nonce:     nonce,
+			To:        &to,
+			Value:     value,
+			Gas:       gas,
+			GasFeeCap: gwei(pick(20, 21, 22, 25, 30)),
+			GasTipCap: gwei(pick(1, 2, 3, 10, 28)),
+		}
 	}
 	tx, err := types.SignNewTx(devchain.Key(w.dice.IntN(twinAccounts)), signer, data)
 	if err != nil {
@@ -106,7 +125,11 @@ func (w *twins) draw() txn.Signed {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.steps = append(w.steps, fmt.Sprintf("nonce %d gas %d value %d cap %d tip %d type %d", nonce, gas, value, tx.GasFeeCap(), tx.GasTipCap(), tx.Type()))
+	w.steps = append(
+		w.steps,
+		fmt.Sprintf("nonce %d gas %d value %d cap %d tip %d type %d", nonce, gas, value,
+			tx.GasFeeCap(), tx.GasTipCap(), tx.Type()),
+	)
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}
 }
 
@@ -115,9 +138,11 @@ func (w *twins) send(signed txn.Signed) {
 	w.sent = append(w.sent, signed)
 	real, twin := w.real.Send(w.t.Context(), signed), w.twin.Send(w.t.Context(), signed)
 	if real.Class != twin.Class {
-		w.t.Fatalf("go-ethereum: %+v\nits twin:    %+v\nafter %q", real, twin, w.steps[max(0, len(w.steps)-8):])
+		w.t.Fatalf("go-ethereum: %+v\nits twin:    %+v\nafter %q", real, twin,
+			w.steps[max(0, len(w.steps)-8):])
 	}
-	w.compare("pool", func(a txn.Account) string { return fmt.Sprintf("next %d, pending %d", a.Latest, a.Pending) })
+	w.compare("pool",
+		func(a txn.Account) string { return fmt.Sprintf("next %d, pending %d", a.Latest, a.Pending) })
 }
 
 func (w *twins) mine() {
@@ -160,7 +185,8 @@ func (w *twins) reorg() {
 func (w *twins) compareChains() {
 	w.t.Helper()
 	w.compare("state", func(a txn.Account) string {
-		return fmt.Sprintf("head %d, next %d, pending %d, balance %s", a.Head, a.Latest, a.Pending, a.BalanceAt.Dec())
+		return fmt.Sprintf("head %d, next %d, pending %d, balance %s", a.Head, a.Latest, a.Pending,
+			a.BalanceAt.Dec())
 	})
 	hashes := make([]txn.Hash, len(w.sent))
 	for i := range w.sent {
@@ -189,7 +215,8 @@ func (w *twins) compare(what string, show func(txn.Account) string) {
 		select {
 		case <-look.C:
 		case <-giveUp.C:
-			w.t.Fatalf("%s: go-ethereum %s\nits twin %s\nafter %q", what, real, twin, w.steps[max(0, len(w.steps)-8):])
+			w.t.Fatalf("%s: go-ethereum %s\nits twin %s\nafter %q", what, real, twin,
+				w.steps[max(0, len(w.steps)-8):])
 		}
 	}
 }

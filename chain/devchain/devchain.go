@@ -180,7 +180,9 @@ func (c *Chain) apis() []rpc.API {
 func probe(port int) error {
 	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d on 127.0.0.1 is in use by another program: stop it, or choose another port", port)
+		return fmt.Errorf(
+			"port %d on 127.0.0.1 is in use by another program: stop it, or choose another port",
+			port)
 	}
 	if err != nil {
 		return err
@@ -194,10 +196,14 @@ func (c *Chain) explain(err error) error {
 	var config *params.ConfigCompatError
 	switch {
 	case errors.Is(err, node.ErrDatadirUsed):
-		return fmt.Errorf("another process runs the chain in %s: stop it, or choose another folder", c.opts.DataDir)
+		return fmt.Errorf("another process runs the chain in %s: stop it, or choose another folder",
+			c.opts.DataDir)
 	case errors.As(err, &genesis), errors.As(err, &config):
-		return fmt.Errorf("the chain in %s began with other settings (chain id, accounts, balance or gas limit): "+
-			"use those, choose another folder, or remove this one to begin anew", c.opts.DataDir)
+		return fmt.Errorf(
+			"the chain in %s began with other settings (chain id, accounts, balance or gas limit): "+
+				"use those, choose another folder, or remove this one to begin anew",
+			c.opts.DataDir,
+		)
 	default:
 		return err
 	}

@@ -75,10 +75,14 @@ func (c chain) mine(n int) {
 // sign makes a transaction that sends one wei, at the nonce given, to nobody.
 func (c chain) sign(from *ecdsa.PrivateKey, nonce uint64) *types.Transaction {
 	to := common.HexToAddress("0xdead")
-	return types.MustSignNewTx(from, types.LatestSignerForChainID(new(big.Int).SetUint64(c.ID())), &types.DynamicFeeTx{
-		ChainID: new(big.Int).SetUint64(c.ID()), Nonce: nonce, To: &to, Value: big.NewInt(1),
-		Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
-	})
+	return types.MustSignNewTx(
+		from,
+		types.LatestSignerForChainID(new(big.Int).SetUint64(c.ID())),
+		&types.DynamicFeeTx{
+			ChainID: new(big.Int).SetUint64(c.ID()), Nonce: nonce, To: &to, Value: big.NewInt(1),
+			Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
+		},
+	)
 }
 
 func (c chain) send(from *ecdsa.PrivateKey, nonce uint64) common.Hash {
@@ -136,12 +140,21 @@ func (c chain) tag(name string) uint64 {
 
 func TestMine(t *testing.T) {
 	t.Parallel()
-	c := mustStart(t, Options{ChainID: 4242, Accounts: 2, Balance: big.NewInt(params.Ether), GasLimit: 10_000_000})
+	c := mustStart(
+		t,
+		Options{
+			ChainID:  4242,
+			Accounts: 2,
+			Balance:  big.NewInt(params.Ether),
+			GasLimit: 10_000_000,
+		},
+	)
 	if id, err := c.Client.ChainID(t.Context()); err != nil || id.Uint64() != 4242 {
 		t.Errorf("chain id %v, %v", id, err)
 	}
 	for i, want := range []int64{params.Ether, params.Ether, 0} {
-		if got, err := c.BalanceAt(t.Context(), Address(i), nil); err != nil || got.Int64() != want {
+		if got, err := c.BalanceAt(t.Context(), Address(i), nil); err != nil ||
+			got.Int64() != want {
 			t.Errorf("account %d has %v, %v; want %d", i, got, err, want)
 		}
 	}
@@ -153,7 +166,8 @@ func TestMine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := c.receipt(tx); r == nil || r.BlockHash != hash || r.Status != types.ReceiptStatusSuccessful {
+	if r := c.receipt(tx); r == nil || r.BlockHash != hash ||
+		r.Status != types.ReceiptStatusSuccessful {
 		t.Errorf("receipt %v, want one in block %v", r, hash)
 	}
 	if h := c.head(); h.Hash() != hash || h.GasLimit != 10_000_000 || h.BaseFee == nil {
@@ -176,7 +190,8 @@ func TestMineMissesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			batch = append(batch, rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Bytes(raw)}})
+			batch = append(batch,
+				rpc.BatchElem{Method: "eth_sendRawTransaction", Args: []any{hexutil.Bytes(raw)}})
 		}
 		if err := c.Client.Client().BatchCall(batch); err != nil {
 			t.Fatal(err)
@@ -214,7 +229,8 @@ func TestPeriod(t *testing.T) {
 		}
 		last = next
 	}
-	if !strings.HasPrefix(c.WSURL(), "ws://127.0.0.1:") || c.WSURL()[len("ws"):] != c.URL()[len("http"):] {
+	if !strings.HasPrefix(c.WSURL(), "ws://127.0.0.1:") ||
+		c.WSURL()[len("ws"):] != c.URL()[len("http"):] {
 		t.Errorf("WebSocket at %s, HTTP at %s", c.WSURL(), c.URL())
 	}
 }
@@ -287,24 +303,29 @@ func TestReorg(t *testing.T) {
 			if now.Number.Uint64() != old.Number.Uint64()+1 || now.Hash() == old.Hash() {
 				t.Errorf("the head was %v and is %v", old.Number, now.Number)
 			}
-			if h, err := c.HeaderByNumber(t.Context(), old.Number); err != nil || h.Hash() == old.Hash() {
+			if h, err := c.HeaderByNumber(t.Context(), old.Number); err != nil ||
+				h.Hash() == old.Hash() {
 				t.Errorf("the old head is still canonical (%v)", err)
 			}
 			if pending, queued := c.pool(); pending != want.pending+1 || queued != 0 {
-				t.Errorf("the pool has %d pending and %d queued, want %d", pending, queued, want.pending+1)
+				t.Errorf("the pool has %d pending and %d queued, want %d", pending, queued,
+					want.pending+1)
 			}
 			for i, tx := range txs {
 				if got := c.receipt(tx) != nil; got != want.included {
 					t.Errorf("transaction %d is included: %v, want %v", i, got, want.included)
 				}
 			}
-			if r := c.receipt(txs[0]); r != nil && (r.BlockHash == before.BlockHash || r.BlockNumber.Cmp(before.BlockNumber) != 0) {
-				t.Errorf("it is in block %v %v, and was in %v %v", r.BlockNumber, r.BlockHash, before.BlockNumber, before.BlockHash)
+			if r := c.receipt(txs[0]); r != nil &&
+				(r.BlockHash == before.BlockHash || r.BlockNumber.Cmp(before.BlockNumber) != 0) {
+				t.Errorf("it is in block %v %v, and was in %v %v", r.BlockNumber, r.BlockHash,
+					before.BlockNumber, before.BlockHash)
 			}
 			c.mine(1)
 			for i, tx := range txs {
 				if got := c.receipt(tx) != nil; got != want.later {
-					t.Errorf("transaction %d is included in the end: %v, want %v", i, got, want.later)
+					t.Errorf("transaction %d is included in the end: %v, want %v", i, got,
+						want.later)
 				}
 			}
 		})
@@ -315,11 +336,13 @@ func TestSafeAndFinal(t *testing.T) {
 	t.Parallel()
 	c := mustStart(t, Options{})
 	c.mine(FinalDepth + 9) // after the first
-	if safe, final := c.tag("safe"), c.tag("finalized"); safe != FinalDepth+10-SafeDepth || final != 10 {
+	if safe, final := c.tag("safe"), c.tag("finalized"); safe != FinalDepth+10-SafeDepth ||
+		final != 10 {
 		t.Errorf("safe is %d, final is %d", safe, final)
 	}
 	for _, depth := range []int{0, -1, FinalDepth + 1, 1 << 40} {
-		if err := c.Reorg(depth, Keep); err == nil || !strings.Contains(err.Error(), "the depth must be 1 to 64") {
+		if err := c.Reorg(depth, Keep); err == nil ||
+			!strings.Contains(err.Error(), "the depth must be 1 to 64") {
 			t.Errorf("Reorg(%d): %v", depth, err)
 		}
 	}
@@ -412,7 +435,8 @@ func TestBusyPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Start(Options{Port: number})
-	if want := "port " + port + " on 127.0.0.1 is in use by another program"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "port " + port + " on 127.0.0.1 is in use by another program"; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("Start: %v", err)
 	}
 }
@@ -429,7 +453,9 @@ func TestLogs(t *testing.T) { // not parallel: go-ethereum's logger is everybody
 		t.Error("the default logger of log/slog was changed")
 	}
 	got := out.String()
-	if !strings.Contains(got, "level=DEBUG msg=hello n=1") || !strings.Contains(got, "level=WARN msg=beware") || strings.Contains(got, "lost") {
+	if !strings.Contains(got, "level=DEBUG msg=hello n=1") ||
+		!strings.Contains(got, "level=WARN msg=beware") ||
+		strings.Contains(got, "lost") {
 		t.Errorf("logged:\n%s", got)
 	}
 }
@@ -439,7 +465,8 @@ func TestAwaitIndexed(t *testing.T) {
 	c := mustStart(t, Options{}) // which awaits it
 	local := c.Chain.Client()
 	defer local.Close()
-	if _, err := local.TransactionReceipt(t.Context(), common.Hash{1}); !errors.Is(err, ethereum.NotFound) {
+	if _, err := local.TransactionReceipt(t.Context(), common.Hash{1}); !errors.Is(err,
+		ethereum.NotFound) {
 		t.Errorf("an unknown transaction: %v", err)
 	}
 }

@@ -55,7 +55,8 @@ func TestRestart(t *testing.T) {
 		t.Error("what was pending is not mined")
 	}
 	if h := c.head(); h.Number.Uint64() != old.Number.Uint64()+2 || h.Time <= old.Time {
-		t.Errorf("the head is block %v of %d, after %v of %d", h.Number, h.Time, old.Number, old.Time)
+		t.Errorf("the head is block %v of %d, after %v of %d", h.Number, h.Time, old.Number,
+			old.Time)
 	}
 }
 
@@ -78,7 +79,8 @@ func TestRestartAheadOfTheClock(t *testing.T) {
 	tx := c.send(Key(0), 0)
 	c.await("a receipt", func() bool { return c.receipt(tx) != nil })
 	if h := c.head(); h.Number.Cmp(old.Number) <= 0 || h.Time <= old.Time {
-		t.Errorf("the head is block %v of %d, after %v of %d", h.Number, h.Time, old.Number, old.Time)
+		t.Errorf("the head is block %v of %d, after %v of %d", h.Number, h.Time, old.Number,
+			old.Time)
 	}
 }
 
@@ -101,7 +103,8 @@ func TestFolderOfAnotherChain(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	c := mustStart(t, o)
-	if _, err := Start(o); err == nil || !strings.Contains(err.Error(), "another process runs the chain in "+o.DataDir) {
+	if _, err := Start(o); err == nil ||
+		!strings.Contains(err.Error(), "another process runs the chain in "+o.DataDir) {
 		t.Errorf("Start on a chain that runs: %v", err)
 	}
 	if err := c.Close(); err != nil {
@@ -114,7 +117,8 @@ func TestFolderOfAnotherChain(t *testing.T) {
 		"gas limit": {GasLimit: 1_000_000},
 	} {
 		other.DataDir = o.DataDir
-		if _, err := Start(other); err == nil || !strings.Contains(err.Error(), "began with other settings") {
+		if _, err := Start(other); err == nil ||
+			!strings.Contains(err.Error(), "began with other settings") {
 			t.Errorf("Start with another %s: %v", name, err)
 		}
 	}

@@ -18,7 +18,8 @@ func Key(i int) *ecdsa.PrivateKey {
 	seed := crypto.Keccak256(fmt.Appendf(nil, "fencepost devchain key %d", i))
 	key, err := crypto.ToECDSA(seed)
 	if err != nil {
-		panic(err) // a seed beyond the curve's order: none is known, and it is none of a caller's making
+		panic(
+			err) // a seed beyond the curve's order: none is known, and it is none of a caller's making
 	}
 	return key
 }

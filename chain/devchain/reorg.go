@@ -71,7 +71,9 @@ func (c *Chain) newest(depth int) ([]*types.Block, error) {
 	bc := c.eth.BlockChain()
 	head, final := bc.CurrentBlock().Number.Uint64(), bc.CurrentFinalBlock().Number.Uint64()
 	if depth < 1 || uint64(depth) > head-final {
-		return nil, fmt.Errorf("the head is block %d and block %d is final: the depth must be 1 to %d", head, final, head-final)
+		return nil, fmt.Errorf(
+			"the head is block %d and block %d is final: the depth must be 1 to %d", head, final,
+			head-final)
 	}
 	var list []*types.Block
 	for n := head - uint64(depth) + 1; n <= head; n++ {

@@ -47,7 +47,8 @@ func (c *Chain) mine() error {
 
 // build makes a block on parent and stores it beside the chain. It holds txs; with
 // none given, and unless it is to be empty, it holds what the pool offers.
-func (c *Chain) build(parent *types.Header, txs types.Transactions, empty bool) (*types.Block, error) {
+func (c *Chain) build(parent *types.Header, txs types.Transactions,
+	empty bool) (*types.Block, error) {
 	var random common.Hash
 	_, _ = rand.Read(random[:]) // never fails
 	args := &miner.BuildPayloadArgs{

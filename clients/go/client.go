@@ -94,23 +94,32 @@ func Connect(target string, o Options) (*Client, error) {
 		grpc.WithStreamInterceptor(c.interceptStream),
 		grpc.WithStatsHandler(attempts{}),
 		// A node that vanished while nothing was said is found out by pings, and tried again at a steady pace.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithKeepaliveParams(
+			keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay:  200 * time.Millisecond,
+				Multiplier: 1.6,
+				Jitter:     0.2,
+				MaxDelay:   5 * time.Second,
+			},
 			MinConnectTimeout: 10 * time.Second,
 		}),
 	}
 	if o.Token != "" {
 		if o.TLS == nil {
-			return nil, errors.New("fencepost: a token over plain text is there for all to read; give TLS options as well")
+			return nil, errors.New(
+				"fencepost: a token over plain text is there for all to read; give TLS options as well")
 		}
 		options = append(options, grpc.WithPerRPCCredentials(bearer(o.Token)))
 	}
 	conn, err := grpc.NewClient(target, append(options, o.Dial...)...)
 	if err != nil {
-		return nil, fmt.Errorf("fencepost: target %q is not an address: %w; give host:port", target, err)
+		return nil, fmt.Errorf("fencepost: target %q is not an address: %w; give host:port", target,
+			err)
 	}
-	c.Txs, c.Submitters, c.conn = pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn), conn
+	c.Txs, c.Submitters, c.conn = pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(
+		conn), conn
 	return c, nil
 }
 
@@ -141,7 +150,8 @@ func (c *Client) CreateAndWait(ctx context.Context, request *pb.CreateTxRequest)
 		if err := c.untilFinal(ctx, tx.GetTxId()); err != nil {
 			return nil, err
 		}
-		got, err := c.Txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
+		got, err := c.Txs.GetTx(ctx,
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
 		if err != nil {
 			return nil, err
 		}
@@ -166,12 +176,16 @@ func WatchTx(id string) *pb.WatchTxRequest {
 
 // WatchTxs asks for the events of several transactions, 100 at most, until all are final. Each is first shown as it is (snapshots), the newest first.
 func WatchTxs(ids ...string) *pb.WatchTxRequest {
-	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids}}, UntilFinal: true}
+	return &pb.WatchTxRequest{
+		Target:     &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids}},
+		UntilFinal: true,
+	}
 }
 
 // Final tells whether a state is an end: CONFIRMED, FAILED_FINAL or CANCELLED.
 func Final(s pb.TxState) bool {
-	return s == pb.TxState_TX_STATE_CONFIRMED || s == pb.TxState_TX_STATE_FAILED_FINAL || s == pb.TxState_TX_STATE_CANCELLED
+	return s == pb.TxState_TX_STATE_CONFIRMED || s == pb.TxState_TX_STATE_FAILED_FINAL ||
+		s == pb.TxState_TX_STATE_CANCELLED
 }
 
 func (o *Options) complete() {
@@ -193,13 +207,16 @@ func (t *TLS) credentials() (credentials.TransportCredentials, error) {
 	if len(t.CA) > 0 {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(t.CA) {
-			return nil, errors.New("fencepost: TLS.CA holds no certificate; give the PEM text of the certificates to trust")
+			return nil, errors.New(
+				"fencepost: TLS.CA holds no certificate; give the PEM text of the certificates to trust")
 		}
 	}
 	if len(t.Certificate) > 0 || len(t.Key) > 0 {
 		pair, err := tls.X509KeyPair(t.Certificate, t.Key)
 		if err != nil {
-			return nil, fmt.Errorf("fencepost: TLS.Certificate and TLS.Key: %w; give the PEM texts of a certificate and its key", err)
+			return nil, fmt.Errorf(
+				"fencepost: TLS.Certificate and TLS.Key: %w; give the PEM texts of a certificate and its key",
+				err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

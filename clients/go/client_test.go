@@ -44,7 +44,8 @@ func scripted(t *testing.T, o fencepost.Options) *fencepost.Client {
 }
 
 func create(ctx context.Context, c *fencepost.Client, what string) (*pb.Tx, error) {
-	answer, err := c.Txs.CreateTx(ctx, &pb.CreateTxRequest{Submitter: "alice", RequestId: "go/" + what, Payload: &pb.Payload{}})
+	answer, err := c.Txs.CreateTx(ctx,
+		&pb.CreateTxRequest{Submitter: "alice", RequestId: "go/" + what, Payload: &pb.Payload{}})
 	return answer.GetTx(), err
 }
 
@@ -52,7 +53,8 @@ func create(ctx context.Context, c *fencepost.Client, what string) (*pb.Tx, erro
 func made(t *testing.T, c *fencepost.Client, what string) uint64 {
 	t.Helper()
 	key := &pb.RequestKey{Submitter: "alice", RequestId: "go/" + what}
-	answer, err := c.Txs.GetTx(t.Context(), &pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: key}})
+	answer, err := c.Txs.GetTx(t.Context(),
+		&pb.GetTxRequest{Key: &pb.GetTxRequest_Request{Request: key}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +86,19 @@ func TestErrorsAreTyped(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		got := fencepost.Error{Code: e.Code, Reason: e.Reason, ReasonName: e.ReasonName, RetryAfter: e.RetryAfter, RequestID: e.RequestID}
+		got := fencepost.Error{
+			Code:       e.Code,
+			Reason:     e.Reason,
+			ReasonName: e.ReasonName,
+			RetryAfter: e.RetryAfter,
+			RequestID:  e.RequestID,
+		}
 		if fmt.Sprint(got) != fmt.Sprint(want) || e.Message != "as the script says" {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
-		if what == "wrong" && !slices.Equal(e.Violations, []fencepost.Violation{{Field: "payload.to", Description: "must be an address"}}) {
+		if what == "wrong" &&
+			!slices.Equal(e.Violations,
+				[]fencepost.Violation{{Field: "payload.to", Description: "must be an address"}}) {
 			t.Errorf("violations: %v", e.Violations)
 		}
 		if n := made(t, c, what); n != 1 {
@@ -116,17 +126,26 @@ func TestTLSAndToken(t *testing.T) {
 		}
 		return text
 	}
-	good := fencepost.TLS{CA: read("ca.pem"), Certificate: read("client.pem"), Key: read("client-key.pem"), ServerName: "node.test"}
-	tx, err := create(t.Context(), connect(t, setting(t, "TLS"), fencepost.Options{TLS: &good, Token: "secret"}), "whoami")
+	good := fencepost.TLS{
+		CA:          read("ca.pem"),
+		Certificate: read("client.pem"),
+		Key:         read("client-key.pem"),
+		ServerName:  "node.test",
+	}
+	tx, err := create(t.Context(),
+		connect(t, setting(t, "TLS"), fencepost.Options{TLS: &good, Token: "secret"}), "whoami")
 	if err != nil || tx.GetLastError() != "Bearer secret" || tx.GetReason() != "caller" {
-		t.Errorf("the node sees %q with the certificate of %q, %v", tx.GetLastError(), tx.GetReason(), err)
+		t.Errorf("the node sees %q with the certificate of %q, %v", tx.GetLastError(),
+			tx.GetReason(), err)
 	}
 	for what, bad := range map[string]fencepost.TLS{
 		"other name":     {CA: good.CA, Certificate: good.Certificate, Key: good.Key, ServerName: "other.test"},
 		"no certificate": {CA: good.CA, ServerName: "node.test"},
 		"other CA":       {CA: good.Certificate, Certificate: good.Certificate, Key: good.Key, ServerName: "node.test"},
 	} {
-		_, err := create(t.Context(), connect(t, setting(t, "TLS"), fencepost.Options{TLS: &bad, Timeout: time.Second}), "whoami")
+		_, err := create(t.Context(),
+			connect(t, setting(t, "TLS"), fencepost.Options{TLS: &bad, Timeout: time.Second}),
+			"whoami")
 		if status.Code(err) != codes.Unavailable && status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -147,13 +166,25 @@ func TestGuardedNode(t *testing.T) {
 		}
 		pem[name] = text
 	}
-	options := fencepost.Options{TLS: &fencepost.TLS{CA: pem["ca.pem"], Certificate: pem["client.pem"], Key: pem["client-key.pem"], ServerName: "node.test"}}
-	request := &pb.CreateTxRequest{Submitter: "s00", RequestId: "go/guarded", Payload: &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}}
+	options := fencepost.Options{
+		TLS: &fencepost.TLS{
+			CA:          pem["ca.pem"],
+			Certificate: pem["client.pem"],
+			Key:         pem["client-key.pem"],
+			ServerName:  "node.test",
+		},
+	}
+	request := &pb.CreateTxRequest{
+		Submitter: "s00",
+		RequestId: "go/guarded",
+		Payload:   &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"},
+	}
 	for _, token := range []string{"", "some-other-token-0123456789"} {
 		options.Token = token
 		_, err := connect(t, setting(t, "GUARDED"), options).CreateAndWait(t.Context(), request)
 		var e *fencepost.Error
-		if !errors.As(err, &e) || e.Reason != pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED || e.Code != codes.Unauthenticated {
+		if !errors.As(err, &e) || e.Reason != pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED ||
+			e.Code != codes.Unauthenticated {
 			t.Errorf("with the token %q: %v", token, err)
 		}
 	}
@@ -167,10 +198,12 @@ func TestGuardedNode(t *testing.T) {
 // told reads a watch until it has told that many things, or ends.
 func told(t *testing.T, c *fencepost.Client, what string, most int) (all []string, err error) {
 	t.Helper()
-	return toldOf(t, c, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/" + what}}, most)
+	return toldOf(t, c,
+		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/" + what}}, most)
 }
 
-func toldOf(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest, most int) (all []string, err error) {
+func toldOf(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest,
+	most int) (all []string, err error) {
 	t.Helper()
 	for m, err := range c.Watch(t.Context(), request) {
 		if err != nil {
@@ -180,7 +213,8 @@ func toldOf(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest, most 
 		case m.GetEvent() != nil:
 			all = append(all, fmt.Sprintf("%s %d", m.GetEvent().GetTxId(), m.GetEvent().GetSeq()))
 		case m.GetSnapshot() != nil:
-			all = append(all, fmt.Sprintf("%s as of %d", m.GetSnapshot().GetTxId(), m.GetSnapshot().GetVersion()))
+			all = append(all,
+				fmt.Sprintf("%s as of %d", m.GetSnapshot().GetTxId(), m.GetSnapshot().GetVersion()))
 		case m.GetHeartbeat() != nil:
 			all = append(all, "heartbeat")
 		}
@@ -201,7 +235,8 @@ func TestWatchResumes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			got, err := told(t, scripted(t, fencepost.Options{Heartbeat: 200 * time.Millisecond}), what, len(want))
+			got, err := told(t, scripted(t, fencepost.Options{Heartbeat: 200 * time.Millisecond}),
+				what, len(want))
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("told %q, %v", got, err)
 			}
@@ -212,9 +247,15 @@ func TestWatchResumes(t *testing.T) {
 // A watch of several shows what is final too, goes on after the token of the last message, and ends with the stream.
 func TestWatchOfSeveral(t *testing.T) {
 	t.Parallel()
-	request := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: []string{"go/several", "another"}}}, UntilFinal: true}
+	request := &pb.WatchTxRequest{
+		Target: &pb.WatchTxRequest_Txs{
+			Txs: &pb.TxIds{TxIds: []string{"go/several", "another"}},
+		},
+		UntilFinal: true,
+	}
 	got, err := toldOf(t, scripted(t, fencepost.Options{}), request, 100)
-	if want := []string{"done as of 5", "on as of 1", "heartbeat", "on 2", "on 3"}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"done as of 5", "on as of 1", "heartbeat", "on 2", "on 3"}; err != nil ||
+		!slices.Equal(got, want) {
 		t.Errorf("told %q, %v", got, err)
 	}
 }
@@ -300,7 +341,9 @@ func TestAFullQueue(t *testing.T) {
 	full := 0
 	for _, err := range all(900 * time.Millisecond) {
 		var e *fencepost.Error
-		if errors.As(err, &e) && e.Code == codes.ResourceExhausted && e.Reason == pb.ErrorReason_ERROR_REASON_QUEUE_FULL && e.RetryAfter >= time.Second {
+		if errors.As(err, &e) && e.Code == codes.ResourceExhausted &&
+			e.Reason == pb.ErrorReason_ERROR_REASON_QUEUE_FULL &&
+			e.RetryAfter >= time.Second {
 			full++
 		} else if err != nil && status.Code(err) != codes.DeadlineExceeded {
 			t.Error(err)
@@ -319,10 +362,16 @@ func TestAFullQueue(t *testing.T) {
 func TestCreateAndWait(t *testing.T) {
 	t.Parallel()
 	c := connect(t, setting(t, "NODE"), fencepost.Options{})
-	request := &pb.CreateTxRequest{Submitter: "s00", RequestId: "go/wait", Payload: &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}}
+	request := &pb.CreateTxRequest{
+		Submitter: "s00",
+		RequestId: "go/wait",
+		Payload:   &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"},
+	}
 	for range 2 { // the second finds it final
 		tx, err := c.CreateAndWait(t.Context(), request)
-		if err != nil || tx.GetState() != pb.TxState_TX_STATE_CONFIRMED || tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS || tx.GetReceipt() == nil {
+		if err != nil || tx.GetState() != pb.TxState_TX_STATE_CONFIRMED ||
+			tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS ||
+			tx.GetReceipt() == nil {
 			t.Fatalf("%v, %v", tx, err)
 		}
 	}
@@ -408,7 +457,10 @@ func TestHeartbeatOutOfRange(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{Patience: 200 * time.Millisecond})
 	for _, heartbeat := range []*durationpb.Duration{{}, {Seconds: -1}, {Nanos: 1000}, {Seconds: 10_000_000_000}} {
-		request := &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/picky"}, Heartbeat: heartbeat}
+		request := &pb.WatchTxRequest{
+			Target:    &pb.WatchTxRequest_Submitter{Submitter: "go/picky"},
+			Heartbeat: heartbeat,
+		}
 		for _, err := range c.Watch(t.Context(), request) {
 			var e *fencepost.Error
 			if !errors.As(err, &e) || e.Reason != pb.ErrorReason_ERROR_REASON_INVALID_FIELD {
@@ -424,7 +476,8 @@ func TestWatchOfNothing(t *testing.T) {
 	c := connect(t, setting(t, "NODE"), fencepost.Options{})
 	for _, request := range []*pb.WatchTxRequest{nil, {}} {
 		for _, err := range c.Watch(t.Context(), request) {
-			if e := fencepost.ErrorOf(err); e == nil || e.Reason != pb.ErrorReason_ERROR_REASON_INVALID_FIELD {
+			if e := fencepost.ErrorOf(err); e == nil ||
+				e.Reason != pb.ErrorReason_ERROR_REASON_INVALID_FIELD {
 				t.Errorf("a watch of %v: %v", request, err)
 			}
 		}

@@ -43,7 +43,12 @@ type Error struct {
 }
 
 // ErrClosed is why a call or a watch fails whose client is closed; [errors.Is] finds it. A transaction that was created before goes on.
-var ErrClosed error = &Error{Code: codes.Canceled, Message: closedMessage, status: status.New(codes.Canceled, closedMessage), own: true}
+var ErrClosed error = &Error{
+	Code:    codes.Canceled,
+	Message: closedMessage,
+	status:  status.New(codes.Canceled, closedMessage),
+	own:     true,
+}
 
 const closedMessage = "the client is closed; connect another one"
 

@@ -41,10 +41,16 @@ func TestResumable(t *testing.T) {
 		}
 		for _, reason := range []string{"", "NODE_BUSY"} {
 			for _, delay := range []time.Duration{0, time.Second} {
-				want := map[string]bool{"always": true, "never": false, "without a reason": reason == "", "with a delay": delay > 0}
+				want := map[string]bool{
+					"always":           true,
+					"never":            false,
+					"without a reason": reason == "",
+					"with a delay":     delay > 0,
+				}
 				e := fencepost.ErrorOf(fmt.Errorf("call: %w", answered(t, code, reason, delay)))
 				if is, known := want[line[1]]; !known || e.Resumable() != is {
-					t.Errorf("%v with reason %q and delay %v is resumable: %v, want %s", code, reason, delay, e.Resumable(), line[1])
+					t.Errorf("%v with reason %q and delay %v is resumable: %v, want %s", code,
+						reason, delay, e.Resumable(), line[1])
 				}
 			}
 		}
@@ -74,7 +80,8 @@ func TestErrorOf(t *testing.T) {
 		t.Error("nil is an error")
 	}
 	e := fencepost.ErrorOf(answered(t, codes.ResourceExhausted, "NODE_BUSY", time.Second))
-	if e.Reason != pb.ErrorReason_ERROR_REASON_NODE_BUSY || e.RetryAfter != time.Second || !strings.Contains(e.Error(), "so it is") {
+	if e.Reason != pb.ErrorReason_ERROR_REASON_NODE_BUSY || e.RetryAfter != time.Second ||
+		!strings.Contains(e.Error(), "so it is") {
 		t.Errorf("%+v", e)
 	}
 	if again := fencepost.ErrorOf(fmt.Errorf("call: %w", e)); again != e {
@@ -119,10 +126,12 @@ func TestErrorsOfTheClientItselfAreNotResumable(t *testing.T) {
 		if one.closed {
 			_ = c.Close()
 		}
-		_, called := c.Txs.GetTx(one.ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: one.id}})
+		_, called := c.Txs.GetTx(one.ctx,
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: one.id}})
 		for how, err := range map[string]error{"call": called, "stream": watch(one.ctx, c, one.id)} {
 			if e := fencepost.ErrorOf(err); e == nil || e.Code != one.want || e.Resumable() {
-				t.Errorf("%s, %s: %v is %v, resumable: %v", how, one.what, err, e, e != nil && e.Resumable())
+				t.Errorf("%s, %s: %v is %v, resumable: %v", how, one.what, err, e,
+					e != nil && e.Resumable())
 			}
 		}
 	}
@@ -165,7 +174,9 @@ func TestADeadlineTellsWhatWentBefore(t *testing.T) {
 			defer cancel()
 			err := call(ctx)
 			e := fencepost.ErrorOf(err)
-			if e == nil || e.Code != codes.DeadlineExceeded || e.Resumable() || !strings.Contains(e.Error(), "connection refused") || !strings.Contains(status.Convert(err).Message(), "connection refused") {
+			if e == nil || e.Code != codes.DeadlineExceeded || e.Resumable() ||
+				!strings.Contains(e.Error(), "connection refused") ||
+				!strings.Contains(status.Convert(err).Message(), "connection refused") {
 				t.Errorf("%v is %+v", err, e)
 			}
 			if name == "watch" && !errors.Is(err, context.DeadlineExceeded) {
@@ -173,7 +184,8 @@ func TestADeadlineTellsWhatWentBefore(t *testing.T) {
 			}
 			canceled, end := context.WithCancel(t.Context())
 			time.AfterFunc(100*time.Millisecond, end)
-			if err := call(canceled); name == "watch" && err != context.Canceled || fencepost.ErrorOf(err).Code != codes.Canceled {
+			if err := call(canceled); name == "watch" && err != context.Canceled ||
+				fencepost.ErrorOf(err).Code != codes.Canceled {
 				t.Errorf("cancelled: %v", err)
 			}
 		})

@@ -23,7 +23,9 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	for _, m := range listed(t, "list", "-m", "-f", "{{.Path}}", "all") {
-		if m == "github.com/fencepost/fencepost" || strings.Contains(m, "ethereum") || strings.Contains(m, "pgx") || strings.Contains(m, "goose") {
+		if m == "github.com/fencepost/fencepost" || strings.Contains(m, "ethereum") ||
+			strings.Contains(m, "pgx") ||
+			strings.Contains(m, "goose") {
 			t.Errorf("the module brings %s", m)
 		}
 	}

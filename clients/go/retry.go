@@ -101,7 +101,9 @@ func (c *Client) closedOr(err error) error {
 }
 
 // ownEnd tells whether a call was cancelled by its caller, not by what stands in the network.
-func ownEnd(ctx context.Context, e *Error) bool { return e.Code == codes.Canceled && ctx.Err() != nil }
+func ownEnd(ctx context.Context, e *Error) bool {
+	return e.Code == codes.Canceled && ctx.Err() != nil
+}
 
 // encodes tells whether a request can be sent at all. It is asked only of one that failed: gRPC has the same code for this and for a lost connection.
 func encodes(request any) bool {
@@ -114,7 +116,8 @@ func encodes(request any) bool {
 }
 
 // interceptStream gives the errors of a stream their type.
-func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn,
+	method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, options...)
 	if err != nil {
 		return nil, c.closedOr(typedIn(ctx, err))

@@ -41,7 +41,8 @@ const (
 // It ends with the final event, of several once all are final, if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends
 // (the error is that of ctx, and says why there was no stream if there was none), when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with
 // RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
-func (c *Client) Watch(ctx context.Context, request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
+func (c *Client) Watch(ctx context.Context,
+	request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
 	return func(yield func(*pb.WatchTxResponse, error) bool) {
 		if err := c.newWatch(request, yield).run(ctx); err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)
@@ -64,15 +65,24 @@ type watch struct {
 	pause   time.Duration
 }
 
-func (c *Client) newWatch(request *pb.WatchTxRequest, yield func(*pb.WatchTxResponse, error) bool) *watch {
+func (c *Client) newWatch(request *pb.WatchTxRequest,
+	yield func(*pb.WatchTxResponse, error) bool) *watch {
 	if request = proto.CloneOf(request); request == nil { // which stubs take for an empty one, and the node refuses
 		request = &pb.WatchTxRequest{}
 	}
 	if request.GetHeartbeat() == nil {
 		request.Heartbeat = durationpb.New(c.heartbeat)
 	}
-	quiet := silences * min(max(request.GetHeartbeat().AsDuration(), shortestHeartbeat), longestHeartbeat)
-	return &watch{client: c, request: request, yield: yield, quiet: quiet, place: newPlace(request.GetResumeToken()), pause: firstPause}
+	quiet := silences * min(max(request.GetHeartbeat().AsDuration(), shortestHeartbeat),
+		longestHeartbeat)
+	return &watch{
+		client:  c,
+		request: request,
+		yield:   yield,
+		quiet:   quiet,
+		place:   newPlace(request.GetResumeToken()),
+		pause:   firstPause,
+	}
 }
 
 // run reads stream after stream until the watch is over.
@@ -89,7 +99,8 @@ func (w *watch) run(ctx context.Context) error {
 		case err == nil:
 			err = unavailable("the stream ended")
 		}
-		if e := (*Error)(nil); !errors.As(err, &e) || !e.Resumable() || w.lostFor() > w.client.patience {
+		if e := (*Error)(nil); !errors.As(err, &e) || !e.Resumable() ||
+			w.lostFor() > w.client.patience {
 			return err
 		}
 		w.broken = err
@@ -120,7 +131,11 @@ func (w *watch) lostFor() time.Duration {
 }
 
 func unavailable(message string) *Error {
-	return &Error{Code: codes.Unavailable, Message: message, status: status.New(codes.Unavailable, message)}
+	return &Error{
+		Code:    codes.Unavailable,
+		Message: message,
+		status:  status.New(codes.Unavailable, message),
+	}
 }
 
 // stream reads one stream to its end, or until it has been silent for too long.
@@ -186,7 +201,9 @@ func (p *place) rewind() { p.held = nil }
 func (p *place) take(m *pb.WatchTxResponse) ([]*pb.WatchTxResponse, error) {
 	if m.GetResumeToken() == "" && p.token == "" {
 		if len(p.held) == maxHeld {
-			return nil, fmt.Errorf("fencepost: more than %d transactions are not final; watch single submitters", maxHeld)
+			return nil, fmt.Errorf(
+				"fencepost: more than %d transactions are not final; watch single submitters",
+				maxHeld)
 		}
 		p.held = append(p.held, m)
 		return nil, nil

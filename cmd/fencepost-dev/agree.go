@@ -20,7 +20,8 @@ import (
 
 // openAgreeing opens chain and ledger so that they fit each other. A ledger that calls blocks final which the chain no longer has (its folder was removed, or its
 // last blocks were lost with the power) would wait for them for ever: then both start anew, and that is said.
-func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.Server, log *slog.Logger) (*devchain.Chain, error) {
+func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.Server,
+	log *slog.Logger) (*devchain.Chain, error) {
 	url := postgres.URL(database)
 	if _, err := store.Migrate(ctx, url, schema); err != nil {
 		return nil, err
@@ -36,7 +37,9 @@ func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.
 	if missing == 0 {
 		return chain, nil
 	}
-	fmt.Printf("The ledger calls block %d final, which the kept chain does not have any more: chain and ledger start anew.\n", missing)
+	fmt.Printf(
+		"The ledger calls block %d final, which the kept chain does not have any more: chain and ledger start anew.\n",
+		missing)
 	if err := chain.Close(); err != nil {
 		return nil, err
 	}

@@ -62,11 +62,13 @@ func start(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Println("Starting PostgreSQL, a development chain and a node ...")
-	postgres, err := pgembed.Start(ctx, pgembed.Options{Dir: filepath.Join(dir, "postgres"), Log: log})
+	postgres, err := pgembed.Start(ctx,
+		pgembed.Options{Dir: filepath.Join(dir, "postgres"), Log: log})
 	if err != nil {
 		return err
 	}
-	defer closeWith(log, "PostgreSQL", func() error { return postgres.Stop(context.WithoutCancel(ctx)) })
+	defer closeWith(log, "PostgreSQL",
+		func() error { return postgres.Stop(context.WithoutCancel(ctx)) })
 	chain, err := openAgreeing(ctx, o, dir, postgres, log)
 	if err != nil {
 		return err
@@ -79,7 +81,8 @@ func start(ctx context.Context, o options) error {
 	return serve(ctx, o, dir, cfg, postgres, chain, log)
 }
 
-func serve(ctx context.Context, o options, dir string, cfg *config.Config, postgres *pgembed.Server, chain *devchain.Chain, log *slog.Logger) error {
+func serve(ctx context.Context, o options, dir string, cfg *config.Config, postgres *pgembed.Server,
+	chain *devchain.Chain, log *slog.Logger) error {
 	n, err := node.New(ctx, cfg, "dev", log)
 	if err != nil {
 		return err
@@ -90,7 +93,8 @@ func serve(ctx context.Context, o options, dir string, cfg *config.Config, postg
 		run.Service{Name: "guide", Run: func(ctx context.Context) error {
 			guide(os.Stdout, o, dir, postgres, chain)
 			<-ctx.Done()
-			fmt.Println("\nStopping: the node first, then the chain and PostgreSQL. What was accepted goes on at the next start.")
+			fmt.Println(
+				"\nStopping: the node first, then the chain and PostgreSQL. What was accepted goes on at the next start.")
 			return nil
 		}},
 	)

@@ -19,7 +19,18 @@ import (
 )
 
 // accounts are the names of the ten funded submitters; the i-th has the i-th development key.
-var accounts = []string{"alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy"}
+var accounts = []string{
+	"alice",
+	"bob",
+	"carol",
+	"dave",
+	"erin",
+	"frank",
+	"grace",
+	"heidi",
+	"ivan",
+	"judy",
+}
 
 const (
 	chainName = "dev"
@@ -43,7 +54,9 @@ func portsAreFree(o options) error {
 	for _, port := range []struct{ flag, address string }{{"--grpc", o.grpc}, {"--ops", o.ops}, {"--rpc-port", fmt.Sprintf("127.0.0.1:%d", o.rpcPort)}} {
 		l, err := net.Listen("tcp", port.address)
 		if err != nil {
-			return fmt.Errorf("cannot listen on %s (%w): stop what uses it, perhaps another fencepost-dev, or choose another with %s", port.address, unwrapNet(err), port.flag)
+			return fmt.Errorf(
+				"cannot listen on %s (%w): stop what uses it, perhaps another fencepost-dev, or choose another with %s",
+				port.address, unwrapNet(err), port.flag)
 		}
 		if err := l.Close(); err != nil {
 			return err
@@ -91,13 +104,16 @@ func removeKept(dir string) error {
 func configFile(dir string) string { return filepath.Join(dir, "fencepost.yaml") }
 
 // writeConfig writes the node's configuration, with keys and password on the first start, and reads it as the node would.
-func writeConfig(o options, dir string, postgres *pgembed.Server, rpc string) (*config.Config, error) {
+func writeConfig(o options, dir string, postgres *pgembed.Server,
+	rpc string) (*config.Config, error) {
 	if err := writeKeys(dir); err != nil {
 		return nil, err
 	}
 	var submitters strings.Builder
 	for i, name := range accounts {
-		fmt.Fprintf(&submitters, "  - {name: %s, chain: %s, address: %q, signer: local, start_from: chain}\n", name, chainName, devchain.Address(i).Hex())
+		fmt.Fprintf(&submitters,
+			"  - {name: %s, chain: %s, address: %q, signer: local, start_from: chain}\n", name,
+			chainName, devchain.Address(i).Hex())
 	}
 	poll := min(o.period/4, 250*time.Millisecond)
 	text := fmt.Sprintf(`# Written by fencepost-dev at each start; change a copy of it.

@@ -24,11 +24,15 @@ func parseAmount(text string) (string, error) {
 	}
 	whole, fraction, hasPoint := strings.Cut(digits, ".")
 	if !isDigits(whole) || hasPoint && !isDigits(fraction) {
-		return "", fmt.Errorf("%q is not an amount; give wei, like 1000, or a unit with it, like 0.1ether or 30gwei", text)
+		return "", fmt.Errorf(
+			"%q is not an amount; give wei, like 1000, or a unit with it, like 0.1ether or 30gwei",
+			text)
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > decimals && decimals == 0 {
-		return "", fmt.Errorf("%q is no whole number of wei; give one, or another unit, like 0.1ether or 30gwei", text)
+		return "", fmt.Errorf(
+			"%q is no whole number of wei; give one, or another unit, like 0.1ether or 30gwei",
+			text)
 	}
 	if len(fraction) > decimals {
 		return "", fmt.Errorf("%q has a part of a wei; give at most %d decimals", text, decimals)
@@ -38,7 +42,8 @@ func parseAmount(text string) (string, error) {
 		wei = "0"
 	}
 	if _, err := txn.ParseWei(wei); err != nil {
-		return "", fmt.Errorf("%q is above 2^256-1 wei, the most that a transaction can carry; give less", text)
+		return "", fmt.Errorf(
+			"%q is above 2^256-1 wei, the most that a transaction can carry; give less", text)
 	}
 	return wei, nil
 }

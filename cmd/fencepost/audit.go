@@ -43,7 +43,8 @@ It exits with 0 when all is well, with 1 when a law is broken, and with 2 when s
 		return found.verdict()
 	}
 	f.add(c)
-	c.Flags().StringArrayVar(&submitters, "submitter", nil, "only this one, a name or an account id; as often as needed")
+	c.Flags().StringArrayVar(&submitters, "submitter", nil,
+		"only this one, a name or an account id; as often as needed")
 	return c
 }
 
@@ -80,7 +81,12 @@ func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (aud
 
 func (p *program) auditOne(ctx context.Context, books *node.Books, s store.SubmitterInfo) auditRow {
 	report, compared, err := books.Audit(ctx, s, p.progress(s.Name))
-	row := auditRow{Submitter: s.Name, Transactions: report.Transactions, Hashes: report.Hashes, Violations: []violationRow{}}
+	row := auditRow{
+		Submitter:    s.Name,
+		Transactions: report.Transactions,
+		Hashes:       report.Hashes,
+		Violations:   []violationRow{},
+	}
 	for _, v := range report.Violations {
 		r := violationRow{Law: v.Law, What: v.What}
 		if v.Tx != nil {
@@ -92,9 +98,11 @@ func (p *program) auditOne(ctx context.Context, books *node.Books, s store.Submi
 	case err != nil:
 		row.Unchecked = err.Error()
 	case !compared:
-		row.Unchecked = fmt.Sprintf("the configuration has no chain %d to compare it with; add it", s.Chain)
+		row.Unchecked = fmt.Sprintf("the configuration has no chain %d to compare it with; add it",
+			s.Chain)
 	case report.Unanswered > 0:
-		row.Unchecked = fmt.Sprintf("the chain gave no answer for %s; ask again", count(report.Unanswered, "signed transaction"))
+		row.Unchecked = fmt.Sprintf("the chain gave no answer for %s; ask again",
+			count(report.Unanswered, "signed transaction"))
 	}
 	return row
 }
@@ -110,7 +118,8 @@ func (p *program) progress(name string) func(engine.AuditProgress) {
 			return
 		}
 		told = p.clock.Now()
-		p.note("audit of %s: %s compared, at nonce %d of %d", name, count(at.Transactions, "transaction"), at.Nonce, at.Next)
+		p.note("audit of %s: %s compared, at nonce %d of %d", name,
+			count(at.Transactions, "transaction"), at.Nonce, at.Next)
 	}
 }
 
@@ -142,12 +151,22 @@ func (a audits) write(w io.Writer) error {
 		case r.Unchecked != "":
 			verdict = "not checked"
 		}
-		rows = append(rows, []string{r.Submitter, verdict, fmt.Sprint(r.Transactions), fmt.Sprint(r.Hashes), shown(plain(r.Unchecked))})
+		rows = append(
+			rows,
+			[]string{
+				r.Submitter,
+				verdict,
+				fmt.Sprint(r.Transactions),
+				fmt.Sprint(r.Hashes),
+				shown(plain(r.Unchecked)),
+			},
+		)
 		for _, v := range r.Violations {
 			broken = append(broken, []string{r.Submitter, v.Law, shown(v.TxID), plain(v.What)})
 		}
 	}
-	if err := table([]string{"SUBMITTER", "RESULT", "COMPARED", "HASHES", "UNCHECKED"}, rows)(w); err != nil || len(broken) == 0 {
+	if err := table([]string{"SUBMITTER", "RESULT", "COMPARED", "HASHES", "UNCHECKED"}, rows)(w); err != nil ||
+		len(broken) == 0 {
 		return err
 	}
 	if err := line("")(w); err != nil {
@@ -167,9 +186,17 @@ func (a audits) verdict() error {
 	}
 	switch {
 	case violations > 0:
-		return codedError{fmt.Errorf("%s of the ledger's laws found; docs/invariants.md says what they mean", count(violations, "violation")), exitViolations}
+		return codedError{
+			fmt.Errorf("%s of the ledger's laws found; docs/invariants.md says what they mean",
+				count(violations, "violation")),
+			exitViolations,
+		}
 	case unchecked > 0:
-		return codedError{fmt.Errorf("%s not wholly checked, so nothing is proved; UNCHECKED says why", count(unchecked, "submitter")), exitUnchecked}
+		return codedError{
+			fmt.Errorf("%s not wholly checked, so nothing is proved; UNCHECKED says why",
+				count(unchecked, "submitter")),
+			exitUnchecked,
+		}
 	}
 	return nil
 }

@@ -20,7 +20,9 @@ import (
 func (l *ledger) configured(rpc string) string {
 	l.t.Helper()
 	file := filepath.Join(l.t.TempDir(), "fencepost.yaml")
-	text := fmt.Sprintf("node: {name: a}\ndatabase: {url: %q, schema: %s}\nchains:\n  - {name: dev, chain_id: 31337, rpc: [%q], rpc_timeout: 2s}\n", l.db.URL, l.db.Schema, rpc)
+	text := fmt.Sprintf(
+		"node: {name: a}\ndatabase: {url: %q, schema: %s}\nchains:\n  - {name: dev, chain_id: 31337, rpc: [%q], rpc_timeout: 2s}\n",
+		l.db.URL, l.db.Schema, rpc)
 	l.must(os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
@@ -44,11 +46,24 @@ func TestAudit(t *testing.T) {
 		return out
 	}
 	l.own()
-	l.rows(audit(exitDone, ""), `SUBMITTER +RESULT +COMPARED +HASHES +UNCHECKED`, `alice +ok +0 +0 +-`)
+	l.rows(audit(exitDone, ""), `SUBMITTER +RESULT +COMPARED +HASHES +UNCHECKED`,
+		`alice +ok +0 +0 +-`)
 
-	_, _, err = l.store.Register(l.ctx, store.Registration{Name: "bob", Chain: 5, Address: txn.Address{2}, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
+	_, _, err = l.store.Register(
+		l.ctx,
+		store.Registration{
+			Name:      "bob",
+			Chain:     5,
+			Address:   txn.Address{2},
+			Signer:    "local",
+			Mode:      txn.Strict,
+			StartFrom: "0",
+		},
+	)
 	l.must(err)
-	l.rows(audit(exitUnchecked, "1 submitter not wholly checked, so nothing is proved"), `alice +ok .*`, `bob +not checked +0 +0 +the configuration has no chain 5 to compare it with; add it`)
+	l.rows(audit(exitUnchecked, "1 submitter not wholly checked, so nothing is proved"),
+		`alice +ok .*`,
+		`bob +not checked +0 +0 +the configuration has no chain 5 to compare it with; add it`)
 	audit(exitDone, "", "--submitter", "alice")
 	audit(exitUnchecked, "the ledger has no submitter", "--submitter", "carl")
 
@@ -58,14 +73,21 @@ func TestAudit(t *testing.T) {
 	l.must(err)
 	l.live(parsed, true)
 	out := audit(exitViolations, "of the ledger's laws found")
-	l.rows(out, `alice +\d violations? +1 +1 +-`, `SUBMITTER +LAW +TX_ID +WHAT`, `alice +L5 +`+id+` +it is CONFIRMED in block 17 .* and the chain does not have 0x.*`)
+	l.rows(out, `alice +\d violations? +1 +1 +-`, `SUBMITTER +LAW +TX_ID +WHAT`,
+		`alice +L5 +`+id+` +it is CONFIRMED in block 17 .* and the chain does not have 0x.*`)
 	var rows []struct {
 		Submitter, Unchecked string
 		Transactions, Hashes int
 		Violations           []struct{ Law, TxID, What string }
 	}
-	l.unmarshal(audit(exitViolations, "", "--json", "--submitter", "bob", "--submitter", "eip155:31337:"+txn.Address{1}.Hex()), &rows)
-	if len(rows) != 2 || rows[0].Submitter != "bob" || rows[0].Unchecked == "" || rows[1].Transactions != 1 || rows[1].Violations[0].TxID != id {
+	l.unmarshal(
+		audit(exitViolations, "", "--json", "--submitter", "bob", "--submitter",
+			"eip155:31337:"+txn.Address{1}.Hex()),
+		&rows,
+	)
+	if len(rows) != 2 || rows[0].Submitter != "bob" || rows[0].Unchecked == "" ||
+		rows[1].Transactions != 1 ||
+		rows[1].Violations[0].TxID != id {
 		t.Errorf("printed %+v", rows)
 	}
 }
@@ -92,7 +114,8 @@ func TestAuditWithoutAChainOrALedger(t *testing.T) {
 		if more == nil {
 			line = line[:1]
 		}
-		if out, errs, code := l.start(line...).end(); code != exitUnchecked || !strings.Contains(errs, says) {
+		if out, errs, code := l.start(line...).end(); code != exitUnchecked ||
+			!strings.Contains(errs, says) {
 			t.Errorf("%q gave %d: %s%swant %q", line, code, out, errs, says)
 		}
 	}
@@ -107,7 +130,13 @@ func TestAuditTellsItsProgress(t *testing.T) {
 	progress := p.progress("alice")
 	for i := range 5 {
 		now.Advance(time.Second)
-		progress(engine.AuditProgress{Transactions: 200 * (i + 1), Nonce: txn.Nonce(200*(i+1) - 1), Next: 1500})
+		progress(
+			engine.AuditProgress{
+				Transactions: 200 * (i + 1),
+				Nonce:        txn.Nonce(200*(i+1) - 1),
+				Next:         1500,
+			},
+		)
 	}
 	want := "fencepost: audit of alice: 400 transactions compared, at nonce 399 of 1500\nfencepost: audit of alice: 800 transactions compared, at nonce 799 of 1500\n"
 	if told.String() != want {

@@ -74,17 +74,20 @@ run make bench in a checkout of its source.`,
 		Example: "  fencepost bench --submitter alice --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 100 --callers 16\n" +
 			"  fencepost bench --submitter alice --submitter bob --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 500 --wait 15m",
 	}
-	c.Flags().StringArrayVar(&f.submitters, "submitter", nil, "account that sends, by name or account id; repeat it for several, which take turns (required)")
+	c.Flags().StringArrayVar(&f.submitters, "submitter", nil,
+		"account that sends, by name or account id; repeat it for several, which take turns (required)")
 	c.Flags().StringVar(&f.to, "to", "", "recipient of every transaction (required)")
 	c.Flags().StringVar(&f.value, "value", "0", "amount in wei")
 	c.Flags().Uint64Var(&f.gas, "gas-limit", 21_000, "gas limit; 0 has Fencepost estimate each")
 	c.Flags().IntVar(&f.callers, "callers", 16, "calls at the same time")
 	c.Flags().IntVar(&f.count, "count", 100, "transactions")
-	c.Flags().DurationVar(&f.wait, "wait", 5*time.Minute, "how long to wait, once all are accepted, for the last of them to be final")
+	c.Flags().DurationVar(&f.wait, "wait", 5*time.Minute,
+		"how long to wait, once all are accepted, for the last of them to be final")
 	flags.add(c)
 	c.RunE = p.calling(&flags, func(ctx context.Context, node *client, _ []string) error {
 		if len(f.submitters) == 0 || f.to == "" || f.callers < 1 || f.count < 1 {
-			return misused(c, "--submitter and --to are needed, and --callers and --count of at least 1")
+			return misused(c,
+				"--submitter and --to are needed, and --callers and --count of at least 1")
 		}
 		report, left, err := p.bench(ctx, node, f)
 		if err != nil {
@@ -96,7 +99,8 @@ run make bench in a checkout of its source.`,
 }
 
 // bench creates, and watches until all are final or the wait is over.
-func (p *program) bench(ctx context.Context, node *client, f benchFlags) (*benchReport, benchLeft, error) {
+func (p *program) bench(ctx context.Context, node *client,
+	f benchFlags) (*benchReport, benchLeft, error) {
 	watching, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	b := newBenchRun(f.count)
@@ -139,29 +143,43 @@ func (p *program) tellProgress(ctx context.Context, b *benchRun) {
 	began := p.clock.Now()
 	for clock.Sleep(ctx, p.clock, benchTold) == nil {
 		left := b.left()
-		p.note("after %s: %d of %d accepted, %d in no block, %d in a block and not final, %d final", p.clock.Now().Sub(began).Round(time.Second),
-			left.accepted, b.count, left.noBlock, left.notFinal, left.accepted-left.noBlock-left.notFinal)
+		p.note("after %s: %d of %d accepted, %d in no block, %d in a block and not final, %d final",
+			p.clock.Now().Sub(began).Round(time.Second), left.accepted, b.count, left.noBlock,
+			left.notFinal, left.accepted-left.noBlock-left.notFinal)
 	}
 }
 
 // tellLeft tells of a run that ends before its time, by an interrupt too, what it leaves behind: that is sent all the same.
 func (p *program) tellLeft(b *benchRun) {
 	if left := b.left(); left.noBlock > 0 {
-		p.note("%d of %d were accepted before this ended, and %d of them were in no block; %s", left.accepted, b.count, left.noBlock, left.stay())
+		p.note("%d of %d were accepted before this ended, and %d of them were in no block; %s",
+			left.accepted, b.count, left.noBlock, left.stay())
 	}
 }
 
 // judge tells what was not waited for, and fails when the times are not those of all transactions.
 func (p *program) judge(f benchFlags, left benchLeft) error {
 	if left.notFinal > 0 {
-		p.note("%d of %d are in a block and were not final after %s, so CONFIRMED has fewer; a longer --wait sees them", left.notFinal, f.count, f.wait)
+		p.note(
+			"%d of %d are in a block and were not final after %s, so CONFIRMED has fewer; a longer --wait sees them",
+			left.notFinal, f.count, f.wait)
 	}
 	var unwell []string
 	if left.noBlock > 0 {
-		unwell = append(unwell, fmt.Sprintf("%d of %d were in no block after %s; %s; next time give a longer --wait, or a lower --count", left.noBlock, f.count, f.wait, left.stay()))
+		unwell = append(
+			unwell,
+			fmt.Sprintf(
+				"%d of %d were in no block after %s; %s; next time give a longer --wait, or a lower --count",
+				left.noBlock, f.count, f.wait, left.stay()),
+		)
 	}
 	if left.failed > 0 {
-		unwell = append(unwell, fmt.Sprintf("%d of %d ended FAILED or CANCELLED; \"fencepost tx list --submitter %s --state FAILED_FINAL --state CANCELLED\" tells why", left.failed, f.count, left.name()))
+		unwell = append(
+			unwell,
+			fmt.Sprintf(
+				"%d of %d ended FAILED or CANCELLED; \"fencepost tx list --submitter %s --state FAILED_FINAL --state CANCELLED\" tells why",
+				left.failed, f.count, left.name()),
+		)
 	}
 	if len(unwell) == 0 {
 		return nil
@@ -195,7 +213,8 @@ func (t *benchTx) final() bool {
 }
 
 func (t *benchTx) failed() bool {
-	return t.seen[pb.TxEventKind_TX_EVENT_KIND_FAILED] || t.seen[pb.TxEventKind_TX_EVENT_KIND_CANCELLED]
+	return t.seen[pb.TxEventKind_TX_EVENT_KIND_FAILED] ||
+		t.seen[pb.TxEventKind_TX_EVENT_KIND_CANCELLED]
 }
 
 // benchRun gathers what callers and watchers see.
@@ -211,13 +230,23 @@ type benchRun struct {
 }
 
 func newBenchRun(count int) *benchRun {
-	return &benchRun{accepted: map[string]*benchTx{}, early: map[string][]load.Seen{}, since: map[pb.TxEventKind]load.Latencies{}, all: make(chan struct{}), count: count}
+	return &benchRun{
+		accepted: map[string]*benchTx{},
+		early:    map[string][]load.Seen{},
+		since:    map[pb.TxEventKind]load.Latencies{},
+		all:      make(chan struct{}),
+		count:    count,
+	}
 }
 
 func (b *benchRun) created(tx *pb.Tx) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.accepted[tx.GetTxId()] = &benchTx{submitter: tx.GetSubmitter(), at: tx.GetCreateTime().AsTime(), seen: map[pb.TxEventKind]bool{}}
+	b.accepted[tx.GetTxId()] = &benchTx{
+		submitter: tx.GetSubmitter(),
+		at:        tx.GetCreateTime().AsTime(),
+		seen:      map[pb.TxEventKind]bool{},
+	}
 	early := b.early[tx.GetTxId()]
 	delete(b.early, tx.GetTxId())
 	for _, e := range early {
@@ -288,7 +317,8 @@ func (l benchLeft) names() string { return strings.Join(slices.Sorted(maps.Keys(
 
 // stay says where those are that are in no block, and what to do about them.
 func (l benchLeft) stay() string {
-	return fmt.Sprintf("they stay queued on %s and are sent later: wait for them (\"fencepost tx list --submitter %s --state QUEUED\" tells which they are), or cancel each with \"fencepost tx cancel TX_ID\"",
+	return fmt.Sprintf(
+		"they stay queued on %s and are sent later: wait for them (\"fencepost tx list --submitter %s --state QUEUED\" tells which they are), or cancel each with \"fencepost tx cancel TX_ID\"",
 		l.names(), l.name())
 }
 
@@ -303,7 +333,14 @@ func (l benchLeft) name() string {
 func (b *benchRun) report(done load.Accepted, left benchLeft) *benchReport {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := &benchReport{Accepted: done.Count, PerSecond: done.Rate(), Call: timesOf(done.Latency), Delivery: timesOf(b.delay), NoBlock: left.noBlock, NotFinal: left.notFinal}
+	r := &benchReport{
+		Accepted:  done.Count,
+		PerSecond: done.Rate(),
+		Call:      timesOf(done.Latency),
+		Delivery:  timesOf(b.delay),
+		NoBlock:   left.noBlock,
+		NotFinal:  left.notFinal,
+	}
 	for _, kind := range []pb.TxEventKind{
 		pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, pb.TxEventKind_TX_EVENT_KIND_SUBMITTED, pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
 		pb.TxEventKind_TX_EVENT_KIND_FAILED, pb.TxEventKind_TX_EVENT_KIND_CANCELLED,
@@ -311,16 +348,35 @@ func (b *benchRun) report(done load.Accepted, left benchLeft) *benchReport {
 		if n := len(b.since[kind]); n == 0 && kind > pb.TxEventKind_TX_EVENT_KIND_CONFIRMED {
 			continue // rows of bad ends are there when there are such
 		}
-		r.Steps = append(r.Steps, benchStep{strings.TrimPrefix(kind.String(), "TX_EVENT_KIND_"), len(b.since[kind]), timesOf(b.since[kind])})
+		r.Steps = append(
+			r.Steps,
+			benchStep{
+				strings.TrimPrefix(kind.String(), "TX_EVENT_KIND_"),
+				len(b.since[kind]),
+				timesOf(b.since[kind]),
+			},
+		)
 	}
 	return r
 }
 
 func (r *benchReport) table(submitters int) func(io.Writer) error {
 	ms := func(v float64) string { return fmt.Sprintf("%.1f ms", v) }
-	rows := [][]string{{"CreateTx", fmt.Sprintf("%d (%.0f/s)", r.Accepted, r.PerSecond), ms(r.Call.P50), ms(r.Call.P99)}}
+	rows := [][]string{
+		{
+			"CreateTx",
+			fmt.Sprintf("%d (%.0f/s)", r.Accepted, r.PerSecond),
+			ms(r.Call.P50),
+			ms(r.Call.P99),
+		},
+	}
 	for _, s := range r.Steps {
-		row := []string{"accepted to " + s.Event, fmt.Sprint(s.Count), ms(s.Times.P50), ms(s.Times.P99)}
+		row := []string{
+			"accepted to " + s.Event,
+			fmt.Sprint(s.Count),
+			ms(s.Times.P50),
+			ms(s.Times.P99),
+		}
 		if s.Count == 0 {
 			row[2], row[3] = "-", "-" // 0.0 ms would be a time
 		}
@@ -332,6 +388,12 @@ func (r *benchReport) table(submitters int) func(io.Writer) error {
 		if r.Accepted <= submitters {
 			return err
 		}
-		return errors.Join(err, line("each account has one nonce in flight, so most of the times from \"accepted\" on is waiting in its queue; --count 1 shows them without")(w))
+		return errors.Join(
+			err,
+			line(
+				"each account has one nonce in flight, so most of the times from \"accepted\" on is waiting in its queue; --count 1 shows them without")(
+				w,
+			),
+		)
 	}
 }

@@ -20,8 +20,15 @@ func TestBench(t *testing.T) {
 	l.own()
 	l.work()
 	var report benchReport
-	l.unmarshal(l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "7", "--callers", "3", "--json"), &report)
-	if report.Accepted != 7 || report.PerSecond <= 0 || report.Call.P99 < report.Call.P50 || len(report.Steps) != 4 || report.NoBlock != 0 || report.NotFinal != 0 {
+	l.unmarshal(
+		l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "7", "--callers", "3",
+			"--json"),
+		&report,
+	)
+	if report.Accepted != 7 || report.PerSecond <= 0 || report.Call.P99 < report.Call.P50 ||
+		len(report.Steps) != 4 ||
+		report.NoBlock != 0 ||
+		report.NotFinal != 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, s := range report.Steps {
@@ -30,13 +37,16 @@ func TestBench(t *testing.T) {
 		}
 	}
 	const queueing = "each account has one nonce in flight"
-	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "2"); !strings.Contains(out, queueing) {
+	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "2"); !strings.Contains(
+		out, queueing) {
 		t.Errorf("it does not say what the times are of:\n%s", out)
 	}
-	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "1"); strings.Contains(out, queueing) {
+	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "1"); strings.Contains(
+		out, queueing) {
 		t.Errorf("one alone waits for nothing:\n%s", out)
 	}
-	l.bad(exitFailed, "SUBMITTER_NOT_FOUND", "bench", "--submitter", "nobody", "--to", recipient, "--wait", "50ms")
+	l.bad(exitFailed, "SUBMITTER_NOT_FOUND", "bench", "--submitter", "nobody", "--to", recipient,
+		"--wait", "50ms")
 	l.bad(exitUsage, "--submitter and --to are needed", "bench", "--count", "7")
 }
 
@@ -45,9 +55,21 @@ func TestBenchThatIsNotFinished(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	line := []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "7", "--wait", "50ms"}
+	line := []string{
+		"bench",
+		"--submitter",
+		"alice",
+		"--to",
+		recipient,
+		"--count",
+		"7",
+		"--wait",
+		"50ms",
+	}
 	out, errs, code := l.start(line...).end()
-	l.rows(out, `WHAT .*`, `CreateTx +7 \(.*`, `accepted to ALLOCATED +0 +- +-`, `accepted to SUBMITTED +0 +- +-`, `accepted to INCLUDED +0 +- +-`, `accepted to CONFIRMED +0 +- +-`, `event to watcher +\S+ ms .*`, `each account .*`)
+	l.rows(out, `WHAT .*`, `CreateTx +7 \(.*`, `accepted to ALLOCATED +0 +- +-`,
+		`accepted to SUBMITTED +0 +- +-`, `accepted to INCLUDED +0 +- +-`,
+		`accepted to CONFIRMED +0 +- +-`, `event to watcher +\S+ ms .*`, `each account .*`)
 	const says = "fencepost: 7 of 7 were in no block after 50ms; they stay queued on alice and are sent later: wait for them (\"fencepost tx list --submitter alice --state QUEUED\""
 	if code != exitFailed || !strings.HasPrefix(errs, says) {
 		t.Errorf("gave %d: %s", code, errs)
@@ -55,7 +77,8 @@ func TestBenchThatIsNotFinished(t *testing.T) {
 	out, errs, code = l.start(append(line, "--json")...).end()
 	var report benchReport
 	l.unmarshal(out, &report)
-	if code != exitFailed || report.NoBlock != 7 || !strings.Contains(errs, "7 of 7 were in no block") {
+	if code != exitFailed || report.NoBlock != 7 ||
+		!strings.Contains(errs, "7 of 7 were in no block") {
 		t.Errorf("gave %d, %+v: %s", code, report, errs)
 	}
 }
@@ -97,7 +120,10 @@ func TestBenchJudges(t *testing.T) {
 		var errs output
 		p := &program{err: &errs}
 		err := p.judge(benchFlags{count: 2, wait: time.Minute}, b.left())
-		if (err == nil) != (c.failed == "") || err != nil && !strings.HasPrefix(err.Error(), c.failed) || (errs.String() == "") != (c.told == "") || !strings.Contains(errs.String(), c.told) {
+		if (err == nil) != (c.failed == "") ||
+			err != nil && !strings.HasPrefix(err.Error(), c.failed) ||
+			(errs.String() == "") != (c.told == "") ||
+			!strings.Contains(errs.String(), c.told) {
 			t.Errorf("%s: %v, told %q", name, err, errs.String())
 		}
 		ended := false
@@ -107,7 +133,8 @@ func TestBenchJudges(t *testing.T) {
 		default:
 		}
 		if ended != c.all || len(b.since[included]) != inBlock {
-			t.Errorf("%s: ended %v, %d in a block, want %v, %d", name, ended, len(b.since[included]), c.all, inBlock)
+			t.Errorf("%s: ended %v, %d in a block, want %v, %d", name, ended,
+				len(b.since[included]), c.all, inBlock)
 		}
 	}
 }
@@ -118,14 +145,21 @@ func TestBenchTellsHowFarItIs(t *testing.T) {
 	l.own()
 	fake := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	var out, errs output
-	p := &program{in: strings.NewReader(""), out: &out, err: &errs, clock: fake, environ: []string{serverVariable + "=" + l.addr}}
+	p := &program{
+		in:      strings.NewReader(""),
+		out:     &out,
+		err:     &errs,
+		clock:   fake,
+		environ: []string{serverVariable + "=" + l.addr},
+	}
 	code := make(chan int, 1)
 	go func() {
 		code <- p.run(l.ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})
 	}()
 	l.eventually("telling of three", func() bool {
 		fake.Advance(benchTold / 5)
-		return strings.Contains(errs.String(), "s: 3 of 3 accepted, 3 in no block, 0 in a block and not final, 0 final\n")
+		return strings.Contains(errs.String(),
+			"s: 3 of 3 accepted, 3 in no block, 0 in a block and not final, 0 final\n")
 	})
 	l.eventually("giving up", func() bool {
 		fake.Advance(benchTold)
@@ -145,7 +179,13 @@ func TestBenchThatIsInterrupted(t *testing.T) {
 	defer interrupt()
 	fake := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	var out, errs output
-	p := &program{in: strings.NewReader(""), out: &out, err: &errs, clock: fake, environ: []string{serverVariable + "=" + l.addr}}
+	p := &program{
+		in:      strings.NewReader(""),
+		out:     &out,
+		err:     &errs,
+		clock:   fake,
+		environ: []string{serverVariable + "=" + l.addr},
+	}
 	code := make(chan int, 1)
 	go func() {
 		code <- p.run(ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})

@@ -48,14 +48,18 @@ type clientFlags struct {
 
 func (f *clientFlags) add(c *cobra.Command) {
 	flags := c.PersistentFlags()
-	flags.StringVar(&f.server, "server", "", "address of a node (default: the one that "+serverVariable+" names, else "+defaultServer+")")
+	flags.StringVar(&f.server, "server", "",
+		"address of a node (default: the one that "+serverVariable+" names, else "+defaultServer+")")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
 	flags.BoolVar(&f.tls, "tls", false, "use TLS, with the certificates that this machine trusts")
 	flags.StringVar(&f.tlsCA, "tls-ca", "", "use TLS, and trust the certificates in this PEM file")
-	flags.StringVar(&f.tlsName, "tls-name", "", "use TLS, and expect this name in the node's certificate")
-	flags.StringVar(&f.tlsCert, "tls-cert", "", "use TLS, and show the certificate in this PEM file; with --tls-key")
+	flags.StringVar(&f.tlsName, "tls-name", "",
+		"use TLS, and expect this name in the node's certificate")
+	flags.StringVar(&f.tlsCert, "tls-cert", "",
+		"use TLS, and show the certificate in this PEM file; with --tls-key")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
-	flags.StringVar(&f.token, "token-file", "", "send the token in this file with each call (default: the file that "+tokenVariable+" names, if any)")
+	flags.StringVar(&f.token, "token-file", "",
+		"send the token in this file with each call (default: the file that "+tokenVariable+" names, if any)")
 }
 
 // credentials are those that the flags ask for.
@@ -71,13 +75,16 @@ func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("file %s holds no certificate; give a PEM file with the certificates to trust", f.tlsCA)
+			return nil, fmt.Errorf(
+				"file %s holds no certificate; give a PEM file with the certificates to trust",
+				f.tlsCA)
 		}
 	}
 	if f.tlsCert != "" || f.tlsKey != "" {
 		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
 		if err != nil {
-			return nil, fmt.Errorf("read the files of --tls-cert and --tls-key: %w; give both, in PEM form", err)
+			return nil, fmt.Errorf(
+				"read the files of --tls-cert and --tls-key: %w; give both, in PEM form", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
@@ -99,14 +106,20 @@ type bearer struct {
 func (f *clientFlags) readBearer() (bearer, error) {
 	text, err := os.ReadFile(f.token)
 	if err != nil {
-		return bearer{}, fmt.Errorf("read the token of --token-file: %w; name a file that this user can read, there or in %s, or leave both out", err, tokenVariable)
+		return bearer{}, fmt.Errorf(
+			"read the token of --token-file: %w; name a file that this user can read, there or in %s, or leave both out",
+			err, tokenVariable)
 	}
 	b := bearer{strings.TrimSpace(string(text)), f.plain()}
 	if b.token == "" || strings.ContainsAny(b.token, " \r\n") {
-		return b, fmt.Errorf("file %s holds no single token; give one that has nothing else in it", f.token)
+		return b, fmt.Errorf("file %s holds no single token; give one that has nothing else in it",
+			f.token)
 	}
-	if host, _, err := net.SplitHostPort(f.server); b.plain && (err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()) {
-		return b, usageError{"a token over plain text is there for all to read; use TLS, with --tls or --tls-ca"}
+	if host, _, err := net.SplitHostPort(f.server); b.plain &&
+		(err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()) {
+		return b, usageError{
+			"a token over plain text is there for all to read; use TLS, with --tls or --tls-ca",
+		}
 	}
 	return b, nil
 }
@@ -149,7 +162,10 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	}
 	// Pings find out that a node has vanished while a watch is quiet.
 	pings := keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}
-	options := []grpc.DialOption{grpc.WithTransportCredentials(secure), grpc.WithKeepaliveParams(pings)}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(secure),
+		grpc.WithKeepaliveParams(pings),
+	}
 	if f.token == "" {
 		f.token = p.variable(tokenVariable)
 	}
@@ -164,11 +180,19 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	if err != nil {
 		return nil, notAnAddress(f.server)
 	}
-	return &client{f.server, f.timeout, cmd, conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)}, nil
+	return &client{
+		f.server,
+		f.timeout,
+		cmd,
+		conn,
+		pb.NewTxServiceClient(conn),
+		pb.NewSubmitterServiceClient(conn),
+	}, nil
 }
 
 // calling makes a command of what it does with a node.
-func (p *program) calling(f *clientFlags, do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
+func (p *program) calling(f *clientFlags,
+	do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := legible(cmd, args); err != nil {
 			return err
@@ -198,7 +222,11 @@ func checkAddress(server string) error {
 }
 
 func notAnAddress(server string) error {
-	return usageError{fmt.Sprintf("--server %q is not HOST:PORT; give one like %s, the address of a node's gRPC port", server, defaultServer)}
+	return usageError{
+		fmt.Sprintf(
+			"--server %q is not HOST:PORT; give one like %s, the address of a node's gRPC port",
+			server, defaultServer),
+	}
 }
 
 // idsAreIDs refuses a TX_ID that names no transaction anywhere.
@@ -209,7 +237,9 @@ func idsAreIDs(c *cobra.Command, args []string) error {
 			continue
 		}
 		if _, err := txn.ParseTxID(arg); err != nil {
-			return misused(c, "TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"", arg)
+			return misused(c,
+				"TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"",
+				arg)
 		}
 	}
 	return nil
@@ -237,12 +267,16 @@ func legible(c *cobra.Command, args []string) error {
 		}
 	}
 	for _, f := range visited(c.Flags().Visit) {
-		if !strings.HasPrefix(f.Name, "tls-c") && f.Name != "tls-key" && f.Name != "token-file" && f.Name != "config" && !utf8.ValidString(f.Value.String()) {
+		if !strings.HasPrefix(f.Name, "tls-c") && f.Name != "tls-key" && f.Name != "token-file" &&
+			f.Name != "config" &&
+			!utf8.ValidString(f.Value.String()) {
 			bad = append(bad, "--"+f.Name)
 		}
 	}
 	if len(bad) > 0 {
-		return misused(c, "%s: not valid UTF-8; give it in that encoding, which is what your terminal should use", strings.Join(bad, ", "))
+		return misused(c,
+			"%s: not valid UTF-8; give it in that encoding, which is what your terminal should use",
+			strings.Join(bad, ", "))
 	}
 	return nil
 }
@@ -254,7 +288,8 @@ func visited[T any](visit func(func(T))) (all []T) {
 }
 
 // call makes one call, within the timeout.
-func call[Q, A any](ctx context.Context, c *client, method func(context.Context, Q, ...grpc.CallOption) (A, error), ask Q) (A, error) {
+func call[Q, A any](ctx context.Context, c *client,
+	method func(context.Context, Q, ...grpc.CallOption) (A, error), ask Q) (A, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := method(ctx, ask)

@@ -47,7 +47,15 @@ func newLedger(t *testing.T) *ledger {
 	t.Cleanup(cancel)
 	l := &ledger{t: t, ctx: ctx, db: dbtest.New(t)}
 	var err error
-	l.store, err = store.Open(ctx, store.Config{URL: l.db.URL, Schema: l.db.Schema, Node: "a/boot", LeaseDuration: 10 * time.Minute}) // nobody renews here
+	l.store, err = store.Open(
+		ctx,
+		store.Config{
+			URL:           l.db.URL,
+			Schema:        l.db.Schema,
+			Node:          "a/boot",
+			LeaseDuration: 10 * time.Minute,
+		},
+	) // nobody renews here
 	l.must(err)
 	t.Cleanup(l.store.Close)
 	l.serve("127.0.0.1:0", nil)
@@ -64,7 +72,16 @@ func (l *ledger) must(err error) {
 // serve starts a node.
 func (l *ledger) serve(address string, creds credentials.TransportCredentials) {
 	l.t.Helper()
-	s, err := server.New(server.Options{Store: l.store, Credentials: creds, Limits: server.Limits{CommandPoll: 5 * time.Millisecond, CommandWait: 500 * time.Millisecond}})
+	s, err := server.New(
+		server.Options{
+			Store:       l.store,
+			Credentials: creds,
+			Limits: server.Limits{
+				CommandPoll: 5 * time.Millisecond,
+				CommandWait: 500 * time.Millisecond,
+			},
+		},
+	)
 	l.must(err)
 	listener, err := net.Listen("tcp", address)
 	l.must(err)
@@ -84,7 +101,17 @@ func (l *ledger) serve(address string, creds credentials.TransportCredentials) {
 // own registers alice and takes her lease.
 func (l *ledger) own() {
 	l.t.Helper()
-	info, _, err := l.store.Register(l.ctx, store.Registration{Name: "alice", Chain: 31337, Address: txn.Address{1}, Signer: "local", Mode: txn.Strict, StartFrom: "0"})
+	info, _, err := l.store.Register(
+		l.ctx,
+		store.Registration{
+			Name:      "alice",
+			Chain:     31337,
+			Address:   txn.Address{1},
+			Signer:    "local",
+			Mode:      txn.Strict,
+			StartFrom: "0",
+		},
+	)
 	l.must(err)
 	l.id = info.ID
 	l.lease, err = l.store.AcquireOne(l.ctx, l.id)
@@ -99,7 +126,8 @@ func (l *ledger) commit(c txn.Change) {
 }
 
 // move makes one move of a transaction.
-func (l *ledger) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.Status, *txn.Change)) {
+func (l *ledger) move(id txn.TxID, kind txn.Kind, to txn.State,
+	more func(*txn.Status, *txn.Change)) {
 	info, err := l.store.Tx(l.ctx, id)
 	if err != nil {
 		panic(err)
@@ -109,7 +137,14 @@ func (l *ledger) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.S
 	more(&next, &c)
 	w := txn.Write{Tx: id, Version: info.Version, From: info.State, Kind: kind, Next: next}
 	if kind == txn.EventAllocated {
-		w.Attempt = &txn.Attempt{No: 1, Kind: txn.Original, Nonce: *next.Nonce, GasLimit: 21000, Hash: next.TxHash, Raw: []byte{1}}
+		w.Attempt = &txn.Attempt{
+			No:       1,
+			Kind:     txn.Original,
+			Nonce:    *next.Nonce,
+			GasLimit: 21000,
+			Hash:     next.TxHash,
+			Raw:      []byte{1},
+		}
 		w.Attempt.Fees.Cap.SetUint64(7)
 	}
 	c.Writes = []txn.Write{w}
@@ -121,14 +156,24 @@ func (l *ledger) live(id txn.TxID, success bool) {
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
 		nonce := l.next
 		l.next++
-		s.Nonce, s.TxHash, c.Take = &nonce, txn.Hash(txn.Payload{Data: id[:]}.Hash()), &txn.Take{Nonce: nonce}
+		s.Nonce, s.TxHash, c.Take = &nonce, txn.Hash(txn.Payload{Data: id[:]}.Hash()), &txn.Take{
+			Nonce: nonce,
+		}
 	})
-	l.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts = txn.Pending, 1 })
+	l.move(id, txn.EventSubmitted, txn.Tracking,
+		func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts = txn.Pending, 1 })
 	l.move(id, txn.EventIncluded, txn.Tracking, func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Released, s.Receipt = txn.Included, true, &txn.Receipt{TxHash: s.TxHash, BlockNumber: 17, BlockHash: txn.Hash{9}, Success: success, GasUsed: 21000}
+		s.Sub, s.Released, s.Receipt = txn.Included, true, &txn.Receipt{
+			TxHash:      s.TxHash,
+			BlockNumber: 17,
+			BlockHash:   txn.Hash{9},
+			Success:     success,
+			GasUsed:     21000,
+		}
 	})
 	if success {
-		l.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status, _ *txn.Change) { s.Sub, s.Executed = txn.None, txn.Success })
+		l.move(id, txn.EventConfirmed, txn.Confirmed,
+			func(s *txn.Status, _ *txn.Change) { s.Sub, s.Executed = txn.None, txn.Success })
 		return
 	}
 	l.move(id, txn.EventFailed, txn.Failed, func(s *txn.Status, _ *txn.Change) {
@@ -148,7 +193,12 @@ func (l *ledger) work() {
 			}
 			for _, c := range inboxes[l.id].Commands {
 				status := map[txn.CommandKind]txn.SubmitterStatus{txn.CommandPause: txn.Paused, txn.CommandResume: txn.Active}[c.Kind]
-				l.commit(txn.Change{Status: status, Commands: []txn.CommandResult{{ID: c.ID, Result: txn.Applied}}})
+				l.commit(
+					txn.Change{
+						Status:   status,
+						Commands: []txn.CommandResult{{ID: c.ID, Result: txn.Applied}},
+					},
+				)
 			}
 			for _, tx := range inboxes[l.id].Queue {
 				l.live(tx.ID, !strings.HasPrefix(tx.RequestID, "bad"))
@@ -188,7 +238,14 @@ type started struct {
 func (l *ledger) start(line ...string) *started {
 	ctx, cancel := context.WithCancel(l.ctx)
 	s := &started{l: l, code: make(chan int, 1), interrupt: cancel}
-	p := &program{in: strings.NewReader(""), out: &s.out, err: &s.errs, clock: clock.Real{}, user: "ops", environ: []string{serverVariable + "=" + l.addr}}
+	p := &program{
+		in:      strings.NewReader(""),
+		out:     &s.out,
+		err:     &s.errs,
+		clock:   clock.Real{},
+		user:    "ops",
+		environ: []string{serverVariable + "=" + l.addr},
+	}
 	go func() {
 		defer cancel()
 		s.code <- p.run(ctx, line)
@@ -211,7 +268,8 @@ func (s *started) end() (out, errs string, code int) {
 // prints waits until a command line has printed something.
 func (s *started) prints(text string) {
 	s.l.t.Helper()
-	s.l.eventually("printing of "+text, func() bool { return strings.Contains(s.out.String(), text) })
+	s.l.eventually("printing of "+text,
+		func() bool { return strings.Contains(s.out.String(), text) })
 }
 
 func (l *ledger) eventually(what string, holds func() bool) {
@@ -266,7 +324,8 @@ func (l *ledger) unmarshal(text string, into any) {
 
 func (l *ledger) create(request string) string {
 	l.t.Helper()
-	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", request)
+	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id",
+		request)
 	return l.find(`^transaction (\S+) of alice queued; request_id `+request+"\n$", out)
 }
 
@@ -316,12 +375,19 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		if words[0] == "audit" {
 			command = words[:1]
 		}
-		s.bad(exitUsage, fmt.Sprintf("fencepost: %s: not valid UTF-8; give it in that encoding, which is what your terminal should use; see \"fencepost %s --help\"\n",
-			what, strings.Join(command, " ")), words...)
+		s.bad(
+			exitUsage,
+			fmt.Sprintf(
+				"fencepost: %s: not valid UTF-8; give it in that encoding, which is what your terminal should use; see \"fencepost %s --help\"\n",
+				what, strings.Join(command, " ")),
+			words...)
 	}
-	s.bad(exitFailed, "fencepost: read the token of --token-file: open missing: no such file or directory; name a file that this user can read, there or in FENCEPOST_TOKEN_FILE, or leave both out\n",
+	s.bad(exitFailed,
+		"fencepost: read the token of --token-file: open missing: no such file or directory; name a file that this user can read, there or in FENCEPOST_TOKEN_FILE, or leave both out\n",
 		"tx", "list", "--token-file", "missing")
-	s.bad(exitFailed, "fencepost: read the certificates of --tls-ca: open no\xff: no such file or directory\n", "tx", "list", "--tls-ca", "no\xff")
+	s.bad(exitFailed,
+		"fencepost: read the certificates of --tls-ca: open no\xff: no such file or directory\n",
+		"tx", "list", "--tls-ca", "no\xff")
 }
 
 func TestCommandLinesThatAreRefusedHere(t *testing.T) {
@@ -405,7 +471,10 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 		if strings.Contains(line, "--tls-ca") {
 			code = exitFailed
 		}
-		s.bad(code, "fencepost: "+want+"\n", strings.Split(line, " ")...) // not Fields: a blank may be meant
+		s.bad(
+			code,
+			"fencepost: "+want+"\n",
+			strings.Split(line, " ")...) // not Fields: a blank may be meant
 	}
 }
 
@@ -417,12 +486,28 @@ func TestNodeThatIsNotThere(t *testing.T) {
 	}
 	defer listener.Close() // it accepts nothing that is sent to it, and answers nothing
 	s := newShell(t)
-	s.bad(exitFailed, "fencepost: node 127.0.0.1:1 cannot be reached: connection refused; start it with \"fencepost serve\", or name another one with --server\n",
+	s.bad(exitFailed,
+		"fencepost: node 127.0.0.1:1 cannot be reached: connection refused; start it with \"fencepost serve\", or name another one with --server\n",
 		"submitter", "list", "--server", "127.0.0.1:1")
-	s.bad(exitFailed, fmt.Sprintf("fencepost: node %s did not answer within 50ms; repeat the command, or give a longer --timeout\n", listener.Addr()),
-		"submitter", "list", "--server", listener.Addr().String(), "--timeout", "50ms")
-	_, errs, code := s.run("tx", "create", "--submitter", "alice", "--to", recipient, "--server", "127.0.0.1:1")
-	if code != exitFailed || !regexp.MustCompile(`; it may be queued: repeat the command with --request-id [0-9a-f-]{36}, which cannot send twice\n$`).MatchString(errs) {
+	s.bad(
+		exitFailed,
+		fmt.Sprintf(
+			"fencepost: node %s did not answer within 50ms; repeat the command, or give a longer --timeout\n",
+			listener.Addr()),
+		"submitter",
+		"list",
+		"--server",
+		listener.Addr().String(),
+		"--timeout",
+		"50ms",
+	)
+	_, errs, code := s.run("tx", "create", "--submitter", "alice", "--to", recipient, "--server",
+		"127.0.0.1:1")
+	if code != exitFailed ||
+		!regexp.MustCompile(
+			`; it may be queued: repeat the command with --request-id [0-9a-f-]{36}, which cannot send twice\n$`).MatchString(
+			errs,
+		) {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
@@ -439,7 +524,9 @@ func TestNodeThatIsNone(t *testing.T) {
 	go func() { served <- other.Serve(listener) }()
 	defer func() { other.Stop(); <-served }()
 	_, errs, code := newShell(t).run("submitter", "list", "--server", listener.Addr().String())
-	if code != exitFailed || !strings.Contains(errs, "does not know this call; give the address of a node of Fencepost") {
+	if code != exitFailed ||
+		!strings.Contains(errs,
+			"does not know this call; give the address of a node of Fencepost") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }

@@ -25,8 +25,10 @@ type configFlags struct {
 }
 
 func (f *configFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "config", "", "configuration file (default: the one that "+configVariable+" names)")
-	c.Flags().StringArrayVar(&f.set, "set", nil, "key=value, over the file and the environment; as often as needed")
+	c.Flags().StringVar(&f.file, "config", "",
+		"configuration file (default: the one that "+configVariable+" names)")
+	c.Flags().StringArrayVar(&f.set, "set", nil,
+		"key=value, over the file and the environment; as often as needed")
 }
 
 // loadConfig reads the configuration that the flags and the environment name.
@@ -43,9 +45,15 @@ func (p *program) source(c *cobra.Command, f configFlags) (config.Source, error)
 		f.file = p.variable(configVariable)
 	}
 	if f.file == "" {
-		return config.Source{}, misused(c, "no configuration file is named; give --config FILE, or set %s", configVariable)
+		return config.Source{}, misused(c,
+			"no configuration file is named; give --config FILE, or set %s", configVariable)
 	}
-	return config.Source{File: f.file, Environ: p.environ, Set: f.set, Ignore: foreignVariables}, nil
+	return config.Source{
+		File:    f.file,
+		Environ: p.environ,
+		Set:     f.set,
+		Ignore:  foreignVariables,
+	}, nil
 }
 
 // variable is the value of an environment variable; empty when it is not set.
@@ -59,7 +67,8 @@ func (p *program) variable(name string) string {
 }
 
 func (p *program) configCommand() *cobra.Command {
-	return p.group("config", "Check and show the configuration", p.configCheckCommand(), p.configShowCommand())
+	return p.group("config", "Check and show the configuration", p.configCheckCommand(),
+		p.configShowCommand())
 }
 
 func (p *program) configCheckCommand() *cobra.Command {
@@ -74,14 +83,22 @@ Database and chains are not contacted, and no port is taken: what a node finds o
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, keys, err := p.checkConfig(c, f)
 			var problems config.Problems
-			if p.json && errors.As(err, &problems) { // the result of a check; the error says them too, as that of every command does
+			if p.json &&
+				errors.As(err,
+					&problems) { // the result of a check; the error says them too, as that of every command does
 				return errors.Join(p.print(problems, nil), err)
 			}
 			if err != nil {
 				return err
 			}
-			return p.print([]config.Problem{}, line("the configuration of node %s is good: %s, %s with %s, %s\nnot checked: the database and the chains, which are not contacted, and whether the ports are free",
-				loaded.Node.Name, count(len(loaded.Chains), "chain"), count(len(loaded.Signers), "signer"), count(keys, "key"), count(len(loaded.Submitters), "submitter")))
+			return p.print(
+				[]config.Problem{},
+				line(
+					"the configuration of node %s is good: %s, %s with %s, %s\nnot checked: the database and the chains, which are not contacted, and whether the ports are free",
+					loaded.Node.Name, count(len(loaded.Chains), "chain"),
+					count(len(loaded.Signers), "signer"), count(keys, "key"),
+					count(len(loaded.Submitters), "submitter")),
+			)
 		},
 	}
 	f.add(c)
@@ -89,7 +106,8 @@ Database and chains are not contacted, and no port is taken: what a node finds o
 }
 
 // checkConfig reads the configuration and tries its files: of one that is wrong otherwise those whose own keys are right.
-func (p *program) checkConfig(c *cobra.Command, f configFlags) (loaded *config.Config, keys int, err error) {
+func (p *program) checkConfig(c *cobra.Command,
+	f configFlags) (loaded *config.Config, keys int, err error) {
 	source, err := p.source(c, f)
 	if err != nil {
 		return nil, 0, err

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,7 +29,8 @@ func commandLines(doc string) (lines []string) {
 
 // words splits a command line as a shell would, without the signs for what may be left out or repeated. What the reader has set is 1.
 func words(line string) (all []string) {
-	line = regexp.MustCompile(`\$[A-Z_]+`).ReplaceAllString(strings.NewReplacer("[", "", "]", "", "...", "").Replace(line), "1")
+	line = regexp.MustCompile(`\$[A-Z_]+`).ReplaceAllString(
+		strings.NewReplacer("[", "", "]", "", "...", "").Replace(line), "1")
 	for _, match := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1) {
 		all = append(all, strings.Trim(match, `"`))
 	}
@@ -107,32 +110,44 @@ func TestMetricsOfTheDocument(t *testing.T) {
 func madeMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	made := map[string]bool{}
-	instrument := regexp.MustCompile(`\b(\w*)\("(fencepost[._][a-z._]+)"[^\n]*`)
-	for _, folder := range []string{"engine", "server", "chain", "store"} {
-		files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, match := range instrument.FindAllStringSubmatch(string(text), -1) {
-				name := strings.ReplaceAll(match[2], ".", "_")
-				switch strings.ToLower(strings.TrimPrefix(match[1], "Int64")) {
-				case "counter":
-					made[name+"_total"] = true
-				case "gauge", "updowncounter":
-					made[name] = true
-				case "float64histogram", "histogram", "float64gauge":
-					made[name+"_seconds"] = true
-				}
+	instrument := regexp.MustCompile(`\b(\w*)\(\s*"(fencepost[._][a-z._]+)"`)
+	for _, text := range productSources(t, "audit", "chain", "engine", "server", "sign", "store") {
+		for _, match := range instrument.FindAllStringSubmatch(text, -1) {
+			name := strings.ReplaceAll(match[2], ".", "_")
+			switch strings.ToLower(strings.TrimPrefix(match[1], "Int64")) {
+			case "counter":
+				made[name+"_total"] = true
+			case "gauge", "updowncounter":
+				made[name] = true
+			case "float64histogram", "histogram", "float64gauge":
+				made[name+"_seconds"] = true
 			}
 		}
 	}
 	return made
+}
+
+// productSources returns the Go files below the folders, tests left out.
+func productSources(t *testing.T, folders ...string) []string {
+	t.Helper()
+	var texts []string
+	for _, folder := range folders {
+		root := filepath.Join("..", "..", folder)
+		if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" ||
+				strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			texts = append(texts, string(text))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return texts
 }

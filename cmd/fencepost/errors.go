@@ -29,7 +29,9 @@ type usageError struct{ text string }
 func (u usageError) Error() string { return u.text }
 
 func misused(c *cobra.Command, what string, args ...any) error {
-	return usageError{fmt.Sprintf(what, args...) + fmt.Sprintf("; see \"%s --help\"", c.CommandPath())}
+	return usageError{
+		fmt.Sprintf(what, args...) + fmt.Sprintf("; see \"%s --help\"", c.CommandPath()),
+	}
 }
 
 // codedError is an error with an exit code of its own.
@@ -68,7 +70,11 @@ func (p *program) report(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	told := failure{Code: "FAILED", Message: strings.ReplaceAll(err.Error(), "\n", " "), ExitCode: exitFailed}
+	told := failure{
+		Code:     "FAILED",
+		Message:  strings.ReplaceAll(err.Error(), "\n", " "),
+		ExitCode: exitFailed,
+	}
 	var u usageError
 	var coded codedError
 	var remote *remoteError
@@ -208,15 +214,22 @@ func (c *client) sentence(s *status.Status) string {
 	case codes.Unavailable:
 		return fmt.Sprintf("node %s cannot be reached: %s", c.server, unreached(s.Message()))
 	case codes.DeadlineExceeded:
-		return fmt.Sprintf("node %s did not answer within %v; repeat the command, or give a longer --timeout", c.server, c.timeout)
+		return fmt.Sprintf(
+			"node %s did not answer within %v; repeat the command, or give a longer --timeout",
+			c.server, c.timeout)
 	case codes.Canceled:
 		return "interrupted; what was asked for may have been done"
 	case codes.Unimplemented:
-		return fmt.Sprintf("what answers at %s does not know this call; give the address of a node of Fencepost, of this version or a newer one, with --server", c.server)
+		return fmt.Sprintf(
+			"what answers at %s does not know this call; give the address of a node of Fencepost, of this version or a newer one, with --server",
+			c.server)
 	case codes.ResourceExhausted:
-		return fmt.Sprintf("the answer of node %s is too large; ask for less, as with a lower --limit", c.server)
+		return fmt.Sprintf(
+			"the answer of node %s is too large; ask for less, as with a lower --limit", c.server)
 	}
-	return fmt.Sprintf("node %s answered %q (%s), for which it gives no reason; see its log, and whether it and this program are of one version", c.server, s.Message(), code.Code(s.Code()))
+	return fmt.Sprintf(
+		"node %s answered %q (%s), for which it gives no reason; see its log, and whether it and this program are of one version",
+		c.server, s.Message(), code.Code(s.Code()))
 }
 
 // refusedDecision is the reason of a decision that the chain or the ledger does not bear out.
@@ -224,7 +237,8 @@ const refusedDecision = "DECISION_REFUSED"
 
 // decisions are what the contract calls them, with the flags that say the same; the longer names first.
 var (
-	decisions    = regexp.MustCompile(`\b(ALIGN_FORWARD_KEEP_QUEUE|RESUME_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
+	decisions = regexp.MustCompile(
+		`\b(ALIGN_FORWARD_KEEP_QUEUE|RESUME_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
 	decisionFlag = map[string]string{
 		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue", "RESUME_KEEP_QUEUE": "--resume --keep-queue", "ALIGN_FORWARD": "--align-forward",
 		"FAIL_UNPROVEN": "--fail --unproven", "REQUEUE_UNPROVEN": "--requeue --unproven", "FAIL": "--fail", "REQUEUE": "--requeue", "RESUME": "--resume",
@@ -233,7 +247,8 @@ var (
 
 // inFlags says what a node says to all kinds of callers as it is typed here.
 func inFlags(text string) string {
-	return decisions.ReplaceAllStringFunc(text, func(decision string) string { return decisionFlag[decision] })
+	return decisions.ReplaceAllStringFunc(text,
+		func(decision string) string { return decisionFlag[decision] })
 }
 
 // violations are what is wrong with a request, by the names that it has on the command line.
@@ -255,7 +270,11 @@ func (c *client) violations(s *status.Status) string {
 }
 
 // otherwise are fields that a flag has a name of its own for.
-var otherwise = map[string]string{"max_fee": "max-fee-gwei", "protection_id": "protection", "states": "state"}
+var otherwise = map[string]string{
+	"max_fee":       "max-fee-gwei",
+	"protection_id": "protection",
+	"states":        "state",
+}
 
 // typed is what a field of the contract is called where it was typed.
 func typed(c *cobra.Command, field string) string {
@@ -269,7 +288,8 @@ func typed(c *cobra.Command, field string) string {
 		return "--" + flag
 	}
 	for _, argument := range argumentNames(c) {
-		if strings.EqualFold(argument, name) || strings.EqualFold(argument+"s", name) || argument == "NAME" && name == "submitter" {
+		if strings.EqualFold(argument, name) || strings.EqualFold(argument+"s", name) ||
+			argument == "NAME" && name == "submitter" {
 			return argument
 		}
 	}
@@ -288,7 +308,9 @@ func unreached(text string) string {
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
 		return "what answers there does not speak TLS; leave out --tls, --tls-ca and --tls-name"
 	case strings.Contains(text, "handshake failed"):
-		return fmt.Sprintf("its certificate is not accepted (%s); name what signed it with --tls-ca, and the name in it with --tls-name", why)
+		return fmt.Sprintf(
+			"its certificate is not accepted (%s); name what signed it with --tls-ca, and the name in it with --tls-name",
+			why)
 	case strings.Contains(text, "server preface"), strings.Contains(text, "HTTP"):
 		return "what answers there is no node's gRPC port, or one that wants TLS; give the port of grpc.listen with --server, or --tls"
 	case strings.Contains(text, "produced zero addresses"), strings.Contains(text, "no such host"):
@@ -310,5 +332,6 @@ func reasonOf(s *status.Status) string {
 // isUnsure tells errors after which the call may have been carried out.
 func isUnsure(err error) bool {
 	var e *remoteError
-	return errors.As(err, &e) && (e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded || e.status.Code() == codes.Canceled)
+	return errors.As(err, &e) &&
+		(e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded || e.status.Code() == codes.Canceled)
 }

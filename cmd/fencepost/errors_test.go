@@ -13,7 +13,20 @@ import (
 )
 
 // jargon are words of what lies below, which tell a person nothing.
-var jargon = []string{"rpc error", "desc =", "transport:", "http2", "grpc:", "preface", "strconv", "store:", "payload.", "CreateTx", "GetSubmitter", "rpc "}
+var jargon = []string{
+	"rpc error",
+	"desc =",
+	"transport:",
+	"http2",
+	"grpc:",
+	"preface",
+	"strconv",
+	"store:",
+	"payload.",
+	"CreateTx",
+	"GetSubmitter",
+	"rpc ",
+}
 
 // What a node refuses is told by the names that it has on the command line.
 func TestErrorsNameWhatWasTyped(t *testing.T) {
@@ -77,7 +90,8 @@ func TestErrorsOfTheWrongPort(t *testing.T) {
 		"a port of HTTP/1 only": {[]string{"--server", page.Listener.Addr().String(), "--tls"}, "does not speak TLS"},
 	} {
 		_, errs, code := l.start(append([]string{"submitter", "list"}, c.line...)...).end()
-		if code != exitFailed || !strings.Contains(errs, c.says) || !strings.HasPrefix(errs, "fencepost: node "+c.line[1]+" cannot be reached: ") {
+		if code != exitFailed || !strings.Contains(errs, c.says) ||
+			!strings.HasPrefix(errs, "fencepost: node "+c.line[1]+" cannot be reached: ") {
 			t.Errorf("%s: gave %d: %swant %s", name, code, errs, c.says)
 		}
 		plainWords(t, errs)
@@ -113,11 +127,16 @@ func TestErrorsAsJSON(t *testing.T) {
 		for _, args := range [][]string{append(words, "--json"), append([]string{"--json"}, words...)} {
 			out, errs, code := l.start(args...).end()
 			var got failure
-			if err := json.Unmarshal([]byte(errs), &got); err != nil || strings.Count(errs, "\n") != 1 || out != "" {
+			if err := json.Unmarshal([]byte(errs), &got); err != nil ||
+				strings.Count(errs, "\n") != 1 ||
+				out != "" {
 				t.Errorf("%q printed %s%s: %v", args, out, errs, err)
 				continue
 			}
-			if got.Code != want.Code || got.Reason != want.Reason || !strings.Contains(got.Message, want.Message) || got.ExitCode != want.ExitCode || code != want.ExitCode {
+			if got.Code != want.Code || got.Reason != want.Reason ||
+				!strings.Contains(got.Message, want.Message) ||
+				got.ExitCode != want.ExitCode ||
+				code != want.ExitCode {
 				t.Errorf("%q gave %d: %s", args, code, errs)
 			}
 		}
@@ -126,7 +145,10 @@ func TestErrorsAsJSON(t *testing.T) {
 	s.write("bad.yaml", "node: {nam: a}\n")
 	_, errs, code := s.run("config", "show", "--config", "@/bad.yaml", "--json")
 	var got failure
-	if err := json.Unmarshal([]byte(errs), &got); err != nil || code != exitFailed || len(got.Problems) != 4 || got.Problems[2].Key != "node.nam" || got.Message != "the configuration has 4 problems" {
+	if err := json.Unmarshal([]byte(errs), &got); err != nil || code != exitFailed ||
+		len(got.Problems) != 4 ||
+		got.Problems[2].Key != "node.nam" ||
+		got.Message != "the configuration has 4 problems" {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
@@ -169,7 +191,9 @@ func TestFlagsWithoutValues(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	create := func(flag string) []string {
-		return append([]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--data", "0x00"}, flag, "")
+		return append(
+			[]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--data", "0x00"},
+			flag, "")
 	}
 	for _, args := range [][]string{
 		create("--to"), create("--data"), create("--value"), create("--not-after"), create("--max-fee-gwei"), create("--request-id"), create("--server"), create("--token-file"), create("--speed"),
@@ -190,9 +214,11 @@ func TestNamesThatWouldMoveATerminal(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	const name = "a\u009b2Jb\u202ec\u2028d"
-	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", name, "--label", "k="+name, "--json")
+	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", name,
+		"--label", "k="+name, "--json")
 	for _, args := range [][]string{{"tx", "list", "--wide"}, {"tx", "get", "--submitter", "alice", "--request-id", name}, {"tx", "list", "--label", "k=" + name}, {"submitter", "show", "alice"}} {
-		if out := l.good(args...); strings.ContainsAny(out, "\u009b\u202e\u2028") || args[0] == "tx" && !strings.Contains(out, "a 2Jb c d") {
+		if out := l.good(args...); strings.ContainsAny(out, "\u009b\u202e\u2028") ||
+			args[0] == "tx" && !strings.Contains(out, "a 2Jb c d") {
 			t.Errorf("%q printed %q", args, out)
 		}
 	}

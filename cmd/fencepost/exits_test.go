@@ -12,8 +12,13 @@ import (
 // restored protects the account as "fencepost recover" does, and returns the commands that "submitter show" proposes for it.
 func (l *ledger) restored() (exits string) {
 	l.t.Helper()
-	l.commit(txn.Change{Protect: &txn.Protection{Expect: 0, Reason: txn.ProtectRestored, Evidence: "restored"}})
-	_, exits, _ = strings.Cut(l.good("submitter", "show", "alice"), "No nonce is taken until you decide:\n")
+	l.commit(
+		txn.Change{
+			Protect: &txn.Protection{Expect: 0, Reason: txn.ProtectRestored, Evidence: "restored"},
+		},
+	)
+	_, exits, _ = strings.Cut(l.good("submitter", "show", "alice"),
+		"No nonce is taken until you decide:\n")
 	return exits
 }
 
@@ -53,19 +58,23 @@ func TestEveryExitIsNamed(t *testing.T) {
 	l.deciding(0)
 	exits := l.restored()
 	for _, plain := range []string{"--resume", "--align-forward"} {
-		l.bad(exitFailed, "say for the others --resume --keep-queue where the account's next nonce is 0, as here, or --align-forward --keep-queue where it is ahead (DECISION_REFUSED)",
+		l.bad(exitFailed,
+			"say for the others --resume --keep-queue where the account's next nonce is 0, as here, or --align-forward --keep-queue where it is ahead (DECISION_REFUSED)",
 			"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "x", plain)
 	}
 	decided := l.typeAll(strings.ReplaceAll(exits, "TX_ID", queued), queued)
 	if !strings.Contains(exits, "fencepost tx cancel TX_ID\n") {
 		t.Errorf("nothing says how to cancel what ran:\n%s", exits)
 	}
-	if out := l.good("submitter", "log", "alice"); !strings.Contains(out, "EXIT_PROTECT RESUME_KEEP_QUEUE (protection 1)") {
+	if out := l.good("submitter", "log", "alice"); !strings.Contains(out,
+		"EXIT_PROTECT RESUME_KEEP_QUEUE (protection 1)") {
 		t.Errorf("the log is\n%s", out)
 	}
 	l.good("tx", "cancel", queued)
 	decided = append(decided, l.typeAll(l.restored(), "")...)
-	if want := []string{"--resume --keep-queue", "--align-forward --keep-queue", "--resume", "--align-forward"}; !slices.Equal(decided, want) || len(want) != len(pb.ProtectionDecision_name)-1 {
+	if want := []string{"--resume --keep-queue", "--align-forward --keep-queue", "--resume", "--align-forward"}; !slices.Equal(
+		decided, want) ||
+		len(want) != len(pb.ProtectionDecision_name)-1 {
 		t.Errorf("exits %q, want %q; printed\n%s", decided, want, exits)
 	}
 }

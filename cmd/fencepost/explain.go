@@ -79,7 +79,8 @@ func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error
 	}
 	if f.data != "" {
 		if err := json.Unmarshal([]byte(f.data), &answer.Data); err != nil {
-			return misused(cmd, "--data is not JSON; text needs quotes of its own, as in --data '\"text\"'")
+			return misused(cmd,
+				"--data is not JSON; text needs quotes of its own, as in --data '\"text\"'")
 		}
 	}
 	if text == "-" {
@@ -90,7 +91,8 @@ func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error
 		answer.Message = string(read)
 	}
 	if succeeded(answer.Message) {
-		return errors.New("this is no error: it is a JSON-RPC answer with a result, so the node did what it was asked; give the answer that has an \"error\"")
+		return errors.New(
+			"this is no error: it is a JSON-RPC answer with a result, so the node did what it was asked; give the answer that has an \"error\"")
 	}
 	e := explained(unwrapped(answer))
 	return p.print(e, fields(e.fields()))
@@ -102,7 +104,8 @@ func succeeded(text string) bool {
 		Result json.RawMessage `json:"result"`
 		Error  json.RawMessage `json:"error"`
 	}
-	return json.Unmarshal([]byte(text), &answer) == nil && answer.Result != nil && (answer.Error == nil || string(answer.Error) == "null")
+	return json.Unmarshal([]byte(text), &answer) == nil && answer.Result != nil &&
+		(answer.Error == nil || string(answer.Error) == "null")
 }
 
 // unwrapped takes apart a text that is a JSON-RPC answer, a batch of them, or the error of one. What the flags say stands.
@@ -142,7 +145,8 @@ func explained(a chain.Answer) explanation {
 		Class: class, Read: read, Why: why, Says: meaning.Says, Does: meaning.Does, NonceKept: true, Detail: o.Detail,
 		Numbers: explainedNumbers{
 			NonceExpected: o.NonceExpected, NonceGiven: o.NonceGiven, FeeNeeded: weiText(o.FeeNeeded), TipNeeded: weiText(o.TipNeeded),
-			Have: weiText(o.Have), Want: weiText(o.Want), Short: weiText(o.Short), RetryAfterMs: o.RetryAfter.Milliseconds(),
+			Have: weiText(
+				o.Have), Want: weiText(o.Want), Short: weiText(o.Short), RetryAfterMs: o.RetryAfter.Milliseconds(),
 		},
 	}
 }
@@ -161,7 +165,13 @@ func (e explanation) fields() []field {
 	if e.Read != e.Class {
 		class += ", as the answer to a transaction; by itself it reads as " + string(e.Read)
 	}
-	all := []field{{"class", class}, {"says", e.Says}, {"read by", e.Why}, {"nonce", chain.NonceKept}, {"Fencepost", e.Does}}
+	all := []field{
+		{"class", class},
+		{"says", e.Says},
+		{"read by", e.Why},
+		{"nonce", chain.NonceKept},
+		{"Fencepost", e.Does},
+	}
 	nonce := func(name string, value *txn.Nonce) {
 		if value != nil {
 			all = append(all, field{name, strconv.FormatUint(uint64(*value), 10)})
@@ -175,7 +185,8 @@ func (e explanation) fields() []field {
 		}
 	}
 	if n.RetryAfterMs > 0 {
-		all = append(all, field{"come again in", (time.Duration(n.RetryAfterMs) * time.Millisecond).String()})
+		all = append(all,
+			field{"come again in", (time.Duration(n.RetryAfterMs) * time.Millisecond).String()})
 	}
 	return append(all, field{"detail", e.Detail})
 }

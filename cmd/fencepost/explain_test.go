@@ -12,7 +12,8 @@ import (
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	got := s.good("explain-rpc-error", "--code", "-32000", "nonce too low: next nonce 12, tx nonce 11")
+	got := s.good("explain-rpc-error", "--code", "-32000",
+		"nonce too low: next nonce 12, tx nonce 11")
 	for _, want := range []string{"class           NONCE_TOO_LOW\n", "nonce           kept: ", "nonce expected  12\n", "nonce given     11\n", "Fencepost       looks for the receipts",
 		"detail          nonce too low: next nonce 12, tx nonce 11\n"} {
 		if !strings.Contains(got, want) {
@@ -89,7 +90,10 @@ func TestExplainGateway(t *testing.T) {
 			if want == behindGateway {
 				counts = txn.Ambiguous
 			}
-			if e := explained(chain.Answer{Message: text, HTTPStatus: status}); e.Class != counts || e.Read != class || e.Does != want || e.Says != chain.MeaningOf(counts).Says {
+			if e := explained(chain.Answer{Message: text, HTTPStatus: status}); e.Class != counts ||
+				e.Read != class ||
+				e.Does != want ||
+				e.Says != chain.MeaningOf(counts).Says {
 				t.Errorf("HTTP %d: %s, %s", status, e.Class, e.Does)
 			}
 		}
@@ -98,7 +102,8 @@ func TestExplainGateway(t *testing.T) {
 
 func TestExplainHidesSecrets(t *testing.T) {
 	t.Parallel()
-	got := newShell(t).good("explain-rpc-error", "nonce too low at https://node.example/v3/0123456789abcdef0123456789abcdef")
+	got := newShell(t).good("explain-rpc-error",
+		"nonce too low at https://node.example/v3/0123456789abcdef0123456789abcdef")
 	if strings.Contains(got, "abcdef") || strings.Contains(got, "node.example") {
 		t.Error(got)
 	}
@@ -108,21 +113,31 @@ func TestExplainMisused(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	const help = "; see \"fencepost explain-rpc-error --help\"\n"
-	s.bad(exitUsage, "fencepost: the text of the error (\"-\" reads it from stdin) is missing"+help, "explain-rpc-error")
-	s.bad(exitUsage, "fencepost: 2 arguments given, 1 expected; put a value with blanks into quotes, as in fencepost explain-rpc-error \"nonce too low\""+help, "explain-rpc-error", "nonce", "too low")
-	s.bad(exitUsage, "fencepost: --data is not JSON; text needs quotes of its own, as in --data '\"text\"'"+help, "explain-rpc-error", "--data", "text", "x")
-	s.bad(exitUsage, "fencepost: --http-status 42 is no HTTP status"+help, "explain-rpc-error", "--http-status", "42", "x")
+	s.bad(exitUsage, "fencepost: the text of the error (\"-\" reads it from stdin) is missing"+help,
+		"explain-rpc-error")
+	s.bad(exitUsage,
+		"fencepost: 2 arguments given, 1 expected; put a value with blanks into quotes, as in fencepost explain-rpc-error \"nonce too low\""+help,
+		"explain-rpc-error", "nonce", "too low")
+	s.bad(exitUsage,
+		"fencepost: --data is not JSON; text needs quotes of its own, as in --data '\"text\"'"+help,
+		"explain-rpc-error", "--data", "text", "x")
+	s.bad(exitUsage, "fencepost: --http-status 42 is no HTTP status"+help, "explain-rpc-error",
+		"--http-status", "42", "x")
 }
 
 // What counts for a transaction comes first, in words and in JSON.
 func TestExplainSaysTheClassThatCounts(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	if got := s.good("explain-rpc-error", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(got, "class      AMBIGUOUS, as the answer to a transaction; by itself it reads as UNAVAILABLE\n") ||
+	if got := s.good("explain-rpc-error", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(
+		got,
+		"class      AMBIGUOUS, as the answer to a transaction; by itself it reads as UNAVAILABLE\n") ||
 		strings.Contains(got, chain.MeaningOf(txn.Unavailable).Says) {
 		t.Error(got)
 	}
-	if got := s.good("explain-rpc-error", "--json", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(got, `"class": "AMBIGUOUS"`) || !strings.Contains(got, `"read": "UNAVAILABLE"`) {
+	if got := s.good("explain-rpc-error", "--json", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(
+		got, `"class": "AMBIGUOUS"`) ||
+		!strings.Contains(got, `"read": "UNAVAILABLE"`) {
 		t.Error(got)
 	}
 }
@@ -131,7 +146,8 @@ func TestExplainOfASuccess(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for _, text := range []string{`{"result":"0x11"}`, `{"jsonrpc":"2.0","id":1,"result":null,"error":null}`} {
-		if _, errs, code := s.run("explain-rpc-error", text); code != exitFailed || !strings.HasPrefix(errs, "fencepost: this is no error: ") {
+		if _, errs, code := s.run("explain-rpc-error", text); code != exitFailed ||
+			!strings.HasPrefix(errs, "fencepost: this is no error: ") {
 			t.Errorf("%s: %d %s", text, code, errs)
 		}
 	}

@@ -24,8 +24,11 @@ func funding(s *pb.Submitter, w *pb.Waiting) (heading string, ways []string) {
 	if w.Nonce != nil {
 		also = ", which is sent under the same nonce and needs the gas of a transfer"
 	}
-	return fmt.Sprintf("The account cannot pay. Send money to %s on chain %d: what waits for it goes on by itself then, and nothing is to be decided. You can:",
-			s.GetAddress(), s.GetChainId()), []string{
+	return fmt.Sprintf(
+			"The account cannot pay. Send money to %s on chain %d: what waits for it goes on by itself then, and nothing is to be decided. You can:",
+			s.GetAddress(),
+			s.GetChainId(),
+		), []string{
 			"fencepost tx watch " + w.GetTxId() + "   # see it go on",
 			"fencepost tx cancel " + w.GetTxId() + "   # or have it not run" + also,
 		}
@@ -36,7 +39,8 @@ func remedy(tx *pb.Tx) string {
 	if tx.GetSubState() != pb.TxSubState_TX_SUB_STATE_UNFUNDED {
 		return ""
 	}
-	return fmt.Sprintf("send money to the account: \"fencepost submitter show %s\" names it", tx.GetSubmitter())
+	return fmt.Sprintf("send money to the account: \"fencepost submitter show %s\" names it",
+		tx.GetSubmitter())
 }
 
 // unpaid is the end of a sentence about a transaction that waits for money.

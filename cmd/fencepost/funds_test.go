@@ -22,18 +22,31 @@ func TestWhatIsUnfundedIsShown(t *testing.T) {
 	l.must(err)
 	shown := func(state, nonce string) {
 		t.Helper()
-		l.rows(l.good("tx", "get", text), `state +`+state+`/UNFUNDED`, `reason +INSUFFICIENT_FUNDS`, `last_error +`+lacks, `what_to_do +send money to the account: "fencepost submitter show alice" names it`)
+		l.rows(l.good("tx", "get", text), `state +`+state+`/UNFUNDED`, `reason +INSUFFICIENT_FUNDS`,
+			`last_error +`+lacks,
+			`what_to_do +send money to the account: "fencepost submitter show alice" names it`)
 		l.rows(l.good("tx", "list"), text+` .*`+state+`/UNFUNDED +INSUFFICIENT_FUNDS.*`)
-		l.rows(l.good("submitter", "show", "alice"), `(queue_head|blocking) +`+text+` `+state+`/UNFUNDED`+nonce+`, accepted \S+; INSUFFICIENT_FUNDS: `+lacks,
+		l.rows(
+			l.good("submitter", "show", "alice"),
+			`(queue_head|blocking) +`+text+` `+state+`/UNFUNDED`+nonce+`, accepted \S+; INSUFFICIENT_FUNDS: `+lacks,
 			`The account cannot pay\. Send money to 0x01\S+ on chain 31337: what waits for it goes on by itself then, and nothing is to be decided\. You can:`,
-			`  fencepost tx watch `+text+` .*`, `  fencepost tx cancel `+text+` +# or have it not run.*`)
+			`  fencepost tx watch `+text+` .*`,
+			`  fencepost tx cancel `+text+` +# or have it not run.*`,
+		)
 	}
 	l.move(id, txn.EventDelayed, txn.Queued, poor)
 	shown("QUEUED", "")
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
-		s.Sub, s.Reason, s.LastError, s.Nonce, s.TxHash, c.Take = txn.None, "", "", new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+		s.Sub, s.Reason, s.LastError, s.Nonce, s.TxHash, c.Take = txn.None, "", "", new(
+			txn.Nonce(0)), txn.Hash{
+			7,
+		}, &txn.Take{
+			Nonce: 0,
+		}
 	})
-	if out := l.good("tx", "get", text) + l.good("submitter", "show", "alice"); strings.Contains(out, "what_to_do") || strings.Contains(out, "cannot pay") {
+	if out := l.good("tx", "get", text) + l.good("submitter", "show", "alice"); strings.Contains(
+		out, "what_to_do") ||
+		strings.Contains(out, "cannot pay") {
 		t.Errorf("printed %s", out)
 	}
 	l.move(id, txn.EventDelayed, txn.Allocated, poor)
@@ -41,7 +54,8 @@ func TestWhatIsUnfundedIsShown(t *testing.T) {
 	l.move(id, txn.EventStuck, txn.Stuck, poor)
 	shown("STUCK", ", nonce 0")
 	l.deciding(0)
-	if out := l.good("tx", "cancel", text); !strings.Contains(out, `the account cannot pay now, and a cancel has to be paid for as well: send money to the account: "fencepost submitter show alice" names it`) {
+	if out := l.good("tx", "cancel", text); !strings.Contains(out,
+		`the account cannot pay now, and a cancel has to be paid for as well: send money to the account: "fencepost submitter show alice" names it`) {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -50,7 +64,8 @@ func TestWhatIsUnfundedIsShown(t *testing.T) {
 func TestWhoIsToldToSendMoney(t *testing.T) {
 	t.Parallel()
 	waiting := func(sub pb.TxSubState) *pb.Waiting { return &pb.Waiting{TxId: "id", SubState: sub} }
-	poor, other := waiting(pb.TxSubState_TX_SUB_STATE_UNFUNDED), waiting(pb.TxSubState_TX_SUB_STATE_BACKING_OFF)
+	poor, other := waiting(pb.TxSubState_TX_SUB_STATE_UNFUNDED), waiting(
+		pb.TxSubState_TX_SUB_STATE_BACKING_OFF)
 	for name, c := range map[string]struct {
 		s    *pb.Submitter
 		told bool
@@ -63,7 +78,9 @@ func TestWhoIsToldToSendMoney(t *testing.T) {
 		"in flight of a paused account":    {&pb.Submitter{Blocking: poor, Status: pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED}, true},
 		"in flight, protected":             {&pb.Submitter{Blocking: poor, Protection: &pb.Protection{Reason: txn.ReasonNonceElsewhere}}, false},
 	} {
-		if heading, ways := waysOut(c.s, nil); strings.HasPrefix(heading, "The account cannot pay") != c.told || c.told != (len(ways) == 2 && strings.Contains(ways[0], "tx watch id")) {
+		if heading, ways := waysOut(c.s, nil); strings.HasPrefix(heading,
+			"The account cannot pay") != c.told ||
+			c.told != (len(ways) == 2 && strings.Contains(ways[0], "tx watch id")) {
 			t.Errorf("%s: %q %q", name, heading, ways)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 const maxKeyBytes = 4 << 10
 
 func (p *program) keyCommand() *cobra.Command {
-	return p.group("key", "Make, import and list the keys of a key store", p.keyNewCommand(), p.keyImportCommand(), p.keyListCommand())
+	return p.group("key", "Make, import and list the keys of a key store", p.keyNewCommand(),
+		p.keyImportCommand(), p.keyListCommand())
 }
 
 // keyFlags are what commands that write keys have in common.
@@ -29,7 +30,8 @@ type keyFlags struct {
 
 func (f *keyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.dir, "dir", "", "folder of the key store, made if need be (required)")
-	c.Flags().StringVar(&f.passwordFile, "password-file", "", "file with the password; without it the terminal is asked")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "",
+		"file with the password; without it the terminal is asked")
 	c.Flags().BoolVar(&f.light, "light", false, "encrypt weakly and fast: for development only")
 }
 
@@ -118,8 +120,10 @@ func (p *program) keyListCommand() *cobra.Command {
 // readKey reads a private key from a file, from standard input, or from whoever sits at the terminal.
 func (p *program) readKey(ctx context.Context, from string) (*ecdsa.PrivateKey, error) {
 	if _, err := sign.ParseHexKey([]byte(from)); err == nil {
-		return nil, usageError{"the private key itself was given as an argument, where other users and the shell's history can read it; put it into a file, " +
-			"and think of it as known to others"}
+		return nil, usageError{
+			"the private key itself was given as an argument, where other users and the shell's history can read it; put it into a file, " +
+				"and think of it as known to others",
+		}
 	}
 	var content []byte
 	var err error
@@ -134,7 +138,9 @@ func (p *program) readKey(ctx context.Context, from string) (*ecdsa.PrivateKey, 
 		content, err = readHead(from)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("file %s does not exist; write the private key into it, or give - to read it from standard input", from)
+		return nil, fmt.Errorf(
+			"file %s does not exist; write the private key into it, or give - to read it from standard input",
+			from)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the private key: %w", err)

@@ -26,7 +26,8 @@ type databaseFlags struct {
 
 func (f *databaseFlags) add(c *cobra.Command) {
 	f.config.add(c)
-	c.Flags().StringVar(&f.url, "database-url", "", "the database, without a configuration (default: the one that "+databaseVariable+" names)")
+	c.Flags().StringVar(&f.url, "database-url", "",
+		"the database, without a configuration (default: the one that "+databaseVariable+" names)")
 	c.Flags().StringVar(&f.schema, "schema", "", "with --database-url: schema of the ledger")
 }
 
@@ -48,9 +49,12 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 		l.url, l.schema = f.url, f.schema
 		return l, nil
 	case f.schema != "":
-		return l, misused(c, "--schema goes with --database-url; the configuration has a schema of its own")
+		return l, misused(c,
+			"--schema goes with --database-url; the configuration has a schema of its own")
 	case !configured:
-		return l, misused(c, "no database is named; give --config FILE or --database-url URL, or set %s", databaseVariable)
+		return l, misused(c,
+			"no database is named; give --config FILE or --database-url URL, or set %s",
+			databaseVariable)
 	}
 	cfg, err := p.loadConfig(c, f.config)
 	if err != nil {
@@ -95,7 +99,9 @@ func upToDate(steps []store.Migration, ahead store.Ahead) func(io.Writer) error 
 		taken = count(len(steps), "step") + " taken, "
 	}
 	if ahead.Version > 0 {
-		return line("%sthis database is at step %d, newer than the %d that this program knows; programs of this version still work on it", taken, ahead.Version, ahead.Known)
+		return line(
+			"%sthis database is at step %d, newer than the %d that this program knows; programs of this version still work on it",
+			taken, ahead.Version, ahead.Known)
 	}
 	return line("%sthe schema is up to date", taken)
 }
@@ -118,12 +124,20 @@ them out, so that all nodes of theirs are stopped before it is taken. A step tha
 			}
 			rows := make([][]string, len(steps))
 			for i, s := range migrationRows(steps) {
-				rows[i] = []string{fmt.Sprint(s.Version), shown(s.Name), shown(s.Applied), olderPrograms(s)}
+				rows[i] = []string{
+					fmt.Sprint(s.Version),
+					shown(s.Name),
+					shown(s.Applied),
+					olderPrograms(s),
+				}
 			}
 			if last := steps[len(steps)-1]; last.Name == "" {
-				p.note("this database is at step %d, which this program does not know: run a newer fencepost to see what it is", last.Version)
+				p.note(
+					"this database is at step %d, which this program does not know: run a newer fencepost to see what it is",
+					last.Version)
 			}
-			return p.print(migrationRows(steps), table([]string{"VERSION", "NAME", "APPLIED", "OLDER PROGRAMS"}, rows))
+			return p.print(migrationRows(steps),
+				table([]string{"VERSION", "NAME", "APPLIED", "OLDER PROGRAMS"}, rows))
 		},
 	}
 	f.add(c)
@@ -148,11 +162,13 @@ nodes must be stopped, and what a recovered ledger keeps of what may have run be
 			if err != nil {
 				return node.Unreachable(err, at.url, at.key)
 			}
-			return p.print(migrationRows([]store.Migration{step})[0], func(w io.Writer) error { return line("step %d (%s) is taken back", step.Version, step.Name)(w) })
+			return p.print(migrationRows([]store.Migration{step})[0],
+				func(w io.Writer) error { return line("step %d (%s) is taken back", step.Version, step.Name)(w) })
 		},
 	}
 	f.add(c)
-	c.Flags().BoolVar(&force, "force", false, "lose what the step keeps, of a ledger with submitters too")
+	c.Flags().BoolVar(&force, "force", false,
+		"lose what the step keeps, of a ledger with submitters too")
 	return c
 }
 

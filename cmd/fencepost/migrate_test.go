@@ -17,7 +17,13 @@ import (
 func migrating(t *testing.T, url, line string) (out, errs string, code int) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := &program{in: strings.NewReader(""), out: &stdout, err: &stderr, clock: clock.Real{}, environ: []string{databaseVariable + "=" + url}}
+	p := &program{
+		in:      strings.NewReader(""),
+		out:     &stdout,
+		err:     &stderr,
+		clock:   clock.Real{},
+		environ: []string{databaseVariable + "=" + url},
+	}
 	code = p.run(t.Context(), strings.Fields(line))
 	return stdout.String(), stderr.String(), code
 }
@@ -40,7 +46,8 @@ func TestMigrate(t *testing.T) {
 		{"migrate down", `^step \d+ \(\S+\) is taken back\n$`},
 		{"migrate up", `^1 step taken, the schema is up to date\n$`},
 	} {
-		out, errs, code := migrating(t, db.URL, step.line+" --schema "+schema+" --database-url "+db.URL)
+		out, errs, code := migrating(t, db.URL,
+			step.line+" --schema "+schema+" --database-url "+db.URL)
 		if code != exitDone || errs != "" || !regexp.MustCompile(step.out).MatchString(out) {
 			t.Fatalf("%s gave %d: %s%swant %s", step.line, code, out, errs, step.out)
 		}
@@ -75,7 +82,8 @@ func newerThanKnown(t *testing.T, db *dbtest.DB, schema string) {
 			exec(step.before)
 		}
 		out, errs, code := migrating(t, "", step.line+where)
-		if code != step.code || !regexp.MustCompile(step.out).MatchString(out) || !regexp.MustCompile(step.errs).MatchString(errs) {
+		if code != step.code || !regexp.MustCompile(step.out).MatchString(out) ||
+			!regexp.MustCompile(step.errs).MatchString(errs) {
 			t.Errorf("%s gave %d: %s%s", step.line, code, out, errs)
 		}
 	}
@@ -92,7 +100,8 @@ func refuseToLose(t *testing.T, db *dbtest.DB, schema string) {
 		t.Fatal(err)
 	}
 	line := "migrate down --schema " + schema + " --database-url " + db.URL
-	if _, errs, code := migrating(t, "", line); code != exitFailed || !strings.Contains(errs, "the ledger holds submitters") {
+	if _, errs, code := migrating(t, "", line); code != exitFailed ||
+		!strings.Contains(errs, "the ledger holds submitters") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 	if _, errs, code := migrating(t, "", line+" --force"); code != exitDone {
@@ -103,10 +112,12 @@ func refuseToLose(t *testing.T, db *dbtest.DB, schema string) {
 func TestMigrateTakesTheDatabaseOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
-	if out, errs, code := migrating(t, db.ScopedURL(), "migrate up"); code != exitDone || out != "the schema is up to date\n" {
+	if out, errs, code := migrating(t, db.ScopedURL(), "migrate up"); code != exitDone ||
+		out != "the schema is up to date\n" {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "migrate up"); code != exitFailed || strings.Contains(errs, "hidden") ||
+	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "migrate up"); code != exitFailed ||
+		strings.Contains(errs, "hidden") ||
 		!strings.HasPrefix(errs, `fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: store: migrate up: database unavailable: the connection is refused; `) ||
 		!strings.Contains(errs, "correct FENCEPOST_DATABASE_URL\n") {
 		t.Errorf("gave %d: %s", code, errs)

@@ -35,7 +35,8 @@ func (p *program) newPassword(ctx context.Context, file string) (string, error) 
 func promptTerminal(ctx context.Context, question string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return "", errors.New("there is no terminal to ask on; give the password in a file, with --password-file")
+		return "", errors.New(
+			"there is no terminal to ask on; give the password in a file, with --password-file")
 	}
 	defer tty.Close()
 	fd := int(tty.Fd())

@@ -76,7 +76,8 @@ func TestPromptOnATerminal(t *testing.T) {
 				t.Errorf("the terminal is left as %+v, was %+v", after, before)
 			}
 			slave.Close()
-			rest, _ := io.ReadAll(master) // ends with an error, for nobody has the terminal any more
+			rest, _ := io.ReadAll(
+				master) // ends with an error, for nobody has the terminal any more
 			if shown += string(rest); strings.Trim(shown, "\r\n") != "Say: " {
 				t.Errorf("the terminal shows %q", shown)
 			}

@@ -119,7 +119,8 @@ func TestHelpListsEveryCommand(t *testing.T) {
 			_, group, _ := strings.Cut(out, u.title)
 			group, _, _ = strings.Cut(group, "\n\n")
 			for _, c := range u.commands {
-				if u.id != "" && !strings.Contains(group, "\n  "+c.Name()+" ") || !strings.Contains(out, "\n  "+c.Name()+" ") {
+				if u.id != "" && !strings.Contains(group, "\n  "+c.Name()+" ") ||
+					!strings.Contains(out, "\n  "+c.Name()+" ") {
 					t.Errorf("%q does not list %s where it belongs: %s", line, c.Name(), out)
 				}
 			}
@@ -168,7 +169,8 @@ func TestKeyNewAndList(t *testing.T) {
 	s := newShell(t)
 	s.write("password", "correct horse\n")
 	made := s.good("key", "new", "--dir", "@/keys", "--password-file", "@/password", "--light")
-	row := regexp.MustCompile(`^ADDRESS +FILE +PROBLEM\n(0x[0-9a-fA-F]{40})  (@/keys/UTC--2026-01-02T03-04-05\.000000000Z--[0-9a-f]{40})  none\n$`)
+	row := regexp.MustCompile(
+		`^ADDRESS +FILE +PROBLEM\n(0x[0-9a-fA-F]{40})  (@/keys/UTC--2026-01-02T03-04-05\.000000000Z--[0-9a-f]{40})  none\n$`)
 	match := row.FindStringSubmatch(made)
 	if match == nil {
 		t.Fatalf("printed %s", made)
@@ -177,15 +179,23 @@ func TestKeyNewAndList(t *testing.T) {
 		t.Errorf("listed %s", listed)
 	}
 	var keys []keyRow
-	if err := json.Unmarshal([]byte(s.good("key", "list", "--dir", "@/keys", "--json")), &keys); err != nil || len(keys) != 1 || keys[0] != (keyRow{Address: match[1], File: match[2]}) {
+	if err := json.Unmarshal([]byte(s.good("key", "list", "--dir", "@/keys", "--json")), &keys); err != nil ||
+		len(keys) != 1 ||
+		keys[0] != (keyRow{Address: match[1], File: match[2]}) {
 		t.Errorf("listed %v, %v", keys, err)
 	}
 	s.write("keys/broken", "{")
-	if listed := s.good("key", "list", "--dir", "@/keys"); !regexp.MustCompile(`\nunknown +@/keys/broken +it is not JSON, so it is cut short`).MatchString(listed) {
+	if listed := s.good("key", "list", "--dir", "@/keys"); !regexp.MustCompile(
+		`\nunknown +@/keys/broken +it is not JSON, so it is cut short`).MatchString(
+		listed,
+	) {
 		t.Errorf("listed %s", listed)
 	}
-	s.bad(exitFailed, "fencepost: sign: key store folder @/none does not exist; make a first key with \"fencepost key new --dir @/none\"\n", "key", "list", "--dir", "@/none")
-	s.bad(exitFailed, "fencepost: sign: password file @/none does not exist; write the password of the keys into it, readable by this user only\n",
+	s.bad(exitFailed,
+		"fencepost: sign: key store folder @/none does not exist; make a first key with \"fencepost key new --dir @/none\"\n",
+		"key", "list", "--dir", "@/none")
+	s.bad(exitFailed,
+		"fencepost: sign: password file @/none does not exist; write the password of the keys into it, readable by this user only\n",
 		"key", "new", "--dir", "@/keys", "--password-file", "@/none")
 }
 
@@ -204,11 +214,14 @@ func TestKeysAreStrongUnlessAskedOtherwise(t *testing.T) {
 func TestPasswordsAreTypedTwice(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.bad(exitFailed, "fencepost: there is no terminal\n", "key", "new", "--dir", "@/keys", "--light")
+	s.bad(exitFailed, "fencepost: there is no terminal\n", "key", "new", "--dir", "@/keys",
+		"--light")
 	s.answers = []string{"one", "two"}
-	s.bad(exitFailed, "fencepost: the two passwords differ; nothing was done, try again\n", "key", "new", "--dir", "@/keys", "--light")
+	s.bad(exitFailed, "fencepost: the two passwords differ; nothing was done, try again\n", "key",
+		"new", "--dir", "@/keys", "--light")
 	s.answers = []string{"", ""}
-	s.bad(exitFailed, "fencepost: sign: a key needs a password that is not empty\n", "key", "new", "--dir", "@/keys", "--light")
+	s.bad(exitFailed, "fencepost: sign: a key needs a password that is not empty\n", "key", "new",
+		"--dir", "@/keys", "--light")
 	s.answers = []string{"one", "one"}
 	s.good("key", "new", "--dir", "@/keys", "--light")
 	s.write("password", "one")
@@ -226,7 +239,8 @@ func TestKeyImport(t *testing.T) {
 		digits[i] = hex.EncodeToString(crypto.Keccak256([]byte{byte(i)}))
 	}
 	add := func(from string) string {
-		return s.good("key", "import", "--dir", "@/keys", "--password-file", "@/password", "--light", from)
+		return s.good("key", "import", "--dir", "@/keys", "--password-file", "@/password",
+			"--light", from)
 	}
 	s.write("hex", "0x"+digits[0]+"\n")
 	add("@/hex")
@@ -239,13 +253,20 @@ func TestKeyImport(t *testing.T) {
 	}
 	refuse := func(code int, want, from string) {
 		t.Helper()
-		s.bad(code, "fencepost: "+want+"\n", "key", "import", "--dir", "@/keys", "--password-file", "@/password", "--light", from)
+		s.bad(code, "fencepost: "+want+"\n", "key", "import", "--dir", "@/keys", "--password-file",
+			"@/password", "--light", from)
 	}
-	refuse(exitUsage, "the private key itself was given as an argument, where other users and the shell's history can read it; put it into a file, and think of it as known to others", digits[3])
-	refuse(exitFailed, "file @/none does not exist; write the private key into it, or give - to read it from standard input", "@/none")
+	refuse(exitUsage,
+		"the private key itself was given as an argument, where other users and the shell's history can read it; put it into a file, and think of it as known to others",
+		digits[3])
+	refuse(exitFailed,
+		"file @/none does not exist; write the private key into it, or give - to read it from standard input",
+		"@/none")
 	s.write("short", digits[3][1:])
-	refuse(exitFailed, `sign: a private key is 64 hex digits, with or without "0x" before them`, "@/short")
-	_, errs, code := s.run("key", "import", "--dir", "@/keys", "--password-file", "@/password", "--light", "@/hex")
+	refuse(exitFailed, `sign: a private key is 64 hex digits, with or without "0x" before them`,
+		"@/short")
+	_, errs, code := s.run("key", "import", "--dir", "@/keys", "--password-file", "@/password",
+		"--light", "@/hex")
 	if code != exitFailed || !strings.Contains(errs, "is in this key store already: @/keys/UTC--") {
 		t.Errorf("twice: %d %s", code, errs)
 	}
@@ -258,7 +279,15 @@ func TestKeyImport(t *testing.T) {
 func opens(t *testing.T, s *shell, keys int) bool {
 	t.Helper()
 	var log bytes.Buffer
-	k, err := sign.OpenKeyStore(t.Context(), sign.KeyStoreOptions{Dir: filepath.Join(s.dir, "keys"), PasswordFile: filepath.Join(s.dir, "password"), Clock: clock.Real{}, Log: testLog(&log)})
+	k, err := sign.OpenKeyStore(
+		t.Context(),
+		sign.KeyStoreOptions{
+			Dir:          filepath.Join(s.dir, "keys"),
+			PasswordFile: filepath.Join(s.dir, "password"),
+			Clock:        clock.Real{},
+			Log:          testLog(&log),
+		},
+	)
 	if err != nil {
 		t.Error(err)
 		return false
@@ -289,19 +318,35 @@ func TestConfigCheck(t *testing.T) {
 	if out := s.good("config", "check", "--config", "@/good.yaml", "--json"); out != "[]\n" {
 		t.Errorf("printed %s", out)
 	}
-	s.bad(exitFailed, "fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n"+
-		"fencepost: @/bad.yaml:1: node.name: it is missing; add it (1 to 63 of letters, digits, \"-\", \"_\" and \".\", starting with a letter or digit), or set FENCEPOST_NODE_NAME\n",
-		"config", "check", "--config", "@/bad.yaml")
+	s.bad(
+		exitFailed,
+		"fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n"+
+			"fencepost: @/bad.yaml:1: node.name: it is missing; add it (1 to 63 of letters, digits, \"-\", \"_\" and \".\", starting with a letter or digit), or set FENCEPOST_NODE_NAME\n",
+		"config",
+		"check",
+		"--config",
+		"@/bad.yaml",
+	)
 	out, errs, code := s.run("config", "check", "--config", "@/bad.yaml", "--json")
 	var problems []map[string]string
-	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems) != 2 || problems[0]["where"] != "@/bad.yaml:1" || problems[0]["key"] != "node.nam" ||
-		problems[0]["remedy"] != `did you mean "name"?` || code != exitFailed ||
+	if err := json.Unmarshal([]byte(out), &problems); err != nil || len(problems) != 2 ||
+		problems[0]["where"] != "@/bad.yaml:1" ||
+		problems[0]["key"] != "node.nam" ||
+		problems[0]["remedy"] != `did you mean "name"?` ||
+		code != exitFailed ||
 		errs != `{"code":"FAILED","message":"the configuration has 2 problems","exitCode":1,"problems":`+strings.TrimSpace(compact(t, out))+"}\n" {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
-	s.bad(exitFailed, "fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n", "config", "check", "--config", "@/none")
-	s.environ = []string{"FENCEPOST_CONFIG=" + filepath.Join(s.dir, "bad.yaml"), "FENCEPOST_NODE_NAME=b"}
-	s.bad(exitFailed, "fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n", "config", "check")
+	s.bad(exitFailed,
+		"fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n",
+		"config", "check", "--config", "@/none")
+	s.environ = []string{
+		"FENCEPOST_CONFIG=" + filepath.Join(s.dir, "bad.yaml"),
+		"FENCEPOST_NODE_NAME=b",
+	}
+	s.bad(exitFailed,
+		"fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n",
+		"config", "check")
 	s.environ[0] = "FENCEPOST_CONFIG=" + filepath.Join(s.dir, "good.yaml")
 	if out := s.good("config", "check"); out != strings.Replace(good, "node a", "node b", 1) {
 		t.Errorf("printed %s", out)
@@ -315,8 +360,14 @@ func TestConfigCheckTriesTheFiles(t *testing.T) {
 	s.write("password", "right")
 	s.write("wrong", "wrong")
 	s.write("abi.json", "[")
-	address := regexp.MustCompile(`0x[0-9a-fA-F]{40}`).FindString(s.good("key", "new", "--dir", "@/keys", "--password-file", "@/password", "--light"))
-	s.write("c.yaml", strings.NewReplacer("rpc:", "abi_files: [./abi.json], rpc:", "@h/d", "@h/d?sslmode=verify-ca&sslrootcert=/none/ca.pem").Replace(goodConfig)+`signers:
+	address := regexp.MustCompile(`0x[0-9a-fA-F]{40}`).FindString(
+		s.good("key", "new", "--dir", "@/keys", "--password-file", "@/password", "--light"))
+	s.write(
+		"c.yaml",
+		strings.NewReplacer("rpc:", "abi_files: [./abi.json], rpc:", "@h/d",
+			"@h/d?sslmode=verify-ca&sslrootcert=/none/ca.pem").Replace(
+			goodConfig,
+		)+`signers:
   - {name: good, keystore: {dir: ./keys, password_file: ./password}}
   - {name: none, keystore: {dir: ./none, password_file: ./password}}
   - {name: shut, keystore: {dir: ./keys, password_file: ./wrong}}
@@ -325,7 +376,8 @@ submitters:
   - {name: alice, chain: dev, address: "`+address+`", signer: good}
   - {name: bob, chain: dev, address: "`+recipient+`", signer: good}
   - {name: carl, chain: dev, address: "0x000000000000000000000000000000000000c0de", signer: none}
-`)
+`,
+	)
 	want := []string{
 		`^fencepost: @/c\.yaml:2: database\.url: file /none/ca\.pem of the URL cannot be read \(no such file or directory\); make it readable for this user, or name another$`,
 		`^fencepost: @/c\.yaml:7: signers\.none\.keystore\.dir: key store folder @/none does not exist; make a first key with "fencepost key new --dir @/none"$`,
@@ -345,7 +397,10 @@ submitters:
 		}
 	}
 	var problems []map[string]string
-	if out, _, code := s.run("config", "check", "--config", "@/c.yaml", "--json"); json.Unmarshal([]byte(out), &problems) != nil || code != exitFailed || len(problems) != len(want) {
+	if out, _, code := s.run("config", "check", "--config", "@/c.yaml", "--json"); json.Unmarshal(
+		[]byte(out), &problems) != nil ||
+		code != exitFailed ||
+		len(problems) != len(want) {
 		t.Errorf("gave %d: %s", code, out)
 	}
 	s.write("c.yaml", goodConfig+`signers:
@@ -353,7 +408,8 @@ submitters:
 submitters:
   - {name: alice, chain: dev, address: "`+address+`", signer: good}
 `)
-	if out := s.good("config", "check", "--config", "@/c.yaml"); !strings.HasPrefix(out, "the configuration of node a is good: 1 chain, 1 signer with 1 key, 1 submitter\n") {
+	if out := s.good("config", "check", "--config", "@/c.yaml"); !strings.HasPrefix(out,
+		"the configuration of node a is good: 1 chain, 1 signer with 1 key, 1 submitter\n") {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -369,7 +425,9 @@ func TestConfigCheckTellsOfTokensForAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, errs, code := s.run("config", "check", "--config", "@/c.yaml")
-		if code != exitDone || strings.Contains(errs, "tokens can be read by other users of this machine; take the right away with chmod go=") != warned {
+		if code != exitDone ||
+			strings.Contains(errs,
+				"tokens can be read by other users of this machine; take the right away with chmod go=") != warned {
 			t.Errorf("mode %o gave %d: %s", mode, code, errs)
 		}
 	}
@@ -379,20 +437,38 @@ func TestConfigCheckTellsOfTokensForAll(t *testing.T) {
 func TestConfigCheckTriesTheFilesOfAWrongConfiguration(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.write("c.yaml", "node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:]+`grpc: {tokens_file: ./tokens, listen: here, tls: {cert_file: ./cert, key_file: []}}
+	s.write(
+		"c.yaml",
+		"node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:]+`grpc: {tokens_file: ./tokens, listen: here, tls: {cert_file: ./cert, key_file: []}}
 log: {format: odd}
 signers:
   - {name: one, keystore: {dir: ./none, password_file: ./no-password}}
   - {name: one, keystore: {dir: [], password_file: ./no-password}}
   - {keystore: {dir: ./none}}
-`)
+`,
+	)
 	_, errs, code := s.run("config", "check", "--config", "@/c.yaml")
 	var keys []string
 	for _, m := range regexp.MustCompile(`(?m)^fencepost: [^:]*:\d+: ([^:]*): `).FindAllStringSubmatch(errs, -1) {
 		keys = append(keys, m[1])
 	}
-	want := []string{"node.nam", "node.name", "grpc.listen", "grpc.tls.key_file", "log.format", "signers[1].name", "signers[1].keystore.dir", "signers[2].name", "signers[2].keystore.password_file",
-		"grpc.tls.cert_file", "grpc.tokens_file", "signers.one.keystore.password_file", "signers.one.keystore.dir", "signers[1].keystore.password_file", "signers[2].keystore.dir"}
+	want := []string{
+		"node.nam",
+		"node.name",
+		"grpc.listen",
+		"grpc.tls.key_file",
+		"log.format",
+		"signers[1].name",
+		"signers[1].keystore.dir",
+		"signers[2].name",
+		"signers[2].keystore.password_file",
+		"grpc.tls.cert_file",
+		"grpc.tokens_file",
+		"signers.one.keystore.password_file",
+		"signers.one.keystore.dir",
+		"signers[1].keystore.password_file",
+		"signers[2].keystore.dir",
+	}
 	if code != exitFailed || !slices.Equal(keys, want) || len(keys) != strings.Count(errs, "\n") {
 		t.Errorf("%d: the keys are\n%q, want\n%q\n%s", code, keys, want, errs)
 	}
@@ -424,7 +500,10 @@ func TestConfigShow(t *testing.T) {
 	}
 	asJSON := s.good("config", "show", "--config", "@/c.yaml", "--json")
 	var settings []map[string]string
-	if err := json.Unmarshal([]byte(asJSON), &settings); err != nil || settings[0]["key"] != "node.name" || settings[0]["value"] != "a" || settings[0]["from"] != "@/c.yaml:1" {
+	if err := json.Unmarshal([]byte(asJSON), &settings); err != nil ||
+		settings[0]["key"] != "node.name" ||
+		settings[0]["value"] != "a" ||
+		settings[0]["from"] != "@/c.yaml:1" {
 		t.Errorf("%v: %s", err, asJSON)
 	}
 	if strings.Contains(out+asJSON, "hush") {
@@ -435,11 +514,13 @@ func TestConfigShow(t *testing.T) {
 func TestVersionAndCompletion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(go\S+\)\n$`).MatchString(out) {
+	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(go\S+\)\n$`).MatchString(
+		out) {
 		t.Errorf("printed %s", out)
 	}
 	var b build
-	if err := json.Unmarshal([]byte(s.good("version", "--json")), &b); err != nil || b.Go == "" || b.Version == "" {
+	if err := json.Unmarshal([]byte(s.good("version", "--json")), &b); err != nil || b.Go == "" ||
+		b.Version == "" {
 		t.Errorf("%+v, %v", b, err)
 	}
 	for _, name := range []string{"bash", "zsh", "fish", "powershell"} {

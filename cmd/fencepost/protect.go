@@ -21,7 +21,8 @@ func (d *decisionFlags) add(c *cobra.Command, reason string) {
 
 func (d *decisionFlags) addOptional(c *cobra.Command, reason string) {
 	c.Flags().StringVar(&d.reason, "reason", "", reason)
-	c.Flags().StringVar(&d.operator, "operator", "", "who decides (default: the user of this machine)")
+	c.Flags().StringVar(&d.operator, "operator", "",
+		"who decides (default: the user of this machine)")
 }
 
 // by is who decides.
@@ -81,13 +82,27 @@ Use it when you suspect that the key is used elsewhere. For a planned break, "fe
 			return err
 		}
 		return p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.ProtectSubmitter, &pb.ProtectSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
+			answer, err := call(
+				ctx,
+				c,
+				c.subs.ProtectSubmitter,
+				&pb.ProtectSubmitterRequest{
+					Submitter: args[0],
+					Reason:    d.reason,
+					Operator:  d.by(p),
+				},
+			)
 			if err != nil {
 				return err
 			}
 			s := answer.GetSubmitter()
-			return p.print(wire{s}, line("submitter %s is %s: protection %d, %s; \"fencepost submitter show %s\" tells how to end it",
-				args[0], shownStatus(s), s.GetProtection().GetProtectionId(), s.GetProtection().GetReason(), args[0]))
+			return p.print(
+				wire{s},
+				line(
+					"submitter %s is %s: protection %d, %s; \"fencepost submitter show %s\" tells how to end it",
+					args[0], shownStatus(s), s.GetProtection().GetProtectionId(),
+					s.GetProtection().GetReason(), args[0]),
+			)
 		})(cmd, args)
 	}
 	d.add(c, "why; kept as the evidence of the protection")
@@ -101,12 +116,17 @@ type exitFlags struct {
 	resume, align, keep bool
 }
 
-func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.ExitProtectRequest, error) {
+func (e *exitFlags) request(c *cobra.Command, p *program,
+	name string) (*pb.ExitProtectRequest, error) {
 	switch {
 	case e.protection < 1 && c.Flags().Changed("protection"):
-		return nil, misused(c, "--protection %d is out of range: protections are numbered from 1; \"fencepost submitter show %s\" tells the number and the evidence", e.protection, name)
+		return nil, misused(c,
+			"--protection %d is out of range: protections are numbered from 1; \"fencepost submitter show %s\" tells the number and the evidence",
+			e.protection, name)
 	case e.protection < 1:
-		return nil, misused(c, "--protection is missing; \"fencepost submitter show %s\" tells its number and its evidence", name)
+		return nil, misused(c,
+			"--protection is missing; \"fencepost submitter show %s\" tells its number and its evidence",
+			name)
 	}
 	if err := oneOf(c, choice{"--resume", e.resume}, choice{"--align-forward", e.align}); err != nil {
 		return nil, err
@@ -123,7 +143,13 @@ func (e *exitFlags) request(c *cobra.Command, p *program, name string) (*pb.Exit
 	case e.align:
 		decision = pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
 	}
-	return &pb.ExitProtectRequest{Submitter: name, ProtectionId: e.protection, Decision: decision, Reason: e.reason, Operator: e.by(p)}, nil
+	return &pb.ExitProtectRequest{
+		Submitter:    name,
+		ProtectionId: e.protection,
+		Decision:     decision,
+		Reason:       e.reason,
+		Operator:     e.by(p),
+	}, nil
 }
 
 func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
@@ -146,23 +172,32 @@ After a restore both are refused while transactions are queued, which may have r
 		if err != nil {
 			return err
 		}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.exitProtect(ctx, c, ask) })(cmd, args)
+		return p.calling(f,
+			func(ctx context.Context, c *client, _ []string) error { return p.exitProtect(ctx, c, ask) })(
+			cmd,
+			args,
+		)
 	}
-	c.Flags().Int64Var(&e.protection, "protection", 0, "number of the protection whose evidence you looked at (required)")
+	c.Flags().Int64Var(&e.protection, "protection", 0,
+		"number of the protection whose evidence you looked at (required)")
 	c.Flags().BoolVar(&e.resume, "resume", false, "go on where the ledger stands")
-	c.Flags().BoolVar(&e.align, "align-forward", false, "go on at the account's settled nonce on chain")
-	c.Flags().BoolVar(&e.keep, "keep-queue", false, "with either, after a restore: what is still queued was compared with the chain, and has not run")
+	c.Flags().BoolVar(&e.align, "align-forward", false,
+		"go on at the account's settled nonce on chain")
+	c.Flags().BoolVar(&e.keep, "keep-queue", false,
+		"with either, after a restore: what is still queued was compared with the chain, and has not run")
 	e.add(c, "why; kept with the command and the gaps")
 	return c
 }
 
 // exitProtect shows what is decided on, before it asks for it.
 func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtectRequest) error {
-	before, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()})
+	before, err := call(ctx, c, c.subs.GetSubmitter,
+		&pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()})
 	if err != nil {
 		return err
 	}
-	if pr := before.GetSubmitter().GetProtection(); pr.GetProtectionId() == ask.GetProtectionId() && !p.json {
+	if pr := before.GetSubmitter().GetProtection(); pr.GetProtectionId() == ask.GetProtectionId() &&
+		!p.json {
 		if err := fields([]field{
 			{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)}, {"since", shownTime(pr.GetTime())}, {"reason", pr.GetReason()}, {"evidence", plain(pr.GetEvidence())},
 		})(p.out); err != nil {
@@ -176,9 +211,11 @@ func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtec
 	if p.json {
 		return p.print(wire{answer.GetSubmitter()}, nil)
 	}
-	after, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()}) // it has the gaps as well
+	after, err := call(ctx, c, c.subs.GetSubmitter,
+		&pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()}) // it has the gaps as well
 	if err != nil {
-		return fmt.Errorf("protection %d of submitter %s is ended, but not how it stands now: %w", ask.GetProtectionId(), ask.GetSubmitter(), err)
+		return fmt.Errorf("protection %d of submitter %s is ended, but not how it stands now: %w",
+			ask.GetProtectionId(), ask.GetSubmitter(), err)
 	}
 	return line("%s", exited(before.GetSubmitter(), after.GetSubmitter(), ask))(p.out)
 }
@@ -186,21 +223,29 @@ func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtec
 // exited tells what a decision has done, and what comes next. Where the account goes on was recorded with the decision: by now it may be further.
 func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	decision := strings.TrimPrefix(ask.GetDecision().String(), "PROTECTION_DECISION_")
-	text := fmt.Sprintf("protection %d of submitter %s was ended by this decision (%s) before, so nothing was done now; \"fencepost submitter log %s\" tells when and by whom",
+	text := fmt.Sprintf(
+		"protection %d of submitter %s was ended by this decision (%s) before, so nothing was done now; \"fencepost submitter log %s\" tells when and by whom",
 		ask.GetProtectionId(), after.GetName(), decision, after.GetName())
 	if before.GetProtection().GetProtectionId() == ask.GetProtectionId() {
-		text = fmt.Sprintf("protection %d of submitter %s is ended: %s is recorded, by %s, and the next nonce to be taken is %s", ask.GetProtectionId(), after.GetName(), decision,
-			shown(ask.GetOperator()), goesOn(before, after, ask))
+		text = fmt.Sprintf(
+			"protection %d of submitter %s is ended: %s is recorded, by %s, and the next nonce to be taken is %s",
+			ask.GetProtectionId(), after.GetName(), decision, shown(ask.GetOperator()),
+			goesOn(before, after, ask))
 	}
 	switch pr := after.GetProtection(); {
 	case pr != nil:
-		return text + fmt.Sprintf("; but protection %d (%s) is in force now: look at it with \"fencepost submitter show %s\"", pr.GetProtectionId(), pr.GetReason(), after.GetName())
+		return text + fmt.Sprintf(
+			"; but protection %d (%s) is in force now: look at it with \"fencepost submitter show %s\"",
+			pr.GetProtectionId(), pr.GetReason(), after.GetName())
 	case after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
-		return text + fmt.Sprintf("; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run", after.GetName())
+		return text + fmt.Sprintf(
+			"; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run",
+			after.GetName())
 	}
 	text += "; " + atWork(after)
 	if after.GetQueued()+after.GetInFlight() > 0 {
-		text += fmt.Sprintf(": \"fencepost tx watch --submitter %s\" tells how that goes on", after.GetName())
+		text += fmt.Sprintf(": \"fencepost tx watch --submitter %s\" tells how that goes on",
+			after.GetName())
 	}
 	return text
 }
@@ -216,18 +261,21 @@ func atWork(s *pb.Submitter) string {
 		}
 		return many + " are " + where
 	}
-	return are(s.GetQueued(), shownQueued(s), "queued") + ", " + are(s.GetInFlight(), strconv.FormatInt(s.GetInFlight(), 10), "in flight")
+	return are(s.GetQueued(), shownQueued(s), "queued") + ", " + are(s.GetInFlight(),
+		strconv.FormatInt(s.GetInFlight(), 10), "in flight")
 }
 
 // goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.
 func goesOn(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	switch ask.GetDecision() {
-	case pb.ProtectionDecision_PROTECTION_DECISION_RESUME, pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE:
+	case pb.ProtectionDecision_PROTECTION_DECISION_RESUME,
+		pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE:
 		return shownNonce(before)
 	}
 	for _, g := range after.GetGaps() {
 		if g.GetTxId() == "" && g.GetFirstNonce() == before.GetNextNonce() {
-			return fmt.Sprintf("%d (was %s); %s recorded as a gap", g.GetLastNonce()+1, shownNonce(before), thoseOf(g))
+			return fmt.Sprintf("%d (was %s); %s recorded as a gap", g.GetLastNonce()+1,
+				shownNonce(before), thoseOf(g))
 		}
 	}
 	if len(after.GetGaps()) == mostGaps { // the newest are not told
@@ -279,12 +327,18 @@ func shownCommand(k *pb.Command) string {
 func (p *program) listCommands(ctx context.Context, c *client, submitter string, limit int) error {
 	all := &pb.ListCommandsResponse{}
 	for len(all.GetCommands()) == 0 || all.GetNextPageToken() != "" && len(all.GetCommands()) < limit {
-		ask := &pb.ListCommandsRequest{Submitter: submitter, PageSize: int32(min(limit-len(all.GetCommands()), maxPage)), PageToken: all.GetNextPageToken()}
+		ask := &pb.ListCommandsRequest{
+			Submitter: submitter,
+			PageSize:  int32(min(limit-len(all.GetCommands()), maxPage)),
+			PageToken: all.GetNextPageToken(),
+		}
 		page, err := call(ctx, c, c.subs.ListCommands, ask)
 		if err != nil {
 			return err
 		}
-		all.Commands, all.NextPageToken = append(all.Commands, page.GetCommands()...), page.GetNextPageToken()
+		all.Commands, all.NextPageToken = append(
+			all.Commands,
+			page.GetCommands()...), page.GetNextPageToken()
 		if len(page.GetCommands()) == 0 {
 			break
 		}
@@ -296,13 +350,20 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	for i, k := range all.GetCommands() {
 		rows[i] = commandRow(k)
 	}
-	return p.print(wire{all}, table([]string{"ID", "ASKED", "COMMAND", "OPERATOR", "TX_ID", "REASON", "DECIDED", "RESULT"}, rows))
+	return p.print(
+		wire{all},
+		table(
+			[]string{"ID", "ASKED", "COMMAND", "OPERATOR", "TX_ID", "REASON", "DECIDED", "RESULT"},
+			rows),
+	)
 }
 
 // commandRow is a line of the log. Its last column may be long: it says why.
 func commandRow(k *pb.Command) []string {
 	return []string{
-		strconv.FormatInt(k.GetCommandId(), 10), shownTime(k.GetCreateTime()), shownCommand(k), cell(k.GetOperator()),
-		shown(k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), shown(plain(k.GetResult())),
+		strconv.FormatInt(k.GetCommandId(),
+			10), shownTime(k.GetCreateTime()), shownCommand(k), cell(k.GetOperator()),
+		shown(
+			k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), shown(plain(k.GetResult())),
 	}
 }

@@ -26,7 +26,18 @@ func (l *ledger) deciding(nonce txn.Nonce) (end func()) {
 				panic(err) // not Fatal: it runs beside the test
 			}
 			for _, c := range inboxes[l.id].Commands {
-				l.decide(c, inboxes[l.id].Queue, txn.Account{Latest: nonce, Pending: nonce, Settled: nonce, Head: 100, HeadHash: txn.Hash{100}, For: c.ID})
+				l.decide(
+					c,
+					inboxes[l.id].Queue,
+					txn.Account{
+						Latest:   nonce,
+						Pending:  nonce,
+						Settled:  nonce,
+						Head:     100,
+						HeadHash: txn.Hash{100},
+						For:      c.ID,
+					},
+				)
 			}
 		}
 	})
@@ -80,41 +91,70 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 			t.Errorf("printed %s", out)
 		}
 	}
-	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `protection +1`, `protected +20\S+Z`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
-		`owner_since +20\S+Z \(\d+s\)`, `No nonce is taken until you decide:`,
+	l.rows(
+		l.good("submitter", "show", "alice"),
+		`status +ACTIVE, PROTECTED`,
+		`protection +1`,
+		`protected +20\S+Z`,
+		`reason +BY_OPERATOR`,
+		`evidence +key may have leaked`,
+		`owner_since +20\S+Z \(\d+s\)`,
+		`No nonce is taken until you decide:`,
 		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --resume +# go on at nonce 0`,
-		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +# go on at the account's settled nonce.*`)
-	l.bad(exitFailed, `"fencepost submitter show alice" tells the evidence and the commands to decide with; then repeat the call (SUBMITTER_PROTECTED)`,
+		`  fencepost submitter exit-protect alice --protection 1 --reason "..." --align-forward +# go on at the account's settled nonce.*`,
+	)
+	l.bad(exitFailed,
+		`"fencepost submitter show alice" tells the evidence and the commands to decide with; then repeat the call (SUBMITTER_PROTECTED)`,
 		"tx", "create", "--submitter", "alice", "--to", recipient)
-	exit := []string{"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "all is well"}
-	l.bad(exitFailed, "it never had a protection 2", "submitter", "exit-protect", "alice", "--reason", "x", "--protection", "2", "--align-forward")
+	exit := []string{
+		"submitter",
+		"exit-protect",
+		"alice",
+		"--protection",
+		"1",
+		"--reason",
+		"all is well",
+	}
+	l.bad(exitFailed, "it never had a protection 2", "submitter", "exit-protect", "alice",
+		"--reason", "x", "--protection", "2", "--align-forward")
 	end()
 
 	end = l.deciding(3)
-	l.bad(exitFailed, "align forward (--align-forward) once it has settled (DECISION_REFUSED)", append(exit, "--resume")...)
+	l.bad(
+		exitFailed,
+		"align forward (--align-forward) once it has settled (DECISION_REFUSED)",
+		append(exit, "--resume")...)
 	out := l.good(append(exit, "--align-forward", "--operator", "night shift")...)
 	l.rows(out, `protection +1`, `reason +BY_OPERATOR`, `evidence +key may have leaked`,
 		`protection 1 of submitter alice is ended: ALIGN_FORWARD is recorded, by night shift, and the next nonce to be taken is 3 \(was 0\); nonces 0 to 2 are recorded as a gap; nothing is queued, nothing is in flight`)
-	if out := l.good(append(exit, "--align-forward")...); !strings.HasPrefix(out, "protection 1 of submitter alice was ended by this decision (ALIGN_FORWARD) before, so nothing was done now; ") {
+	if out := l.good(append(exit, "--align-forward")...); !strings.HasPrefix(out,
+		"protection 1 of submitter alice was ended by this decision (ALIGN_FORWARD) before, so nothing was done now; ") {
 		t.Errorf("the second time it prints %s", out)
 	}
 	l.bad(exitFailed, "protection 1 was ended by ALIGN_FORWARD at ", append(exit, "--resume")...)
-	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE`, `next_nonce +3`, `init_nonce +0`, `gap +0 to 2, 20\S+: all is well`)
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE`, `next_nonce +3`, `init_nonce +0`,
+		`gap +0 to 2, 20\S+: all is well`)
 	end()
 
 	log := l.good("submitter", "log", "alice")
-	l.rows(log, `ID +ASKED +COMMAND +OPERATOR +TX_ID +REASON +DECIDED +RESULT`,
+	l.rows(
+		log,
+		`ID +ASKED +COMMAND +OPERATOR +TX_ID +REASON +DECIDED +RESULT`,
 		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD \(protection 1\) +night shift +- +all is well +20\S+Z +APPLIED`,
 		`\d+ +20\S+Z +EXIT_PROTECT RESUME \(protection 1\) +ops +- +all is well +20\S+Z +REFUSED: the account's next nonce is 3 .*; align forward \(ALIGN_FORWARD\) once it has settled`,
-		`\d+ +20\S+Z +PROTECT \(protection 1\) +ops +- +key may have leaked +20\S+Z +APPLIED`)
+		`\d+ +20\S+Z +PROTECT \(protection 1\) +ops +- +key may have leaked +20\S+Z +APPLIED`,
+	)
 	var list struct {
 		Commands []struct{ Kind, Result string }
 	}
 	l.unmarshal(l.good("submitter", "log", "alice", "--json"), &list)
-	if len(list.Commands) != 3 || list.Commands[0].Kind != "EXIT_PROTECT" || !strings.HasSuffix(list.Commands[1].Result, "settled") {
+	if len(list.Commands) != 3 || list.Commands[0].Kind != "EXIT_PROTECT" ||
+		!strings.HasSuffix(list.Commands[1].Result, "settled") {
 		t.Errorf("listed %+v", list)
 	}
-	if out, errs, code := l.start("submitter", "log", "alice", "--limit", "1").end(); code != exitDone || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "more than 1") {
+	if out, errs, code := l.start("submitter", "log", "alice", "--limit", "1").end(); code != exitDone ||
+		strings.Count(out, "\n") != 2 ||
+		!strings.Contains(errs, "more than 1") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
 }
@@ -131,30 +171,46 @@ func TestTxResolve(t *testing.T) {
 	})
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, c *txn.Change) {
 		s.Reason, s.LastError = txn.ReasonNonceElsewhere, "nonce 0 was used by something else"
-		c.Protect = &txn.Protection{Expect: 1, Reason: txn.ReasonNonceElsewhere, Evidence: "seen twice"}
+		c.Protect = &txn.Protection{
+			Expect:   1,
+			Reason:   txn.ReasonNonceElsewhere,
+			Evidence: "seen twice",
+		}
 	})
-	l.rows(l.good("submitter", "show", "alice"), `blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was used by something else`,
-		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`, `  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --fail +# first: what holds nonce 0 is STUCK.*`,
+	l.rows(l.good("submitter", "show", "alice"),
+		`blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was used by something else`,
+		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`,
+		`  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --fail +# first: what holds nonce 0 is STUCK.*`,
 		`  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --requeue +# .*--unproven.*`)
 	resolve := []string{"tx", "resolve", lost, "--reason", "sent by hand"}
 	end := l.deciding(0)
 	l.bad(exitFailed, "ours may still be included (DECISION_REFUSED)", append(resolve, "--fail")...)
 	end()
-	if asked, err := l.store.Commands(l.ctx, l.id, 0, 1); err != nil || len(asked) != 1 || asked[0].Expect != 3 {
-		t.Errorf("the decision names another version than the one that was shown: %+v, %v", asked, err)
+	if asked, err := l.store.Commands(l.ctx, l.id, 0, 1); err != nil || len(asked) != 1 ||
+		asked[0].Expect != 3 {
+		t.Errorf("the decision names another version than the one that was shown: %+v, %v", asked,
+			err)
 	}
 	l.deciding(1)
-	l.bad(exitFailed, "it is STUCK and of version 3 now, the decision was about version 2", append(resolve, "--fail", "--expect-version", "2")...)
+	l.bad(
+		exitFailed,
+		"it is STUCK and of version 3 now, the decision was about version 2",
+		append(resolve, "--fail", "--expect-version", "2")...)
 	out := l.good(append(resolve, "--requeue", "--expect-version", "3")...)
-	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`, `last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
+	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`,
+		`last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
 		`transaction `+lost+` went back into the queue, to be sent under another nonce; it is QUEUED now`)
-	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`, `gap +0, given up by `+lost+`, 20\S+Z: .*`)
-	if out := l.good("tx", "cancel", lost); !strings.HasPrefix(out, "transaction "+lost+" had a nonce before it went back into the queue: the cancel is recorded, and its owner ends it once") {
+	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`,
+		`gap +0, given up by `+lost+`, 20\S+Z: .*`)
+	if out := l.good("tx", "cancel", lost); !strings.HasPrefix(out,
+		"transaction "+lost+" had a nonce before it went back into the queue: the cancel is recorded, and its owner ends it once") {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "it is not in flight", "tx", "resolve", waits, "--fail", "--reason", "x")
-	l.bad(exitUsage, "give one of --resume and --align-forward", "submitter", "exit-protect", "alice", "--protection", "1", "--keep-queue", "--reason", "x")
-	l.bad(exitUsage, `TX_ID "17" is not the id of a transaction`, "tx", "resolve", "17", "--fail", "--reason", "x")
+	l.bad(exitUsage, "give one of --resume and --align-forward", "submitter", "exit-protect",
+		"alice", "--protection", "1", "--keep-queue", "--reason", "x")
+	l.bad(exitUsage, `TX_ID "17" is not the id of a transaction`, "tx", "resolve", "17", "--fail",
+		"--reason", "x")
 }
 
 // flying is a transaction whose nonce is taken and which a node has.
@@ -166,7 +222,8 @@ func (l *ledger) flying(request string) (text string, id txn.TxID) {
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
 		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
 	})
-	l.move(id, txn.EventSubmitted, txn.Tracking, func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts, s.Accepted = txn.Pending, 1, 1 })
+	l.move(id, txn.EventSubmitted, txn.Tracking,
+		func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts, s.Accepted = txn.Pending, 1, 1 })
 	return text, id
 }
 
@@ -176,7 +233,8 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 	l.own()
 	flying, id := l.flying("r1")
 	queued := l.create("r2")
-	l.bad(exitFailed, "it is QUEUED: it gets its fees together with its nonce", "tx", "speed-up", queued)
+	l.bad(exitFailed, "it is QUEUED: it gets its fees together with its nonce", "tx", "speed-up",
+		queued)
 	end := l.deciding(0)
 	want := "transaction " + flying + ": attempt 2 (BUMP 0x0800000000000000000000000000000000000000000000000000000000000000, gas limit 21000, fee cap 0.000000008 gwei, tip 0.000000001 gwei) is recorded for nonce 0; " +
 		"it is handed over next, and at most one of the forms is included. \"fencepost tx watch " + flying + "\" tells which\n"
@@ -184,16 +242,23 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 		t.Errorf("printed %s, want %s", out, want)
 	}
 	end()
-	l.rows(l.good("tx", "get", flying), `attempt 1 +ORIGINAL 0x07.*, tip 0 gwei \(the newest that a node took\)`, `attempt 2 +BUMP 0x08.*, tip 0.000000001 gwei`)
-	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +SPEED_UP +ops +`+flying+` +customer waits +20\S+Z +APPLIED`)
+	l.rows(l.good("tx", "get", flying),
+		`attempt 1 +ORIGINAL 0x07.*, tip 0 gwei \(the newest that a node took\)`,
+		`attempt 2 +BUMP 0x08.*, tip 0.000000001 gwei`)
+	l.rows(l.good("submitter", "log", "alice"),
+		`\d+ +20\S+Z +SPEED_UP +ops +`+flying+` +customer waits +20\S+Z +APPLIED`)
 
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) {
 		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9
 	})
-	l.rows(l.good("submitter", "show", "alice"), `What has nonce 0 is STUCK; it is followed and handed over, and you can:`, `  fencepost tx speed-up `+flying+` +# offer more`,
-		`  fencepost tx cancel `+flying+` +# send one .*`, `  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew; if it is being cancelled, hand the original over once more`)
+	l.rows(l.good("submitter", "show", "alice"),
+		`What has nonce 0 is STUCK; it is followed and handed over, and you can:`,
+		`  fencepost tx speed-up `+flying+` +# offer more`,
+		`  fencepost tx cancel `+flying+` +# send one .*`,
+		`  fencepost tx resolve `+flying+` --expect-version 5 --reason "..." --retry +# count its hand-overs anew; if it is being cancelled, hand the original over once more`)
 	end = l.deciding(0)
-	l.rows(l.good("tx", "resolve", flying, "--bump", "--reason", "customer waits"), `transaction `+flying+` has another form that offers more, which is handed over next; it is STUCK now`)
+	l.rows(l.good("tx", "resolve", flying, "--bump", "--reason", "customer waits"),
+		`transaction `+flying+` has another form that offers more, which is handed over next; it is STUCK now`)
 	l.rows(l.good("tx", "get", flying), `attempt 3 +BUMP .*`)
 	for range 2 {
 		l.rows(l.good("tx", "resolve", flying, "--retry", "--reason", "endpoint is back"),
@@ -240,7 +305,9 @@ func TestWaysOut(t *testing.T) {
 		"protected, reorg":             {&pb.Submitter{Protection: protected("REORGED_AFTER_FINAL"), Blocking: waiting(stuck, "REORGED_AFTER_FINAL")}, "No nonce is taken until all that was final before is final again", "--resume", 2},
 	} {
 		heading, ways := waysOut(c.s, nil)
-		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") || len(ways) != c.lines || c.lines > 0 && !strings.Contains(ways[0], c.first) {
+		if !strings.HasPrefix(heading, c.heading) || (heading == "") != (c.heading == "") ||
+			len(ways) != c.lines ||
+			c.lines > 0 && !strings.Contains(ways[0], c.first) {
 			t.Errorf("%s: %q and %q", name, heading, ways)
 		}
 	}
@@ -250,10 +317,18 @@ func TestWaysOut(t *testing.T) {
 func TestWaysOutAreNotRefused(t *testing.T) {
 	t.Parallel()
 	protected := func(reason, evidence string) *pb.Submitter {
-		return &pb.Submitter{NextNonce: new(uint64(3)), Protection: &pb.Protection{ProtectionId: 1, Reason: reason, Evidence: evidence}}
+		return &pb.Submitter{
+			NextNonce:  new(uint64(3)),
+			Protection: &pb.Protection{ProtectionId: 1, Reason: reason, Evidence: evidence},
+		}
 	}
 	lost := func(s *pb.Submitter) *pb.Submitter {
-		s.Blocking = &pb.Waiting{TxId: "T", State: pb.TxState_TX_STATE_STUCK, Nonce: new(uint64(2)), Reason: txn.ReasonNonceElsewhere}
+		s.Blocking = &pb.Waiting{
+			TxId:   "T",
+			State:  pb.TxState_TX_STATE_STUCK,
+			Nonce:  new(uint64(2)),
+			Reason: txn.ReasonNonceElsewhere,
+		}
 		return s
 	}
 	before := func(s *pb.Submitter, queued int64) *pb.Submitter { // what it has was in the ledger when that was restored
@@ -269,9 +344,15 @@ func TestWaysOutAreNotRefused(t *testing.T) {
 	const compared = "what is still queued was compared with the chain, has not run, and will be sent"
 	const elsewhere, used = txn.ReasonNonceElsewhere, "the account's next nonce is %d on chain and %d in its pool, and 3 here: its key is used elsewhere"
 	settled := func(n int) string {
-		return fmt.Sprintf("nonce 2 of transaction T was used by something that is not in the ledger: the account's next nonce is %d in settled blocks", n)
+		return fmt.Sprintf(
+			"nonce 2 of transaction T was used by something that is not in the ledger: the account's next nonce is %d in settled blocks",
+			n)
 	}
-	cancelled := &pb.Tx{Operator: &pb.OperatorDetails{Attempts: []*pb.Attempt{{Kind: "ORIGINAL"}, {Kind: "CANCEL"}}}}
+	cancelled := &pb.Tx{
+		Operator: &pb.OperatorDetails{
+			Attempts: []*pb.Attempt{{Kind: "ORIGINAL"}, {Kind: "CANCEL"}},
+		},
+	}
 	for name, c := range map[string]struct {
 		s    *pb.Submitter
 		lost *pb.Tx
@@ -323,14 +404,17 @@ func TestDecisionsAreTyped(t *testing.T) {
 // TestEveryProtectionIsExplained: what the document knows as a reason, "submitter show" explains.
 func TestEveryProtectionIsExplained(t *testing.T) {
 	t.Parallel()
-	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"), "| reason | what was seen | what to do before you decide |\n")
+	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"),
+		"| reason | what was seen | what to do before you decide |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	reasons := regexp.MustCompile(`(?m)^\| ([A-Z_]+) \|`).FindAllStringSubmatch(table, -1)
 	if len(reasons) != len(protectedWhy)+1 {
-		t.Errorf("%d reasons in the document, and %d are explained, with that of a reorg", len(reasons), len(protectedWhy)+1)
+		t.Errorf("%d reasons in the document, and %d are explained, with that of a reorg",
+			len(reasons), len(protectedWhy)+1)
 	}
 	for _, reason := range reasons {
-		if heading, _ := waysOut(&pb.Submitter{Protection: &pb.Protection{Reason: reason[1]}}, nil); strings.HasPrefix(heading, "No nonce is taken until you decide:") {
+		if heading, _ := waysOut(&pb.Submitter{Protection: &pb.Protection{Reason: reason[1]}}, nil); strings.HasPrefix(
+			heading, "No nonce is taken until you decide:") {
 			t.Errorf("%s is not explained", reason[1])
 		}
 	}
@@ -346,22 +430,27 @@ func TestTxResolveFail(t *testing.T) {
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
 		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
 	})
-	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) { s.Reason = txn.ReasonNonceElsewhere })
+	l.move(id, txn.EventStuck, txn.Stuck,
+		func(s *txn.Status, _ *txn.Change) { s.Reason = txn.ReasonNonceElsewhere })
 	l.deciding(1)
 	for range 2 {
 		var tx struct {
 			State, Executed string
 			RetrySafe       bool
 		}
-		l.unmarshal(l.good("tx", "resolve", lost, "--fail", "--reason", "not needed any more", "--json"), &tx)
+		l.unmarshal(
+			l.good("tx", "resolve", lost, "--fail", "--reason", "not needed any more", "--json"),
+			&tx)
 		if tx.State != "TX_STATE_FAILED_FINAL" || tx.Executed != "EXECUTED_NO" || !tx.RetrySafe {
 			t.Errorf("resolved: %+v", tx)
 		}
 	}
-	if out := l.good("tx", "resolve", lost, "--fail", "--reason", "again"); !strings.HasSuffix(out, "transaction "+lost+" is FAILED_FINAL: it did not run and never will\n") {
+	if out := l.good("tx", "resolve", lost, "--fail", "--reason", "again"); !strings.HasSuffix(out,
+		"transaction "+lost+" is FAILED_FINAL: it did not run and never will\n") {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "it is FAILED_FINAL, which is final; there is nothing to decide", "tx", "resolve", lost, "--requeue", "--reason", "x")
+	l.bad(exitFailed, "it is FAILED_FINAL, which is final; there is nothing to decide", "tx",
+		"resolve", lost, "--requeue", "--reason", "x")
 }
 
 // A ledger is recovered when nobody works on it: every account is protected, or paused if it has not sent; and a token of before writes nothing.
@@ -370,31 +459,52 @@ func TestRecover(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	queued := l.create("r1")
-	_, _, err := l.store.Register(l.ctx, store.Registration{Name: "unsent", Chain: 31337, Address: txn.Address{7}, Signer: "local", Mode: txn.Strict, StartFrom: "chain"})
+	_, _, err := l.store.Register(
+		l.ctx,
+		store.Registration{
+			Name:      "unsent",
+			Chain:     31337,
+			Address:   txn.Address{7},
+			Signer:    "local",
+			Mode:      txn.Strict,
+			StartFrom: "chain",
+		},
+	)
 	l.must(err)
 	line := "recover --yes --schema " + l.db.Schema + " --database-url " + l.db.URL
-	if out, errs, code := migrating(t, "", line); code != exitFailed || out != "" || !strings.Contains(errs, "the ledger is in use") || !strings.Contains(errs, "stop all nodes") {
+	if out, errs, code := migrating(t, "", line); code != exitFailed || out != "" ||
+		!strings.Contains(errs, "the ledger is in use") ||
+		!strings.Contains(errs, "stop all nodes") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
 	l.must(l.store.Release(l.ctx, []*store.Lease{l.lease}))
 	out, errs, code := migrating(t, "", line)
-	if code != exitDone || !regexp.MustCompile(`^the ledger is recovered: 1 submitter under PROTECT \(DATABASE_RESTORED\), 1 submitter that had not sent paused, feed epoch \d{13}\n`).MatchString(out) {
+	if code != exitDone ||
+		!regexp.MustCompile(
+			`^the ledger is recovered: 1 submitter under PROTECT \(DATABASE_RESTORED\), 1 submitter that had not sent paused, feed epoch \d{13}\n`).MatchString(
+			out,
+		) {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`, `reason +DATABASE_RESTORED`, `protection +\d{13}`, `evidence +the database was restored .*`)
+	l.rows(l.good("submitter", "show", "alice"), `status +ACTIVE, PROTECTED`,
+		`reason +DATABASE_RESTORED`, `protection +\d{13}`, `evidence +the database was restored .*`)
 	l.rows(l.good("submitter", "show", "unsent"), `status +PAUSED`)
-	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") || !strings.Contains(out, "the database was restored") {
+	if out := l.good("submitter", "log", "unsent"); !strings.Contains(out, "PAUSE") ||
+		!strings.Contains(out, "the database was restored") {
 		t.Errorf("printed %s", out)
 	}
 	const unsure = "it is ended (CANCELLED_BY_CALLER), but it may have run: the ledger was restored from a backup that has it"
-	if out := l.good("tx", "cancel", queued); !strings.HasPrefix(out, "transaction "+queued+" is cancelled and is not sent any more: "+unsure) {
+	if out := l.good("tx", "cancel", queued); !strings.HasPrefix(out,
+		"transaction "+queued+" is cancelled and is not sent any more: "+unsure) {
 		t.Errorf("printed %s", out)
 	}
-	l.rows(l.good("tx", "get", queued), `state +CANCELLED`, `executed +UNKNOWN`, `reason +RESTORED_UNKNOWN`)
+	l.rows(l.good("tx", "get", queued), `state +CANCELLED`, `executed +UNKNOWN`,
+		`reason +RESTORED_UNKNOWN`)
 	if out := l.good("tx", "get", queued); strings.Contains(out, "retry_safe") {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "nobody can tell whether transaction "+queued+" was executed: "+unsure, "tx", "watch", queued)
+	l.bad(exitFailed, "nobody can tell whether transaction "+queued+" was executed: "+unsure, "tx",
+		"watch", queued)
 	if outcome, err := l.store.Commit(l.lease, txn.Change{Status: txn.Paused}); outcome == store.Done {
 		t.Errorf("a lease of before the recovery writes: %v", err)
 	}
@@ -407,7 +517,9 @@ func TestRecover(t *testing.T) {
 	if done.Submitters != 1 || done.Paused != 1 || len(done.FeedEpoch) != 13 {
 		t.Errorf("recovered: %+v", done)
 	}
-	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes"); code != exitFailed || strings.Contains(errs, "hidden") || !strings.Contains(errs, "refused") {
+	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes"); code != exitFailed ||
+		strings.Contains(errs, "hidden") ||
+		!strings.Contains(errs, "refused") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
@@ -425,7 +537,12 @@ func TestWhatARetryHasDone(t *testing.T) {
 			"is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now: its block left the chain"},
 		"given up by its deadline": {false, raced, "is on its way again, with its hand-overs counted anew; it is TRACKING/PENDING now: " + raced},
 	} {
-		tx := &pb.Tx{State: pb.TxState_TX_STATE_TRACKING, SubState: pb.TxSubState_TX_SUB_STATE_PENDING, CancelRequested: c.cancelRequested, LastError: c.recorded}
+		tx := &pb.Tx{
+			State:           pb.TxState_TX_STATE_TRACKING,
+			SubState:        pb.TxSubState_TX_SUB_STATE_PENDING,
+			CancelRequested: c.cancelRequested,
+			LastError:       c.recorded,
+		}
 		if got := resolved(tx, pb.StuckDecision_STUCK_DECISION_RETRY); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

@@ -32,7 +32,8 @@ Stop all nodes first: it refuses while a node lives or a lease is held. It may b
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !sure {
-			return misused(c, "it stops every account until somebody decides on each; give --yes if that is what you want")
+			return misused(c,
+				"it stops every account until somebody decides on each; give --yes if that is what you want")
 		}
 		at, err := p.database(c, f)
 		if err != nil {
@@ -46,7 +47,8 @@ Stop all nodes first: it refuses while a node lives or a lease is held. It may b
 }
 
 func (p *program) recoverLedger(c *cobra.Command, url, schema string) error {
-	s, err := store.Open(c.Context(), store.Config{URL: url, Schema: schema, Node: "recover/" + uuid.NewString()})
+	s, err := store.Open(c.Context(),
+		store.Config{URL: url, Schema: schema, Node: "recover/" + uuid.NewString()})
 	if err != nil {
 		return err
 	}
@@ -58,9 +60,13 @@ func (p *program) recoverLedger(c *cobra.Command, url, schema string) error {
 	if err != nil {
 		return err
 	}
-	human := line("the ledger is recovered: %s under PROTECT (DATABASE_RESTORED), %s that had not sent paused, feed epoch %d\n"+
-		"start the nodes, then compare each account and its queue with the chain and decide: fencepost submitter list, fencepost submitter show NAME",
-		count(report.Submitters, "submitter"), count(report.Paused, "submitter"), report.FeedEpoch)
+	human := line(
+		"the ledger is recovered: %s under PROTECT (DATABASE_RESTORED), %s that had not sent paused, feed epoch %d\n"+
+			"start the nodes, then compare each account and its queue with the chain and decide: fencepost submitter list, fencepost submitter show NAME",
+		count(report.Submitters, "submitter"),
+		count(report.Paused, "submitter"),
+		report.FeedEpoch,
+	)
 	return p.print(recovered{report.Submitters, report.Paused, fmt.Sprint(report.FeedEpoch)}, human)
 }
 

@@ -16,12 +16,19 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 	attempts := func(kinds ...string) *pb.OperatorDetails {
 		o := &pb.OperatorDetails{}
 		for i, kind := range kinds {
-			o.Attempts = append(o.Attempts, &pb.Attempt{AttemptNo: uint32(i + 1), Kind: kind, TxHash: kind})
+			o.Attempts = append(o.Attempts,
+				&pb.Attempt{AttemptNo: uint32(i + 1), Kind: kind, TxHash: kind})
 		}
 		return o
 	}
-	protected := &pb.Submitter{Name: "alice", Protection: &pb.Protection{ProtectionId: 3, Reason: "BY_OPERATOR"}}
-	reorged := &pb.Submitter{Name: "alice", Protection: &pb.Protection{ProtectionId: 3, Reason: "REORGED_AFTER_FINAL"}}
+	protected := &pb.Submitter{
+		Name:       "alice",
+		Protection: &pb.Protection{ProtectionId: 3, Reason: "BY_OPERATOR"},
+	}
+	reorged := &pb.Submitter{
+		Name:       "alice",
+		Protection: &pb.Protection{ProtectionId: 3, Reason: "REORGED_AFTER_FINAL"},
+	}
 	in := func(hash string) *pb.Receipt { return &pb.Receipt{TxHash: hash, BlockNumber: 7} }
 	for name, c := range map[string]struct {
 		tx      *pb.Tx
@@ -40,7 +47,8 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 		"without its nonce":     {&pb.Tx{TxId: "T", State: stuck, Reason: "NONCE_USED_ELSEWHERE", Operator: attempts("ORIGINAL")}, protected, `there is nothing to race: the cancel is recorded; end it with "fencepost tx resolve T --fail --reason TEXT"`},
 		"once final":            {&pb.Tx{State: stuck, Reason: "REORGED_AFTER_FINAL", Operator: attempts("ORIGINAL")}, protected, "was final before a reorg, and is handed over as it was"},
 	} {
-		if got := cancelling(c.tx, c.account); !strings.HasPrefix(got, c.says) && !strings.HasSuffix(got, c.says) {
+		if got := cancelling(c.tx, c.account); !strings.HasPrefix(got, c.says) &&
+			!strings.HasSuffix(got, c.says) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -53,10 +61,17 @@ func TestWhatASpeedUpRecorded(t *testing.T) {
 		return &pb.Attempt{AttemptNo: no, Kind: "BUMP", TxHash: hash}
 	}
 	tx := func(all ...*pb.Attempt) *pb.Tx {
-		return &pb.Tx{TxId: "T", TxHash: "0x1", Operator: &pb.OperatorDetails{Nonce: new(uint64(5)), Attempts: all}} // 0x1 was included meanwhile
+		return &pb.Tx{
+			TxId:     "T",
+			TxHash:   "0x1",
+			Operator: &pb.OperatorDetails{Nonce: new(uint64(5)), Attempts: all},
+		} // 0x1 was included meanwhile
 	}
-	got := spedUp(tx(attempt(1, "0x1")), tx(attempt(1, "0x1"), attempt(2, "0x2"), attempt(3, "0x3")))
-	if !strings.HasPrefix(got, "transaction T: attempt 2 (BUMP 0x2, ") || !strings.Contains(got, `is recorded for nonce 5; it is handed over next`) || !strings.HasSuffix(got, `"fencepost tx watch T" tells which`) {
+	got := spedUp(tx(attempt(1, "0x1")),
+		tx(attempt(1, "0x1"), attempt(2, "0x2"), attempt(3, "0x3")))
+	if !strings.HasPrefix(got, "transaction T: attempt 2 (BUMP 0x2, ") ||
+		!strings.Contains(got, `is recorded for nonce 5; it is handed over next`) ||
+		!strings.HasSuffix(got, `"fencepost tx watch T" tells which`) {
 		t.Errorf("told %s", got)
 	}
 }
@@ -67,7 +82,8 @@ func TestHowMuchWaits(t *testing.T) {
 	for want, s := range map[string]*pb.Submitter{
 		"0": {}, "3": {Queued: 3}, "1000": {Queued: 1000}, "at least 1000": {Queued: 1000, QueuedIsAtLeast: true},
 	} {
-		if fields := submitterFields(s, time.Now()); !slices.Contains(fields, field{"queued", want}) {
+		if fields := submitterFields(s, time.Now()); !slices.Contains(fields,
+			field{"queued", want}) {
 			t.Errorf("want %s: %v", want, fields)
 		}
 	}
@@ -113,8 +129,10 @@ func TestWhatAnExitRecorded(t *testing.T) {
 		"paused": {at(3, under(1)), at(3, func(s *pb.Submitter) { s.Status = pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED }), resume,
 			`the next nonce to be taken is 3; it is PAUSED, so it goes on once "fencepost submitter resume alice" is run`},
 	} {
-		got := exited(c.before, c.after, &pb.ExitProtectRequest{ProtectionId: 1, Decision: c.decision, Operator: "ops"})
-		if !strings.HasPrefix(got, "protection 1 of submitter alice ") || !strings.Contains(got, c.says) {
+		got := exited(c.before, c.after,
+			&pb.ExitProtectRequest{ProtectionId: 1, Decision: c.decision, Operator: "ops"})
+		if !strings.HasPrefix(got, "protection 1 of submitter alice ") ||
+			!strings.Contains(got, c.says) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -28,9 +28,28 @@ type program struct {
 // audiences are the groups of the help, by who needs their commands. What is in none is for everybody.
 func (p *program) audiences() []audience {
 	return []audience{
-		{"set-up", "Set it up and run it:", []*cobra.Command{p.keyCommand(), p.configCommand(), p.migrateCommand(), p.serveCommand()}},
+		{
+			"set-up",
+			"Set it up and run it:",
+			[]*cobra.Command{
+				p.keyCommand(),
+				p.configCommand(),
+				p.migrateCommand(),
+				p.serveCommand(),
+			},
+		},
 		{"send", "Send with it:", []*cobra.Command{p.txCommand()}},
-		{"operate", "Look after it:", []*cobra.Command{p.submitterCommand(), p.auditCommand(), p.explainCommand(), p.recoverCommand(), p.benchCommand()}},
+		{
+			"operate",
+			"Look after it:",
+			[]*cobra.Command{
+				p.submitterCommand(),
+				p.auditCommand(),
+				p.explainCommand(),
+				p.recoverCommand(),
+				p.benchCommand(),
+			},
+		},
 		{"", "", []*cobra.Command{p.versionCommand()}},
 	}
 }
@@ -52,7 +71,8 @@ func (p *program) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.PersistentFlags().BoolVar(&p.json, "json", false, "print JSON instead of tables, errors too")
+	root.PersistentFlags().BoolVar(&p.json, "json", false,
+		"print JSON instead of tables, errors too")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return hasValues(c) }
 	return root
 }
@@ -82,7 +102,8 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	err := root.ExecuteContext(ctx)
-	p.json = p.json || slices.Contains(args, "--json") // a flag before it may have been what was not understood
+	p.json = p.json ||
+		slices.Contains(args, "--json") // a flag before it may have been what was not understood
 	return p.report(err)
 }
 
@@ -125,7 +146,9 @@ func arguments(names ...string) cobra.PositionalArgs {
 			return misused(c, "%s is missing", names[len(args)])
 		case len(args) > len(names):
 			// The arguments are not quoted: one of them may be a secret that belongs elsewhere.
-			return misused(c, "%s given, %d expected; put a value with blanks into quotes, as in %s", count(len(args), "argument"), len(names), quotes(c))
+			return misused(c,
+				"%s given, %d expected; put a value with blanks into quotes, as in %s",
+				count(len(args), "argument"), len(names), quotes(c))
 		default:
 			return nil
 		}

@@ -15,7 +15,8 @@ import (
 func (p *program) submitterCommand() *cobra.Command {
 	f := &clientFlags{}
 	c := p.group("submitter", "Register, list, update, pause and protect the accounts that send",
-		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f), p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
+		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f),
+		p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
 		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f))
 	f.add(c)
 	return c
@@ -43,13 +44,19 @@ again where it is left out. With --on-failure or --max-fee-gwei it returns once 
 		if err := complete(cmd, ask); err != nil {
 			return err
 		}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.addSubmitter(ctx, c, ask, policies) })(cmd, args)
+		return p.calling(f,
+			func(ctx context.Context, c *client, _ []string) error { return p.addSubmitter(ctx, c, ask, policies) })(
+			cmd,
+			args,
+		)
 	}
 	o.add(c)
 	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain (required)")
 	c.Flags().StringVar(&ask.Address, "address", "", "account on it (required)")
-	c.Flags().StringVar(&ask.Signer, "signer", "", "name of the signer, in the configuration of the nodes, that holds its key (required)")
-	c.Flags().StringVar(&ask.StartFrom, "start-from", "0", "0: it never sent; chain: go on after what it sent; or the exact next nonce")
+	c.Flags().StringVar(&ask.Signer, "signer", "",
+		"name of the signer, in the configuration of the nodes, that holds its key (required)")
+	c.Flags().StringVar(&ask.StartFrom, "start-from", "0",
+		"0: it never sent; chain: go on after what it sent; or the exact next nonce")
 	return c
 }
 
@@ -57,11 +64,13 @@ again where it is left out. With --on-failure or --max-fee-gwei it returns once 
 func complete(c *cobra.Command, ask *pb.RegisterSubmitterRequest) error {
 	switch {
 	case ask.GetChainId() == 0:
-		return misused(c, "--chain-id is missing; give the id of a chain that the nodes are configured for")
+		return misused(c,
+			"--chain-id is missing; give the id of a chain that the nodes are configured for")
 	case ask.GetAddress() == "":
 		return misused(c, "--address is missing; \"fencepost key list\" tells those of a key store")
 	case ask.GetSigner() == "":
-		return misused(c, "--signer is missing; give a name that is under signers in the configuration of the nodes")
+		return misused(c,
+			"--signer is missing; give a name that is under signers in the configuration of the nodes")
 	}
 	if _, err := txn.ParseAddress(ask.GetAddress()); err != nil {
 		return misused(c, "--address: %v", err)
@@ -70,7 +79,8 @@ func complete(c *cobra.Command, ask *pb.RegisterSubmitterRequest) error {
 }
 
 // addSubmitter registers an account and then, if there are any, sets its policies.
-func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterSubmitterRequest, policies *pb.UpdateSubmitterRequest) error {
+func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterSubmitterRequest,
+	policies *pb.UpdateSubmitterRequest) error {
 	answer, err := call(ctx, c, c.subs.RegisterSubmitter, ask)
 	if err != nil {
 		return err
@@ -87,17 +97,30 @@ func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterS
 		verb = "was registered before"
 	}
 	s := answer.GetSubmitter()
-	return p.print(wire{answer}, line("submitter %s %s: %s, signed for by %s, starts from %s%s", ask.GetName(), verb, s.GetAccountId(), s.GetSigner(), s.GetStartFrom(), said))
+	return p.print(
+		wire{answer},
+		line("submitter %s %s: %s, signed for by %s, starts from %s%s", ask.GetName(), verb,
+			s.GetAccountId(), s.GetSigner(), s.GetStartFrom(), said),
+	)
 }
 
 func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
 	var limit int
-	c := &cobra.Command{Use: "list", Short: "List the submitters, by name", Args: arguments(), Example: "  fencepost submitter list"}
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the submitters, by name",
+		Args:    arguments(),
+		Example: "  fencepost submitter list",
+	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listSubmitters(ctx, c, limit) })(cmd, args)
+		return p.calling(f,
+			func(ctx context.Context, c *client, _ []string) error { return p.listSubmitters(ctx, c, limit) })(
+			cmd,
+			args,
+		)
 	}
 	c.Flags().IntVar(&limit, "limit", 1000, "most submitters")
 	return c
@@ -106,12 +129,17 @@ func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
 func (p *program) listSubmitters(ctx context.Context, c *client, limit int) error {
 	all := &pb.ListSubmittersResponse{}
 	for len(all.GetSubmitters()) == 0 || all.GetNextPageToken() != "" && len(all.GetSubmitters()) < limit {
-		ask := &pb.ListSubmittersRequest{PageSize: int32(min(limit-len(all.GetSubmitters()), maxPage)), PageToken: all.GetNextPageToken()}
+		ask := &pb.ListSubmittersRequest{
+			PageSize:  int32(min(limit-len(all.GetSubmitters()), maxPage)),
+			PageToken: all.GetNextPageToken(),
+		}
 		page, err := call(ctx, c, c.subs.ListSubmitters, ask)
 		if err != nil {
 			return err
 		}
-		all.Submitters, all.NextPageToken = append(all.Submitters, page.GetSubmitters()...), page.GetNextPageToken()
+		all.Submitters, all.NextPageToken = append(
+			all.Submitters,
+			page.GetSubmitters()...), page.GetNextPageToken()
 		if len(page.GetSubmitters()) == 0 {
 			break
 		}
@@ -121,10 +149,21 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 	}
 	rows := make([][]string, len(all.GetSubmitters()))
 	for i, s := range all.GetSubmitters() {
-		rows[i] = []string{s.GetName(), s.GetAccountId(), shownStatus(s), shown(s.GetLease().GetOwnerNode()), shownNonce(s),
-			shownQueued(s), strconv.FormatInt(s.GetInFlight(), 10)}
+		rows[i] = []string{
+			s.GetName(),
+			s.GetAccountId(),
+			shownStatus(s),
+			shown(s.GetLease().GetOwnerNode()),
+			shownNonce(s),
+			shownQueued(s),
+			strconv.FormatInt(s.GetInFlight(), 10),
+		}
 	}
-	return p.print(wire{all}, table([]string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"}, rows))
+	return p.print(
+		wire{all},
+		table([]string{"NAME", "ACCOUNT", "STATUS", "OWNER", "NEXT_NONCE", "QUEUED", "IN_FLIGHT"},
+			rows),
+	)
 }
 
 func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
@@ -136,7 +175,8 @@ func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 "fencepost submitter resume" ends it.`,
 		Example: `  fencepost submitter pause alice --reason "moving funds"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.PauseSubmitter, &pb.PauseSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
+			answer, err := call(ctx, c, c.subs.PauseSubmitter,
+				&pb.PauseSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
@@ -144,8 +184,12 @@ func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 			if was := s.GetPause().GetReason(); d.reason != "" && was != d.reason {
 				p.note("it was paused before, and the reason of that stays: %s", shown(was))
 			}
-			return p.print(wire{s}, line("submitter %s is %s: new transactions are refused, what is queued waits, what is in flight is followed (%s); \"fencepost submitter resume %s\" ends it",
-				args[0], shownStatus(s), atWork(s), args[0]))
+			return p.print(
+				wire{s},
+				line(
+					"submitter %s is %s: new transactions are refused, what is queued waits, what is in flight is followed (%s); \"fencepost submitter resume %s\" ends it",
+					args[0], shownStatus(s), atWork(s), args[0]),
+			)
 		}),
 	}
 	d.addOptional(c, "why; kept with the command")
@@ -158,11 +202,16 @@ func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
 		Use: "resume NAME", Short: "End a pause", Args: arguments("NAME"), Long: "End a pause. Returns once the owner of the account has applied it. A protection it does not end.",
 		Example: "  fencepost submitter resume alice",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.ResumeSubmitter, &pb.ResumeSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
+			answer, err := call(ctx, c, c.subs.ResumeSubmitter,
+				&pb.ResumeSubmitterRequest{Submitter: args[0], Reason: d.reason, Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
-			return p.print(wire{answer.GetSubmitter()}, line("submitter %s is %s; %s", args[0], shownStatus(answer.GetSubmitter()), atWork(answer.GetSubmitter())))
+			return p.print(
+				wire{answer.GetSubmitter()},
+				line("submitter %s is %s; %s", args[0], shownStatus(answer.GetSubmitter()),
+					atWork(answer.GetSubmitter())),
+			)
 		}),
 	}
 	d.addOptional(c, "why; kept with the command")

@@ -21,7 +21,8 @@ func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
 		Long: `Show which node works for a submitter and since when, where its nonces stand, what holds up those behind it, and, when it is protected, the evidence and
 the commands to decide with.`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: args[0]})
+			answer, err := call(ctx, c, c.subs.GetSubmitter,
+				&pb.GetSubmitterRequest{Submitter: args[0]})
 			if err != nil {
 				return err
 			}
@@ -29,7 +30,8 @@ the commands to decide with.`,
 			if err != nil {
 				return err
 			}
-			return p.print(wire{answer.GetSubmitter()}, shownSubmitter(answer.GetSubmitter(), lost, p.clock.Now()))
+			return p.print(wire{answer.GetSubmitter()},
+				shownSubmitter(answer.GetSubmitter(), lost, p.clock.Now()))
 		}),
 	}
 }
@@ -37,10 +39,19 @@ the commands to decide with.`,
 // lostItsNonce is the transaction that waits for a decision because somebody else has used its nonce; nil if none does, or nobody is told how to decide.
 func (p *program) lostItsNonce(ctx context.Context, c *client, s *pb.Submitter) (*pb.Tx, error) {
 	b := s.GetBlocking()
-	if p.json || b.GetState() != pb.TxState_TX_STATE_STUCK || b.GetReason() != txn.ReasonNonceElsewhere {
+	if p.json || b.GetState() != pb.TxState_TX_STATE_STUCK ||
+		b.GetReason() != txn.ReasonNonceElsewhere {
 		return nil, nil
 	}
-	answer, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: b.GetTxId()}, View: pb.TxView_TX_VIEW_OPERATOR})
+	answer, err := call(
+		ctx,
+		c,
+		c.txs.GetTx,
+		&pb.GetTxRequest{
+			Key:  &pb.GetTxRequest_TxId{TxId: b.GetTxId()},
+			View: pb.TxView_TX_VIEW_OPERATOR,
+		},
+	)
 	return answer.GetTx(), err
 }
 
@@ -63,28 +74,48 @@ func waysOut(s *pb.Submitter, lost *pb.Tx) (heading string, ways []string) {
 	switch reason := s.GetProtection().GetReason(); {
 	case s.GetPause().GetOnFailure() && s.GetProtection() == nil && len(ran(s, "")) == 0 && b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "A transaction reverted, and its policy paused the account for that. Look at what reverted, and at what is queued behind it; then:",
-			[]string{"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # what will be sent", "fencepost submitter resume " + s.GetName()}
+			[]string{
+				"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # what will be sent",
+				"fencepost submitter resume " + s.GetName(),
+			}
 	case reason == txn.ReasonReorgedFinal:
-		return "No nonce is taken until all that was final before is final again, which ends this by itself, or until you decide:", exits(s, lost)
+		return "No nonce is taken until all that was final before is final again, which ends this by itself, or until you decide:", exits(
+			s, lost)
 	case s.GetProtection() != nil:
-		return strings.TrimPrefix(protectedWhy[reason]+"\nNo nonce is taken until you decide:", "\n"), exits(s, lost)
+		return strings.TrimPrefix(
+			protectedWhy[reason]+"\nNo nonce is taken until you decide:",
+			"\n",
+		), exits(s, lost)
 	case len(ran(s, "")) > 0:
-		return "It ran although it had been given up, and ends by itself, by that receipt:", ran(s, "")
+		return "It ran although it had been given up, and ends by itself, by that receipt:", ran(s,
+			"")
 	case lacksMoney(s) != nil:
 		return funding(s, lacksMoney(s))
 	case b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "", nil
 	case b.GetReason() == txn.ReasonNonceElsewhere:
-		return fmt.Sprintf("Nonce %d was used by somebody else. Decide:", b.GetNonce()), first(s, lost)
+		return fmt.Sprintf(
+			"Nonce %d was used by somebody else. Decide:",
+			b.GetNonce(),
+		), first(s, lost)
 	case b.GetReason() == txn.ReasonReorgedFinal:
-		return fmt.Sprintf("What has nonce %d was final, and left the chain. The form that was final is handed over again until it is final once more:", b.GetNonce()),
-			[]string{"fencepost tx watch " + b.GetTxId()}
+		return fmt.Sprintf(
+				"What has nonce %d was final, and left the chain. The form that was final is handed over again until it is final once more:",
+				b.GetNonce(),
+			),
+			[]string{
+				"fencepost tx watch " + b.GetTxId(),
+			}
 	}
-	return fmt.Sprintf("What has nonce %d is STUCK; it is followed and handed over, and you can:", b.GetNonce()), []string{
-		"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
-		"fencepost tx cancel " + b.GetTxId() + "   # send one that does nothing in its place",
-		resolveLine(b) + " --retry   # count its hand-overs anew; if it is being cancelled, hand the original over once more",
-	}
+	return fmt.Sprintf(
+			"What has nonce %d is STUCK; it is followed and handed over, and you can:",
+			b.GetNonce(),
+		), []string{
+			"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
+			"fencepost tx cancel " + b.GetTxId() + "   # send one that does nothing in its place",
+			resolveLine(
+				b) + " --retry   # count its hand-overs anew; if it is being cancelled, hand the original over once more",
+		}
 }
 
 // protectedWhy says for each reason of a protection what it means, and what to look at before the decision. That of a reorg ends by itself.
@@ -106,20 +137,23 @@ that receipt. Either a reorg went deeper than finality.audit_depth, or somebody 
 func ran(s *pb.Submitter, then string) (all []string) {
 	for _, w := range []*pb.Waiting{s.GetBlocking(), s.GetQueueHead()} {
 		if w.GetReason() == txn.ProtectRanBefore || w.GetReason() == txn.ProtectRanEnded {
-			all = append(all, "fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends"+then)
+			all = append(all,
+				"fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends"+then)
 		}
 	}
 	return all
 }
 
 func resolveLine(b *pb.Waiting) string {
-	return fmt.Sprintf("fencepost tx resolve %s --expect-version %d --reason \"...\"", b.GetTxId(), b.GetVersion())
+	return fmt.Sprintf("fencepost tx resolve %s --expect-version %d --reason \"...\"", b.GetTxId(),
+		b.GetVersion())
 }
 
 // exits are the command lines that end a protection, each as it is to be typed, with what it does in a comment of the shell; before them those that have to come
 // first.
 func exits(s *pb.Submitter, lost *pb.Tx) []string {
-	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"", s.GetName(), s.GetProtection().GetProtectionId())
+	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"",
+		s.GetName(), s.GetProtection().GetProtectionId())
 	keep, says := "", ""
 	if uncompared(s) {
 		keep, says = " --keep-queue", "; what is still queued was compared with the chain, has not run, and will be sent"
@@ -128,18 +162,27 @@ func exits(s *pb.Submitter, lost *pb.Tx) []string {
 	forward := command + " --align-forward" + keep + "   # go on at the account's settled nonce on chain; those between are recorded as gaps" + says
 	ways := []string{next, forward}
 	if on := onChain(s); on > s.GetNextNonce() {
-		ways = []string{forward, next + fmt.Sprintf("; refused while the account's next nonce is above that on chain, where it was %d", on)}
+		ways = []string{
+			forward,
+			next + fmt.Sprintf(
+				"; refused while the account's next nonce is above that on chain, where it was %d",
+				on),
+		}
 	}
-	return append(append(ran(s, "; what follows need not wait for that"), first(s, lost)...), ways...)
+	return append(
+		append(ran(s, "; what follows need not wait for that"), first(s, lost)...),
+		ways...)
 }
 
 // uncompared tells whether a protection ends only once somebody says that what is queued was compared with the chain: it comes from a restore.
 func uncompared(s *pb.Submitter) bool {
-	return s.GetProtection() != nil && s.GetQueueHead().GetRestored() || s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0
+	return s.GetProtection() != nil && s.GetQueueHead().GetRestored() ||
+		s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0
 }
 
 // seenOnChain finds in the evidence that a nonce was used elsewhere how far the account was: by the newest block and the pool, or in settled blocks.
-var seenOnChain = regexp.MustCompile(`the account's next nonce is (\d+) (?:on chain and (\d+) in its pool|in settled blocks)`)
+var seenOnChain = regexp.MustCompile(
+	`the account's next nonce is (\d+) (?:on chain and (\d+) in its pool|in settled blocks)`)
 
 // onChain is the account's next nonce on chain as the evidence of a protection has it; 0: it does not say.
 func onChain(s *pb.Submitter) (on uint64) {
@@ -156,20 +199,38 @@ func onChain(s *pb.Submitter) (on uint64) {
 
 // first are the command lines for what stands in the way of a decision.
 func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
-	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK && b.GetReason() == txn.ReasonNonceElsewhere {
-		fail := fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it", resolveLine(b), b.GetNonce())
+	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK &&
+		b.GetReason() == txn.ReasonNonceElsewhere {
+		fail := fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it",
+			resolveLine(b), b.GetNonce())
 		switch {
 		case givenUp(lost): // it is not given back to the queue
-			all = append(all, fail+", as it shall not run any more. --unproven goes with it, when no endpoint can show who used its nonce")
+			all = append(all,
+				fail+", as it shall not run any more. --unproven goes with it, when no endpoint can show who used its nonce")
 		case b.GetRestored(): // who used its nonce may be itself
-			all = append(all, fail, resolveLine(b)+" --requeue --unproven   # or this gives it another nonce, if you have seen that what used its own is not the same, signed after the backup")
+			all = append(
+				all,
+				fail,
+				resolveLine(
+					b)+" --requeue --unproven   # or this gives it another nonce, if you have seen that what used its own is not the same, signed after the backup",
+			)
 		default:
-			all = append(all, fail, resolveLine(b)+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own")
+			all = append(
+				all,
+				fail,
+				resolveLine(
+					b)+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own",
+			)
 		}
 	}
 	if uncompared(s) {
-		all = append(all, fmt.Sprintf("fencepost tx list --submitter %s --state QUEUED   # first: any of these may have run after the backup; cancel those that did", s.GetName()),
-			"fencepost tx cancel TX_ID")
+		all = append(
+			all,
+			fmt.Sprintf(
+				"fencepost tx list --submitter %s --state QUEUED   # first: any of these may have run after the backup; cancel those that did",
+				s.GetName()),
+			"fencepost tx cancel TX_ID",
+		)
 	}
 	return all
 }
@@ -177,7 +238,8 @@ func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
 // givenUp tells whether a transaction shall not run any more: somebody has asked for its cancel, or its newest form is one.
 func givenUp(tx *pb.Tx) bool {
 	attempts := tx.GetOperator().GetAttempts()
-	return tx.GetCancelRequested() || len(attempts) > 0 && attempts[len(attempts)-1].GetKind() == string(txn.Cancel)
+	return tx.GetCancelRequested() ||
+		len(attempts) > 0 && attempts[len(attempts)-1].GetKind() == string(txn.Cancel)
 }
 
 // shownQueued tells how much waits for a nonce, and that it is more when not all of it was counted.
@@ -190,18 +252,29 @@ func shownQueued(s *pb.Submitter) string {
 
 func submitterFields(s *pb.Submitter, now time.Time) []field {
 	all := []field{
-		{"name", s.GetName()}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
-		{"status", shownStatus(s)}, {"on_failure", shownFailurePolicy(s)}, {"max_fee", wei(s.GetMaxFee())},
-		{"start_from", s.GetStartFrom()}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
+		{
+			"name",
+			s.GetName(),
+		}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
+		{
+			"status",
+			shownStatus(s),
+		}, {"on_failure", shownFailurePolicy(s)}, {"max_fee", wei(s.GetMaxFee())},
+		{
+			"start_from",
+			s.GetStartFrom(),
+		}, {"next_nonce", shownNonce(s)}, {"init_nonce", shownInit(s)},
 		{"queued", shownQueued(s)}, {"in_flight", strconv.FormatInt(s.GetInFlight(), 10)},
 	}
 	all = append(all, leaseFields(s.GetLease(), now)...)
 	if p := s.GetPause(); p != nil {
-		all = append(all, field{"paused", shownTime(p.GetTime())}, field{"paused_by", shownPauser(p)}, field{"paused_why", shown(plain(p.GetReason()))})
+		all = append(all, field{"paused", shownTime(p.GetTime())},
+			field{"paused_by", shownPauser(p)}, field{"paused_why", shown(plain(p.GetReason()))})
 	}
 	if pr := s.GetProtection(); pr != nil {
-		all = append(all, field{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)}, field{"protected", shownTime(pr.GetTime())},
-			field{"reason", pr.GetReason()}, field{"evidence", shownEvidence(pr)})
+		all = append(all, field{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)},
+			field{"protected", shownTime(pr.GetTime())}, field{"reason", pr.GetReason()},
+			field{"evidence", shownEvidence(pr)})
 	}
 	all = append(all, waitingFields("blocking", s.GetBlocking())...)
 	all = append(all, waitingFields("queue_head", s.GetQueueHead())...)
@@ -229,10 +302,20 @@ func shownPauser(p *pb.Pause) string {
 
 // leaseFields tell how long a node has had the lease by the clock here, which is good enough for a person.
 func leaseFields(l *pb.LeaseInfo, now time.Time) []field {
-	all := []field{{"owner", shown(l.GetOwnerNode())}, {"fencing_token", number(uint64(l.GetFencingToken()))}}
+	all := []field{
+		{"owner", shown(l.GetOwnerNode())},
+		{"fencing_token", number(uint64(l.GetFencingToken()))},
+	}
 	if l.GetOwnerNode() != "" {
 		since := l.GetAcquireTime()
-		all = append(all, field{"owner_since", fmt.Sprintf("%s (%v)", shownTime(since), max(now.Sub(since.AsTime()), 0).Round(time.Second))})
+		all = append(
+			all,
+			field{
+				"owner_since",
+				fmt.Sprintf("%s (%v)", shownTime(since),
+					max(now.Sub(since.AsTime()), 0).Round(time.Second)),
+			},
+		)
 	}
 	return append(all, field{"lease_until", shownTime(l.GetExpireTime())})
 }

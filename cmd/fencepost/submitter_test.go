@@ -12,7 +12,17 @@ func TestSubmitterCommands(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	add := []string{"submitter", "add", "bob", "--chain-id", "31337", "--address", strings.ToLower(recipient), "--signer", "local"}
+	add := []string{
+		"submitter",
+		"add",
+		"bob",
+		"--chain-id",
+		"31337",
+		"--address",
+		strings.ToLower(recipient),
+		"--signer",
+		"local",
+	}
 	account := "eip155:31337:" + recipient
 	if out := l.good(append(add, "--start-from", "chain")...); out != "submitter bob is registered: "+account+", signed for by local, starts from chain\n" {
 		t.Errorf("printed %s", out)
@@ -21,11 +31,15 @@ func TestSubmitterCommands(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 	l.bad(exitFailed, "registered with other settings", append(add, "--signer", "other")...)
-	l.bad(exitUsage, `--address: address "0x12" must be "0x" followed by 40 hex digits`, append(add, "--address", "0x12")...)
+	l.bad(
+		exitUsage,
+		`--address: address "0x12" must be "0x" followed by 40 hex digits`,
+		append(add, "--address", "0x12")...)
 
 	out := l.good("submitter", "list")
 	row := regexp.MustCompile(`(?m)^bob +` + account + ` +ACTIVE +- +- +0 +0$`)
-	if !row.MatchString(out) || !regexp.MustCompile(`(?m)^alice +\S+ +ACTIVE +a/boot +0 +0 +0$`).MatchString(out) {
+	if !row.MatchString(out) ||
+		!regexp.MustCompile(`(?m)^alice +\S+ +ACTIVE +a/boot +0 +0 +0$`).MatchString(out) {
 		t.Errorf("listed\n%s", out)
 	}
 	out, errs, code := l.start("submitter", "list", "--limit", "1").end()
@@ -36,7 +50,8 @@ func TestSubmitterCommands(t *testing.T) {
 		Submitters []struct{ Name, Queued string }
 	}
 	l.unmarshal(l.good("submitter", "list", "--json"), &list)
-	if len(list.Submitters) != 2 || list.Submitters[1].Name != "bob" || list.Submitters[1].Queued != "0" {
+	if len(list.Submitters) != 2 || list.Submitters[1].Name != "bob" ||
+		list.Submitters[1].Queued != "0" {
 		t.Errorf("listed %+v", list)
 	}
 	l.create("r1")
@@ -53,7 +68,8 @@ func TestSubmitterUpdate(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "update", "alice", "--on-failure", "pause")
+	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter",
+		"update", "alice", "--on-failure", "pause")
 	l.work()
 	if out := l.good("submitter", "update", "alice", "--on-failure", "pause"); out != "submitter alice: on failure PAUSE, no fee limit of its own\n" {
 		t.Errorf("printed %s", out)
@@ -62,9 +78,14 @@ func TestSubmitterUpdate(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +UPDATE +ops +- +- +20\S+Z +APPLIED`)
-	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`, `max_fee +80500000000 wei \(80.5 gwei\)`)
+	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`,
+		`max_fee +80500000000 wei \(80.5 gwei\)`)
 	var s struct{ OnFailure, MaxFee string }
-	l.unmarshal(l.good("submitter", "update", "alice", "--max-fee-gwei", "0", "--on-failure", "Continue", "--json"), &s)
+	l.unmarshal(
+		l.good("submitter", "update", "alice", "--max-fee-gwei", "0", "--on-failure", "Continue",
+			"--json"),
+		&s,
+	)
 	if s.OnFailure != "FAILURE_POLICY_CONTINUE" || s.MaxFee != "" {
 		t.Errorf("updated: %+v", s)
 	}
@@ -73,12 +94,16 @@ func TestSubmitterUpdate(t *testing.T) {
 	}
 	// An account that is added with policies: alice's owner obeys for her, and nobody for bob.
 	address := txn.Address{1}
-	out := l.good("submitter", "add", "alice", "--chain-id", "31337", "--address", address.Hex(), "--signer", "local", "--on-failure", "pause")
-	if !strings.HasPrefix(out, "submitter alice was registered before: eip155:31337:") || !strings.HasSuffix(out, ", signed for by local, starts from 0; on failure PAUSE, no fee limit of its own\n") {
+	out := l.good("submitter", "add", "alice", "--chain-id", "31337", "--address", address.Hex(),
+		"--signer", "local", "--on-failure", "pause")
+	if !strings.HasPrefix(out, "submitter alice was registered before: eip155:31337:") ||
+		!strings.HasSuffix(out,
+			", signed for by local, starts from 0; on failure PAUSE, no fee limit of its own\n") {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "submitter bob is registered, and its policies are not in force yet: ", "submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer", "local",
-		"--max-fee-gwei", "5")
+	l.bad(exitFailed, "submitter bob is registered, and its policies are not in force yet: ",
+		"submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer",
+		"local", "--max-fee-gwei", "5")
 	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei \(5 gwei\)`)
 }
 
@@ -88,10 +113,15 @@ func TestSubmitterPausedByItsPolicy(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	l.commit(txn.Change{Status: txn.Paused, Why: "transaction x (request \"r\") reverted"})
-	l.rows(l.good("submitter", "show", "alice"), `status +PAUSED`, `paused +20\S+Z`, `paused_by +fencepost \(on_failure\)`, `paused_why +transaction x \(request "r"\) reverted`,
-		`A transaction reverted, and its policy paused the account for that\..*`, `  fencepost submitter resume alice`)
-	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +transaction x .* reverted +20\S+Z +APPLIED`)
-	l.bad(exitFailed, `takes no new transactions: transaction x (request "r") reverted; look at what reverted, then resume it`, "tx", "create", "--submitter", "alice", "--to", recipient)
+	l.rows(l.good("submitter", "show", "alice"), `status +PAUSED`, `paused +20\S+Z`,
+		`paused_by +fencepost \(on_failure\)`, `paused_why +transaction x \(request "r"\) reverted`,
+		`A transaction reverted, and its policy paused the account for that\..*`,
+		`  fencepost submitter resume alice`)
+	l.rows(l.good("submitter", "log", "alice"),
+		`\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +transaction x .* reverted +20\S+Z +APPLIED`)
+	l.bad(exitFailed,
+		`takes no new transactions: transaction x (request "r") reverted; look at what reverted, then resume it`,
+		"tx", "create", "--submitter", "alice", "--to", recipient)
 }
 
 func TestSubmitterPauseAndResume(t *testing.T) {
@@ -101,7 +131,8 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	id, err := txn.ParseTxID(l.create("before"))
 	l.must(err)
 	l.live(id, true)
-	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter", "pause", "alice", "--reason", "moving funds")
+	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter",
+		"pause", "alice", "--reason", "moving funds")
 	l.work()
 	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, what is queued waits, what is in flight is followed (nothing is queued, nothing is in flight); "+
 		"\"fencepost submitter resume alice\" ends it\n" {
@@ -111,9 +142,12 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 		errs != "fencepost: it was paused before, and the reason of that stays: moving funds\n" {
 		t.Errorf("paused again: %d, %s", code, errs)
 	}
-	l.bad(exitFailed, "resume it, then repeat the call; \"fencepost submitter resume alice\" ends the pause (SUBMITTER_PAUSED)", "tx", "create", "--submitter", "alice", "--to", recipient)
+	l.bad(exitFailed,
+		"resume it, then repeat the call; \"fencepost submitter resume alice\" ends the pause (SUBMITTER_PAUSED)",
+		"tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
-	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "before") // it was accepted before
+	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id",
+		"before") // it was accepted before
 	if !strings.Contains(out, "exists already") {
 		t.Errorf("printed %s", out)
 	}
@@ -121,7 +155,9 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	if out := l.good("submitter", "resume", "alice"); out != "submitter alice is ACTIVE; nothing is queued, nothing is in flight\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +RESUME +night shift +- +- +20\S+Z +APPLIED`, `\d+ +20\S+Z +PAUSE +ops +- +moving funds +20\S+Z +APPLIED`)
+	l.rows(l.good("submitter", "log", "alice"),
+		`\d+ +20\S+Z +RESUME +night shift +- +- +20\S+Z +APPLIED`,
+		`\d+ +20\S+Z +PAUSE +ops +- +moving funds +20\S+Z +APPLIED`)
 	if s.Status != "SUBMITTER_STATUS_ACTIVE" {
 		t.Errorf("resumed: %+v", s)
 	}

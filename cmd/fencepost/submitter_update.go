@@ -15,8 +15,10 @@ import (
 type policyFlags struct{ onFailure, maxFee string }
 
 func (o *policyFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&o.onFailure, "on-failure", "", "when a transaction was included and reverted: continue with the next one, or pause the account")
-	c.Flags().StringVar(&o.maxFee, "max-fee-gwei", "", "the most that anything of this account offers for each unit of gas in all, in gwei; 0: the limits of its chain alone")
+	c.Flags().StringVar(&o.onFailure, "on-failure", "",
+		"when a transaction was included and reverted: continue with the next one, or pause the account")
+	c.Flags().StringVar(&o.maxFee, "max-fee-gwei", "",
+		"the most that anything of this account offers for each unit of gas in all, in gwei; 0: the limits of its chain alone")
 }
 
 // request names what was given; nil if that is nothing.
@@ -27,7 +29,8 @@ func (o *policyFlags) request(c *cobra.Command, name string) (*pb.UpdateSubmitte
 		if !ok || policy == 0 {
 			return nil, misused(c, "--on-failure %q is neither continue nor pause", o.onFailure)
 		}
-		ask.OnFailure, ask.UpdateMask.Paths = pb.FailurePolicy(policy), append(ask.UpdateMask.Paths, "on_failure")
+		ask.OnFailure, ask.UpdateMask.Paths = pb.FailurePolicy(policy), append(ask.UpdateMask.Paths,
+			"on_failure")
 	}
 	if c.Flags().Changed("max-fee-gwei") {
 		wei, err := parseGwei(o.maxFee)
@@ -67,7 +70,8 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.print(wire{answer.GetSubmitter()}, line("submitter %s: %s", args[0], shownPolicies(answer.GetSubmitter())))
+			return p.print(wire{answer.GetSubmitter()},
+				line("submitter %s: %s", args[0], shownPolicies(answer.GetSubmitter())))
 		})(cmd, args)
 	}
 	o.add(c)
@@ -76,10 +80,12 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 }
 
 // updateAdded sets the policies of a submitter that was registered by the same command.
-func updateAdded(ctx context.Context, c *client, answer *pb.RegisterSubmitterResponse, ask *pb.UpdateSubmitterRequest) error {
+func updateAdded(ctx context.Context, c *client, answer *pb.RegisterSubmitterResponse,
+	ask *pb.UpdateSubmitterRequest) error {
 	updated, err := call(ctx, c, c.subs.UpdateSubmitter, ask)
 	if err != nil {
-		return fmt.Errorf("submitter %s is registered, and its policies are not in force yet: %w", ask.GetSubmitter(), err)
+		return fmt.Errorf("submitter %s is registered, and its policies are not in force yet: %w",
+			ask.GetSubmitter(), err)
 	}
 	answer.Submitter = updated.GetSubmitter()
 	return nil

@@ -19,7 +19,8 @@ import (
 func (p *program) txCommand() *cobra.Command {
 	f := &clientFlags{}
 	c := p.group("tx", "Create, list, watch, speed up, cancel and resolve transactions",
-		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f), p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
+		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f),
+		p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
 	f.add(c)
 	return c
 }
@@ -50,14 +51,22 @@ With --watch each step is printed until it is final, with --wait only the end; b
 		if err != nil {
 			return err
 		}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.create(ctx, c, t, ask) })(cmd, args)
+		return p.calling(f,
+			func(ctx context.Context, c *client, _ []string) error { return p.create(ctx, c, t, ask) })(
+			cmd,
+			args,
+		)
 	}
-	c.Flags().StringVar(&t.submitter, "submitter", "", "who sends: a name or an account id (required)")
-	c.Flags().StringVar(&t.to, "to", "", "recipient; without it --data is the init code of a contract to be created")
-	c.Flags().StringVar(&t.value, "value", "0", "amount: in wei, or with a unit, as in 0.1ether or 30gwei")
+	c.Flags().StringVar(&t.submitter, "submitter", "",
+		"who sends: a name or an account id (required)")
+	c.Flags().StringVar(&t.to, "to", "",
+		"recipient; without it --data is the init code of a contract to be created")
+	c.Flags().StringVar(&t.value, "value", "0",
+		"amount: in wei, or with a unit, as in 0.1ether or 30gwei")
 	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
 	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
-	c.Flags().StringVar(&t.requestID, "request-id", "", "your key for this intent (default: a new UUID)")
+	c.Flags().StringVar(&t.requestID, "request-id", "",
+		"your key for this intent (default: a new UUID)")
 	c.Flags().StringArrayVar(&t.labels, "label", nil, "key=value to find it by; may be repeated")
 	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
@@ -96,7 +105,13 @@ func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequ
 		return nil, err
 	}
 	payload := &pb.Payload{To: t.to, Value: wei, Data: data, GasLimit: t.gasLimit}
-	return &pb.CreateTxRequest{Submitter: t.submitter, RequestId: t.requestID, Payload: payload, Terms: terms, Labels: labels}, nil
+	return &pb.CreateTxRequest{
+		Submitter: t.submitter,
+		RequestId: t.requestID,
+		Payload:   payload,
+		Terms:     terms,
+		Labels:    labels,
+	}, nil
 }
 
 func parseLabels(texts []string) (map[string]string, error) {
@@ -117,7 +132,8 @@ func parseLabels(texts []string) (map[string]string, error) {
 // recipient refuses what cannot be one, and that there is none where nothing is created.
 func (t *createFlags) recipient(c *cobra.Command, data []byte) error {
 	if t.to == "" && len(data) == 0 {
-		return misused(c, "--to is missing; only to create a contract, with its init code in --data, it is left out")
+		return misused(c,
+			"--to is missing; only to create a contract, with its init code in --data, it is left out")
 	}
 	if t.to == "" {
 		return nil
@@ -135,19 +151,22 @@ func parseData(text string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	data, err := hex.DecodeString(digits)
 	if !ok || err != nil {
-		return nil, errors.New("is not \"0x\" followed by an even number of hex digits; give bytes like 0xd09de08a")
+		return nil, errors.New(
+			"is not \"0x\" followed by an even number of hex digits; give bytes like 0xd09de08a")
 	}
 	return data, nil
 }
 
-func (p *program) create(ctx context.Context, c *client, t createFlags, ask *pb.CreateTxRequest) error {
+func (p *program) create(ctx context.Context, c *client, t createFlags,
+	ask *pb.CreateTxRequest) error {
 	answer, err := call(ctx, c, c.txs.CreateTx, ask)
 	if isUnsure(err) {
 		again := "--request-id " + ask.GetRequestId()
 		if at := shownDeadline(ask.GetTerms()); at != "" {
 			again += " --not-after " + at
 		}
-		return fmt.Errorf("%w; it may be queued: repeat the command with %s, which cannot send twice", err, again)
+		return fmt.Errorf(
+			"%w; it may be queued: repeat the command with %s, which cannot send twice", err, again)
 	}
 	if err != nil {
 		return err
@@ -172,19 +191,22 @@ func (p *program) create(ctx context.Context, c *client, t createFlags, ask *pb.
 func createdLine(answer *pb.CreateTxResponse) func(io.Writer) error {
 	verb := "queued"
 	if !answer.GetCreated() {
-		verb = "exists already, and is " + shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState())
+		verb = "exists already, and is " + shownState(answer.GetTx().GetState(),
+			answer.GetTx().GetSubState())
 	}
 	if at := shownDeadline(answer.GetTx().GetTerms()); at != "" {
 		verb += ", to be sent until " + at
 	}
-	return line("transaction %s of %s %s; request_id %s", answer.GetTx().GetTxId(), answer.GetTx().GetSubmitter(), verb, answer.GetTx().GetRequestId())
+	return line("transaction %s of %s %s; request_id %s", answer.GetTx().GetTxId(),
+		answer.GetTx().GetSubmitter(), verb, answer.GetTx().GetRequestId())
 }
 
 // requestFlags name a transaction by the key that created it, in place of its id.
 type requestFlags struct{ submitter, requestID string }
 
 func (r *requestFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&r.submitter, "submitter", "", "with --request-id, in place of TX_ID: who sends it")
+	c.Flags().StringVar(&r.submitter, "submitter", "",
+		"with --request-id, in place of TX_ID: who sends it")
 	c.Flags().StringVar(&r.requestID, "request-id", "", "the key that created it")
 }
 
@@ -242,11 +264,17 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 		if limit < 1 {
 			return misused(cmd, "--limit must be at least 1")
 		}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit, wide) })(cmd, args)
+		return p.calling(f,
+			func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit, wide) })(
+			cmd,
+			args,
+		)
 	}
 	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
-	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
-	c.Flags().StringSliceVar(&states, "state", nil, "only those in this state: "+strings.Join(stateNames(), ", ")+"; as often as needed")
+	c.Flags().StringArrayVar(&labels, "label", nil,
+		"only those with this key=value; as often as needed")
+	c.Flags().StringSliceVar(&states, "state", nil,
+		"only those in this state: "+strings.Join(stateNames(), ", ")+"; as often as needed")
 	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
 	c.Flags().BoolVar(&wide, "wide", false, "show receiver, value in wei and data too")
 	return c
@@ -256,7 +284,10 @@ func parseStates(names []string) (states []pb.TxState, err error) {
 	for _, name := range names {
 		state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
 		if !ok || state == 0 {
-			return nil, usageError{fmt.Sprintf("there is no state %q; the states are %s", name, strings.Join(stateNames(), ", "))}
+			return nil, usageError{
+				fmt.Sprintf("there is no state %q; the states are %s", name,
+					strings.Join(stateNames(), ", ")),
+			}
 		}
 		states = append(states, pb.TxState(state))
 	}
@@ -272,10 +303,12 @@ func stateNames() (names []string) {
 
 const maxPage = 1000
 
-func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest, limit int, wide bool) error {
+func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest, limit int,
+	wide bool) error {
 	all := &pb.ListTxsResponse{}
 	for len(all.GetTxs()) == 0 || all.GetNextPageToken() != "" && len(all.GetTxs()) < limit {
-		ask.PageSize, ask.PageToken = int32(min(limit-len(all.GetTxs()), maxPage)), all.GetNextPageToken()
+		ask.PageSize, ask.PageToken = int32(
+			min(limit-len(all.GetTxs()), maxPage)), all.GetNextPageToken()
 		page, err := call(ctx, c, c.txs.ListTxs, ask)
 		if err != nil {
 			return err
@@ -290,8 +323,15 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 	}
 	rows := make([][]string, len(all.GetTxs()))
 	for i, tx := range all.GetTxs() {
-		rows[i] = []string{tx.GetTxId(), tx.GetSubmitter(), tx.GetRequestId(), shownState(tx.GetState(), tx.GetSubState()), shown(tx.GetReason()),
-			shownTime(tx.GetUpdateTime()), shown(tx.GetTxHash())}
+		rows[i] = []string{
+			tx.GetTxId(),
+			tx.GetSubmitter(),
+			tx.GetRequestId(),
+			shownState(tx.GetState(), tx.GetSubState()),
+			shown(tx.GetReason()),
+			shownTime(tx.GetUpdateTime()),
+			shown(tx.GetTxHash()),
+		}
 	}
 	columns := []string{"TX_ID", "SUBMITTER", "REQUEST_ID", "STATE", "REASON", "UPDATED", "TX_HASH"}
 	if wide {

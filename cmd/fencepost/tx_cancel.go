@@ -27,7 +27,8 @@ func (p *program) txCancelCommand(f *clientFlags) *cobra.Command {
 do not send the same intent anew. A cancel cannot be taken back.`,
 		Example: `  fencepost tx cancel 01a21fca-9bb7-8000-8000-058ead4b4abd --reason "wrong amount"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			answer, err := call(ctx, c, c.txs.CancelTx, &pb.CancelTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})
+			answer, err := call(ctx, c, c.txs.CancelTx,
+				&pb.CancelTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})
 			if err != nil {
 				return err
 			}
@@ -51,21 +52,28 @@ func (c *client) cancelled(ctx context.Context, answer *pb.CancelTxResponse) (st
 	switch answer.GetOutcome() {
 	case pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED:
 		if answer.GetTx().GetExecuted() != pb.Executed_EXECUTED_NO {
-			return "is cancelled and is not sent any more: " + plain(answer.GetTx().GetLastError()), nil
+			return "is cancelled and is not sent any more: " + plain(
+				answer.GetTx().GetLastError()), nil
 		}
 		return "is cancelled and will never be executed", nil
 	case pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL:
-		return "was final before, so nothing was done: it is " + shownState(answer.GetTx().GetState(), answer.GetTx().GetSubState()), nil
+		return "was final before, so nothing was done: it is " + shownState(
+			answer.GetTx().GetState(), answer.GetTx().GetSubState()), nil
 	}
-	full, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}, View: pb.TxView_TX_VIEW_OPERATOR})
+	full, err := call(ctx, c, c.txs.GetTx,
+		&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}, View: pb.TxView_TX_VIEW_OPERATOR})
 	if err != nil {
-		return "", fmt.Errorf("the cancel of transaction %s is recorded, but not where it stands: %w", id, err)
+		return "", fmt.Errorf(
+			"the cancel of transaction %s is recorded, but not where it stands: %w", id, err)
 	}
-	account, err := call(ctx, c, c.subs.GetSubmitter, &pb.GetSubmitterRequest{Submitter: full.GetTx().GetSubmitter()})
+	account, err := call(ctx, c, c.subs.GetSubmitter,
+		&pb.GetSubmitterRequest{Submitter: full.GetTx().GetSubmitter()})
 	if err != nil {
-		return "", fmt.Errorf("the cancel of transaction %s is recorded, but not where it stands: %w", id, err)
+		return "", fmt.Errorf(
+			"the cancel of transaction %s is recorded, but not where it stands: %w", id, err)
 	}
-	return cancelling(full.GetTx(), account.GetSubmitter()) + unpaid(full.GetTx()) + fmt.Sprintf("; \"fencepost tx watch %s\" tells how it ends", id), nil
+	return cancelling(full.GetTx(), account.GetSubmitter()) + unpaid(
+		full.GetTx()) + fmt.Sprintf("; \"fencepost tx watch %s\" tells how it ends", id), nil
 }
 
 // cancelling tells what becomes of a cancel that is recorded. What nothing is signed for comes before what forbids to sign.
@@ -74,30 +82,42 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 	last := &pb.Attempt{}
 	for _, a := range tx.GetOperator().GetAttempts() {
 		last = a
-		if in := tx.GetReceipt(); in != nil && in.GetTxHash() == a.GetTxHash() && a.GetKind() == string(txn.Cancel) {
-			return fmt.Sprintf("has been cancelled in block %d, and is CANCELLED once that is final", in.GetBlockNumber())
+		if in := tx.GetReceipt(); in != nil && in.GetTxHash() == a.GetTxHash() &&
+			a.GetKind() == string(txn.Cancel) {
+			return fmt.Sprintf(
+				"has been cancelled in block %d, and is CANCELLED once that is final",
+				in.GetBlockNumber())
 		}
 	}
 	switch {
 	case tx.GetFinalTime() != nil:
 		return "is final meanwhile: it is " + state
 	case tx.GetReceipt() != nil:
-		return fmt.Sprintf("is in block %d already: the cancel is recorded, and lost unless a reorg takes that block away", tx.GetReceipt().GetBlockNumber())
+		return fmt.Sprintf(
+			"is in block %d already: the cancel is recorded, and lost unless a reorg takes that block away",
+			tx.GetReceipt().GetBlockNumber())
 	case tx.GetState() == pb.TxState_TX_STATE_QUEUED:
 		return "had a nonce before it went back into the queue: the cancel is recorded, and its owner ends it once the chain shows that nothing ran of what was signed for it"
 	case tx.GetReason() == txn.ReasonNonceElsewhere:
-		return fmt.Sprintf("has lost its nonce to somebody else, so there is nothing to race: the cancel is recorded; end it with \"fencepost tx resolve %s --fail --reason TEXT\"", tx.GetTxId())
+		return fmt.Sprintf(
+			"has lost its nonce to somebody else, so there is nothing to race: the cancel is recorded; end it with \"fencepost tx resolve %s --fail --reason TEXT\"",
+			tx.GetTxId())
 	case tx.GetReason() == txn.ReasonReorgedFinal:
 		return "was final before a reorg, and is handed over as it was: the cancel is recorded, and nothing is signed for it"
 	case last.GetKind() == string(txn.Cancel):
-		return fmt.Sprintf("is being cancelled: attempt %d does nothing and is handed over under the same nonce, and whichever is included first wins", last.GetAttemptNo())
+		return fmt.Sprintf(
+			"is being cancelled: attempt %d does nothing and is handed over under the same nonce, and whichever is included first wins",
+			last.GetAttemptNo())
 	case protection != nil:
 		until := "until somebody ends that"
 		if (&txn.Protected{Reason: protection.GetReason()}).EndsByItself() {
 			until = "until that ends, which it does by itself once all that was final before is final again"
 		}
-		return fmt.Sprintf("may still be included: the cancel is recorded, but its account is under protection %d (%s), and nothing is signed for it %s (\"fencepost submitter show %s\")",
+		return fmt.Sprintf(
+			"may still be included: the cancel is recorded, but its account is under protection %d (%s), and nothing is signed for it %s (\"fencepost submitter show %s\")",
 			protection.GetProtectionId(), protection.GetReason(), until, account.GetName())
 	}
-	return fmt.Sprintf("has a nonce already (it is %s), so the chain decides: the cancel is recorded, one that does nothing is sent next under the same nonce, and whichever is included first wins", state)
+	return fmt.Sprintf(
+		"has a nonce already (it is %s), so the chain decides: the cancel is recorded, one that does nothing is sent next under the same nonce, and whichever is included first wins",
+		state)
 }

@@ -34,7 +34,8 @@ explorer that it is as deep as that, and that it was not this transaction.`,
 			`  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		err := oneOf(cmd, choice{"--retry", retry}, choice{"--bump", bump}, choice{"--cancel", cancel}, choice{"--fail", fail}, choice{"--requeue", requeue})
+		err := oneOf(cmd, choice{"--retry", retry}, choice{"--bump", bump},
+			choice{"--cancel", cancel}, choice{"--fail", fail}, choice{"--requeue", requeue})
 		if err != nil {
 			return err
 		}
@@ -59,28 +60,55 @@ explorer that it is as deep as that, and that it was not this transaction.`,
 		case unproven:
 			decision = pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN
 		}
-		ask := &pb.ResolveStuckRequest{TxId: args[0], Decision: decision, Reason: d.reason, Operator: d.by(p), ExpectVersion: version}
-		return p.calling(f, func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(cmd, args)
+		ask := &pb.ResolveStuckRequest{
+			TxId:          args[0],
+			Decision:      decision,
+			Reason:        d.reason,
+			Operator:      d.by(p),
+			ExpectVersion: version,
+		}
+		return p.calling(f,
+			func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(
+			cmd,
+			args,
+		)
 	}
-	c.Flags().BoolVar(&retry, "retry", false, "count its hand-overs anew; of what is being cancelled, hand the original over once more")
+	c.Flags().BoolVar(&retry, "retry", false,
+		"count its hand-overs anew; of what is being cancelled, hand the original over once more")
 	c.Flags().BoolVar(&bump, "bump", false, "sign another form of the same nonce that offers more")
-	c.Flags().BoolVar(&cancel, "cancel", false, "have it not run: a form that does nothing is sent under the same nonce")
+	c.Flags().BoolVar(&cancel, "cancel", false,
+		"have it not run: a form that does nothing is sent under the same nonce")
 	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
 	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
-	c.Flags().Uint64Var(&version, "expect-version", 0, "version of the transaction that you looked at; refused when it is another now (default: the one that is shown first)")
-	c.Flags().BoolVar(&unproven, "unproven", false, "although no endpoint can show any more who used the nonce")
+	c.Flags().Uint64Var(&version, "expect-version", 0,
+		"version of the transaction that you looked at; refused when it is another now (default: the one that is shown first)")
+	c.Flags().BoolVar(&unproven, "unproven", false,
+		"although no endpoint can show any more who used the nonce")
 	d.add(c, "why; kept with the command")
 	return c
 }
 
 // resolve shows what is decided on, before it asks for it; what has changed since is not decided on.
 func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRequest) error {
-	before, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: ask.GetTxId()}, View: pb.TxView_TX_VIEW_OPERATOR})
+	before, err := call(
+		ctx,
+		c,
+		c.txs.GetTx,
+		&pb.GetTxRequest{
+			Key:  &pb.GetTxRequest_TxId{TxId: ask.GetTxId()},
+			View: pb.TxView_TX_VIEW_OPERATOR,
+		},
+	)
 	if err != nil {
 		return err
 	}
 	if tx := before.GetTx(); !p.json {
-		shownNow := []field{{"state", shownState(tx.GetState(), tx.GetSubState())}, {"version", number(tx.GetVersion())}, {"reason", tx.GetReason()}, {"last_error", plain(tx.GetLastError())}}
+		shownNow := []field{
+			{"state", shownState(tx.GetState(), tx.GetSubState())},
+			{"version", number(tx.GetVersion())},
+			{"reason", tx.GetReason()},
+			{"last_error", plain(tx.GetLastError())},
+		}
 		if err := fields(append(shownNow, operatorFields(tx.GetOperator())...))(p.out); err != nil {
 			return err
 		}
@@ -93,7 +121,8 @@ func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRe
 	if err != nil {
 		return err
 	}
-	return p.print(wire{answer.GetTx()}, line("transaction %s %s", ask.GetTxId(), resolved(answer.GetTx(), ask.GetDecision())))
+	return p.print(wire{answer.GetTx()},
+		line("transaction %s %s", ask.GetTxId(), resolved(answer.GetTx(), ask.GetDecision())))
 }
 
 func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
@@ -105,15 +134,20 @@ func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 		}
 		return fmt.Sprintf("is %s: it did not run and never will", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
-		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now", state)
+		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now",
+			state)
 		if said := plain(tx.GetLastError()); said != "" { // as of an original that races its cancel
 			text += ": " + said
 		}
 		return text
 	case pb.StuckDecision_STUCK_DECISION_BUMP:
-		return fmt.Sprintf("has another form that offers more, which is handed over next; it is %s now", state)
+		return fmt.Sprintf(
+			"has another form that offers more, which is handed over next; it is %s now", state)
 	case pb.StuckDecision_STUCK_DECISION_CANCEL:
-		return fmt.Sprintf("shall not run any more: the cancel is recorded, and the chain decides what is included; it is %s now", state)
+		return fmt.Sprintf(
+			"shall not run any more: the cancel is recorded, and the chain decides what is included; it is %s now",
+			state)
 	}
-	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now", state)
+	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now",
+		state)
 }

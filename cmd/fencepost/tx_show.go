@@ -46,21 +46,44 @@ func shownPayload(payload *pb.Payload) (to, data string) {
 func txFields(tx *pb.Tx) []field {
 	to, data := shownPayload(tx.GetPayload())
 	all := []field{
-		{"tx_id", tx.GetTxId()}, {"submitter", tx.GetSubmitter()}, {"request_id", tx.GetRequestId()},
-		{"state", shownState(tx.GetState(), tx.GetSubState())}, {"version", number(tx.GetVersion())},
+		{
+			"tx_id",
+			tx.GetTxId(),
+		}, {"submitter", tx.GetSubmitter()}, {"request_id", tx.GetRequestId()},
+		{
+			"state",
+			shownState(tx.GetState(), tx.GetSubState()),
+		}, {"version", number(tx.GetVersion())},
 		{"executed", strings.TrimPrefix(tx.GetExecuted().String(), "EXECUTED_")},
-		{"reason", tx.GetReason()}, {"last_error", tx.GetLastError()}, {"what_to_do", remedy(tx)}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
-		{"to", to}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
+		{
+			"reason",
+			tx.GetReason(),
+		}, {"last_error", tx.GetLastError()}, {"what_to_do", remedy(tx)}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
+		{
+			"to",
+			to,
+		}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
 	}
-	all = append(append(all, termsFields(tx.GetTerms())...), field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})
+	all = append(append(all, termsFields(tx.GetTerms())...),
+		field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})
 	if r := tx.GetReceipt(); r != nil {
-		all = append(all, field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())}, field{"form_in_block", shownForm(r)},
-			field{"gas", fmt.Sprintf("%d at %s", r.GetGasUsed(), gwei(r.GetEffectiveGasPrice()))}, field{"confirmations", shownBlocks(tx.GetConfirmations())})
+		all = append(
+			all,
+			field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())},
+			field{"form_in_block", shownForm(r)},
+			field{
+				"gas",
+				fmt.Sprintf("%d at %s", r.GetGasUsed(), gwei(r.GetEffectiveGasPrice())),
+			},
+			field{"confirmations", shownBlocks(tx.GetConfirmations())},
+		)
 	}
 	if o := tx.GetOperator(); o != nil {
 		all = append(all, operatorFields(o)...)
 	}
-	return append(all, field{"created", shownTime(tx.GetCreateTime())}, field{"updated", shownTime(tx.GetUpdateTime())}, field{"final", shownTime(tx.GetFinalTime())})
+	return append(all, field{"created", shownTime(tx.GetCreateTime())},
+		field{"updated", shownTime(tx.GetUpdateTime())},
+		field{"final", shownTime(tx.GetFinalTime())})
 }
 
 func shownLabels(labels map[string]string) string {
@@ -75,7 +98,8 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 	if o.Nonce != nil {
 		all = append(all, field{"nonce", strconv.FormatUint(o.GetNonce(), 10)})
 	}
-	all = append(all, field{"handed_over", number(uint64(o.GetSubmitAttempts()))}, field{"diagnosis", o.GetDiagnosis()},
+	all = append(all, field{"handed_over", number(uint64(o.GetSubmitAttempts()))},
+		field{"diagnosis", o.GetDiagnosis()},
 		field{"fencing_token", number(uint64(o.GetFencingToken()))})
 	for _, a := range o.GetAttempts() {
 		text := shownAttempt(a)
@@ -90,7 +114,8 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 func attemptName(a *pb.Attempt) string { return fmt.Sprintf("attempt %d", a.GetAttemptNo()) }
 
 func shownAttempt(a *pb.Attempt) string {
-	return fmt.Sprintf("%s %s, gas limit %d, fee cap %s, tip %s", a.GetKind(), a.GetTxHash(), a.GetGasLimit(), gwei(a.GetFeeCap()), gwei(a.GetTip()))
+	return fmt.Sprintf("%s %s, gas limit %d, fee cap %s, tip %s", a.GetKind(), a.GetTxHash(),
+		a.GetGasLimit(), gwei(a.GetFeeCap()), gwei(a.GetTip()))
 }
 
 // shownForm says which form is in a block; empty if the node does not tell.
@@ -109,7 +134,8 @@ func shownBlocks(refs []*pb.BlockRef) string {
 	case 1:
 		return fmt.Sprintf("block %d %s", refs[0].GetNumber(), refs[0].GetHash())
 	default:
-		return fmt.Sprintf("blocks %d to %d %s", refs[0].GetNumber(), refs[n-1].GetNumber(), refs[n-1].GetHash())
+		return fmt.Sprintf("blocks %d to %d %s", refs[0].GetNumber(), refs[n-1].GetNumber(),
+			refs[n-1].GetHash())
 	}
 }
 

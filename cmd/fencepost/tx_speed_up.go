@@ -18,7 +18,8 @@ market asks, and at least chains.*.gas_bump.multiplier times what a node took la
 next. Each command is one more raise; the limits of chain, account and transaction hold for all of them.`,
 		Example: `  fencepost tx speed-up 01a21fca-9bb7-8000-8000-058ead4b4abd --reason "customer waits"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
-			return p.speedUp(ctx, c, &pb.SpeedUpTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})
+			return p.speedUp(ctx, c,
+				&pb.SpeedUpTxRequest{TxId: args[0], Reason: d.reason, Operator: d.by(p)})
 		}),
 	}
 	d.addOptional(c, "why; kept with the command")
@@ -27,7 +28,10 @@ next. Each command is one more raise; the limits of chain, account and transacti
 
 // speedUp tells of the form that was recorded: by the time of the answer it may be in a block, or not be the newest any more.
 func (p *program) speedUp(ctx context.Context, c *client, ask *pb.SpeedUpTxRequest) error {
-	look := &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: ask.GetTxId()}, View: pb.TxView_TX_VIEW_OPERATOR}
+	look := &pb.GetTxRequest{
+		Key:  &pb.GetTxRequest_TxId{TxId: ask.GetTxId()},
+		View: pb.TxView_TX_VIEW_OPERATOR,
+	}
 	before, err := call(ctx, c, c.txs.GetTx, look)
 	if err != nil {
 		return err
@@ -48,6 +52,7 @@ func spedUp(before, after *pb.Tx) string {
 	if all := after.GetOperator().GetAttempts(); len(all) > had {
 		recorded = attemptName(all[had]) + " (" + shownAttempt(all[had]) + ")"
 	}
-	return fmt.Sprintf("transaction %s: %s is recorded for nonce %d; it is handed over next, and at most one of the forms is included. \"fencepost tx watch %s\" tells which",
+	return fmt.Sprintf(
+		"transaction %s: %s is recorded for nonce %d; it is handed over next, and at most one of the forms is included. \"fencepost tx watch %s\" tells which",
 		after.GetTxId(), recorded, after.GetOperator().GetNonce(), after.GetTxId())
 }

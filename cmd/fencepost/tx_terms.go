@@ -18,11 +18,19 @@ type termsFlags struct {
 }
 
 func (t *termsFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&t.speed, "speed", "", "how soon it shall be included: slow, standard or fast (default: standard)")
-	c.Flags().StringVar(&t.maxFee, "max-fee-gwei", "", "the most that is offered for each unit of gas in all, in gwei (default: the limits of chain and account alone)")
-	c.Flags().StringVar(&t.notAfter, "not-after", "", "no nonce is taken later: a time like 2026-01-02T15:04:05Z, or a duration from now like 10m. With --request-id give a time, since the "+
-		"same command later must ask for the same")
-	c.Flags().BoolVar(&t.cancelLate, "cancel-late", false, "with --not-after: cancel also what has a nonce by then, and is in no block")
+	c.Flags().StringVar(&t.speed, "speed", "",
+		"how soon it shall be included: slow, standard or fast (default: standard)")
+	c.Flags().StringVar(&t.maxFee, "max-fee-gwei", "",
+		"the most that is offered for each unit of gas in all, in gwei (default: the limits of chain and account alone)")
+	c.Flags().StringVar(
+		&t.notAfter,
+		"not-after",
+		"",
+		"no nonce is taken later: a time like 2026-01-02T15:04:05Z, or a duration from now like 10m. With --request-id give a time, since the "+
+			"same command later must ask for the same",
+	)
+	c.Flags().BoolVar(&t.cancelLate, "cancel-late", false,
+		"with --not-after: cancel also what has a nonce by then, and is in no block")
 }
 
 // terms are those of the flags; nil if they demand nothing.
@@ -63,7 +71,9 @@ func (t *termsFlags) terms(c *cobra.Command, now time.Time) (*pb.Terms, error) {
 func parseGwei(text string) (string, error) {
 	wei, err := parseAmount(text + "gwei")
 	if err != nil {
-		return "", fmt.Errorf("%q is not an amount in gwei with up to 9 decimals; give a number such as 30 or 0.5", text)
+		return "", fmt.Errorf(
+			"%q is not an amount in gwei with up to 9 decimals; give a number such as 30 or 0.5",
+			text)
 	}
 	return wei, nil
 }
@@ -75,7 +85,8 @@ func parseDeadline(text string, now time.Time) (time.Time, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is neither a time nor a duration; give one like 2026-01-02T15:04:05Z or 10m", text)
+		return time.Time{}, fmt.Errorf(
+			"%q is neither a time nor a duration; give one like 2026-01-02T15:04:05Z or 10m", text)
 	}
 	if d <= 0 {
 		return time.Time{}, fmt.Errorf("%q is not later than now; give a duration like 10m", text)
@@ -95,9 +106,15 @@ func termsFields(t *pb.Terms) []field {
 	if t == nil {
 		return nil
 	}
-	all := []field{{"max_fee", wei(t.GetMaxFee())}, {"not_after", shownDeadline(t)}, {"cancel_late", yes(t.GetCancelLate())}}
+	all := []field{
+		{"max_fee", wei(t.GetMaxFee())},
+		{"not_after", shownDeadline(t)},
+		{"cancel_late", yes(t.GetCancelLate())},
+	}
 	if t.GetSpeed() != pb.TxSpeed_TX_SPEED_STANDARD {
-		all = append([]field{{"speed", strings.TrimPrefix(t.GetSpeed().String(), "TX_SPEED_")}}, all...)
+		all = append(
+			[]field{{"speed", strings.TrimPrefix(t.GetSpeed().String(), "TX_SPEED_")}},
+			all...)
 	}
 	return all
 }

@@ -17,14 +17,33 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--value", "0.1ether", "--data", "0x0102", "--gas-limit", "50000", "--request-id", "r1"}
+	line := []string{
+		"tx",
+		"create",
+		"--submitter",
+		"alice",
+		"--to",
+		recipient,
+		"--value",
+		"0.1ether",
+		"--data",
+		"0x0102",
+		"--gas-limit",
+		"50000",
+		"--request-id",
+		"r1",
+	}
 	id := l.find(`^transaction (\S+) of alice queued; request_id r1\n$`, l.good(line...))
 	if again := l.good(line...); again != "transaction "+id+" of alice exists already, and is QUEUED; request_id r1\n" {
 		t.Errorf("the second time it prints %s", again)
 	}
-	l.bad(exitFailed, "use a new request_id for a new intent; \"fencepost tx get --submitter alice --request-id r1\" shows it (IDEMPOTENCY_KEY_REUSED)", append(line, "--value", "7")...)
+	l.bad(
+		exitFailed,
+		"use a new request_id for a new intent; \"fencepost tx get --submitter alice --request-id r1\" shows it (IDEMPOTENCY_KEY_REUSED)",
+		append(line, "--value", "7")...)
 
-	made := l.find(`request_id (\S{36})\n$`, l.good("tx", "create", "--submitter", "alice", "--to", recipient))
+	made := l.find(`request_id (\S{36})\n$`,
+		l.good("tx", "create", "--submitter", "alice", "--to", recipient))
 	var tx struct {
 		TxID, RequestID string
 		Payload         struct{ To, Value, Data, GasLimit string }
@@ -36,7 +55,9 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 		t.Errorf("got %+v", tx)
 	}
 	l.unmarshal(l.good("tx", "get", id, "--json"), &tx)
-	if tx.TxID != id || tx.Payload.To != recipient || tx.Payload.Value != "100000000000000000" || tx.Payload.Data != "AQI=" || tx.Payload.GasLimit != "50000" {
+	if tx.TxID != id || tx.Payload.To != recipient || tx.Payload.Value != "100000000000000000" ||
+		tx.Payload.Data != "AQI=" ||
+		tx.Payload.GasLimit != "50000" {
 		t.Errorf("got %+v", tx)
 	}
 }
@@ -45,19 +66,39 @@ func TestTxCreateWithTerms(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "r1", "--speed", "Fast", "--max-fee-gwei", "0.5", "--cancel-late", "--not-after"}
+	line := []string{
+		"tx",
+		"create",
+		"--submitter",
+		"alice",
+		"--to",
+		recipient,
+		"--request-id",
+		"r1",
+		"--speed",
+		"Fast",
+		"--max-fee-gwei",
+		"0.5",
+		"--cancel-late",
+		"--not-after",
+	}
 	before := time.Now()
 	out := l.good(append(line, "10m")...)
-	id, at := l.find(`^transaction (\S+) of alice queued`, out), l.find(`queued, to be sent until (\S+Z); request_id r1\n$`, out)
-	if parsed, err := time.Parse(time.RFC3339, at); err != nil || parsed.Before(before.Add(10*time.Minute-time.Millisecond)) || parsed.After(time.Now().Add(10*time.Minute)) {
+	id, at := l.find(`^transaction (\S+) of alice queued`, out), l.find(
+		`queued, to be sent until (\S+Z); request_id r1\n$`, out)
+	if parsed, err := time.Parse(time.RFC3339, at); err != nil ||
+		parsed.Before(before.Add(10*time.Minute-time.Millisecond)) ||
+		parsed.After(time.Now().Add(10*time.Minute)) {
 		t.Errorf("10m from now is %s, %v", at, err)
 	}
 	if out := l.good(append(line, at)...); out != "transaction "+id+" of alice exists already, and is QUEUED, to be sent until "+at+"; request_id r1\n" {
 		t.Errorf("the second time it prints %s", out)
 	}
 	l.bad(exitFailed, "(IDEMPOTENCY_KEY_REUSED)", append(line, "10m1s")...)
-	l.rows(l.good("tx", "get", id), `speed +FAST`, `max_fee +500000000 wei \(0.5 gwei\)`, `not_after +`+regexp.QuoteMeta(at), `cancel_late +yes`)
-	l.bad(exitFailed, "--not-after: is past", "tx", "create", "--submitter", "alice", "--to", recipient, "--not-after", "2020-01-02T15:04:05Z")
+	l.rows(l.good("tx", "get", id), `speed +FAST`, `max_fee +500000000 wei \(0.5 gwei\)`,
+		`not_after +`+regexp.QuoteMeta(at), `cancel_late +yes`)
+	l.bad(exitFailed, "--not-after: is past", "tx", "create", "--submitter", "alice", "--to",
+		recipient, "--not-after", "2020-01-02T15:04:05Z")
 	plain := l.good("tx", "get", l.create("r2"))
 	for _, name := range []string{"speed", "max_fee", "not_after", "cancel_late"} {
 		if strings.Contains(plain, name) {
@@ -73,29 +114,45 @@ func TestTxLabels(t *testing.T) {
 	line := []string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id"}
 	out := l.good(append(line, "r1", "--label", "order=17", "--label", "note=a=b, c")...)
 	id := l.find(`^transaction (\S+) of alice queued`, out)
-	other := l.find(`^transaction (\S+) of alice queued`, l.good(append(line, "r2", "--label", "order=18")...))
+	other := l.find(`^transaction (\S+) of alice queued`,
+		l.good(append(line, "r2", "--label", "order=18")...))
 	l.rows(l.good("tx", "get", id), `labels +note=a=b, c order=17`)
-	if out := l.good("tx", "list", "--label", "order=17", "--label", "note=a=b, c"); !strings.Contains(out, id) || strings.Contains(out, other) {
+	if out := l.good("tx", "list", "--label", "order=17", "--label", "note=a=b, c"); !strings.Contains(
+		out, id) ||
+		strings.Contains(out, other) {
 		t.Errorf("listed:\n%s", out)
 	}
-	l.bad(exitFailed, "labels: select among many transactions", "tx", "watch", id, "--label", "order=17")
+	l.bad(exitFailed, "labels: select among many transactions", "tx", "watch", id, "--label",
+		"order=17")
 	for _, bad := range []string{"order", "order=18"} {
-		l.bad(exitUsage, `--label "`+bad+`" is not a key=value of its own`, append(line, "r3", "--label", "order=17", "--label", bad)...)
+		l.bad(
+			exitUsage,
+			`--label "`+bad+`" is not a key=value of its own`,
+			append(line, "r3", "--label", "order=17", "--label", bad)...)
 	}
 }
 
 // A command line that is repeated as the error says asks for the same, also where the time was given as a duration.
 func TestTxCreateUnsureTellsTheDeadline(t *testing.T) {
 	t.Parallel()
-	_, errs, code := newShell(t).run("tx", "create", "--submitter", "alice", "--to", recipient, "--server", "127.0.0.1:1", "--not-after", "10m")
-	if code != exitFailed || !regexp.MustCompile(`repeat the command with --request-id [0-9a-f-]{36} --not-after 20\S+Z, which cannot send twice\n$`).MatchString(errs) {
+	_, errs, code := newShell(t).run("tx", "create", "--submitter", "alice", "--to", recipient,
+		"--server", "127.0.0.1:1", "--not-after", "10m")
+	if code != exitFailed ||
+		!regexp.MustCompile(
+			`repeat the command with --request-id [0-9a-f-]{36} --not-after 20\S+Z, which cannot send twice\n$`).MatchString(
+			errs,
+		) {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
 
 func TestStepsOfConfirmations(t *testing.T) {
 	t.Parallel()
-	refs := []*pb.BlockRef{{Number: 18, Hash: "0xa"}, {Number: 19, Hash: "0xb"}, {Number: 20, Hash: "0xc"}}
+	refs := []*pb.BlockRef{
+		{Number: 18, Hash: "0xa"},
+		{Number: 19, Hash: "0xb"},
+		{Number: 20, Hash: "0xc"},
+	}
 	receipt := &pb.Receipt{BlockNumber: 17}
 	told := pb.TxEventKind_TX_EVENT_KIND_CONFIRMATIONS
 	for _, c := range []struct {
@@ -142,7 +199,8 @@ func TestTxGetShowsWhatThereIs(t *testing.T) {
 	if strings.Contains(out, "retry_safe") {
 		t.Errorf("it was executed, and a retry is called safe:\n%s", out)
 	}
-	l.bad(exitFailed, "there is no such transaction", "tx", "get", "01a21fca-9bb7-8000-8000-058ead4b4abd")
+	l.bad(exitFailed, "there is no such transaction", "tx", "get",
+		"01a21fca-9bb7-8000-8000-058ead4b4abd")
 	for _, id := range []string{"17", "01a21fca-9bb7-4000-8000-058ead4b4abd"} {
 		l.bad(exitUsage, `TX_ID "`+id+`" is not the id of a transaction`, "tx", "get", id)
 	}
@@ -159,12 +217,16 @@ func TestTxList(t *testing.T) {
 	l.good("tx", "cancel", ids[1])
 	out, errs, code := l.start("tx", "list", "--submitter", "alice", "--limit", "3").end()
 	rows := strings.Split(strings.TrimSpace(out), "\n")
-	if code != exitDone || errs != "fencepost: there are more than 3; raise --limit to see them\n" || len(rows) != 4 || !strings.HasPrefix(rows[0], "TX_ID ") ||
+	if code != exitDone ||
+		errs != "fencepost: there are more than 3; raise --limit to see them\n" ||
+		len(rows) != 4 ||
+		!strings.HasPrefix(rows[0], "TX_ID ") ||
 		!strings.HasPrefix(rows[1], ids[3]) {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
 	out = l.good("tx", "list", "--state", "cancelled")
-	if !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) || !strings.Contains(out, "CANCELLED_BY_CALLER") {
+	if !strings.Contains(out, ids[1]) || strings.Contains(out, ids[0]) ||
+		!strings.Contains(out, "CANCELLED_BY_CALLER") {
 		t.Errorf("listed %s", out)
 	}
 	var list struct {
@@ -174,7 +236,9 @@ func TestTxList(t *testing.T) {
 	if len(list.Txs) != 4 || list.Txs[3].TxID != ids[0] || list.Txs[0].State != "TX_STATE_QUEUED" {
 		t.Errorf("listed %+v", list)
 	}
-	l.bad(exitFailed, "there is no such submitter; register it, or correct the name; \"fencepost submitter list\" tells which there are (SUBMITTER_NOT_FOUND)", "tx", "list", "--submitter", "bob")
+	l.bad(exitFailed,
+		"there is no such submitter; register it, or correct the name; \"fencepost submitter list\" tells which there are (SUBMITTER_NOT_FOUND)",
+		"tx", "list", "--submitter", "bob")
 }
 
 // TestTxListWide shows what is compared with the chain after a restore.
@@ -182,8 +246,10 @@ func TestTxListWide(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--value", "7gwei", "--data", "0xc0ffee", "--request-id", "r1")
-	l.rows(l.good("tx", "list", "--state", "QUEUED", "--wide"), `TX_ID .* TX_HASH +TO +VALUE +DATA`, `\S+ +alice +r1 +QUEUED.* `+recipient+` +7000000000 +0xc0ffee`)
+	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--value", "7gwei", "--data",
+		"0xc0ffee", "--request-id", "r1")
+	l.rows(l.good("tx", "list", "--state", "QUEUED", "--wide"), `TX_ID .* TX_HASH +TO +VALUE +DATA`,
+		`\S+ +alice +r1 +QUEUED.* `+recipient+` +7000000000 +0xc0ffee`)
 }
 
 func TestTxCancel(t *testing.T) {
@@ -196,7 +262,8 @@ func TestTxCancel(t *testing.T) {
 			t.Errorf("printed %s", out)
 		}
 	}
-	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +CANCEL +ops +`+queued+` +wrong amount +20\S+Z +APPLIED`)
+	l.rows(l.good("submitter", "log", "alice"),
+		`\d+ +20\S+Z +CANCEL +ops +`+queued+` +wrong amount +20\S+Z +APPLIED`)
 	id, err := txn.ParseTxID(done)
 	l.must(err)
 	l.live(id, true)
@@ -205,7 +272,8 @@ func TestTxCancel(t *testing.T) {
 	}
 }
 
-var stepForm = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  \S{36}  alice  +(\d)  (\S+) +(\S+)(.*)$`)
+var stepForm = regexp.MustCompile(
+	`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  \S{36}  alice  +(\d)  (\S+) +(\S+)(.*)$`)
 
 // steps takes the kinds and states out of what a watch printed.
 func steps(t *testing.T, out string) (steps []string) {
@@ -246,19 +314,26 @@ func TestTxWatchEndsWithTheTransaction(t *testing.T) {
 		Event       struct{ Seq, Kind string }
 		ResumeToken string
 	}
-	if err := json.Unmarshal([]byte(lines[4]), &m); err != nil || m.Event.Seq != "5" || m.Event.Kind != "TX_EVENT_KIND_CONFIRMED" || m.ResumeToken == "" {
+	if err := json.Unmarshal([]byte(lines[4]), &m); err != nil || m.Event.Seq != "5" ||
+		m.Event.Kind != "TX_EVENT_KIND_CONFIRMED" ||
+		m.ResumeToken == "" {
 		t.Errorf("line %s is %+v, %v", lines[4], m, err)
 	}
 
-	out, errs, code := l.start("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "bad", "--watch").end()
-	if code != exitFailed || !strings.Contains(out, "5  FAILED ") || !strings.Contains(errs, "was executed and reverted: the call was reverted (REVERTED)") {
+	out, errs, code := l.start("tx", "create", "--submitter", "alice", "--to", recipient,
+		"--request-id", "bad", "--watch").end()
+	if code != exitFailed || !strings.Contains(out, "5  FAILED ") ||
+		!strings.Contains(errs, "was executed and reverted: the call was reverted (REVERTED)") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	out, errs, code = l.start("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "bad too", "--wait").end()
-	if code != exitFailed || !strings.Contains(out, "state          FAILED_FINAL") || !strings.Contains(errs, "(REVERTED)") {
+	out, errs, code = l.start("tx", "create", "--submitter", "alice", "--to", recipient,
+		"--request-id", "bad too", "--wait").end()
+	if code != exitFailed || !strings.Contains(out, "state          FAILED_FINAL") ||
+		!strings.Contains(errs, "(REVERTED)") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	if out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--wait"); !strings.Contains(out, "CONFIRMED") {
+	if out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--wait"); !strings.Contains(
+		out, "CONFIRMED") {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -269,12 +344,14 @@ func TestTxWatchOutlivesItsNode(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	id := l.create("r1")
-	one, many := l.start("tx", "watch", "--submitter", "alice", "--request-id", "r1"), l.start("tx", "watch", "--submitter", "alice")
+	one, many := l.start("tx", "watch", "--submitter", "alice", "--request-id", "r1"), l.start("tx",
+		"watch", "--submitter", "alice")
 	one.prints("  1  QUEUED ")
 	many.prints("(as it is)")
 	l.stop()
 	l.eventually("the break", func() bool {
-		return strings.Contains(one.errs.String(), "(DRAINING)") && strings.Contains(many.errs.String(), "(DRAINING)")
+		return strings.Contains(one.errs.String(), "(DRAINING)") &&
+			strings.Contains(many.errs.String(), "(DRAINING)")
 	})
 	parsed, err := txn.ParseTxID(id)
 	l.must(err)
@@ -288,7 +365,8 @@ func TestTxWatchOutlivesItsNode(t *testing.T) {
 	many.interrupt()
 	out, _, code = many.end()
 	_, live, _ := strings.Cut(out, "\n")
-	if got := strings.Join(steps(t, live), ", "); code != exitDone || "1 QUEUED QUEUED, "+got != goodLife {
+	if got := strings.Join(steps(t, live), ", "); code != exitDone ||
+		"1 QUEUED QUEUED, "+got != goodLife {
 		t.Errorf("gave %d: %s", code, got)
 	}
 }
@@ -303,7 +381,8 @@ func TestTxWatchIsInterrupted(t *testing.T) {
 	if _, errs, code := s.end(); code != exitFailed || !strings.Contains(errs, "interrupted") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
-	l.bad(exitFailed, "there is no such transaction", "tx", "watch", "--submitter", "alice", "--request-id", "never")
+	l.bad(exitFailed, "there is no such transaction", "tx", "watch", "--submitter", "alice",
+		"--request-id", "never")
 }
 
 // A watch of certain states leaves out all other steps, of what is there as of what comes.
@@ -312,7 +391,8 @@ func TestTxWatchByState(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	kept, dropped := l.create("r1"), l.create("r2")
-	queued, both := l.start("tx", "watch", "--submitter", "alice", "--state", "QUEUED"), l.start("tx", "watch", "--all", "--state", "queued,Cancelled")
+	queued, both := l.start("tx", "watch", "--submitter", "alice", "--state", "QUEUED"), l.start(
+		"tx", "watch", "--all", "--state", "queued,Cancelled")
 	all := []*started{queued, both}
 	for _, s := range all {
 		s.prints(kept)

@@ -61,14 +61,16 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		case len(args) == 0 && key == nil && all:
 			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
 		default:
-			return misused(cmd, "give one of TX_ID (or several), --submitter (with --request-id for one transaction) and --all")
+			return misused(cmd,
+				"give one of TX_ID (or several), --submitter (with --request-id for one transaction) and --all")
 		}
 		in, err := parseStates(states)
 		switch {
 		case err != nil:
 			return err
 		case len(in) > 0 && ask.GetUntilFinal():
-			return misused(cmd, "--state goes with many transactions: with --submitter alone, or with --all")
+			return misused(cmd,
+				"--state goes with many transactions: with --submitter alone, or with --all")
 		}
 		ask.Labels, ask.States = labels, in
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
@@ -83,8 +85,15 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 	}
 	r.add(c)
 	c.Flags().BoolVar(&all, "all", false, "of all submitters")
-	c.Flags().StringArrayVar(&labels, "label", nil, "only those with this key=value; as often as needed")
-	c.Flags().StringSliceVar(&states, "state", nil, "only while they are in this state: "+strings.Join(stateNames(), ", ")+"; as often as needed")
+	c.Flags().StringArrayVar(&labels, "label", nil,
+		"only those with this key=value; as often as needed")
+	c.Flags().StringSliceVar(
+		&states,
+		"state",
+		nil,
+		"only while they are in this state: "+strings.Join(stateNames(),
+			", ")+"; as often as needed",
+	)
 	return c
 }
 
@@ -93,7 +102,8 @@ func watchTx(id string) *pb.WatchTxRequest {
 }
 
 // watchOne follows a transaction to its end, and fails unless that is a good one.
-func (p *program) watchOne(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
+func (p *program) watchOne(ctx context.Context, c *client, ask *pb.WatchTxRequest,
+	show func(*pb.WatchTxResponse) error) error {
 	var last *pb.TxEvent
 	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
 		if m.GetEvent() != nil {
@@ -112,7 +122,12 @@ func (p *program) watchSeveral(ctx context.Context, c *client, ask *pb.WatchTxRe
 	last := map[string]*pb.TxEvent{}
 	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
 		if tx := m.GetSnapshot(); tx != nil {
-			last[tx.GetTxId()] = &pb.TxEvent{TxId: tx.GetTxId(), Executed: tx.GetExecuted(), Reason: tx.GetReason(), Message: tx.GetLastError()}
+			last[tx.GetTxId()] = &pb.TxEvent{
+				TxId:     tx.GetTxId(),
+				Executed: tx.GetExecuted(),
+				Reason:   tx.GetReason(),
+				Message:  tx.GetLastError(),
+			}
 		}
 		if e := m.GetEvent(); e != nil {
 			last[e.GetTxId()] = e
@@ -167,7 +182,8 @@ func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxReque
 // waitFor prints a transaction once it is final.
 func (p *program) waitFor(ctx context.Context, c *client, id string) error {
 	verdict := p.watchOne(ctx, c, watchTx(id), func(*pb.WatchTxResponse) error { return nil })
-	answer, err := call(ctx, c, c.txs.GetTx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}, View: pb.TxView_TX_VIEW_OPERATOR})
+	answer, err := call(ctx, c, c.txs.GetTx,
+		&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}, View: pb.TxView_TX_VIEW_OPERATOR})
 	if err != nil {
 		return errors.Join(verdict, err)
 	}
@@ -175,7 +191,8 @@ func (p *program) waitFor(ctx context.Context, c *client, id string) error {
 }
 
 // follow reads a stream to its end. One that breaks is resumed after the last message that was shown.
-func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
+func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
+	show func(*pb.WatchTxResponse) error) error {
 	ask.Heartbeat = durationpb.New(heartbeat)
 	alive, pause, heard := p.clock.Now(), firstPause, false
 	told := &told{shown: map[string]uint64{}}
@@ -192,7 +209,8 @@ func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 			return c.explain(err)
 		}
 		broken := fencepost.ErrorOf(err)
-		if !broken.Resumable() || p.clock.Now().Sub(alive) > patience || !heard && isNoNode(broken) {
+		if !broken.Resumable() || p.clock.Now().Sub(alive) > patience ||
+			!heard && isNoNode(broken) {
 			return c.explain(err)
 		}
 		if pause == firstPause {
@@ -215,11 +233,13 @@ type told struct {
 }
 
 // take shows what can be told now, and notes in what is asked for where to resume.
-func (t *told) take(ask *pb.WatchTxRequest, m *pb.WatchTxResponse, show func(*pb.WatchTxResponse) error) error {
+func (t *told) take(ask *pb.WatchTxRequest, m *pb.WatchTxResponse,
+	show func(*pb.WatchTxResponse) error) error {
 	t.held = append(t.held, m)
 	if m.GetResumeToken() == "" && ask.GetResumeToken() == "" {
 		if len(t.held) > maxHeld {
-			return fmt.Errorf("more than %d transactions are not final; watch single submitters", maxHeld)
+			return fmt.Errorf("more than %d transactions are not final; watch single submitters",
+				maxHeld)
 		}
 		return nil
 	}
@@ -250,7 +270,8 @@ func (t *told) take(ask *pb.WatchTxRequest, m *pb.WatchTxResponse, show func(*pb
 func isNoNode(e *fencepost.Error) bool { return e.ReasonName == "" && e.Code != codes.Unavailable }
 
 // stream reads one stream to its end, or until it has been silent for too long.
-func (p *program) stream(ctx context.Context, c *client, ask *pb.WatchTxRequest, show func(*pb.WatchTxResponse) error) error {
+func (p *program) stream(ctx context.Context, c *client, ask *pb.WatchTxRequest,
+	show func(*pb.WatchTxResponse) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	quiet := p.clock.NewTimer(quietLimit)
@@ -292,11 +313,20 @@ func (p *program) printStep(m *pb.WatchTxResponse) error {
 		return p.printLine(m)
 	}
 	if tx := m.GetSnapshot(); tx != nil {
-		return step(p.out, shownTime(tx.GetUpdateTime()), tx.GetVersion(), "(as it is)", shownState(tx.GetState(), tx.GetSubState()), tx.GetTxId(), tx.GetSubmitter(), tx.GetReason())
+		return step(p.out, shownTime(tx.GetUpdateTime()), tx.GetVersion(), "(as it is)",
+			shownState(tx.GetState(), tx.GetSubState()), tx.GetTxId(), tx.GetSubmitter(),
+			tx.GetReason())
 	}
 	e := m.GetEvent()
-	return step(p.out, shownTime(e.GetTime()), e.GetSeq(), strings.TrimPrefix(e.GetKind().String(), "TX_EVENT_KIND_"), shownState(e.GetState(), e.GetSubState()),
-		e.GetTxId(), e.GetSubmitter(), stepDetails(e)...)
+	return step(
+		p.out,
+		shownTime(e.GetTime()),
+		e.GetSeq(),
+		strings.TrimPrefix(e.GetKind().String(), "TX_EVENT_KIND_"),
+		shownState(e.GetState(), e.GetSubState()),
+		e.GetTxId(),
+		e.GetSubmitter(),
+		stepDetails(e)...)
 }
 
 // stepDetails are what comes behind the columns. Of an event that tells blocks it is those: where the transaction is was told before.
@@ -319,13 +349,15 @@ func stepDetails(e *pb.TxEvent) []string {
 }
 
 // step has columns of fixed widths: what comes next is not known yet.
-func step(w io.Writer, when string, seq uint64, kind, state, id, submitter string, details ...string) error {
+func step(w io.Writer, when string, seq uint64, kind, state, id, submitter string,
+	details ...string) error {
 	told := []string{}
 	for _, d := range details {
 		if d != "" {
 			told = append(told, d)
 		}
 	}
-	text := fmt.Sprintf("%s  %s  %s  %2d  %-16s  %-19s  %s", when, id, submitter, seq, kind, state, strings.Join(told, "  "))
+	text := fmt.Sprintf("%s  %s  %s  %2d  %-16s  %-19s  %s", when, id, submitter, seq, kind, state,
+		strings.Join(told, "  "))
 	return line("%s", strings.TrimRight(text, " "))(w)
 }

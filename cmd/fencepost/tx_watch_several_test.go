@@ -24,18 +24,26 @@ func TestTxWatchSeveral(t *testing.T) {
 	l.good("tx", "watch", watching)
 	good := l.create("r2")
 	out := l.good("tx", "watch", watching, good)
-	if shown := strings.Count(out, "(as it is)"); shown != 2 || !strings.Contains(out, watching) || !strings.Contains(out, good) {
+	if shown := strings.Count(out, "(as it is)"); shown != 2 || !strings.Contains(out, watching) ||
+		!strings.Contains(out, good) {
 		t.Errorf("printed\n%s", out)
 	}
-	l.bad(exitFailed, "transaction "+ended+" was executed and reverted: the call was reverted", "tx", "watch", watching, ended)
+	l.bad(exitFailed, "transaction "+ended+" was executed and reverted: the call was reverted",
+		"tx", "watch", watching, ended)
 	bad := l.create("bad-1")
-	l.bad(exitFailed, "transaction "+bad+" was executed and reverted: the call was reverted", "tx", "watch", bad, watching)
+	l.bad(exitFailed, "transaction "+bad+" was executed and reverted: the call was reverted", "tx",
+		"watch", bad, watching)
 	first, then := min(ended, bad), max(ended, bad)
-	l.bad(exitFailed, "transaction "+first+" was executed and reverted: the call was reverted (REVERTED); transaction "+then+" was", "tx", "watch", then, first)
-	l.bad(exitFailed, "TX_ID: names "+good+" again; name each once", "tx", "watch", good, watching, good)
+	l.bad(exitFailed,
+		"transaction "+first+" was executed and reverted: the call was reverted (REVERTED); transaction "+then+" was",
+		"tx", "watch", then, first)
+	l.bad(exitFailed, "TX_ID: names "+good+" again; name each once", "tx", "watch", good, watching,
+		good)
 	never := "01a21fca-9bb7-8000-8000-058ead4b4abd"
-	l.bad(exitFailed, "transaction "+never+": there is no such transaction", "tx", "watch", good, never)
-	l.bad(exitUsage, "--state goes with many transactions", "tx", "watch", good, watching, "--state", "STUCK")
+	l.bad(exitFailed, "transaction "+never+": there is no such transaction", "tx", "watch", good,
+		never)
+	l.bad(exitUsage, "--state goes with many transactions", "tx", "watch", good, watching,
+		"--state", "STUCK")
 }
 
 // It is resumed where it was, with all of its ids, and ends with the stream.
@@ -43,7 +51,17 @@ func TestTxWatchSeveralResumes(t *testing.T) {
 	t.Parallel()
 	const one, two = "01a21fca-9bb7-8000-8000-058ead4b4abd", "01a21fca-9bb7-8000-8000-058ead4b4abe"
 	snapshot := func(id string, version uint64, executed pb.Executed) *pb.WatchTxResponse {
-		return &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: &pb.Tx{TxId: id, Submitter: "alice", Version: version, State: 1, Executed: executed}}}
+		return &pb.WatchTxResponse{
+			Message: &pb.WatchTxResponse_Snapshot{
+				Snapshot: &pb.Tx{
+					TxId:      id,
+					Submitter: "alice",
+					Version:   version,
+					State:     1,
+					Executed:  executed,
+				},
+			},
+		}
 	}
 	second := make(chan *pb.WatchTxRequest, 1)
 	s := &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
@@ -60,7 +78,8 @@ func TestTxWatchSeveralResumes(t *testing.T) {
 		},
 		func(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
 			second <- r
-			return stream.Send(event(3, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.Executed_EXECUTED_SUCCESS))
+			return stream.Send(
+				event(3, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.Executed_EXECUTED_SUCCESS))
 		},
 	}}
 	out, errs, code, _ := watchScripted(t, s, one, two)
@@ -68,7 +87,9 @@ func TestTxWatchSeveralResumes(t *testing.T) {
 		t.Errorf("gave %d:\n%s%s", code, out, errs)
 	}
 	r := <-second
-	if want := (&pb.TxIds{TxIds: []string{one, two}}); !proto.Equal(r.GetTxs(), want) || !r.GetUntilFinal() || r.GetResumeToken() != "token of TX_EVENT_KIND_ALLOCATED" {
+	if want := (&pb.TxIds{TxIds: []string{one, two}}); !proto.Equal(r.GetTxs(), want) ||
+		!r.GetUntilFinal() ||
+		r.GetResumeToken() != "token of TX_EVENT_KIND_ALLOCATED" {
 		t.Errorf("resumed with %v", r)
 	}
 }

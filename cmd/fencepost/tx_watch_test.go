@@ -40,7 +40,8 @@ func (s *scripted) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServ
 }
 
 // watchScripted runs a watch against a scripted node, under a clock that runs much faster than it should. It gives the time that has passed on it.
-func watchScripted(t *testing.T, s *scripted, what ...string) (out, errs string, code int, passed time.Duration) {
+func watchScripted(t *testing.T, s *scripted,
+	what ...string) (out, errs string, code int, passed time.Duration) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,8 +79,18 @@ func watchScripted(t *testing.T, s *scripted, what ...string) (out, errs string,
 }
 
 func event(seq uint64, kind pb.TxEventKind, executed pb.Executed) *pb.WatchTxResponse {
-	e := &pb.TxEvent{TxId: "01a21fca-9bb7-8000-8000-058ead4b4abd", Submitter: "alice", Seq: seq, Kind: kind, State: pb.TxState(1), Executed: executed}
-	return &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Event{Event: e}, ResumeToken: "token of " + e.GetKind().String()}
+	e := &pb.TxEvent{
+		TxId:      "01a21fca-9bb7-8000-8000-058ead4b4abd",
+		Submitter: "alice",
+		Seq:       seq,
+		Kind:      kind,
+		State:     pb.TxState(1),
+		Executed:  executed,
+	}
+	return &pb.WatchTxResponse{
+		Message:     &pb.WatchTxResponse_Event{Event: e},
+		ResumeToken: "token of " + e.GetKind().String(),
+	}
 }
 
 // A stream that falls silent is not trusted; one that breaks is resumed where it was; a stream that ends is done.
@@ -105,11 +116,14 @@ func TestTxWatchResumesByItself(t *testing.T) {
 		},
 		func(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
 			token <- r.GetResumeToken()
-			return stream.Send(event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.Executed_EXECUTED_SUCCESS))
+			return stream.Send(
+				event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.Executed_EXECUTED_SUCCESS))
 		},
 	}}
 	out, errs, code, _ := watchScripted(t, s)
-	if code != exitDone || strings.Count(out, "\n") != 2 || !strings.Contains(errs, "it was silent for 45s") || s.streams.Load() < 5 {
+	if code != exitDone || strings.Count(out, "\n") != 2 ||
+		!strings.Contains(errs, "it was silent for 45s") ||
+		s.streams.Load() < 5 {
 		t.Fatalf("gave %d after %d streams: %s%s", code, s.streams.Load(), out, errs)
 	}
 	if got := <-token; got != "token of TX_EVENT_KIND_QUEUED" {
@@ -122,7 +136,11 @@ func TestTxWatchTellsSnapshotsOnce(t *testing.T) {
 	t.Parallel()
 	id := "01a21fca-9bb7-8000-8000-058ead4b4abd"
 	snapshot := func(version uint64) *pb.WatchTxResponse {
-		return &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Snapshot{Snapshot: &pb.Tx{TxId: id, Submitter: "alice", Version: version, State: 1}}}
+		return &pb.WatchTxResponse{
+			Message: &pb.WatchTxResponse_Snapshot{
+				Snapshot: &pb.Tx{TxId: id, Submitter: "alice", Version: version, State: 1},
+			},
+		}
 	}
 	sends := func(end error, all ...*pb.WatchTxResponse) func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
 		return func(_ *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
@@ -134,15 +152,21 @@ func TestTxWatchTellsSnapshotsOnce(t *testing.T) {
 			return end
 		}
 	}
-	heartbeat := &pb.WatchTxResponse{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: &pb.Heartbeat{}}, ResumeToken: "first"}
-	gone, enough := status.Error(codes.Unavailable, "gone"), status.Error(codes.OutOfRange, "so it is")
+	heartbeat := &pb.WatchTxResponse{
+		Message:     &pb.WatchTxResponse_Heartbeat{Heartbeat: &pb.Heartbeat{}},
+		ResumeToken: "first",
+	}
+	gone, enough := status.Error(codes.Unavailable, "gone"), status.Error(codes.OutOfRange,
+		"so it is")
 	s := &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
 		sends(gone, snapshot(1)),
 		sends(gone, snapshot(2), heartbeat),
-		sends(enough, event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0), event(3, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0)),
+		sends(enough, event(2, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0),
+			event(3, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0)),
 	}}
 	out, errs, _, _ := watchScripted(t, s, "--all")
-	if strings.Count(out, "(as it is)") != 1 || strings.Count(out, " CONFIRMED ") != 1 || strings.Count(out, "\n") != 2 {
+	if strings.Count(out, "(as it is)") != 1 || strings.Count(out, " CONFIRMED ") != 1 ||
+		strings.Count(out, "\n") != 2 {
 		t.Errorf("told:\n%s%s", out, errs)
 	}
 }
@@ -151,7 +175,12 @@ func TestTxWatchTellsSnapshotsOnce(t *testing.T) {
 func busy(t *testing.T) error {
 	t.Helper()
 	s, err := status.New(codes.ResourceExhausted, "it has no room").WithDetails(
-		&errdetails.ErrorInfo{Reason: "NODE_BUSY", Domain: "fencepost.dev"}, &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)})
+		&errdetails.ErrorInfo{
+			Reason: "NODE_BUSY",
+			Domain: "fencepost.dev",
+		},
+		&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)},
+	)
 	if err != nil {
 		t.Error(err)
 	}
@@ -167,12 +196,15 @@ func TestTxWatchGivesUp(t *testing.T) {
 		}}
 	}
 	gone := answering(codes.Unavailable)
-	if _, errs, code, passed := watchScripted(t, gone); code != exitFailed || passed < patience || !strings.Contains(errs, "so it is") {
+	if _, errs, code, passed := watchScripted(t, gone); code != exitFailed || passed < patience ||
+		!strings.Contains(errs, "so it is") {
 		t.Errorf("gave %d after %v and %d streams: %s", code, passed, gone.streams.Load(), errs)
 	}
 	for _, final := range []codes.Code{codes.OutOfRange, codes.Internal} { // what fails before it has begun is no connection that broke
 		refused := answering(final)
-		if _, errs, code, _ := watchScripted(t, refused); code != exitFailed || refused.streams.Load() != 1 || !strings.Contains(errs, "so it is") {
+		if _, errs, code, _ := watchScripted(t, refused); code != exitFailed ||
+			refused.streams.Load() != 1 ||
+			!strings.Contains(errs, "so it is") {
 			t.Errorf("%v gave %d after %d streams: %s", final, code, refused.streams.Load(), errs)
 		}
 	}
@@ -184,10 +216,12 @@ func TestTLS(t *testing.T) {
 	l.own()
 	pair, ca := certificate(t)
 	l.serve("127.0.0.1:0", credentials.NewServerTLSFromCert(&pair))
-	if out := l.good("submitter", "list", "--tls-ca", ca, "--tls-name", "node.test"); !strings.Contains(out, "alice") {
+	if out := l.good("submitter", "list", "--tls-ca", ca, "--tls-name", "node.test"); !strings.Contains(
+		out, "alice") {
 		t.Errorf("listed %s", out)
 	}
-	l.bad(exitFailed, "certificate is valid for node.test, not other.test", "submitter", "list", "--tls-ca", ca, "--tls-name", "other.test")
+	l.bad(exitFailed, "certificate is valid for node.test, not other.test", "submitter", "list",
+		"--tls-ca", ca, "--tls-name", "other.test")
 	l.bad(exitFailed, "signed by unknown authority", "submitter", "list", "--tls-name", "node.test")
 	l.bad(exitFailed, "cannot be reached", "submitter", "list")
 	empty := filepath.Join(t.TempDir(), "empty")
@@ -203,7 +237,8 @@ func certificate(t *testing.T) (pair tls.Certificate, file string) {
 		t.Fatal(err)
 	}
 	form := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"node.test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(
+			1), DNSNames: []string{"node.test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)

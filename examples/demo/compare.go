@@ -15,13 +15,16 @@ import (
 )
 
 // compare prints what the chain and the ledger say of each account. It fails when they differ.
-func (d *demo) compare(ctx context.Context, out io.Writer, contract common.Address, accounts []*fencepostv1.Submitter, confirmed map[string]int) error {
+func (d *demo) compare(ctx context.Context, out io.Writer, contract common.Address,
+	accounts []*fencepostv1.Submitter, confirmed map[string]int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nACCOUNT\tCALLS CONFIRMED (LEDGER)\tCALLS COUNTED (CHAIN)\tNEXT NONCE (LEDGER)\tNEXT NONCE (CHAIN)\t")
+	fmt.Fprintln(table,
+		"\nACCOUNT\tCALLS CONFIRMED (LEDGER)\tCALLS COUNTED (CHAIN)\tNEXT NONCE (LEDGER)\tNEXT NONCE (CHAIN)\t")
 	differ := 0
 	for _, a := range accounts {
 		address := common.HexToAddress(a.GetAddress())
-		answer, err := d.chain.CallContract(ctx, ethereum.CallMsg{To: &contract, Data: counter.Query(address)}, nil)
+		answer, err := d.chain.CallContract(ctx,
+			ethereum.CallMsg{To: &contract, Data: counter.Query(address)}, nil)
 		if err != nil {
 			return fmt.Errorf("read the counter of %s: %w", a.GetName(), err)
 		}
@@ -29,16 +32,19 @@ func (d *demo) compare(ctx context.Context, out io.Writer, contract common.Addre
 		if err != nil {
 			return fmt.Errorf("read the nonce of %s: %w", a.GetName(), err)
 		}
-		now, err := d.submitters.GetSubmitter(ctx, &fencepostv1.GetSubmitterRequest{Submitter: a.GetName()})
+		now, err := d.submitters.GetSubmitter(ctx,
+			&fencepostv1.GetSubmitterRequest{Submitter: a.GetName()})
 		if err != nil {
 			return err
 		}
 		verdict := "equal"
-		if counter.Count(answer) != uint64(confirmed[a.GetName()]) || nonce != now.GetSubmitter().GetNextNonce() {
+		if counter.Count(answer) != uint64(confirmed[a.GetName()]) ||
+			nonce != now.GetSubmitter().GetNextNonce() {
 			verdict = "DIFFERENT"
 			differ++
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\n", a.GetName(), confirmed[a.GetName()], counter.Count(answer), now.GetSubmitter().GetNextNonce(), nonce, verdict)
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\n", a.GetName(), confirmed[a.GetName()],
+			counter.Count(answer), now.GetSubmitter().GetNextNonce(), nonce, verdict)
 	}
 	if err := table.Flush(); err != nil {
 		return err

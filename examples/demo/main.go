@@ -73,7 +73,8 @@ func run(ctx context.Context, server, rpc string, calls int) error {
 	}
 	defer chain.Close()
 	d := &demo{
-		txs: fencepostv1.NewTxServiceClient(conn), submitters: fencepostv1.NewSubmitterServiceClient(conn), chain: chain, id: "demo-" + uuid.NewString(),
+		txs: fencepostv1.NewTxServiceClient(
+			conn), submitters: fencepostv1.NewSubmitterServiceClient(conn), chain: chain, id: "demo-" + uuid.NewString(),
 	}
 	accounts, err := d.accounts(ctx)
 	if err != nil {
@@ -97,13 +98,15 @@ func (d *demo) accounts(ctx context.Context) ([]*fencepostv1.Submitter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the chain for its id (is `make run` up?): %w", err)
 	}
-	answer, err := d.submitters.ListSubmitters(ctx, &fencepostv1.ListSubmittersRequest{PageSize: 10})
+	answer, err := d.submitters.ListSubmitters(ctx,
+		&fencepostv1.ListSubmittersRequest{PageSize: 10})
 	if err != nil {
 		return nil, err
 	}
 	var found []*fencepostv1.Submitter
 	for _, s := range answer.GetSubmitters() {
-		if s.GetChainId() == id.Uint64() && s.GetStatus() == fencepostv1.SubmitterStatus_SUBMITTER_STATUS_ACTIVE {
+		if s.GetChainId() == id.Uint64() &&
+			s.GetStatus() == fencepostv1.SubmitterStatus_SUBMITTER_STATUS_ACTIVE {
 			found = append(found, s)
 		}
 	}

@@ -38,7 +38,8 @@ func (p *progress) accept(id string) {
 }
 
 // until shows progress until all calls are final.
-func (p *progress) until(ctx context.Context, events <-chan *fencepostv1.TxEvent, failed <-chan error) (map[string]int, error) {
+func (p *progress) until(ctx context.Context, events <-chan *fencepostv1.TxEvent,
+	failed <-chan error) (map[string]int, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -79,7 +80,8 @@ func (p *progress) show() (bool, map[string]int) {
 			final++
 		}
 	}
-	line := fmt.Sprintf("[%s] %d/%d accepted, %d sent, %d in a block, %d final, %s", bar(final, p.calls), len(p.ours), p.calls, sent+final, included+final, final,
+	line := fmt.Sprintf("[%s] %d/%d accepted, %d sent, %d in a block, %d final, %s",
+		bar(final, p.calls), len(p.ours), p.calls, sent+final, included+final, final,
 		time.Since(p.start).Round(time.Second))
 	done := final == p.calls
 	p.print(line, done)

@@ -16,9 +16,17 @@ import (
 )
 
 // create queues a transaction. After an error that leaves it open whether it was accepted, the same call again is safe: the request id names the intent.
-func (d *demo) create(ctx context.Context, submitter, request string, p *fencepostv1.Payload) (*fencepostv1.Tx, error) {
+func (d *demo) create(ctx context.Context, submitter, request string,
+	p *fencepostv1.Payload) (*fencepostv1.Tx, error) {
 	for {
-		answer, err := d.txs.CreateTx(ctx, &fencepostv1.CreateTxRequest{Submitter: submitter, RequestId: d.id + "-" + request, Payload: p})
+		answer, err := d.txs.CreateTx(
+			ctx,
+			&fencepostv1.CreateTxRequest{
+				Submitter: submitter,
+				RequestId: d.id + "-" + request,
+				Payload:   p,
+			},
+		)
 		if err == nil {
 			return answer.GetTx(), nil
 		}
@@ -44,7 +52,8 @@ func (d *demo) deploy(ctx context.Context, submitter string) (common.Address, er
 		return common.Address{}, err
 	}
 	if last.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
-		return common.Address{}, fmt.Errorf("the contract was not deployed: %s: %s", last.GetReason(), last.GetMessage())
+		return common.Address{}, fmt.Errorf("the contract was not deployed: %s: %s",
+			last.GetReason(), last.GetMessage())
 	}
 	receipt, err := d.chain.TransactionReceipt(ctx, common.HexToHash(last.GetReceipt().GetTxHash()))
 	if err != nil {
@@ -55,7 +64,13 @@ func (d *demo) deploy(ctx context.Context, submitter string) (common.Address, er
 
 // watch returns the final event of a transaction.
 func (d *demo) watch(ctx context.Context, id string) (*fencepostv1.TxEvent, error) {
-	stream, err := d.txs.WatchTx(ctx, &fencepostv1.WatchTxRequest{Target: &fencepostv1.WatchTxRequest_TxId{TxId: id}, UntilFinal: true})
+	stream, err := d.txs.WatchTx(
+		ctx,
+		&fencepostv1.WatchTxRequest{
+			Target:     &fencepostv1.WatchTxRequest_TxId{TxId: id},
+			UntilFinal: true,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +90,14 @@ func (d *demo) watch(ctx context.Context, id string) (*fencepostv1.TxEvent, erro
 }
 
 // send spreads the calls over the accounts, shows how they go, and returns when all are final, with how many of each account succeeded.
-func (d *demo) send(ctx context.Context, contract common.Address, accounts []*fencepostv1.Submitter, calls int) (map[string]int, error) {
-	feed, err := d.txs.WatchTx(ctx, &fencepostv1.WatchTxRequest{Target: &fencepostv1.WatchTxRequest_All{All: &fencepostv1.AllTxs{}}})
+func (d *demo) send(ctx context.Context, contract common.Address, accounts []*fencepostv1.Submitter,
+	calls int) (map[string]int, error) {
+	feed, err := d.txs.WatchTx(
+		ctx,
+		&fencepostv1.WatchTxRequest{
+			Target: &fencepostv1.WatchTxRequest_All{All: &fencepostv1.AllTxs{}},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +108,8 @@ func (d *demo) send(ctx context.Context, contract common.Address, accounts []*fe
 	failed := make(chan error, 1)
 	go func() {
 		for i := range calls {
-			tx, err := d.create(ctx, accounts[i%len(accounts)].GetName(), fmt.Sprintf("call-%d", i), &fencepostv1.Payload{To: contract.Hex()})
+			tx, err := d.create(ctx, accounts[i%len(accounts)].GetName(), fmt.Sprintf("call-%d", i),
+				&fencepostv1.Payload{To: contract.Hex()})
 			if err != nil {
 				failed <- err
 				return

@@ -16,7 +16,8 @@ func main() {
 	client, err := fencepost.Connect(target, fencepost.Options{})
 	check(err)
 	payload := &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}
-	created, err := client.Txs.CreateTx(ctx, &pb.CreateTxRequest{Submitter: submitter, RequestId: requestID, Payload: payload})
+	created, err := client.Txs.CreateTx(ctx,
+		&pb.CreateTxRequest{Submitter: submitter, RequestId: requestID, Payload: payload})
 	check(err)
 	for m, err := range client.Watch(ctx, fencepost.WatchTx(created.GetTx().GetTxId())) {
 		check(err)

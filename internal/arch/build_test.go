@@ -49,7 +49,8 @@ func TestToolsAreOfOurVersions(t *testing.T) {
 			t.Parallel()
 			want, got := required(t, ".", shared), required(t, folder, shared)
 			if got != want {
-				t.Errorf("%s is %q in %s/go.mod and %q in go.mod: make them equal", shared, got, folder, want)
+				t.Errorf("%s is %q in %s/go.mod and %q in go.mod: make them equal", shared, got,
+					folder, want)
 			}
 		})
 	}

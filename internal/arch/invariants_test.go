@@ -11,7 +11,8 @@ import (
 // Names of tests and files in docs/invariants.md, in backquotes.
 var (
 	namedTest = regexp.MustCompile("`([a-z0-9]+)\\.(Test\\w+)`")
-	namedFile = regexp.MustCompile("`((?:queries|store|engine|txn|sign|chain|server|internal)/[\\w/]+\\.(?:go|sql))`")
+	namedFile = regexp.MustCompile(
+		"`((?:queries|store|engine|txn|sign|chain|server|internal)/[\\w/]+\\.(?:go|sql))`")
 )
 
 // TestInvariantsNameWhatExists keeps the document true: every law names a test that is there, and the code that keeps it.

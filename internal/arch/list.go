@@ -44,7 +44,8 @@ func List(root string) ([]Package, error) {
 
 // outside tells whether the go command would not look for our packages there.
 func outside(folder, name string) bool {
-	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "node_modules" {
+	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" ||
+		name == "node_modules" {
 		return true
 	}
 	_, err := os.Stat(filepath.Join(folder, "go.mod"))

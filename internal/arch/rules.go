@@ -77,7 +77,8 @@ func ParseRules(markdown []byte) (Rules, error) {
 		return nil, fmt.Errorf("read the import table: %w", err)
 	}
 	if len(rules) == 0 {
-		return nil, errors.New(`no import table: ARCHITECTURE.md needs one under the heading "## Imports"`)
+		return nil, errors.New(
+			`no import table: ARCHITECTURE.md needs one under the heading "## Imports"`)
 	}
 	return rules, nil
 }
@@ -91,7 +92,8 @@ func (r Rules) addRow(line string) error {
 		return nil
 	}
 	if len(cells) != 2 || cells[1] == "" {
-		return fmt.Errorf("import table: %q is not a row of two cells, package and may import", line)
+		return fmt.Errorf("import table: %q is not a row of two cells, package and may import",
+			line)
 	}
 	folder := Folder(cells[0])
 	if _, twice := r[folder]; twice {
@@ -122,7 +124,10 @@ func (r Rules) Check(packages []Package) []string {
 		for _, imported := range importer.Imports {
 			if !r.allows(importer.Path, imported) {
 				violations = append(violations, fmt.Sprintf(
-					"%s imports %s, which the table in ARCHITECTURE.md does not allow", importer.Path, imported))
+					"%s imports %s, which the table in ARCHITECTURE.md does not allow",
+					importer.Path,
+					imported,
+				))
 			}
 		}
 	}
@@ -137,7 +142,8 @@ func (r Rules) allows(importer, imported string) bool {
 	allowed, listed := r[from]
 	switch {
 	case from == "internal":
-		return to == "internal" && mayUseHelper(importer, imported) || to == "store" && isTestHelper(importer)
+		return to == "internal" && mayUseHelper(importer, imported) ||
+			to == "store" && isTestHelper(importer)
 	case from == "gen/go":
 		return false
 	case !listed, allowed == nil:
@@ -149,7 +155,8 @@ func (r Rules) allows(importer, imported string) bool {
 }
 
 func mayUseHelper(importer, imported string) bool {
-	return !isTestHelper(imported) || isTestHelper(importer) || strings.HasSuffix(path.Base(importer), "test")
+	return !isTestHelper(imported) || isTestHelper(importer) ||
+		strings.HasSuffix(path.Base(importer), "test")
 }
 
 func isTestHelper(pkg string) bool {
@@ -195,7 +202,9 @@ func (r Rules) checkServer(packages []Package) []string {
 		seen[pkg] = true
 		if slices.Contains(unlinked, r.folder(pkg)) {
 			violations = append(violations, fmt.Sprintf(
-				"server is linked to %s: the code that talks to callers must not reach the code that signs or broadcasts", pkg))
+				"server is linked to %s: the code that talks to callers must not reach the code that signs or broadcasts",
+				pkg,
+			))
 		}
 		queue = append(queue, imports[pkg]...)
 	}

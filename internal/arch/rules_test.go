@@ -18,7 +18,8 @@ func TestImportsFollowArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(packages, func(pkg Package) bool { return pkg.Path == "internal/arch" }) {
+	if !slices.ContainsFunc(packages,
+		func(pkg Package) bool { return pkg.Path == "internal/arch" }) {
 		t.Fatalf("this package is not among those listed: %v", packages)
 	}
 	for _, violation := range rules.Check(packages) {
@@ -87,7 +88,8 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			violations := rules.Check([]Package{{Path: test.from, Imports: []string{test.to}}})
 			if allowed := len(violations) == 0; allowed != test.allowed {
-				t.Errorf("%s imports %s: allowed = %v, want %v (%q)", test.from, test.to, allowed, test.allowed, violations)
+				t.Errorf("%s imports %s: allowed = %v, want %v (%q)", test.from, test.to, allowed,
+					test.allowed, violations)
 			}
 		})
 	}
@@ -96,7 +98,8 @@ func TestCheck(t *testing.T) {
 func TestServerIsNotLinkedToChain(t *testing.T) {
 	t.Parallel()
 	// The table itself allows too much here: only the walk over all imports can see it.
-	rules := mustParse(t, []byte(strings.Replace(table, "| store | txn |", "| store | txn, sign |", 1)))
+	rules := mustParse(t,
+		[]byte(strings.Replace(table, "| store | txn |", "| store | txn, sign |", 1)))
 	violations := rules.Check([]Package{
 		{Path: "server", Imports: []string{"store"}},
 		{Path: "store", Imports: []string{"txn", "sign"}},

@@ -8,10 +8,20 @@ import (
 	"testing"
 )
 
-var asksTheMachine = regexp.MustCompile(`\btime\.(Now|Since|Until|NewTimer|NewTicker|After|AfterFunc|Tick|Sleep)\b`)
+var asksTheMachine = regexp.MustCompile(
+	`\btime\.(Now|Since|Until|NewTimer|NewTicker|After|AfterFunc|Tick|Sleep)\b`)
 
 // What is not part of a node may ask the machine for the time: programs, and what only tests use.
-var mayAskTheMachine = []string{"internal/clock/", "cmd/", "bench/", "examples/", "gen/", "tools/", "chain/conformance/", "internal/run/runtest/"}
+var mayAskTheMachine = []string{
+	"internal/clock/",
+	"cmd/",
+	"bench/",
+	"examples/",
+	"gen/",
+	"tools/",
+	"chain/conformance/",
+	"internal/run/runtest/",
+}
 
 // TestTimeComesFromTheClock: a node under a scheduler of a simulation must not wait for anything else.
 func TestTimeComesFromTheClock(t *testing.T) {

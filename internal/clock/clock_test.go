@@ -41,7 +41,8 @@ func TestSleep(t *testing.T) {
 	reason := errors.New("enough")
 	synctest.Test(t, func(t *testing.T) {
 		from := time.Now()
-		if err := Sleep(t.Context(), Real{}, time.Second); err != nil || time.Since(from) != time.Second {
+		if err := Sleep(t.Context(), Real{}, time.Second); err != nil ||
+			time.Since(from) != time.Second {
 			t.Errorf("Sleep: %v after %v", err, time.Since(from))
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -90,7 +91,8 @@ func TestFakeAgainstAModel(t *testing.T) {
 			"receive": func(t *rapid.T) { receive(t, now, timers, due) },
 			"": func(t *rapid.T) {
 				if got, ok := f.Next(); !f.Now().Equal(now) || !sameNext(got, ok, now, due) {
-					t.Fatalf("Now = %v, Next = %v, %v; want %v and the first of %v", f.Now(), got, ok, now, due)
+					t.Fatalf("Now = %v, Next = %v, %v; want %v and the first of %v", f.Now(), got,
+						ok, now, due)
 				}
 			},
 		})

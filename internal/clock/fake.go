@@ -112,7 +112,8 @@ func (f *Fake) fire(t *fakeTimer) {
 func (f *Fake) earliest() *fakeTimer {
 	var first *fakeTimer
 	for t := range f.timers {
-		if first == nil || t.due.Before(first.due) || t.due.Equal(first.due) && t.order < first.order {
+		if first == nil || t.due.Before(first.due) ||
+			t.due.Equal(first.due) && t.order < first.order {
 			first = t
 		}
 	}

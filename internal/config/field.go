@@ -32,19 +32,22 @@ func (f field[T]) inFile() field[T] { f.fixed = true; return f }
 
 // value is a key with one value.
 func value[T, V any](name string, k kind[V], byDefault, text string, in func(*T) *V) field[T] {
-	return field[T]{entry{name: name, text: text, about: k.about, byDefault: byDefault, secret: isSecret[V]()}, func(r *reader, e entry, into *T, at place) {
-		raw, origin, ok := r.scalar(e, at)
-		if !ok {
-			return
-		}
-		v, err := k.parse(raw)
-		if err != nil {
-			r.wrong(origin, at.path, err)
-			return
-		}
-		*in(into) = v
-		r.note(at.path, show(e, v, raw), origin)
-	}}
+	return field[T]{
+		entry{name: name, text: text, about: k.about, byDefault: byDefault, secret: isSecret[V]()},
+		func(r *reader, e entry, into *T, at place) {
+			raw, origin, ok := r.scalar(e, at)
+			if !ok {
+				return
+			}
+			v, err := k.parse(raw)
+			if err != nil {
+				r.wrong(origin, at.path, err)
+				return
+			}
+			*in(into) = v
+			r.note(at.path, show(e, v, raw), origin)
+		},
+	}
 }
 
 // file is a key whose value is a path. In the file it is relative to the file's folder, elsewhere to the working folder.
@@ -84,32 +87,41 @@ func files[T any](name, text string, in func(*T) *[]string) field[T] {
 
 // values is a key with a list of values; elsewhere than in the file they are separated by commas.
 func values[T, V any](name string, k kind[V], text string, in func(*T) *[]V) field[T] {
-	return field[T]{entry{name: name, text: text, about: "list of: " + k.about, list: true, secret: isSecret[V]()}, func(r *reader, e entry, into *T, at place) {
-		raw, ok := r.scalars(e, at)
-		if !ok {
-			return
-		}
-		good := true
-		all := make([]V, 0, len(raw))
-		for i, s := range raw {
-			v, err := k.parse(s.text)
-			if err != nil {
-				r.wrong(s.origin, fmt.Sprintf("%s[%d]", at.path, i), err)
-				good = false
+	return field[T]{
+		entry{
+			name:   name,
+			text:   text,
+			about:  "list of: " + k.about,
+			list:   true,
+			secret: isSecret[V](),
+		},
+		func(r *reader, e entry, into *T, at place) {
+			raw, ok := r.scalars(e, at)
+			if !ok {
+				return
 			}
-			all = append(all, v)
-		}
-		if !good {
-			r.bad[at.path] = true
-			return
-		}
-		*in(into) = all
-		var texts []string
-		for i, v := range all {
-			texts = append(texts, show(e, v, raw[i].text))
-		}
-		r.note(at.path, strings.Join(texts, ","), raw[0].origin)
-	}}
+			good := true
+			all := make([]V, 0, len(raw))
+			for i, s := range raw {
+				v, err := k.parse(s.text)
+				if err != nil {
+					r.wrong(s.origin, fmt.Sprintf("%s[%d]", at.path, i), err)
+					good = false
+				}
+				all = append(all, v)
+			}
+			if !good {
+				r.bad[at.path] = true
+				return
+			}
+			*in(into) = all
+			var texts []string
+			for i, v := range all {
+				texts = append(texts, show(e, v, raw[i].text))
+			}
+			r.note(at.path, strings.Join(texts, ","), raw[0].origin)
+		},
+	}
 }
 
 func isSecret[V any]() bool {
@@ -126,20 +138,26 @@ func show[V any](e entry, v V, raw string) string {
 
 // section is a key with keys of its own.
 func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) field[T] {
-	return field[T]{entry{name: name, text: text, inner: entries(fields)}, func(r *reader, _ entry, into *T, at place) {
-		readFields(r, fields, in(into), at)
-	}}
+	return field[T]{
+		entry{name: name, text: text, inner: entries(fields)},
+		func(r *reader, _ entry, into *T, at place) {
+			readFields(r, fields, in(into), at)
+		},
+	}
 }
 
 // list is a key with a list of sections, each with a name that is unique in the list.
 func list[T, E any](name, text string, in func(*T) *[]E, fields ...field[E]) field[T] {
-	return field[T]{entry{name: name, text: text, list: true, inner: entries(fields)}, func(r *reader, e entry, into *T, at place) {
-		for _, element := range r.elements(e, at) {
-			var one E
-			readFields(r, fields, &one, element)
-			*in(into) = append(*in(into), one)
-		}
-	}}
+	return field[T]{
+		entry{name: name, text: text, list: true, inner: entries(fields)},
+		func(r *reader, e entry, into *T, at place) {
+			for _, element := range r.elements(e, at) {
+				var one E
+				readFields(r, fields, &one, element)
+				*in(into) = append(*in(into), one)
+			}
+		},
+	}
 }
 
 func readFields[T any](r *reader, fields []field[T], into *T, at place) {

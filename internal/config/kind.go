@@ -32,13 +32,17 @@ func span(least, most time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{about, func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if _, number := strconv.ParseFloat(text, 64); err != nil && number == nil {
-			return bad[time.Duration](fmt.Sprintf("add one, for example %ss", text), "%q has no unit", text)
+			return bad[time.Duration](fmt.Sprintf("add one, for example %ss", text),
+				"%q has no unit", text)
 		}
 		if err != nil {
-			return bad[time.Duration]("write a number and a unit, for example 250ms, 10s or 1m30s", "%q is not a duration", text)
+			return bad[time.Duration]("write a number and a unit, for example 250ms, 10s or 1m30s",
+				"%q is not a duration", text)
 		}
 		if d < least || d > most {
-			return bad[time.Duration](fmt.Sprintf("choose from %s to %s", short(least), short(most)), "%s is out of range", text)
+			return bad[time.Duration](
+				fmt.Sprintf("choose from %s to %s", short(least), short(most)),
+				"%s is out of range", text)
 		}
 		return d, nil
 	}}
@@ -83,10 +87,12 @@ func whole[N int | uint32 | uint64](least, most N) kind[N] {
 	return kind[N]{about, func(text string) (N, error) {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return bad[N](fmt.Sprintf("choose from %d to %d", least, most), "%q is not a whole number of decimal digits", text)
+			return bad[N](fmt.Sprintf("choose from %d to %d", least, most),
+				"%q is not a whole number of decimal digits", text)
 		}
 		if n < uint64(least) || n > uint64(most) {
-			return bad[N](fmt.Sprintf("choose from %d to %d", least, most), "%s is out of range", text)
+			return bad[N](fmt.Sprintf("choose from %d to %d", least, most), "%s is out of range",
+				text)
 		}
 		return N(n), nil
 	}}
@@ -97,10 +103,12 @@ func number(least, most float64) kind[float64] {
 	return kind[float64]{about, func(text string) (float64, error) {
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return bad[float64](fmt.Sprintf("choose from %g to %g", least, most), "%q is not a number", text)
+			return bad[float64](fmt.Sprintf("choose from %g to %g", least, most),
+				"%q is not a number", text)
 		}
 		if !(n >= least && n <= most) { // says no to NaN too
-			return bad[float64](fmt.Sprintf("choose from %g to %g", least, most), "%s is out of range", text)
+			return bad[float64](fmt.Sprintf("choose from %g to %g", least, most),
+				"%s is out of range", text)
 		}
 		return n, nil
 	}}
@@ -113,7 +121,8 @@ func oneOf(choices ...string) kind[string] {
 			return text, nil
 		}
 		if meant := nearest(text, choices); meant != "" {
-			return bad[string](fmt.Sprintf("did you mean %q?", meant), "%q is not one of %s", text, list)
+			return bad[string](fmt.Sprintf("did you mean %q?", meant), "%q is not one of %s", text,
+				list)
 		}
 		return bad[string]("choose one of them", "%q is not one of %s", text, list)
 	}}
@@ -143,7 +152,8 @@ func matching(about, pattern string) kind[string] {
 
 // label is the name of a chain, signer or submitter; submitters are held to the same form by the API.
 func label() kind[string] {
-	return matching(`1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter`, `[a-z][a-z0-9._-]{0,63}`)
+	return matching(`1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter`,
+		`[a-z][a-z0-9._-]{0,63}`)
 }
 
 func path() kind[string] {
@@ -154,10 +164,13 @@ func listener() kind[string] {
 	return kind[string]{"host:port", func(text string) (string, error) {
 		_, port, err := net.SplitHostPort(text)
 		if err != nil {
-			return bad[string]("write host:port, for example 127.0.0.1:9090, or :9090 for all interfaces", "%q is not an address to listen on", text)
+			return bad[string](
+				"write host:port, for example 127.0.0.1:9090, or :9090 for all interfaces",
+				"%q is not an address to listen on", text)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return bad[string]("choose from 1 to 65535, or 0 for any free port", "%q is not a port", port)
+			return bad[string]("choose from 1 to 65535, or 0 for any free port", "%q is not a port",
+				port)
 		}
 		return text, nil
 	}}
@@ -165,45 +178,62 @@ func listener() kind[string] {
 
 // postgres never quotes what it reads.
 func postgres() kind[Secret] {
-	return kind[Secret]{"postgres://user:password@host:port/database", func(text string) (Secret, error) {
-		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-			return bad[Secret]("write postgres://user:password@host:port/database, with special characters of the password percent-encoded", "it is not a PostgreSQL URL")
-		}
-		if u.Host == "" && u.Query().Get("host") == "" {
-			return bad[Secret]("add one after //, or ?host=/folder for a Unix socket", "the PostgreSQL URL names no host")
-		}
-		return databaseURL(u), nil
-	}}
+	return kind[Secret]{
+		"postgres://user:password@host:port/database",
+		func(text string) (Secret, error) {
+			u, err := url.Parse(text)
+			if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+				return bad[Secret](
+					"write postgres://user:password@host:port/database, with special characters of the password percent-encoded",
+					"it is not a PostgreSQL URL")
+			}
+			if u.Host == "" && u.Query().Get("host") == "" {
+				return bad[Secret]("add one after //, or ?host=/folder for a Unix socket",
+					"the PostgreSQL URL names no host")
+			}
+			return databaseURL(u), nil
+		},
+	}
 }
 
 // endpoint never quotes what it reads.
 func endpoint() kind[Secret] {
 	return kind[Secret]{"http, https, ws or wss URL", func(text string) (Secret, error) {
 		u, err := url.Parse(text)
-		if err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Host == "" {
-			return bad[Secret]("write the address of a JSON-RPC endpoint, for example http://127.0.0.1:8545", "it is not an http, https, ws or wss URL with a host")
+		if err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) ||
+			u.Host == "" {
+			return bad[Secret](
+				"write the address of a JSON-RPC endpoint, for example http://127.0.0.1:8545",
+				"it is not an http, https, ws or wss URL with a host")
 		}
 		return NewSecret(text), nil
 	}}
 }
 
 func account() kind[common.Address] {
-	return kind[common.Address]{`"0x" and 40 hex digits; mixed case must be the EIP-55 checksum`, func(text string) (common.Address, error) {
-		digits, prefixed := strings.CutPrefix(text, "0x")
-		raw, err := hex.DecodeString(digits)
-		if !prefixed || err != nil || len(raw) != common.AddressLength {
-			return bad[common.Address]("write \"0x\" and 40 hex digits", "%q is not an address", text)
-		}
-		a := common.Address(raw)
-		if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && a.Hex() != text {
-			return bad[common.Address]("check the address: a digit or its case is mistyped", "%q has a wrong EIP-55 checksum", text)
-		}
-		if a == (common.Address{}) {
-			return bad[common.Address]("write the address of an account that the signer has the key of", "nobody can send from the zero address")
-		}
-		return a, nil
-	}}
+	return kind[common.Address]{
+		`"0x" and 40 hex digits; mixed case must be the EIP-55 checksum`,
+		func(text string) (common.Address, error) {
+			digits, prefixed := strings.CutPrefix(text, "0x")
+			raw, err := hex.DecodeString(digits)
+			if !prefixed || err != nil || len(raw) != common.AddressLength {
+				return bad[common.Address]("write \"0x\" and 40 hex digits", "%q is not an address",
+					text)
+			}
+			a := common.Address(raw)
+			if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) &&
+				a.Hex() != text {
+				return bad[common.Address]("check the address: a digit or its case is mistyped",
+					"%q has a wrong EIP-55 checksum", text)
+			}
+			if a == (common.Address{}) {
+				return bad[common.Address](
+					"write the address of an account that the signer has the key of",
+					"nobody can send from the zero address")
+			}
+			return a, nil
+		},
+	}
 }
 
 func blockHash() kind[common.Hash] {
@@ -211,7 +241,8 @@ func blockHash() kind[common.Hash] {
 		digits, prefixed := strings.CutPrefix(text, "0x")
 		raw, err := hex.DecodeString(digits)
 		if !prefixed || err != nil || len(raw) != common.HashLength {
-			return bad[common.Hash]("write \"0x\" and 64 hex digits", "%q is not a block hash", text)
+			return bad[common.Hash]("write \"0x\" and 64 hex digits", "%q is not a block hash",
+				text)
 		}
 		return common.Hash(raw), nil
 	}}
@@ -226,10 +257,12 @@ func gwei(least string) kind[uint256.Int] {
 	return kind[uint256.Int]{about, func(text string) (uint256.Int, error) {
 		amount, ok := new(big.Rat).SetString(text)
 		if !form.MatchString(text) || !ok {
-			return bad[uint256.Int]("write a number such as 500 or 0.001", "%q is not an amount in gwei with up to 9 decimals", text)
+			return bad[uint256.Int]("write a number such as 500 or 0.001",
+				"%q is not an amount in gwei with up to 9 decimals", text)
 		}
 		if amount.Cmp(floor) < 0 || amount.Cmp(big.NewRat(most, 1)) > 0 {
-			return bad[uint256.Int](fmt.Sprintf("choose from %s to %d gwei", least, most), "%s is out of range", text)
+			return bad[uint256.Int](fmt.Sprintf("choose from %s to %d gwei", least, most),
+				"%s is out of range", text)
 		}
 		wei := amount.Mul(amount, big.NewRat(1e9, 1)).Num()
 		return *uint256.MustFromBig(wei), nil

@@ -12,40 +12,157 @@ import (
 
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	takes(t, span(time.Second, time.Hour), map[string]time.Duration{"1s": time.Second, "1h": time.Hour, "1m30s": 90 * time.Second, "1500ms": 1500 * time.Millisecond})
+	takes(
+		t,
+		span(time.Second, time.Hour),
+		map[string]time.Duration{
+			"1s":     time.Second,
+			"1h":     time.Hour,
+			"1m30s":  90 * time.Second,
+			"1500ms": 1500 * time.Millisecond,
+		},
+	)
 	refuses(t, span(time.Second, time.Hour), map[string]string{
 		"5": "has no unit; add one, for example 5s", "1.5": "has no unit", "999ms": "out of range; choose from 1s to 1h", "61m": "out of range", "-5s": "out of range", "soon": "not a duration",
 	})
 	takes(t, whole(1, 10), map[string]int{"1": 1, "10": 10, "07": 7})
-	refuses(t, whole(1, 10), map[string]string{"0": "out of range; choose from 1 to 10", "11": "out of range", "-1": "decimal digits", "1.0": "decimal digits", "0x5": "decimal digits", "1e1": "decimal digits", "99999999999999999999": "decimal digits"})
+	refuses(
+		t,
+		whole(1, 10),
+		map[string]string{
+			"0":                    "out of range; choose from 1 to 10",
+			"11":                   "out of range",
+			"-1":                   "decimal digits",
+			"1.0":                  "decimal digits",
+			"0x5":                  "decimal digits",
+			"1e1":                  "decimal digits",
+			"99999999999999999999": "decimal digits",
+		},
+	)
 	takes(t, orZero(whole(5, 10)), map[string]int{"0": 0, "5": 5, "10": 10})
-	refuses(t, orZero(whole(5, 10)), map[string]string{"4": "out of range", "00": "out of range", "": "decimal digits"})
+	refuses(t, orZero(whole(5, 10)),
+		map[string]string{"4": "out of range", "00": "out of range", "": "decimal digits"})
 	takes(t, number(1, 10), map[string]float64{"1": 1, "1.25": 1.25, "10": 10})
-	refuses(t, number(1, 10), map[string]string{"0.99": "out of range", "10.1": "out of range", "NaN": "out of range", "Inf": "out of range", "x": "not a number"})
-	refuses(t, oneOf("debug", "info"), map[string]string{"inof": `did you mean "info"?`, "INFORMATION": "choose one of them", "Info": `did you mean "info"?`})
+	refuses(
+		t,
+		number(1, 10),
+		map[string]string{
+			"0.99": "out of range",
+			"10.1": "out of range",
+			"NaN":  "out of range",
+			"Inf":  "out of range",
+			"x":    "not a number",
+		},
+	)
+	refuses(
+		t,
+		oneOf("debug", "info"),
+		map[string]string{
+			"inof":        `did you mean "info"?`,
+			"INFORMATION": "choose one of them",
+			"Info":        `did you mean "info"?`,
+		},
+	)
 	takes(t, yesNo(), map[string]bool{"true": true, "false": false})
-	refuses(t, yesNo(), map[string]string{"yes": "write true or false", "True": "neither true nor false", "1": "neither", "": "neither"})
-	takes(t, label(), map[string]string{"a": "a", "hot-1.x_y": "hot-1.x_y", strings.Repeat("a", 64): strings.Repeat("a", 64)})
-	refuses(t, label(), map[string]string{"A": "not of this form", "1a": "not of this form", "a b": "not of this form", "a\n": "not of this form", strings.Repeat("a", 65): "not of this form"})
-	takes(t, listener(), map[string]string{":1": ":1", "[::1]:9090": "[::1]:9090", "host:0": "host:0"})
-	refuses(t, listener(), map[string]string{"9090": "write host:port", "h:": "not a port", "h:65536": "choose from 1 to 65535", "h:http": "not a port", "::1:9090": "write host:port"})
+	refuses(
+		t,
+		yesNo(),
+		map[string]string{
+			"yes":  "write true or false",
+			"True": "neither true nor false",
+			"1":    "neither",
+			"":     "neither",
+		},
+	)
+	takes(
+		t,
+		label(),
+		map[string]string{
+			"a":                     "a",
+			"hot-1.x_y":             "hot-1.x_y",
+			strings.Repeat("a", 64): strings.Repeat("a", 64),
+		},
+	)
+	refuses(
+		t,
+		label(),
+		map[string]string{
+			"A":                     "not of this form",
+			"1a":                    "not of this form",
+			"a b":                   "not of this form",
+			"a\n":                   "not of this form",
+			strings.Repeat("a", 65): "not of this form",
+		},
+	)
+	takes(t, listener(),
+		map[string]string{":1": ":1", "[::1]:9090": "[::1]:9090", "host:0": "host:0"})
+	refuses(
+		t,
+		listener(),
+		map[string]string{
+			"9090":     "write host:port",
+			"h:":       "not a port",
+			"h:65536":  "choose from 1 to 65535",
+			"h:http":   "not a port",
+			"::1:9090": "write host:port",
+		},
+	)
 }
 
 func TestKindsOfTheChain(t *testing.T) {
 	t.Parallel()
 	const sum = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 	a := common.HexToAddress(sum)
-	takes(t, account(), map[string]common.Address{sum: a, strings.ToLower(sum): a, "0x" + strings.ToUpper(sum[2:]): a})
+	takes(
+		t,
+		account(),
+		map[string]common.Address{
+			sum:                             a,
+			strings.ToLower(sum):            a,
+			"0x" + strings.ToUpper(sum[2:]): a,
+		},
+	)
 	refuses(t, account(), map[string]string{
 		sum[2:]: "not an address", sum + "0": "not an address", sum[:41]: "not an address", "0xg" + sum[3:]: "not an address",
 		strings.Replace(sum, "F6F4", "f6F4", 1): "wrong EIP-55 checksum", "0x" + strings.Repeat("0", 40): "zero address",
 	})
 	hash := "0x" + strings.Repeat("ab", 32)
 	takes(t, blockHash(), map[string]common.Hash{hash: common.HexToHash(hash)})
-	refuses(t, blockHash(), map[string]string{hash[2:]: "not a block hash", hash + "ab": "not a block hash", sum: "not a block hash"})
+	refuses(
+		t,
+		blockHash(),
+		map[string]string{
+			hash[2:]:    "not a block hash",
+			hash + "ab": "not a block hash",
+			sum:         "not a block hash",
+		},
+	)
 	wei := func(n uint64) uint256.Int { return *uint256.NewInt(n) }
-	takes(t, gwei("0"), map[string]uint256.Int{"0": wei(0), "1": wei(1e9), "0.000000001": wei(1), "1.5": wei(15e8), "500": wei(500e9), "1000000000": wei(1e18)})
-	refuses(t, gwei("0"), map[string]string{"1.0000000001": "up to 9 decimals", "-1": "not an amount", "1e3": "not an amount", "1/3": "not an amount", "": "not an amount", ".5": "not an amount", "1000000001": "out of range"})
+	takes(
+		t,
+		gwei("0"),
+		map[string]uint256.Int{
+			"0":           wei(0),
+			"1":           wei(1e9),
+			"0.000000001": wei(1),
+			"1.5":         wei(15e8),
+			"500":         wei(500e9),
+			"1000000000":  wei(1e18),
+		},
+	)
+	refuses(
+		t,
+		gwei("0"),
+		map[string]string{
+			"1.0000000001": "up to 9 decimals",
+			"-1":           "not an amount",
+			"1e3":          "not an amount",
+			"1/3":          "not an amount",
+			"":             "not an amount",
+			".5":           "not an amount",
+			"1000000001":   "out of range",
+		},
+	)
 	refuses(t, gwei("0.000000001"), map[string]string{"0": "choose from 0.000000001"})
 }
 
@@ -104,7 +221,9 @@ func TestNearest(t *testing.T) {
 	word := rapid.StringOfN(rapid.SampledFrom([]rune("abc")), 0, 6, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		if d := distance(a, b); d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
+		if d := distance(a, b); d != distance(b, a) || (d == 0) != (a == b) ||
+			d > max(len(a), len(b)) ||
+			d < max(len(a), len(b))-min(len(a), len(b)) {
 			t.Fatalf("distance is %d", d)
 		}
 	})

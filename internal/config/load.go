@@ -48,7 +48,11 @@ func Survey(s Source) (*Config, Problems, error) {
 	r := &reader{
 		file: s.File, folder: filepath.Dir(s.File), bad: map[string]bool{}, origins: map[string]Origin{},
 		index: map[string]int{}, elementPaths: map[string][]string{},
-		overrides: overrides{collect(s.Environ, s.Ignore), map[string]string{}, map[string]string{}},
+		overrides: overrides{
+			collect(s.Environ, s.Ignore),
+			map[string]string{},
+			map[string]string{},
+		},
 	}
 	root, err := r.parseFile(s.File)
 	if err != nil {
@@ -75,7 +79,8 @@ func (r *reader) parseFile(path string) (*yaml.Node, error) {
 	}
 	content, err := readLimited(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("config: file %s does not exist; name another with --config or FENCEPOST_CONFIG", path)
+		return nil, fmt.Errorf(
+			"config: file %s does not exist; name another with --config or FENCEPOST_CONFIG", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("config: read the file: %w", err)
@@ -90,7 +95,8 @@ func (r *reader) parseFile(path string) (*yaml.Node, error) {
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		r.problem(r.at(second.Line), "", "a second document begins here", "delete the line ---, or what follows it")
+		r.problem(r.at(second.Line), "", "a second document begins here",
+			"delete the line ---, or what follows it")
 	case !errors.Is(err, io.EOF):
 		r.malformed(err)
 	}
@@ -105,7 +111,8 @@ func (r *reader) malformed(err error) {
 		line, _ = strconv.Atoi(m[1]) // 0 when there is none
 		what = m[2]
 	}
-	r.problem(r.at(line), "", "it is not YAML: "+what, "look at this line and the one before it: YAML is indented with spaces, and a text with \": \" or \"#\" in it needs quotes")
+	r.problem(r.at(line), "", "it is not YAML: "+what,
+		"look at this line and the one before it: YAML is indented with spaces, and a text with \": \" or \"#\" in it needs quotes")
 }
 
 // findDatabase settles whether the URL or the file that holds it counts: the one of the later layer.
@@ -130,11 +137,13 @@ func (r *reader) readDatabaseURL(c *Config, origin Origin) {
 	const key = "database.url_file"
 	content, err := readLimited(c.Database.URLFile, maxURLFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.problem(origin, key, fmt.Sprintf("file %s does not exist", c.Database.URLFile), "write the URL of the database into it, readable by this user only")
+		r.problem(origin, key, fmt.Sprintf("file %s does not exist", c.Database.URLFile),
+			"write the URL of the database into it, readable by this user only")
 		return
 	}
 	if err != nil {
-		r.problem(origin, key, "the file cannot be read: "+err.Error(), "make it readable for this user")
+		r.problem(origin, key, "the file cannot be read: "+err.Error(),
+			"make it readable for this user")
 		return
 	}
 	c.Database.URL, err = postgres().parse(strings.TrimSpace(string(content)))

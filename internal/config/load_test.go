@@ -54,7 +54,8 @@ func TestExampleLoads(t *testing.T) {
 // Paths in the file are relative to its folder, those from elsewhere to the working folder.
 func TestListsOfFiles(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(example, "poll_interval: 250ms", "abi_files: [abi/vault.json, /etc/abi/token.json]", 1)
+	text := strings.Replace(example, "poll_interval: 250ms",
+		"abi_files: [abi/vault.json, /etc/abi/token.json]", 1)
 	file := write(t, text)
 	c, err := Load(Source{File: file})
 	if err != nil {
@@ -79,12 +80,21 @@ func TestPoliciesOfSubmitters(t *testing.T) {
 	line := func(keys string) string {
 		return example + "  - {name: bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267, signer: local, " + keys + "}\n"
 	}
-	c, err := Load(Source{File: write(t, line("on_failure: pause, max_fee_gwei: 30.5")), Set: []string{"submitters.alice.on_failure=continue", "submitters.alice.max_fee_gwei=0"}})
+	c, err := Load(
+		Source{
+			File: write(t, line("on_failure: pause, max_fee_gwei: 30.5")),
+			Set: []string{
+				"submitters.alice.on_failure=continue",
+				"submitters.alice.max_fee_gwei=0",
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	alice, bob := c.Submitters[0], c.Submitters[1]
-	if bob.OnFailure != "pause" || bob.MaxFee == nil || *bob.MaxFee != *uint256.NewInt(30_500_000_000) {
+	if bob.OnFailure != "pause" || bob.MaxFee == nil ||
+		*bob.MaxFee != *uint256.NewInt(30_500_000_000) {
 		t.Errorf("bob is %+v", bob)
 	}
 	if alice.OnFailure != "continue" || alice.MaxFee == nil || !alice.MaxFee.IsZero() {
@@ -96,7 +106,8 @@ func TestPoliciesOfSubmitters(t *testing.T) {
 		"max_fee_gwei: -1":         `submitters.bob.max_fee_gwei: "-1" is not an amount in gwei`,
 		"max_fee_gwei: 2000000001": "submitters.bob.max_fee_gwei: 2000000001 is out of range",
 	} {
-		if _, err := Load(Source{File: write(t, line(keys))}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(Source{File: write(t, line(keys))}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q in it", keys, err, want)
 		}
 	}
@@ -132,7 +143,13 @@ submitters:
 log: info
 log: {level: warning, format: yaml}
 `)
-	_, err := Load(Source{File: file, Environ: []string{"FENCEPOST_LEASE_DURATON=4s", "OTHER=x"}, Set: []string{"ops.lisen=:1", "nothing"}})
+	_, err := Load(
+		Source{
+			File:    file,
+			Environ: []string{"FENCEPOST_LEASE_DURATON=4s", "OTHER=x"},
+			Set:     []string{"ops.lisen=:1", "nothing"},
+		},
+	)
 	want := []string{
 		`config.yaml: database.url: it is missing; write it, or database.url_file, or set FENCEPOST_DATABASE_URL`,
 		`config.yaml:2: nodes: there is no such key; did you mean "node"?`,
@@ -213,7 +230,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 			t.Parallel()
 			file := write(t, c.text)
 			_, err := Load(Source{File: file})
-			if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), file, "config.yaml"), c.want) {
+			if err == nil ||
+				!strings.Contains(strings.ReplaceAll(err.Error(), file, "config.yaml"), c.want) {
 				t.Errorf("got %v, want %q in it", err, c.want)
 			}
 		})
@@ -224,7 +242,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: got %v, want %q in it", path, err, want)
 		}
 	}
-	if _, err := Load(Source{File: write(t, "# "+strings.Repeat("x", maxFileBytes))}); err == nil || !strings.Contains(err.Error(), "something else") {
+	if _, err := Load(Source{File: write(t, "# "+strings.Repeat("x", maxFileBytes))}); err == nil ||
+		!strings.Contains(err.Error(), "something else") {
 		t.Errorf("huge file: %v", err)
 	}
 }
@@ -232,17 +251,21 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 // Without a file, the environment can give all but the lists.
 func TestNoFile(t *testing.T) {
 	t.Parallel()
-	_, err := Load(Source{Environ: []string{"FENCEPOST_NODE_NAME=a", "FENCEPOST_DATABASE_URL=postgres://h/d"}})
+	_, err := Load(
+		Source{Environ: []string{"FENCEPOST_NODE_NAME=a", "FENCEPOST_DATABASE_URL=postgres://h/d"}})
 	want := []string{"configuration: chains: it is missing; add at least one, with its keys"}
 	compareProblems(t, "none", err, want)
 }
 
 func TestAnchors(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(example, "signers:", "  - {name: two, chain_id: 2, rpc: [http://h], poll_interval: *p, fees: *f}\nsigners:", 1)
-	text = strings.Replace(text, "poll_interval: 250ms", "poll_interval: &p 250ms\n    fees: &f {percentile: 60}", 1)
+	text := strings.Replace(example, "signers:",
+		"  - {name: two, chain_id: 2, rpc: [http://h], poll_interval: *p, fees: *f}\nsigners:", 1)
+	text = strings.Replace(text, "poll_interval: 250ms",
+		"poll_interval: &p 250ms\n    fees: &f {percentile: 60}", 1)
 	c, err := Load(Source{File: write(t, text)})
-	if err != nil || c.Chains[1].PollInterval != 250*time.Millisecond || c.Chains[1].Fees.Percentile != 60 {
+	if err != nil || c.Chains[1].PollInterval != 250*time.Millisecond ||
+		c.Chains[1].Fees.Percentile != 60 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -262,10 +285,13 @@ func TestLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Lease.Duration != 50*time.Second || c.Lease.RenewInterval != 4*time.Second || c.Chains[0].Confirmations != 3 || c.Log.Level != "info" {
+	if c.Lease.Duration != 50*time.Second || c.Lease.RenewInterval != 4*time.Second ||
+		c.Chains[0].Confirmations != 3 ||
+		c.Log.Level != "info" {
 		t.Errorf("layers are mixed up: %+v", c)
 	}
-	if rpc := c.Chains[0].RPC; len(rpc) != 2 || rpc[0].Reveal() != "http://one" || rpc[1].Reveal() != "ws://two" {
+	if rpc := c.Chains[0].RPC; len(rpc) != 2 || rpc[0].Reveal() != "http://one" ||
+		rpc[1].Reveal() != "ws://two" {
 		t.Errorf("endpoints are %d", len(rpc))
 	}
 	if dir := c.Signers[0].KeyStore.Dir; dir != "elsewhere" {
@@ -280,7 +306,9 @@ func TestLayers(t *testing.T) {
 
 func TestOverridesThatCannotBe(t *testing.T) {
 	t.Parallel()
-	two := strings.Replace(example, "signers:", "  - {name: a-b, chain_id: 2, rpc: [http://h]}\n  - {name: a.b, chain_id: 3, rpc: [http://h]}\nsigners:", 1)
+	two := strings.Replace(example, "signers:",
+		"  - {name: a-b, chain_id: 2, rpc: [http://h]}\n  - {name: a.b, chain_id: 3, rpc: [http://h]}\nsigners:",
+		1)
 	for name, c := range map[string]struct {
 		source Source
 		want   string
@@ -330,7 +358,8 @@ func TestEveryKeyHasAVariable(t *testing.T) {
 
 func TestDatabaseURLFile(t *testing.T) {
 	t.Parallel()
-	inFile := strings.Replace(example, "  url: postgres://fencepost@127.0.0.1:5432/fencepost", "  url_file: url", 1)
+	inFile := strings.Replace(example, "  url: postgres://fencepost@127.0.0.1:5432/fencepost",
+		"  url_file: url", 1)
 	for name, c := range map[string]struct {
 		text, content string
 		environ       string
@@ -352,7 +381,12 @@ func TestDatabaseURLFile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got, err := Load(Source{File: file, Environ: []string{strings.ReplaceAll(c.environ, "%s", filepath.Dir(file))}})
+			got, err := Load(
+				Source{
+					File:    file,
+					Environ: []string{strings.ReplaceAll(c.environ, "%s", filepath.Dir(file))},
+				},
+			)
 			switch {
 			case err == nil && got.Database.URL.Reveal() != c.want:
 				t.Errorf("the URL is %s", got.Database.URL.Reveal())
@@ -367,7 +401,11 @@ func TestDatabaseURLFile(t *testing.T) {
 
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
-	text := strings.NewReplacer("fencepost@127.0.0.1:5432/fencepost", "user:hush1@h/d?sslmode=require&sslpassword=hush2", "http://127.0.0.1:8545", "https://hush3.example/hush4").Replace(example)
+	text := strings.NewReplacer("fencepost@127.0.0.1:5432/fencepost",
+		"user:hush1@h/d?sslmode=require&sslpassword=hush2", "http://127.0.0.1:8545",
+		"https://hush3.example/hush4").Replace(
+		example,
+	)
 	c, err := Load(Source{File: write(t, text)})
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +419,8 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	slog.New(slog.NewJSONHandler(&logged, nil)).Info("json", "config", c, "rpc", c.Chains[0].RPC)
 	printed := []string{string(encoded), logged.String()}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		printed = append(printed, fmt.Sprintf(verb, *c), fmt.Sprintf(verb, c.Database.URL), fmt.Sprintf(verb, c.Chains[0].RPC))
+		printed = append(printed, fmt.Sprintf(verb, *c), fmt.Sprintf(verb, c.Database.URL),
+			fmt.Sprintf(verb, c.Chains[0].RPC))
 	}
 	for _, p := range printed {
 		if strings.Contains(p, "hush") || strings.Contains(p, fmt.Sprintf("%x", "hush")) {
@@ -394,7 +433,8 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	if got := find(t, c, "chains.dev.rpc").Value; got != "[redacted]" {
 		t.Errorf("shows %s", got)
 	}
-	if c.Database.URL.Reveal() != "postgres://user:hush1@h/d?sslmode=require&sslpassword=hush2" || c.Chains[0].RPC[0].Reveal() != "https://hush3.example/hush4" {
+	if c.Database.URL.Reveal() != "postgres://user:hush1@h/d?sslmode=require&sslpassword=hush2" ||
+		c.Chains[0].RPC[0].Reveal() != "https://hush3.example/hush4" {
 		t.Error("the secrets themselves were changed")
 	}
 }
@@ -416,7 +456,11 @@ func TestNoFileBreaksTheReader(t *testing.T) {
 			case 3:
 				text.WriteString(strings.TrimSpace(line) + "\n")
 			case 4:
-				text.WriteString(rapid.StringOf(rapid.SampledFrom([]rune("a:-[]{}&*<>!|'\"#, \n\t0~%@`"))).Draw(t, "noise") + line)
+				text.WriteString(
+					rapid.StringOf(
+						rapid.SampledFrom([]rune("a:-[]{}&*<>!|'\"#, \n\t0~%@`")),
+					).Draw(t, "noise") + line,
+				)
 			default:
 				text.WriteString(line)
 			}

@@ -32,14 +32,16 @@ func variable(path string) string {
 }
 
 // platform matches variables that Kubernetes sets in every pod for a service whose name begins with "fencepost".
-var platform = regexp.MustCompile(`^FENCEPOST_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+var platform = regexp.MustCompile(
+	`^FENCEPOST_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // collect sorts out which variables are meant for this program. An empty one is as good as none: that is how deployment tools write "not set".
 func collect(environ, ignored []string) map[string]string {
 	found := map[string]string{}
 	for _, line := range environ {
 		name, text, _ := strings.Cut(line, "=")
-		if strings.HasPrefix(name, Prefix) && text != "" && !slices.Contains(ignored, name) && !platform.MatchString(name) {
+		if strings.HasPrefix(name, Prefix) && text != "" && !slices.Contains(ignored, name) &&
+			!platform.MatchString(name) {
 			found[name] = text
 		}
 	}
@@ -50,7 +52,8 @@ func (r *reader) setFlags(set []string) {
 	for _, text := range set {
 		key, value, ok := strings.Cut(text, "=")
 		if key = strings.TrimSpace(key); !ok || key == "" || value == "" {
-			r.problem(Origin{Layer: InFlags}, key, "it has no value", "write --set key=value, for example --set lease.duration=20s")
+			r.problem(Origin{Layer: InFlags}, key, "it has no value",
+				"write --set key=value, for example --set lease.duration=20s")
 			continue
 		}
 		r.overrides.flags[key] = value
@@ -65,14 +68,17 @@ func (r *reader) override(e entry, path string) (string, Origin, bool) {
 		r.overrides.taken[path] = path
 	}
 	if ok && e.secret {
-		r.problem(Origin{Layer: InFlags}, path, "it is a secret, and every user of the machine can read a command line", "set "+variable(path)+" instead")
+		r.problem(Origin{Layer: InFlags}, path,
+			"it is a secret, and every user of the machine can read a command line",
+			"set "+variable(path)+" instead")
 		return "", Origin{}, false
 	}
 	name := variable(path)
 	fromEnvironment, set := r.overrides.environment[name]
 	if set {
 		if other, twice := r.overrides.taken[name]; twice {
-			r.problem(Origin{InEnvironment, name, 0}, path, "the variable means "+other+" as well", "rename one of them, or write the value into the file")
+			r.problem(Origin{InEnvironment, name, 0}, path, "the variable means "+other+" as well",
+				"rename one of them, or write the value into the file")
 		}
 		r.overrides.taken[name] = path
 	}

@@ -72,9 +72,11 @@ func (r *reader) scalarNode(e entry, n *yaml.Node, path string) (scalar, bool) {
 	n = follow(n)
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		r.problem(r.at(n.Line), path, "it has a group or list where one value belongs", fmt.Sprintf("write one value (%s)", e.about))
+		r.problem(r.at(n.Line), path, "it has a group or list where one value belongs",
+			fmt.Sprintf("write one value (%s)", e.about))
 	case n.Value == "" || n.ShortTag() == "!!null":
-		r.problem(r.at(n.Line), path, "it has no value", orDefault(e, fmt.Sprintf("give it one (%s)", e.about)))
+		r.problem(r.at(n.Line), path, "it has no value",
+			orDefault(e, fmt.Sprintf("give it one (%s)", e.about)))
 	default:
 		// The text as it was written, whatever type YAML sees in it: so 0x12 stays an address, and 1e3 a name.
 		return scalar{n.Value, r.at(n.Line)}, true
@@ -106,7 +108,8 @@ func (r *reader) scalars(e entry, at place) ([]scalar, bool) {
 		return nil, false
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.problem(r.at(n.Line), at.path, "it is not a list", fmt.Sprintf("write %s: [one, two]", e.name))
+		r.problem(r.at(n.Line), at.path, "it is not a list",
+			fmt.Sprintf("write %s: [one, two]", e.name))
 		return nil, false
 	}
 	if !r.short(n, at.path) {
@@ -128,7 +131,9 @@ func (r *reader) short(n *yaml.Node, path string) bool {
 	if len(n.Content) <= maxElements {
 		return true
 	}
-	r.problem(r.at(n.Line), path, fmt.Sprintf("the list has %d elements, and %d is the most", len(n.Content), maxElements), "divide them among nodes")
+	r.problem(r.at(n.Line), path,
+		fmt.Sprintf("the list has %d elements, and %d is the most", len(n.Content), maxElements),
+		"divide them among nodes")
 	return false
 }
 
@@ -137,7 +142,8 @@ func (r *reader) missing(e entry, at place) {
 	if e.inner != nil {
 		remedy = "add at least one, with its keys"
 	}
-	if !e.fixed && e.inner == nil && !strings.Contains(at.path, "[") { // an element without a name has no variables
+	if !e.fixed && e.inner == nil &&
+		!strings.Contains(at.path, "[") { // an element without a name has no variables
 		remedy += ", or set " + variable(at.path)
 	}
 	r.problem(r.at(at.line), at.path, "it is missing", remedy)
@@ -150,7 +156,8 @@ func (r *reader) keys(entries []entry, at place) map[string]*yaml.Node {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		r.problem(r.at(n.Line), at.path, "it is not a group of keys", "write its keys on the lines below, each indented and as key: value")
+		r.problem(r.at(n.Line), at.path, "it is not a group of keys",
+			"write its keys on the lines below, each indented and as key: value")
 		return nil
 	}
 	names := make([]string, len(entries))
@@ -167,7 +174,9 @@ func (r *reader) keys(entries []entry, at place) map[string]*yaml.Node {
 		case !slices.Contains(names, key.Value):
 			r.problem(r.at(key.Line), path, "there is no such key", r.suggest(key.Value, names))
 		case twice:
-			r.problem(r.at(key.Line), path, fmt.Sprintf("it is written twice, first near line %d", first.Line), "keep one of them")
+			r.problem(r.at(key.Line), path,
+				fmt.Sprintf("it is written twice, first near line %d", first.Line),
+				"keep one of them")
 		default:
 			nodes[key.Value] = value
 		}
@@ -198,7 +207,8 @@ func (r *reader) elements(e entry, at place) []place {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.problem(r.at(n.Line), at.path, "it is not a list", "begin each element with \"- name: ...\"")
+		r.problem(r.at(n.Line), at.path, "it is not a list",
+			"begin each element with \"- name: ...\"")
 		return nil
 	}
 	if !r.short(n, at.path) {
@@ -211,7 +221,9 @@ func (r *reader) elements(e entry, at place) []place {
 		path := fmt.Sprintf("%s[%d]", at.path, i)
 		if name, line := nameOf(item); name != "" {
 			if first, twice := lines[name]; twice {
-				r.problem(r.at(line), path+".name", fmt.Sprintf("the name %q is taken by line %d", name, first), "give each a name of its own")
+				r.problem(r.at(line), path+".name",
+					fmt.Sprintf("the name %q is taken by line %d", name, first),
+					"give each a name of its own")
 			} else {
 				lines[name] = line
 				path = join(at.path, name)

@@ -49,7 +49,8 @@ func writeSection(b *strings.Builder, e entry) {
 	if e.list && e.required {
 		text += " At least one is required."
 	}
-	fmt.Fprintf(b, "## %s\n\n%s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title, text)
+	fmt.Fprintf(b, "## %s\n\n%s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title,
+		text)
 	writeRows(b, prefix, e.inner)
 	b.WriteString("\n")
 }

@@ -13,7 +13,8 @@ func TestReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != Reference() {
-		t.Error("docs/configuration.md is not what the table of keys says; run: go generate ./internal/config")
+		t.Error(
+			"docs/configuration.md is not what the table of keys says; run: go generate ./internal/config")
 	}
 }
 

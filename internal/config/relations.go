@@ -21,25 +21,61 @@ type relation struct {
 // relations lists what must hold, in words and in code. Each judges only keys that are right by themselves.
 func relations() []relation {
 	return []relation{
-		{"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.", relateLease},
-		{"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.", relateStatementTimeout},
-		{"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.", relateProgress},
+		{
+			"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.",
+			relateLease,
+		},
+		{
+			"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.",
+			relateStatementTimeout,
+		},
+		{
+			"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.",
+			relateProgress,
+		},
 		{"grpc.listen and ops.listen differ.", relateListeners},
-		{"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.", relateTLS},
-		{"grpc.tokens_file and callers.*.tokens_file need grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.", relateTokens},
-		{"A caller has callers.*.tokens_file, callers.*.certificates or both; certificates need grpc.tls.client_ca_file, and beside callers there is no grpc.tokens_file.", relateCallers},
-		{"No name in callers.*.certificates is that of two callers without callers.*.tokens_file.", relateCertificates},
+		{
+			"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.",
+			relateTLS,
+		},
+		{
+			"grpc.tokens_file and callers.*.tokens_file need grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.",
+			relateTokens,
+		},
+		{
+			"A caller has callers.*.tokens_file, callers.*.certificates or both; certificates need grpc.tls.client_ca_file, and beside callers there is no grpc.tokens_file.",
+			relateCallers,
+		},
+		{
+			"No name in callers.*.certificates is that of two callers without callers.*.tokens_file.",
+			relateCertificates,
+		},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"queue.max_per_submitter is at most queue.max_total, unless that is 0.", relateQueues},
 		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
-		{"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.", relateAuditDepth},
-		{"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.", relateFees},
-		{"chains.*.gas_bump.max_fee_cap_gwei is at least chains.*.fees.max_fee_cap_gwei, unless one of them is 0: what was sent at the one cap could not be replaced or cancelled within the other.", relateCaps},
-		{"chains.*.fees.slow_percentile, chains.*.fees.percentile and chains.*.fees.fast_percentile rise, those that are 0 left out.", relateSpeeds},
+		{
+			"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.",
+			relateAuditDepth,
+		},
+		{
+			"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.",
+			relateFees,
+		},
+		{
+			"chains.*.gas_bump.max_fee_cap_gwei is at least chains.*.fees.max_fee_cap_gwei, unless one of them is 0: what was sent at the one cap could not be replaced or cancelled within the other.",
+			relateCaps,
+		},
+		{
+			"chains.*.fees.slow_percentile, chains.*.fees.percentile and chains.*.fees.fast_percentile rise, those that are 0 left out.",
+			relateSpeeds,
+		},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
 		{"The chain and the signer of a submitter are in the lists above it.", relateSubmitters},
-		{"No two submitters have the same chain and address: an account has one sequence of nonces.", relateAccounts},
+		{
+			"No two submitters have the same chain and address: an account has one sequence of nonces.",
+			relateAccounts,
+		},
 	}
 }
 
@@ -62,7 +98,8 @@ func (r *reader) broken(key, other, remedy, what string, args ...any) {
 
 // later is which of two keys was written last: it is the one to look at.
 func (r *reader) later(key, other string) string {
-	if a, b := r.origins[key], r.origins[other]; b.Layer > a.Layer || b.Layer == a.Layer && b.Line > a.Line {
+	if a, b := r.origins[key], r.origins[other]; b.Layer > a.Layer ||
+		b.Layer == a.Layer && b.Line > a.Line {
 		return other
 	}
 	return key
@@ -71,24 +108,41 @@ func (r *reader) later(key, other string) string {
 func relateLease(r *reader, c *Config) {
 	const renew, duration = "lease.renew_interval", "lease.duration"
 	if r.good(renew, duration) && 3*c.Lease.RenewInterval > c.Lease.Duration {
-		r.broken(renew, duration, fmt.Sprintf("renew at least every %s, or make the lease at least %s long", short(rounded(c.Lease.Duration/3)), short(3*c.Lease.RenewInterval)),
-			"a lease of %s that is renewed every %s lapses when two renewals fail", short(c.Lease.Duration), short(c.Lease.RenewInterval))
+		r.broken(
+			renew,
+			duration,
+			fmt.Sprintf("renew at least every %s, or make the lease at least %s long",
+				short(rounded(c.Lease.Duration/3)), short(3*c.Lease.RenewInterval)),
+			"a lease of %s that is renewed every %s lapses when two renewals fail",
+			short(c.Lease.Duration),
+			short(c.Lease.RenewInterval),
+		)
 	}
 }
 
 func relateQueues(r *reader, c *Config) {
 	const each, all = "queue.max_per_submitter", "queue.max_total"
 	if q := c.Queue; r.good(each, all) && q.MaxTotal > 0 && q.MaxPerSubmitter > q.MaxTotal {
-		r.broken(each, all, fmt.Sprintf("make max_per_submitter at most %d, or max_total more", q.MaxTotal),
-			"one account may have %d transactions that wait, and all together %d", q.MaxPerSubmitter, q.MaxTotal)
+		r.broken(each, all,
+			fmt.Sprintf("make max_per_submitter at most %d, or max_total more", q.MaxTotal),
+			"one account may have %d transactions that wait, and all together %d",
+			q.MaxPerSubmitter, q.MaxTotal)
 	}
 }
 
 func relateStatementTimeout(r *reader, c *Config) {
 	const timeout, duration = "database.statement_timeout", "lease.duration"
 	if r.good(timeout, duration) && 3*c.Database.StatementTimeout >= c.Lease.Duration {
-		r.broken(timeout, duration, fmt.Sprintf("make database.statement_timeout less than %s, or lease.duration more than %s", short(rounded(c.Lease.Duration/3)), short(3*c.Database.StatementTimeout)),
-			"a statement that hangs for %s holds up the takeover of a lease of %s", short(c.Database.StatementTimeout), short(c.Lease.Duration))
+		r.broken(
+			timeout,
+			duration,
+			fmt.Sprintf(
+				"make database.statement_timeout less than %s, or lease.duration more than %s",
+				short(rounded(c.Lease.Duration/3)), short(3*c.Database.StatementTimeout)),
+			"a statement that hangs for %s holds up the takeover of a lease of %s",
+			short(c.Database.StatementTimeout),
+			short(c.Lease.Duration),
+		)
 	}
 }
 
@@ -113,7 +167,8 @@ func relateProgress(r *reader, c *Config) {
 	}
 	limit := c.Lease.ProgressTimeout
 	if d := c.Lease.Duration; r.good(duration) && d >= limit {
-		r.broken(progress, duration, fmt.Sprintf("make progress_timeout longer than %s", short(d)), "an owner is taken to be stuck after %s, and a lease lasts %s", short(limit), short(d))
+		r.broken(progress, duration, fmt.Sprintf("make progress_timeout longer than %s", short(d)),
+			"an owner is taken to be stuck after %s, and a lease lasts %s", short(limit), short(d))
 	}
 	signature, slowest := r.slowestSigner(c)
 	for i, path := range r.elementPaths["chains"] {
@@ -123,9 +178,18 @@ func relateProgress(r *reader, c *Config) {
 		chain := c.Chains[i]
 		calls := min(len(chain.RPC), callsInARound)
 		if round, patience := time.Duration(calls)*chain.RPCTimeout+signature, limit/5*4; round > patience {
-			r.broken(progress, r.later(path+".rpc_timeout", slowest), fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter", short((round*5+3)/4)),
+			r.broken(
+				progress,
+				r.later(path+".rpc_timeout", slowest),
+				fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter",
+					short((round*5+3)/4)),
 				"an owner gives up what it waits for after %s, and one question and a signature may take %s: %d times rpc_timeout (%s) and a signature (%s)",
-				short(patience), short(round), calls, short(chain.RPCTimeout), short(signature))
+				short(patience),
+				short(round),
+				calls,
+				short(chain.RPCTimeout),
+				short(signature),
+			)
 		}
 	}
 }
@@ -143,7 +207,8 @@ func (r *reader) slowestSigner(c *Config) (limit time.Duration, key string) {
 func relateListeners(r *reader, c *Config) {
 	const grpc, ops = "grpc.listen", "ops.listen"
 	if r.good(grpc, ops) && c.GRPC.Listen == c.Ops.Listen && !anyPort(c.GRPC.Listen) {
-		r.broken(grpc, ops, "give one of them another port", "grpc.listen and ops.listen are both %s", c.Ops.Listen)
+		r.broken(grpc, ops, "give one of them another port",
+			"grpc.listen and ops.listen are both %s", c.Ops.Listen)
 	}
 }
 
@@ -154,9 +219,11 @@ func relateTLS(r *reader, c *Config) {
 	}
 	switch t := c.GRPC.TLS; {
 	case (t.CertFile == "") != (t.KeyFile == ""):
-		r.broken(cert, key, "give both cert_file and key_file, or neither", "a certificate without its key, or a key without its certificate, is of no use")
+		r.broken(cert, key, "give both cert_file and key_file, or neither",
+			"a certificate without its key, or a key without its certificate, is of no use")
 	case t.ClientCAFile != "" && t.CertFile == "":
-		r.broken(clients, cert, "give cert_file and key_file as well", "callers show certificates only over TLS")
+		r.broken(clients, cert, "give cert_file and key_file as well",
+			"callers show certificates only over TLS")
 	}
 }
 
@@ -167,8 +234,10 @@ func relateTokens(r *reader, c *Config) {
 		files[path+".tokens_file"] = c.Callers[i].TokensFile
 	}
 	for _, key := range sortedKeys(files) {
-		if r.good(key, cert, listen) && files[key] != "" && c.GRPC.TLS.CertFile == "" && !c.GRPC.Loopback() {
-			r.broken(key, listen, "give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
+		if r.good(key, cert, listen) && files[key] != "" && c.GRPC.TLS.CertFile == "" &&
+			!c.GRPC.Loopback() {
+			r.broken(key, listen,
+				"give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
 				"tokens over plain text are there for all to read who can listen in")
 		}
 	}
@@ -182,14 +251,18 @@ func relateCallers(r *reader, c *Config) {
 			continue
 		}
 		if caller.TokensFile == "" && len(caller.Certificates) == 0 {
-			r.problem(r.origins[path+".name"], path, "nothing tells whether a call is of this caller", "give it a tokens_file, or certificates")
+			r.problem(r.origins[path+".name"], path,
+				"nothing tells whether a call is of this caller",
+				"give it a tokens_file, or certificates")
 		}
 		if len(caller.Certificates) > 0 && c.GRPC.TLS.ClientCAFile == "" && r.good(clients) {
-			r.problem(r.origins[certificates], certificates, "callers are not asked for certificates", "give grpc.tls.client_ca_file as well")
+			r.problem(r.origins[certificates], certificates,
+				"callers are not asked for certificates", "give grpc.tls.client_ca_file as well")
 		}
 	}
 	if len(c.Callers) > 0 && r.good(tokens) && c.GRPC.TokensFile != "" {
-		r.problem(r.origins[tokens], tokens, "its tokens are of no caller", "move them into the tokens_file of one of callers, and delete this line")
+		r.problem(r.origins[tokens], tokens, "its tokens are of no caller",
+			"move them into the tokens_file of one of callers, and delete this line")
 	}
 }
 
@@ -201,7 +274,9 @@ func relateCertificates(r *reader, c *Config) {
 		}
 		for _, name := range c.Callers[i].Certificates {
 			if other, twice := first[name]; twice && other != path {
-				r.problem(r.origins[path+".certificates"], path+".certificates", fmt.Sprintf("%s is the name of %s as well", name, other), "give each caller a certificate of its own")
+				r.problem(r.origins[path+".certificates"], path+".certificates",
+					fmt.Sprintf("%s is the name of %s as well", name, other),
+					"give each caller a certificate of its own")
 			}
 			first[name] = path
 		}
@@ -217,16 +292,21 @@ func (g GRPC) Loopback() bool {
 func relateWatch(r *reader, c *Config) {
 	const gap, poll = "watch.min_gap", "watch.poll_interval"
 	if r.good(gap, poll) && c.Watch.MinGap > c.Watch.PollInterval {
-		r.broken(gap, poll, "lower min_gap, or raise poll_interval", "the feed cannot be read every %s with %s between two reads", short(c.Watch.PollInterval), short(c.Watch.MinGap))
+		r.broken(gap, poll, "lower min_gap, or raise poll_interval",
+			"the feed cannot be read every %s with %s between two reads",
+			short(c.Watch.PollInterval), short(c.Watch.MinGap))
 	}
 }
 
 func relateDepths(r *reader, c *Config) {
 	for i, path := range r.elementPaths["chains"] {
 		depth, confirmations := path+".release_depth", path+".confirmations"
-		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.ReleaseDepth > chain.Confirmations {
-			r.broken(depth, confirmations, fmt.Sprintf("choose a release_depth from 1 to %d", chain.Confirmations),
-				"the nonce is released at depth %d, after the transaction is final at %d", chain.ReleaseDepth, chain.Confirmations)
+		if chain := c.Chains[i]; r.good(depth, confirmations) &&
+			chain.ReleaseDepth > chain.Confirmations {
+			r.broken(depth, confirmations,
+				fmt.Sprintf("choose a release_depth from 1 to %d", chain.Confirmations),
+				"the nonce is released at depth %d, after the transaction is final at %d",
+				chain.ReleaseDepth, chain.Confirmations)
 		}
 	}
 }
@@ -234,9 +314,12 @@ func relateDepths(r *reader, c *Config) {
 func relateAuditDepth(r *reader, c *Config) {
 	for i, path := range r.elementPaths["chains"] {
 		depth, confirmations := path+".finality.audit_depth", path+".confirmations"
-		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.Finality.AuditDepth != 0 && chain.Finality.AuditDepth < chain.Confirmations {
-			r.broken(depth, confirmations, fmt.Sprintf("choose 0, or at least %d", chain.Confirmations),
-				"no reorg is believed possible at depth %d, before a transaction is final at %d", chain.Finality.AuditDepth, chain.Confirmations)
+		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.Finality.AuditDepth != 0 &&
+			chain.Finality.AuditDepth < chain.Confirmations {
+			r.broken(depth, confirmations,
+				fmt.Sprintf("choose 0, or at least %d", chain.Confirmations),
+				"no reorg is believed possible at depth %d, before a transaction is final at %d",
+				chain.Finality.AuditDepth, chain.Confirmations)
 		}
 	}
 }
@@ -245,11 +328,14 @@ func relateFees(r *reader, c *Config) {
 	for i, path := range r.elementPaths["chains"] {
 		tip, most := path+".fees.min_tip_gwei", path+".fees.max_fee_cap_gwei"
 		if fees := c.Chains[i].Fees; !fees.MaxFeeCap.IsZero() && fees.MinTip.Gt(&fees.MaxFeeCap) {
-			r.broken(tip, most, "lower min_tip_gwei, or raise max_fee_cap_gwei", "the least tip is above the most that is offered in all")
+			r.broken(tip, most, "lower min_tip_gwei, or raise max_fee_cap_gwei",
+				"the least tip is above the most that is offered in all")
 		}
 		price := path + ".fees.min_price_gwei"
-		if fees := c.Chains[i].Fees; r.good(price, most) && !fees.MaxFeeCap.IsZero() && fees.MinPrice.Gt(&fees.MaxFeeCap) {
-			r.broken(price, most, "lower min_price_gwei, or raise max_fee_cap_gwei", "the least price is above the most that is offered in all")
+		if fees := c.Chains[i].Fees; r.good(price, most) && !fees.MaxFeeCap.IsZero() &&
+			fees.MinPrice.Gt(&fees.MaxFeeCap) {
+			r.broken(price, most, "lower min_price_gwei, or raise max_fee_cap_gwei",
+				"the least price is above the most that is offered in all")
 		}
 	}
 }
@@ -259,8 +345,15 @@ func relateCaps(r *reader, c *Config) {
 		bump, fee := path+".gas_bump.max_fee_cap_gwei", path+".fees.max_fee_cap_gwei"
 		first, later := c.Chains[i].Fees.MaxFeeCap, c.Chains[i].GasBump.MaxFeeCap
 		if r.good(bump, fee) && !first.IsZero() && !later.IsZero() && later.Lt(&first) {
-			r.broken(bump, fee, "raise gas_bump.max_fee_cap_gwei to "+inGwei(first)+" at least, better above it, or lower fees.max_fee_cap_gwei",
-				"the first form of a transaction may offer %s gwei and no other more than %s, so that it could neither be replaced nor cancelled", inGwei(first), inGwei(later))
+			r.broken(
+				bump,
+				fee,
+				"raise gas_bump.max_fee_cap_gwei to "+inGwei(
+					first)+" at least, better above it, or lower fees.max_fee_cap_gwei",
+				"the first form of a transaction may offer %s gwei and no other more than %s, so that it could neither be replaced nor cancelled",
+				inGwei(first),
+				inGwei(later),
+			)
 		}
 	}
 }
@@ -276,10 +369,13 @@ func relateSpeeds(r *reader, c *Config) {
 		slow, standard, fast := path+".fees.slow_percentile", path+".fees.percentile", path+".fees.fast_percentile"
 		fees := c.Chains[i].Fees
 		if r.good(slow, standard) && fees.SlowPercentile > fees.Percentile {
-			r.broken(slow, standard, "lower slow_percentile, or raise percentile", "the slow speed would offer more than the standard one")
+			r.broken(slow, standard, "lower slow_percentile, or raise percentile",
+				"the slow speed would offer more than the standard one")
 		}
-		if r.good(standard, fast) && fees.FastPercentile != 0 && fees.FastPercentile < fees.Percentile {
-			r.broken(fast, standard, "raise fast_percentile, or lower percentile", "the fast speed would offer less than the standard one")
+		if r.good(standard, fast) && fees.FastPercentile != 0 &&
+			fees.FastPercentile < fees.Percentile {
+			r.broken(fast, standard, "raise fast_percentile, or lower percentile",
+				"the fast speed would offer less than the standard one")
 		}
 	}
 }
@@ -292,7 +388,8 @@ func relateChainIDs(r *reader, c *Config) {
 			continue
 		}
 		if other, twice := first[c.Chains[i].ChainID]; twice {
-			r.broken(key, other, "write all endpoints of a chain into the rpc list of one chain", "chain id %d is that of %s as well", c.Chains[i].ChainID, other)
+			r.broken(key, other, "write all endpoints of a chain into the rpc list of one chain",
+				"chain id %d is that of %s as well", c.Chains[i].ChainID, other)
 			continue
 		}
 		first[c.Chains[i].ChainID] = key
@@ -304,7 +401,9 @@ func relateEndpoints(r *reader, c *Config) {
 		seen := map[Secret]bool{}
 		for j, endpoint := range c.Chains[i].RPC {
 			if seen[endpoint] {
-				r.problem(r.origins[path+".rpc"], fmt.Sprintf("%s.rpc[%d]", path, j), "it is the same as one before it", "delete it: the same endpoint twice is no reserve")
+				r.problem(r.origins[path+".rpc"], fmt.Sprintf("%s.rpc[%d]", path, j),
+					"it is the same as one before it",
+					"delete it: the same endpoint twice is no reserve")
 			}
 			seen[endpoint] = true
 		}
@@ -348,7 +447,9 @@ func relateAccounts(r *reader, c *Config) {
 		}
 		is := account{s.Chain, s.Address.Hex()}
 		if other, twice := first[is]; twice {
-			r.problem(r.origins[path+".address"], path+".address", "the account is that of "+other+" as well", "send through one submitter: an account has one sequence of nonces")
+			r.problem(r.origins[path+".address"], path+".address",
+				"the account is that of "+other+" as well",
+				"send through one submitter: an account has one sequence of nonces")
 			continue
 		}
 		first[is] = path

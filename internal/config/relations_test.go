@@ -8,11 +8,14 @@ import (
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	second := func(keys string) string {
-		return strings.Replace(example, "signers:", "  - {name: two, rpc: [http://two], "+keys+"}\nsigners:", 1)
+		return strings.Replace(example, "signers:",
+			"  - {name: two, rpc: [http://two], "+keys+"}\nsigners:", 1)
 	}
 	submitter := func(keys string) string { return example + "  - {name: bob, signer: local, " + keys + "}\n" }
-	twoEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]", "rpc: [http://a:1, http://b:1]", 1)
-	fourEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]", "rpc: [http://a:1, http://b:1, http://c:1, http://d:1]", 1)
+	twoEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]",
+		"rpc: [http://a:1, http://b:1]", 1)
+	fourEndpoints := strings.Replace(example, "rpc: [http://127.0.0.1:8545]",
+		"rpc: [http://a:1, http://b:1, http://c:1, http://d:1]", 1)
 	for name, c := range map[string]struct {
 		text string
 		set  []string

@@ -62,7 +62,8 @@ func New(t testing.TB, opts ...Option) *DB {
 	defer cancel()
 	s, err := started(ctx)
 	if err != nil {
-		t.Fatalf("dbtest: no PostgreSQL for the tests (%v); install one, or set %s", err, URLVariable)
+		t.Fatalf("dbtest: no PostgreSQL for the tests (%v); install one, or set %s", err,
+			URLVariable)
 	}
 	db := &DB{URL: s.url, Schema: "t_" + strings.ToLower(rand.Text()[:12]), server: s}
 	if err := db.migrate(ctx, o.guarded); err != nil {
@@ -129,7 +130,8 @@ func (db *DB) migrate(ctx context.Context, guarded bool) error {
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files, goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files,
+		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}

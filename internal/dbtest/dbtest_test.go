@@ -49,7 +49,8 @@ func TestGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := db.Pool.Exec(ctx, c.sql); err == nil || !strings.Contains(err.Error(), c.word) {
+			if _, err := db.Pool.Exec(ctx, c.sql); err == nil ||
+				!strings.Contains(err.Error(), c.word) {
 				t.Fatalf("the guard says %v, want %q", err, c.word)
 			}
 		})
@@ -65,14 +66,24 @@ func TestGuard(t *testing.T) {
 }
 
 func queued(id uuid.UUID, token int) string {
-	return sql(`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, fencing_token)
-		VALUES (1, '$id', '$id', decode(repeat('01', 32), 'hex'), 0, '', 0, $token);`, id, 1, token) + told(id, 1, 0)
+	return sql(
+		`INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, value, data, gas_limit, fencing_token)
+		VALUES (1, '$id', '$id', decode(repeat('01', 32), 'hex'), 0, '', 0, $token);`,
+		id,
+		1,
+		token,
+	) + told(id, 1, 0)
 }
 
 // moved is the move of a queued row to failed.
 func moved(id uuid.UUID, token int, tell bool) string {
-	move := sql(`UPDATE managed_tx SET state = 'FAILED_FINAL', version = 2, executed = 'NO', terminal_at = clock_timestamp(), fencing_token = $token
-		WHERE tx_id = '$id';`, id, 2, token)
+	move := sql(
+		`UPDATE managed_tx SET state = 'FAILED_FINAL', version = 2, executed = 'NO', terminal_at = clock_timestamp(), fencing_token = $token
+		WHERE tx_id = '$id';`,
+		id,
+		2,
+		token,
+	)
 	if !tell {
 		return move
 	}
@@ -80,17 +91,27 @@ func moved(id uuid.UUID, token int, tell bool) string {
 }
 
 func gap(first, last, token int) string {
-	return fmt.Sprintf("INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES (1, %d, %d, 'x', %d)", first, last, token)
+	return fmt.Sprintf(
+		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES (1, %d, %d, 'x', %d)",
+		first, last, token)
 }
 
 func told(id uuid.UUID, seq, token int) string {
-	return sql(`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message, fencing_token)
-		VALUES (1, '$id', $seq, CASE $seq WHEN 1 THEN 'QUEUED' ELSE 'FAILED' END, '', '', '', '', '', $token);`, id, seq, token)
+	return sql(
+		`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message, fencing_token)
+		VALUES (1, '$id', $seq, CASE $seq WHEN 1 THEN 'QUEUED' ELSE 'FAILED' END, '', '', '', '', '', $token);`,
+		id,
+		seq,
+		token,
+	)
 }
 
 func sql(text string, id uuid.UUID, seq, token int) string {
 	digits := func(n int) string { return string(rune('0' + n)) }
-	return strings.NewReplacer("$id", id.String(), "$seq", digits(seq), "$token", digits(token)).Replace(text)
+	return strings.NewReplacer("$id", id.String(), "$seq", digits(seq), "$token",
+		digits(token)).Replace(
+		text,
+	)
 }
 
 func TestEachTestHasItsOwn(t *testing.T) {

@@ -108,7 +108,8 @@ func reserveFolder() (string, *os.File, error) {
 		}
 		lock.Close()
 	}
-	return "", nil, fmt.Errorf("all %d folders in %s are in use by other test processes", maxFolders, base)
+	return "", nil, fmt.Errorf("all %d folders in %s are in use by other test processes",
+		maxFolders, base)
 }
 
 // makeDatabase makes the database anew: killed tests leave schemas behind.

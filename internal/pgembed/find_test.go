@@ -48,7 +48,8 @@ func TestFind(t *testing.T) {
 		if err := os.Chmod(filepath.Dir(closed), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		tests = append(tests, test{"closed folder", closed, 0, "may not enter " + filepath.Dir(closed)})
+		tests = append(tests,
+			test{"closed folder", closed, 0, "may not enter " + filepath.Dir(closed)})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,7 +60,8 @@ func TestFind(t *testing.T) {
 			}
 			if tt.major == 0 {
 				err := missing(refused)
-				if !strings.Contains(err.Error(), tt.refused) || !strings.Contains(err.Error(), "set PG_BIN") {
+				if !strings.Contains(err.Error(), tt.refused) ||
+					!strings.Contains(err.Error(), "set PG_BIN") {
 					t.Errorf("found %v, error %v", found, err)
 				}
 			}
@@ -138,7 +140,8 @@ func TestLinksStayInTheirPackage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(filepath.Dir(bin), "pg-symlinks.json"), []byte(list), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := hydrate(bin); err == nil || !strings.Contains(err.Error(), "leads out of its package") {
+	if err := hydrate(bin); err == nil ||
+		!strings.Contains(err.Error(), "leads out of its package") {
 		t.Errorf("hydrate: %v", err)
 	}
 }
@@ -160,7 +163,8 @@ func TestVersionOfTheData(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.data(), "photo.jpg"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := choose(t.Context(), bin, f); err == nil || !strings.Contains(err.Error(), "is not the data of a PostgreSQL") {
+	if _, err := choose(t.Context(), bin, f); err == nil ||
+		!strings.Contains(err.Error(), "is not the data of a PostgreSQL") {
 		t.Errorf("a folder of something else: %v", err)
 	}
 	for content, want := range map[string]string{
@@ -192,7 +196,8 @@ func TestFolderThatTheServerCannotReach(t *testing.T) {
 		t.Errorf("Start: %v", err)
 	}
 	got := ReachableDir(dir)
-	if !strings.HasPrefix(got, "/var/lib/fencepost/pg-") || got != ReachableDir(dir) || got == ReachableDir(dir+"2") {
+	if !strings.HasPrefix(got, "/var/lib/fencepost/pg-") || got != ReachableDir(dir) ||
+		got == ReachableDir(dir+"2") {
 		t.Errorf("ReachableDir: %s", got)
 	}
 	if open := filepath.Join(filepath.Dir(closed), "open"); ReachableDir(open) != open {
@@ -221,7 +226,8 @@ func TestLongPathGetsAShortSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Remove(filepath.Dir(s.Socket()))
-	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "is not a private folder of") {
+	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "is not a private folder of") {
 		t.Errorf("Start in a folder of somebody else: %v", err)
 	}
 }

@@ -91,7 +91,8 @@ func (f *folder) acquire(ctx context.Context) (err error) {
 			return err
 		}
 		holder, _ := os.ReadFile(f.lock.Name())
-		return fmt.Errorf("the process with pid %s already runs a PostgreSQL in %s: stop it, or choose another folder",
+		return fmt.Errorf(
+			"the process with pid %s already runs a PostgreSQL in %s: stop it, or choose another folder",
 			strings.TrimSpace(string(holder)), f.path)
 	}
 	return errors.Join(f.lock.Truncate(0), writeAt(f.lock, strconv.Itoa(os.Getpid())+"\n"))
@@ -119,7 +120,8 @@ func (f *folder) settle() error {
 		}
 	}
 	if at := f.account.blockedAt(f.path); at != "" {
-		return fmt.Errorf("PostgreSQL runs as %s, who may not enter %s: allow it (chmod o+x %s), or choose a folder elsewhere than %s",
+		return fmt.Errorf(
+			"PostgreSQL runs as %s, who may not enter %s: allow it (chmod o+x %s), or choose a folder elsewhere than %s",
 			f.account, at, at, f.path)
 	}
 	f.socket = filepath.Join(f.path, "sock")
@@ -143,7 +145,8 @@ func (f *folder) adopt(data fs.FileInfo) error {
 	if owner.uid == f.account.uid {
 		return nil
 	}
-	return fmt.Errorf("the data in %s belong to %s and the server would run as %s: give them over (chown), or choose another folder",
+	return fmt.Errorf(
+		"the data in %s belong to %s and the server would run as %s: give them over (chown), or choose another folder",
 		f.path, owner, f.account)
 }
 
@@ -156,7 +159,8 @@ func (f *folder) major() (int, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		// An empty folder is somebody's preparation; anything else is not ours to touch.
 		if err := os.Remove(f.data()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, fmt.Errorf("%s is not the data of a PostgreSQL: remove it, or choose another folder", f.data())
+			return 0, fmt.Errorf(
+				"%s is not the data of a PostgreSQL: remove it, or choose another folder", f.data())
 		}
 		return 0, nil
 	}
@@ -165,7 +169,8 @@ func (f *folder) major() (int, error) {
 	}
 	n := number(string(text))
 	if n == 0 {
-		return 0, fmt.Errorf("%s/PG_VERSION names no version: remove %s to begin anew", f.data(), f.path)
+		return 0, fmt.Errorf("%s/PG_VERSION names no version: remove %s to begin anew", f.data(),
+			f.path)
 	}
 	return n, nil
 }
@@ -234,7 +239,11 @@ func (f *folder) initdb(ctx context.Context, p Programs, into string, disposable
 	if disposable {
 		args = append(args, "--no-sync")
 	}
-	out, err := f.account.command(ctx, f.path, filepath.Join(p.Dir, "initdb"), args...).CombinedOutput()
+	out, err := f.account.command(
+		ctx,
+		f.path,
+		filepath.Join(p.Dir, "initdb"),
+		args...).CombinedOutput()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -248,7 +257,9 @@ func (f *folder) password() (string, error) {
 	file := filepath.Join(f.path, "password")
 	text, err := os.ReadFile(file)
 	if err != nil || len(text) == 0 {
-		return "", fmt.Errorf("the password for TCP is missing from %s: use the socket, or remove %s to begin anew", file, f.path)
+		return "", fmt.Errorf(
+			"the password for TCP is missing from %s: use the socket, or remove %s to begin anew",
+			file, f.path)
 	}
 	return string(text), nil
 }
@@ -282,9 +293,11 @@ func shortSocket(path string) string {
 // sweep removes temporary folders that killed processes left behind.
 func sweep() {
 	old := clock.Real{}.Now().Add(-abandonedAfter)
-	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*", "lock")) // the pattern is well formed
+	locks, _ := filepath.Glob(
+		filepath.Join(os.TempDir(), tempPrefix+"*", "lock")) // the pattern is well formed
 	for _, path := range locks {
-		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.ModTime().After(old) {
+		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() ||
+			info.ModTime().After(old) {
 			continue
 		}
 		file, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -153,7 +153,12 @@ func start(ctx context.Context, o Options) (_ *Server, err error) {
 // URL is the address of a database over the socket.
 func (s *Server) URL(database string) string {
 	q := url.Values{"host": {s.dir.socket}, "port": {strconv.Itoa(s.port)}, "sslmode": {"disable"}}
-	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/" + database, RawQuery: q.Encode()}
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.User(superuser),
+		Path:     "/" + database,
+		RawQuery: q.Encode(),
+	}
 	return u.String()
 }
 
@@ -293,7 +298,8 @@ func (s *Server) finish(err error) {
 // died is told by a process that ended although nobody wished it to.
 func (s *Server) died(p *process) {
 	s.log.Error("PostgreSQL ended by itself", "pid", p.pid, "log", s.dir.logFile())
-	s.finish(fmt.Errorf("pgembed: PostgreSQL (pid %d) ended by itself (%v): %s", p.pid, p.err, p.words))
+	s.finish(
+		fmt.Errorf("pgembed: PostgreSQL (pid %d) ended by itself (%v): %s", p.pid, p.err, p.words))
 }
 
 func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -159,7 +159,8 @@ func TestSettings(t *testing.T) {
 
 func TestBadSettingIsNamed(t *testing.T) {
 	t.Parallel()
-	_, err := Start(t.Context(), Options{Dir: usedDir(t), Settings: map[string]string{"fsync": "off", "no_such_thing": "1"}})
+	_, err := Start(t.Context(),
+		Options{Dir: usedDir(t), Settings: map[string]string{"fsync": "off", "no_such_thing": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no_such_thing") {
 		t.Errorf("Start: %v", err)
 	}
@@ -218,8 +219,11 @@ func TestNoTCPUnlessAsked(t *testing.T) {
 func TestBusyPort(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
-	_, err := Start(t.Context(), Options{Dir: usedDir(t), TCP: true, Port: s.port, Settings: Disposable()})
-	if err == nil || !strings.Contains(err.Error(), "is in use by another program: stop it, or choose another port") {
+	_, err := Start(t.Context(),
+		Options{Dir: usedDir(t), TCP: true, Port: s.port, Settings: Disposable()})
+	if err == nil ||
+		!strings.Contains(err.Error(),
+			"is in use by another program: stop it, or choose another port") {
 		t.Errorf("Start: %v", err)
 	}
 }
@@ -267,7 +271,8 @@ func TestServerThatEndsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ended by itself (signal: killed)") || !errors.Is(s.Err(), err) {
+	if err == nil || !strings.Contains(err.Error(), "ended by itself (signal: killed)") ||
+		!errors.Is(s.Err(), err) {
 		t.Errorf("Run: %v, Err: %v", err, s.Err())
 	}
 }
@@ -299,7 +304,8 @@ func TestStop(t *testing.T) {
 		t.Errorf("Err: %v", s.Err())
 	}
 	log, err := os.ReadFile(s.dir.logFile())
-	if err != nil || !strings.Contains(string(log), "received fast shutdown request") || strings.Contains(string(log), "received immediate") {
+	if err != nil || !strings.Contains(string(log), "received fast shutdown request") ||
+		strings.Contains(string(log), "received immediate") {
 		t.Errorf("not a fast shutdown: %v\n%s", err, log)
 	}
 }

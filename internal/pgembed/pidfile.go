@@ -54,7 +54,9 @@ func awaitPredecessor(ctx context.Context, data string) (stale int, err error) {
 	if err == nil || ctx.Err() != nil {
 		return last.pid, err
 	}
-	return 0, fmt.Errorf("a PostgreSQL with pid %d already runs on %s: stop it, or choose another folder", last.pid, data)
+	return 0, fmt.Errorf(
+		"a PostgreSQL with pid %d already runs on %s: stop it, or choose another folder", last.pid,
+		data)
 }
 
 var errLimit = errors.New("limit reached")

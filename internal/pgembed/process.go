@@ -67,7 +67,8 @@ func (s *Server) launch(ctx context.Context) error {
 		switch {
 		case err == nil:
 			s.proc = p
-			s.log.Debug("PostgreSQL started", "dir", s.dir.path, "pid", p.pid, "version", s.programs.Major)
+			s.log.Debug("PostgreSQL started", "dir", s.dir.path, "pid", p.pid, "version",
+				s.programs.Major)
 			return nil
 		case errors.Is(err, errOrphans): // they notice soon that their server is gone
 			if end := clock.Sleep(ctx, clock.Real{}, 10*pollEvery); end != nil {
@@ -89,7 +90,9 @@ func (s *Server) choosePort() error {
 	}
 	l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(s.port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d on 127.0.0.1 is in use by another program: stop it, or choose another port", s.port)
+		return fmt.Errorf(
+			"port %d on 127.0.0.1 is in use by another program: stop it, or choose another port",
+			s.port)
 	}
 	if err != nil {
 		return err
@@ -108,7 +111,11 @@ func (s *Server) spawn(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := s.dir.account.command(context.WithoutCancel(ctx), s.dir.path, filepath.Join(s.programs.Dir, "postgres"), s.arguments()...)
+	cmd := s.dir.account.command(
+		context.WithoutCancel(ctx),
+		s.dir.path,
+		filepath.Join(s.programs.Dir, "postgres"),
+		s.arguments()...)
 	cmd.SysProcAttr = s.dir.account.attributes(syscall.SIGINT)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A pid from the last life may be some other process's by now, and PostgreSQL
@@ -172,7 +179,8 @@ func (p *process) begin(died func(*process)) error {
 // awaitReady reads the server's own file, which says so in one word.
 func (p *process) awaitReady(ctx context.Context, data string) error {
 	for {
-		if f := readPIDFile(data); f.pid == p.pid && f.status == "ready" && p.stage.CompareAndSwap(stageStarting, stageReady) {
+		if f := readPIDFile(data); f.pid == p.pid && f.status == "ready" &&
+			p.stage.CompareAndSwap(stageStarting, stageReady) {
 			return nil
 		}
 		timer := clock.Real{}.NewTimer(pollEvery)
@@ -268,7 +276,8 @@ func readFrom(path string, from int64) string {
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	bad := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
-		return !strings.Contains(l, "FATAL:") && !strings.Contains(l, "HINT:") && !strings.Contains(l, "error:")
+		return !strings.Contains(l, "FATAL:") && !strings.Contains(l, "HINT:") &&
+			!strings.Contains(l, "error:")
 	})
 	if len(bad) > 0 {
 		lines = bad

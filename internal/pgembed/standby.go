@@ -36,7 +36,8 @@ func (s *Server) standby(ctx context.Context, name string, o Options) (_ *Server
 	if o.Settings == nil {
 		o.Settings = map[string]string{}
 	}
-	o.Settings["primary_conninfo"] = "host='" + s.dir.socket + "' port=" + strconv.Itoa(s.port) + " user=" + superuser + " application_name='" + name + "'"
+	o.Settings["primary_conninfo"] = "host='" + s.dir.socket + "' port=" + strconv.Itoa(
+		s.port) + " user=" + superuser + " application_name='" + name + "'"
 	o.seed = func(f *folder) error {
 		if _, err := os.Stat(f.data()); err == nil {
 			return fmt.Errorf("%s has data already: remove them, or choose another folder", f.path)

@@ -17,12 +17,15 @@ import (
 func child(t *testing.T) {
 	ctx, stop := Signals(t.Context(), nil)
 	defer stop()
-	g := NewGroup(nil, Service{Name: "stubborn", Grace: time.Hour, Run: func(ctx context.Context) error {
-		fmt.Println("running")
-		<-ctx.Done()
-		fmt.Println("stopping")
-		select {}
-	}})
+	g := NewGroup(
+		nil,
+		Service{Name: "stubborn", Grace: time.Hour, Run: func(ctx context.Context) error {
+			fmt.Println("running")
+			<-ctx.Done()
+			fmt.Println("stopping")
+			select {}
+		}},
+	)
 	t.Error(g.Run(ctx))
 }
 
@@ -42,7 +45,8 @@ func runChild(t *testing.T) (code int, out string) {
 	var said strings.Builder
 	for lines := bufio.NewScanner(pipe); lines.Scan(); {
 		said.WriteString(lines.Text() + "\n")
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil &&
+			!errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 	}

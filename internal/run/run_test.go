@@ -108,10 +108,30 @@ func TestFailures(t *testing.T) {
 	}{
 		{"fails", Service{Run: ends(errBroken)}, errBroken, "run: service bad: broken"},
 		{"ends", Service{Run: ends(nil)}, ErrEnded, "run: service bad: ended by itself"},
-		{"fails unready", Service{Run: ends(errBroken), Ready: never}, errBroken, "run: service bad: broken"},
-		{"not ready", Service{Run: waits, Ready: ends(errBroken)}, errBroken, "run: start bad: broken"},
-		{"late", Service{Run: waits, Ready: never, StartLimit: time.Hour}, nil, "run: start bad: not ready after 1h0m0s"},
-		{"cancelled unasked", Service{Run: ends(context.Canceled)}, context.Canceled, "run: service bad: context canceled"},
+		{
+			"fails unready",
+			Service{Run: ends(errBroken), Ready: never},
+			errBroken,
+			"run: service bad: broken",
+		},
+		{
+			"not ready",
+			Service{Run: waits, Ready: ends(errBroken)},
+			errBroken,
+			"run: start bad: broken",
+		},
+		{
+			"late",
+			Service{Run: waits, Ready: never, StartLimit: time.Hour},
+			nil,
+			"run: start bad: not ready after 1h0m0s",
+		},
+		{
+			"cancelled unasked",
+			Service{Run: ends(context.Canceled)},
+			context.Canceled,
+			"run: service bad: context canceled",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -138,10 +158,20 @@ func TestStoppingFailures(t *testing.T) {
 		var r record
 		hangs := make(chan struct{})
 		defer close(hangs)
-		g := NewGroup(nil, r.service("a"),
-			Service{Name: "hangs", Grace: time.Second, Run: func(context.Context) error { <-hangs; return nil }},
-			Service{Name: "fails", Run: func(ctx context.Context) error { <-ctx.Done(); return errBroken }},
-			r.service("b"))
+		g := NewGroup(
+			nil,
+			r.service("a"),
+			Service{
+				Name:  "hangs",
+				Grace: time.Second,
+				Run:   func(context.Context) error { <-hangs; return nil },
+			},
+			Service{
+				Name: "fails",
+				Run:  func(ctx context.Context) error { <-ctx.Done(); return errBroken },
+			},
+			r.service("b"),
+		)
 		time.AfterFunc(time.Minute, g.Stop)
 		err := g.Run(t.Context())
 		want := "run: stop fails: broken\nrun: service hangs did not stop within its grace of 1s"
@@ -189,7 +219,8 @@ func TestOnlyOnce(t *testing.T) {
 	})
 	t.Run("stopped before", func(t *testing.T) {
 		t.Parallel()
-		g := NewGroup(nil, Service{Name: "a", Run: func(context.Context) error { return errBroken }})
+		g := NewGroup(nil,
+			Service{Name: "a", Run: func(context.Context) error { return errBroken }})
 		g.Stop()
 		g.Stop()
 		if err := g.Run(t.Context()); err != nil {
@@ -200,7 +231,8 @@ func TestOnlyOnce(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		g := NewGroup(nil, Service{Name: "a", Run: func(context.Context) error { return errBroken }})
+		g := NewGroup(nil,
+			Service{Name: "a", Run: func(context.Context) error { return errBroken }})
 		if err := g.Run(ctx); err != nil {
 			t.Error(err)
 		}
@@ -230,11 +262,13 @@ func TestStress(t *testing.T) {
 				Ready: func(context.Context) error { return nil },
 			}
 		}
-		g := NewGroup(nil, service("a", time.Hour), service("b", rand.N(2*time.Millisecond)), service("c", time.Hour))
+		g := NewGroup(nil, service("a", time.Hour), service("b", rand.N(2*time.Millisecond)),
+			service("c", time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Millisecond))
 		for range 2 {
 			wg.Go(func() {
-				if err := g.Run(ctx); err != nil && !errors.Is(err, errBroken) && !errors.Is(err, ErrAgain) {
+				if err := g.Run(ctx); err != nil && !errors.Is(err, errBroken) &&
+					!errors.Is(err, ErrAgain) {
 					t.Errorf("Run: %v", err)
 				}
 			})
@@ -255,7 +289,10 @@ func TestGroupIsAServiceItself(t *testing.T) {
 	t.Parallel()
 	runtest.Stress(t, func() func(context.Context) error {
 		var r record
-		slow := Service{Name: "slow", Run: func(ctx context.Context) error { <-ctx.Done(); return nil }}
+		slow := Service{
+			Name: "slow",
+			Run:  func(ctx context.Context) error { <-ctx.Done(); return nil },
+		}
 		quick := r.service("quick")
 		quick.Ready, quick.Run = nil, slow.Run
 		return NewGroup(nil, slow, quick).Run
@@ -306,7 +343,8 @@ func TestSecondSignalExits(t *testing.T) {
 		return
 	}
 	code, out := runChild(t)
-	if want := 128 + int(syscall.SIGTERM); code != want || !slices.Contains(strings.Fields(out), "stopping") {
+	if want := 128 + int(syscall.SIGTERM); code != want ||
+		!slices.Contains(strings.Fields(out), "stopping") {
 		t.Errorf("the child ended with %d, want %d; it said %q", code, want, out)
 	}
 }

@@ -19,7 +19,8 @@ func (e SignalError) Error() string { return fmt.Sprintf("received %v", e.Signal
 // SIGTERM when none are named; its cause is a SignalError. The second signal
 // calls force, nil for an exit at once with the status a shell would report.
 // The returned function gives the signals back.
-func Signals(parent context.Context, force func(os.Signal), sigs ...os.Signal) (context.Context, context.CancelFunc) {
+func Signals(parent context.Context, force func(os.Signal),
+	sigs ...os.Signal) (context.Context, context.CancelFunc) {
 	if len(sigs) == 0 {
 		sigs = []os.Signal{os.Interrupt, syscall.SIGTERM}
 	}
@@ -38,7 +39,8 @@ func Signals(parent context.Context, force func(os.Signal), sigs ...os.Signal) (
 	})
 }
 
-func watch(got <-chan os.Signal, release <-chan struct{}, cancel context.CancelCauseFunc, force func(os.Signal)) {
+func watch(got <-chan os.Signal, release <-chan struct{}, cancel context.CancelCauseFunc,
+	force func(os.Signal)) {
 	for first := true; ; first = false {
 		select {
 		case s := <-got:

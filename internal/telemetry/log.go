@@ -43,7 +43,8 @@ const redacted = "[redacted]"
 // redact replaces attributes that hold, or may hold, a secret.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	kind := a.Value.Kind()
-	if secretName(a.Key) && (kind == slog.KindString || kind == slog.KindAny) { // "payload_bytes", a number, is none
+	if secretName(a.Key) &&
+		(kind == slog.KindString || kind == slog.KindAny) { // "payload_bytes", a number, is none
 		return slog.String(a.Key, redacted)
 	}
 	switch v := a.Value.Any().(type) {
@@ -59,7 +60,16 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 func secretName(name string) bool {
 	for _, word := range words(name) {
 		switch word {
-		case "password", "passphrase", "secret", "mnemonic", "payload", "raw", "url", "urls", "dsn", "authorization":
+		case "password",
+			"passphrase",
+			"secret",
+			"mnemonic",
+			"payload",
+			"raw",
+			"url",
+			"urls",
+			"dsn",
+			"authorization":
 			return true
 		}
 	}
@@ -75,5 +85,6 @@ func words(name string) []string {
 		}
 		b.WriteRune(c)
 	}
-	return strings.FieldsFunc(strings.ToLower(b.String()), func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	return strings.FieldsFunc(strings.ToLower(b.String()),
+		func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
 }

@@ -28,7 +28,8 @@ type Metrics struct {
 // NewMetrics makes the metrics of a node. Beside what its parts count they have those of the Go runtime and the process.
 func NewMetrics(node, version string) (*Metrics, error) {
 	registry := prometheus.NewRegistry()
-	err := errors.Join(registry.Register(collectors.NewGoCollector()), registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
+	err := errors.Join(registry.Register(collectors.NewGoCollector()),
+		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: register the metrics of the process: %w", err)
 	}
@@ -37,9 +38,15 @@ func NewMetrics(node, version string) (*Metrics, error) {
 		return nil, fmt.Errorf("telemetry: make the exporter for Prometheus: %w", err)
 	}
 	who := resource.NewSchemaless(
-		attribute.String("service.name", "fencepost"), attribute.String("service.version", version), attribute.String("service.instance.id", node),
+		attribute.String("service.name", "fencepost"),
+		attribute.String("service.version", version),
+		attribute.String("service.instance.id", node),
 	)
-	return &Metrics{sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(who), sdk.WithCardinalityLimit(maxSeries)), registry}, nil
+	return &Metrics{
+		sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithResource(who),
+			sdk.WithCardinalityLimit(maxSeries)),
+		registry,
+	}, nil
 }
 
 // Provider makes meters.

@@ -28,10 +28,17 @@ type Check struct {
 func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz",
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /readyz", &readiness{log: log, checks: checks, failing: map[string]bool{}})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, fmt.Sprintf("there is nothing at %s %s; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen", r.Method, r.URL.Path), http.StatusNotFound)
+		http.Error(
+			w,
+			fmt.Sprintf(
+				"there is nothing at %s %s; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen",
+				r.Method, r.URL.Path),
+			http.StatusNotFound,
+		)
 	})
 	return mux
 }
@@ -61,12 +68,20 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	fmt.Fprintln(w, strings.Join(append(lines, map[bool]string{true: "ready", false: "not ready"}[status == http.StatusOK]), "\n"))
+	fmt.Fprintln(
+		w,
+		strings.Join(
+			append(lines,
+				map[bool]string{true: "ready", false: "not ready"}[status == http.StatusOK]),
+			"\n",
+		),
+	)
 }
 
 // probe runs all checks side by side.
 func (r *readiness) probe(ctx context.Context) []error {
-	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout, fmt.Errorf("no answer within %s", probeTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout,
+		fmt.Errorf("no answer within %s", probeTimeout))
 	defer cancel()
 	errs := make([]error, len(r.checks))
 	var all sync.WaitGroup

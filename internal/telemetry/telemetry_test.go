@@ -37,8 +37,10 @@ func TestLoggerRedacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log.With("rawTx", "hush").WithGroup("g").Info("said", "password", "hush", "rpc_url", "hush", "privateKey", "hush", "bytes", []byte("hush"), "u", u,
-			slog.Group("inner", "payload", "hush"), "withdrawal", "seen", "payload_bytes", 7)
+		log.With("rawTx", "hush").WithGroup(
+			"g").Info("said", "password", "hush", "rpc_url", "hush", "privateKey", "hush", "bytes",
+			[]byte("hush"), "u", u, slog.Group("inner", "payload", "hush"), "withdrawal", "seen",
+			"payload_bytes", 7)
 		log.Debug("not said")
 		text := b.String()
 		if strings.Contains(text, "hush") || strings.Contains(text, "aHVzaA") {
@@ -66,7 +68,8 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counter, err := m.Meter("engine").Int64Counter("fencepost_lease", metric.WithDescription("leases"))
+	counter, err := m.Meter("engine").Int64Counter("fencepost_lease",
+		metric.WithDescription("leases"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,21 +127,31 @@ func TestHealthAndReadiness(t *testing.T) {
 	expect("/healthz", 200, "ok\n")
 	down.Store(false)
 	expect("/readyz", 200, "database ok\nchain dev ok\nready\n")
-	if text := b.String(); strings.Count(text, "not ready") != 1 || strings.Count(text, "ready again") != 1 || strings.Count(text, "\n") != 2 {
+	if text := b.String(); strings.Count(text, "not ready") != 1 ||
+		strings.Count(text, "ready again") != 1 ||
+		strings.Count(text, "\n") != 2 {
 		t.Errorf("each change is to be logged once: %s", text)
 	}
-	expect("/other", 404, "there is nothing at GET /other; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen\n")
+	expect("/other", 404,
+		"there is nothing at GET /other; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen\n")
 }
 
 func TestReadinessDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		h := telemetry.Handler(http.NotFoundHandler(), slog.New(slog.NewTextHandler(&b, nil)),
-			telemetry.Check{Name: "slow", Probe: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }})
+		h := telemetry.Handler(
+			http.NotFoundHandler(),
+			slog.New(slog.NewTextHandler(&b, nil)),
+			telemetry.Check{
+				Name:  "slow",
+				Probe: func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+			},
+		)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
+		h.ServeHTTP(httptest.NewRecorder(),
+			httptest.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil))
 		if b.Len() > 0 {
 			t.Errorf("a question that was taken back changed the state: %s", b.String())
 		}
@@ -173,7 +186,8 @@ func TestServeStopsWithItsContext(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("ended with %v", err)
 	}
-	if err := telemetry.Serve(t.Context(), listener, http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), listener.Addr().String()) {
+	if err := telemetry.Serve(t.Context(), listener, http.NotFoundHandler()); err == nil ||
+		!strings.Contains(err.Error(), listener.Addr().String()) {
 		t.Errorf("on a closed listener: %v", err)
 	}
 }

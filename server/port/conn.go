@@ -81,7 +81,8 @@ func (c *Conn) nextFrame() error {
 }
 
 func isAck(head []byte) bool {
-	return http2.FrameType(head[3]) == http2.FrameSettings && http2.Flags(head[4]).Has(http2.FlagSettingsAck)
+	return http2.FrameType(head[3]) == http2.FrameSettings &&
+		http2.Flags(head[4]).Has(http2.FlagSettingsAck)
 }
 
 // SyscallConn gives the socket to whoever wants to set or read an option of it.
@@ -216,6 +217,7 @@ func (Received) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, 
 func (r Received) Clone() credentials.TransportCredentials { return r }
 
 // ClientHandshake is not for servers.
-func (Received) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (Received) ClientHandshake(context.Context, string,
+	net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("port: these are the credentials of a server")
 }

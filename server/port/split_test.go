@@ -55,19 +55,26 @@ func serve(t *testing.T, o Options) *both {
 	var mu sync.Mutex
 	var last credentials.AuthInfo
 	b.auth = func() credentials.AuthInfo { mu.Lock(); defer mu.Unlock(); return last }
-	options := []grpc.ServerOption{grpc.UnaryInterceptor(func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-		p, _ := peer.FromContext(ctx)
-		mu.Lock()
-		last = p.AuthInfo
-		mu.Unlock()
-		return handler(ctx, r)
-	})}
+	options := []grpc.ServerOption{
+		grpc.UnaryInterceptor(
+			func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+				p, _ := peer.FromContext(ctx)
+				mu.Lock()
+				last = p.AuthInfo
+				mu.Unlock()
+				return handler(ctx, r)
+			},
+		),
+	}
 	if o.Credentials != nil {
 		options = append(options, grpc.Creds(Received{}))
 	}
 	native := grpc.NewServer(options...)
 	healthpb.RegisterHealthServer(native, healthsrv.NewServer())
-	plain := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s", r.Proto, r.URL.Path) })}
+	plain := &http.Server{
+		Handler: http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s", r.Proto, r.URL.Path) }),
+	}
 	plain.Protocols = new(http.Protocols)
 	plain.Protocols.SetHTTP1(true)
 	plain.Protocols.SetUnencryptedHTTP2(true)
@@ -143,7 +150,17 @@ func TestEachGoesToItsOwn(t *testing.T) {
 func TestCredentialsAreForBoth(t *testing.T) {
 	t.Parallel()
 	certificate, pool := certificate(t)
-	b := serve(t, Options{Credentials: credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"}})})
+	b := serve(
+		t,
+		Options{
+			Credentials: credentials.NewTLS(
+				&tls.Config{
+					Certificates: []tls.Certificate{certificate},
+					NextProtos:   []string{"h2", "http/1.1"},
+				},
+			),
+		},
+	)
 	b.check(t, credentials.NewClientTLSFromCert(pool, "localhost"))
 	if info, ok := b.auth().(credentials.TLSInfo); !ok || info.State.NegotiatedProtocol != "h2" {
 		t.Errorf("gRPC is told %v of the handshake", b.auth())
@@ -163,7 +180,8 @@ func TestCredentialsAreForBoth(t *testing.T) {
 	}
 	defer conn.Close()
 	conn.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
-	if answer, err := io.ReadAll(conn); err == nil && bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
+	if answer, err := io.ReadAll(conn); err == nil &&
+		bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
 		t.Errorf("plain text is answered: %q", answer)
 	}
 }
@@ -174,7 +192,13 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		DNSNames:              []string{"localhost"},
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +236,14 @@ func (o *opening) request(contentType string, part int) *opening {
 	}
 	all := block.Bytes()
 	first := min(part, len(all))
-	o.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: all[:first], EndStream: true, EndHeaders: first == len(all)})
+	o.framer.WriteHeaders(
+		http2.HeadersFrameParam{
+			StreamID:      1,
+			BlockFragment: all[:first],
+			EndStream:     true,
+			EndHeaders:    first == len(all),
+		},
+	)
 	for all = all[first:]; len(all) > 0; all = all[min(part, len(all)):] {
 		o.framer.WriteContinuation(1, len(all) <= part, all[:min(part, len(all))])
 	}
@@ -221,7 +252,8 @@ func (o *opening) request(contentType string, part int) *opening {
 
 // told sends bytes, in pieces, over a pipe and returns what was found out, and what the server gets to read then: the bytes, and tail, without the
 // acknowledgement that comes in between.
-func told(t *testing.T, text []byte, piece int, patience time.Duration) (isGRPC bool, reads []byte, err error) {
+func told(t *testing.T, text []byte, piece int,
+	patience time.Duration) (isGRPC bool, reads []byte, err error) {
 	t.Helper()
 	client, server := net.Pipe()
 	defer client.Close()
@@ -235,7 +267,8 @@ func told(t *testing.T, text []byte, piece int, patience time.Duration) (isGRPC 
 			}
 			rest = rest[n:]
 		}
-		client.Write([]byte{0, 0, 0, byte(http2.FrameSettings), byte(http2.FlagSettingsAck), 0, 0, 0, 0})
+		client.Write(
+			[]byte{0, 0, 0, byte(http2.FrameSettings), byte(http2.FlagSettingsAck), 0, 0, 0, 0})
 		client.Write(tail)
 		client.Close()
 	})
@@ -288,14 +321,19 @@ func TestTheFirstRequestTells(t *testing.T) {
 				want = c.sends
 			}
 			if name == "acknowledged before it began" {
-				want = append(bytes.Clone(want), 0, 0, 0, byte(http2.FrameSettings), byte(http2.FlagSettingsAck), 0, 0, 0, 0)
+				want = append(bytes.Clone(want), 0, 0, 0, byte(http2.FrameSettings),
+					byte(http2.FlagSettingsAck), 0, 0, 0, 0)
 			}
-			if want = append(bytes.Clone(want), tail...); err != nil || isGRPC != c.isGRPC || !bytes.Equal(reads, want) {
-				t.Errorf("%s, in pieces of %d: gRPC %v (%v), the server reads\n%q, want\n%q", name, piece, isGRPC, err, reads, want)
+			if want = append(bytes.Clone(want), tail...); err != nil || isGRPC != c.isGRPC ||
+				!bytes.Equal(reads, want) {
+				t.Errorf("%s, in pieces of %d: gRPC %v (%v), the server reads\n%q, want\n%q", name,
+					piece, isGRPC, err, reads, want)
 			}
 		}
 	}
-	if isGRPC, reads, err := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil || isGRPC || !bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
+	if isGRPC, reads, err := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil ||
+		isGRPC ||
+		!bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
 		t.Errorf("HTTP/1.1: gRPC %v (%v), the server reads %q", isGRPC, err, reads)
 	}
 }
@@ -337,7 +375,8 @@ func TestWhoWaitsIsGRPC(t *testing.T) {
 			client.Write(whole[:stop])
 			<-next
 			client.Write(whole[stop:])
-			client.Write([]byte{0, 0, 0, byte(http2.FrameSettings), byte(http2.FlagSettingsAck), 0, 0, 0, 0})
+			client.Write(
+				[]byte{0, 0, 0, byte(http2.FrameSettings), byte(http2.FlagSettingsAck), 0, 0, 0, 0})
 			client.Write(tail)
 			client.Close()
 		})
@@ -348,8 +387,10 @@ func TestWhoWaitsIsGRPC(t *testing.T) {
 			t.Fatalf("after %d bytes: gRPC %v (%v)", stop, isGRPC, err)
 		}
 		server.SetReadDeadline(time.Time{})
-		if reads, err := io.ReadAll(c); err != nil || !bytes.Equal(reads, append(bytes.Clone(whole), tail...)) {
-			t.Fatalf("after %d bytes the server reads\n%q, want\n%q and the tail (%v)", stop, reads, whole, err)
+		if reads, err := io.ReadAll(c); err != nil ||
+			!bytes.Equal(reads, append(bytes.Clone(whole), tail...)) {
+			t.Fatalf("after %d bytes the server reads\n%q, want\n%q and the tail (%v)", stop, reads,
+				whole, err)
 		}
 		server.Close()
 		talking.Wait()
@@ -365,7 +406,8 @@ func TestFramesAreNoLongerThanAgreed(t *testing.T) {
 		if err := o.framer.WriteRawFrame(unknown, 0, 0, make([]byte, length)); err != nil {
 			t.Fatal(err)
 		}
-		if isGRPC, _, err := told(t, o.request("application/grpc", 1<<10).bytes.Bytes(), 1<<20, time.Minute); (err == nil) != fits || isGRPC != fits {
+		if isGRPC, _, err := told(t, o.request("application/grpc", 1<<10).bytes.Bytes(), 1<<20, time.Minute); (err == nil) != fits ||
+			isGRPC != fits {
 			t.Errorf("after a frame of %d bytes: gRPC %v (%v)", length, isGRPC, err)
 		}
 	}

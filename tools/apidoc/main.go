@@ -103,7 +103,8 @@ func (d *document) api() string {
 			if m.Desc.IsStreamingServer() {
 				stream = "stream of "
 			}
-			fmt.Fprintf(b, "\n### %s\n\n%s → %s%s\n\n", m.GoName, link(m.Input.Desc), stream, link(m.Output.Desc))
+			fmt.Fprintf(b, "\n### %s\n\n%s → %s%s\n\n", m.GoName, link(m.Input.Desc), stream,
+				link(m.Output.Desc))
 			for _, path := range paths(m) {
 				fmt.Fprintf(b, "    %s\n", path)
 			}
@@ -183,7 +184,8 @@ func writeEnum(b *strings.Builder, e *protogen.Enum) {
 	}
 	b.WriteString("\n| value | number | |\n|---|---|---|\n")
 	for _, v := range e.Values {
-		fmt.Fprintf(b, "| %s | %d | %s |\n", v.Desc.Name(), v.Desc.Number(), cell(prose(v.Comments)))
+		fmt.Fprintf(b, "| %s | %d | %s |\n", v.Desc.Name(), v.Desc.Number(),
+			cell(prose(v.Comments)))
 	}
 }
 
@@ -259,10 +261,12 @@ func (d *document) reasons() (string, error) {
 		for _, v := range e.Values[1:] {
 			code, text, found := strings.Cut(prose(v.Comments), ": ")
 			if !found || httpCodes[code] == 0 {
-				return "", fmt.Errorf("the comment on %s does not begin with the code of the error", v.Desc.Name())
+				return "", fmt.Errorf("the comment on %s does not begin with the code of the error",
+					v.Desc.Name())
 			}
 			name := strings.TrimPrefix(string(v.Desc.Name()), "ERROR_REASON_")
-			fmt.Fprintf(b, "| %s | %s | %d | %s |\n", name, code, httpCodes[code], cell(strings.ToUpper(text[:1])+text[1:]))
+			fmt.Fprintf(b, "| %s | %s | %d | %s |\n", name, code, httpCodes[code],
+				cell(strings.ToUpper(text[:1])+text[1:]))
 		}
 	}
 	return b.String(), nil

@@ -39,7 +39,8 @@ func correct(from, to string) error {
 	for path, with := range targets {
 		operation := at(whole.Content[0], "paths", path, "get")
 		if operation == nil {
-			return fmt.Errorf("%s: has no GET %s; correct targets in tools/openapi, or the contract", from, path)
+			return fmt.Errorf(
+				"%s: has no GET %s; correct targets in tools/openapi, or the contract", from, path)
 		}
 		takes(operation, with)
 	}
@@ -63,8 +64,11 @@ type target struct {
 
 // targets are the paths whose request has a field for each kind of what they name, of which a path takes one.
 var targets = map[string]target{
-	"/api/v1/tx/by-request":                 {needs: []string{"submitter", "requestId"}},
-	"/api/v1/tx/by-request/events":          {needs: []string{"submitter", "requestId"}, leaves: []string{"labels"}},
+	"/api/v1/tx/by-request": {needs: []string{"submitter", "requestId"}},
+	"/api/v1/tx/by-request/events": {
+		needs:  []string{"submitter", "requestId"},
+		leaves: []string{"labels"},
+	},
 	"/api/v1/tx/by-ids/events":              {needs: []string{"txIds"}, leaves: []string{"labels"}},
 	"/api/v1/tx/{txId}/events":              {leaves: []string{"labels"}},
 	"/api/v1/submitters/{submitter}/events": {leaves: []string{"untilFinal"}},
@@ -83,7 +87,8 @@ func takes(operation *yaml.Node, t target) {
 		}
 		name := at(p, "name")
 		names := name.Value == "txId" || name.Value == "submitter"
-		if message, short, nested := strings.Cut(name.Value, "."); nested && (message == "request" || message == "txs") {
+		if message, short, nested := strings.Cut(name.Value, "."); nested &&
+			(message == "request" || message == "txs") {
 			names, name.Value = !slices.Contains(t.needs, short), short
 			at(p, "required").Value = "true"
 		}
@@ -112,18 +117,24 @@ allOf:
 func streams(whole *yaml.Node) error {
 	paths := at(whole, "paths")
 	for i := 1; i < len(paths.Content); i += 2 {
-		if id := at(paths.Content[i], "get", "operationId"); id == nil || !strings.HasPrefix(id.Value, "TxService_WatchTx") {
+		if id := at(paths.Content[i], "get", "operationId"); id == nil ||
+			!strings.HasPrefix(id.Value, "TxService_WatchTx") {
 			continue
 		}
 		responses := at(paths.Content[i], "get", "responses")
 		if at(responses, "200", "schema", "properties", "result") == nil {
-			return fmt.Errorf("the stream of %s is described in another way than this program corrects; correct it in tools/openapi", paths.Content[i-1].Value)
+			return fmt.Errorf(
+				"the stream of %s is described in another way than this program corrects; correct it in tools/openapi",
+				paths.Content[i-1].Value)
 		}
 		*at(responses, "200") = *read(streamed)
-		responses.Content = slices.Insert(responses.Content, 2, &yaml.Node{Kind: yaml.ScalarNode, Value: "204", Style: yaml.DoubleQuotedStyle}, read(nothingLeft))
+		responses.Content = slices.Insert(responses.Content, 2,
+			&yaml.Node{Kind: yaml.ScalarNode, Value: "204", Style: yaml.DoubleQuotedStyle},
+			read(nothingLeft))
 	}
 	definitions := at(whole, "definitions")
-	definitions.Content = append(definitions.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "WatchTxLine"}, read(line))
+	definitions.Content = append(definitions.Content,
+		&yaml.Node{Kind: yaml.ScalarNode, Value: "WatchTxLine"}, read(line))
 	return nil
 }
 

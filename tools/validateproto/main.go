@@ -135,7 +135,8 @@ func checkSame(file protoreflect.FileDescriptor, texts map[string]string) error 
 		return err
 	}
 	if !proto.Equal(want, got) {
-		return fmt.Errorf("the printed %s means something else than its descriptor; do not use it", file.Path())
+		return fmt.Errorf("the printed %s means something else than its descriptor; do not use it",
+			file.Path())
 	}
 	return nil
 }

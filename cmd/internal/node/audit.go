@@ -53,14 +53,17 @@ func (b *Books) Close() {
 }
 
 // Submitters lists those of these names or account ids; without names all of them, a page at a time.
-func (b *Books) Submitters(ctx context.Context, names []string) (list []store.SubmitterInfo, err error) {
+func (b *Books) Submitters(ctx context.Context,
+	names []string) (list []store.SubmitterInfo, err error) {
 	if len(names) == 0 {
 		return b.all(ctx)
 	}
 	for _, name := range names {
 		id, err := b.store.Lookup(ctx, name)
 		if errors.Is(err, store.ErrSubmitterNotFound) {
-			return nil, fmt.Errorf("the ledger has no submitter %q; \"fencepost submitter list\" tells which there are", name)
+			return nil, fmt.Errorf(
+				"the ledger has no submitter %q; \"fencepost submitter list\" tells which there are",
+				name)
 		}
 		if err != nil {
 			return nil, err
@@ -90,7 +93,8 @@ func (b *Books) all(ctx context.Context) (list []store.SubmitterInfo, err error)
 }
 
 // Audit checks one submitter. compared is false when the configuration has not its chain: then the ledger is compared with itself alone.
-func (b *Books) Audit(ctx context.Context, s store.SubmitterInfo, progress func(engine.AuditProgress)) (report engine.AuditReport, compared bool, err error) {
+func (b *Books) Audit(ctx context.Context, s store.SubmitterInfo,
+	progress func(engine.AuditProgress)) (report engine.AuditReport, compared bool, err error) {
 	o := engine.AuditOptions{Store: b.store, Submitter: s.ID, Progress: progress}
 	if c := b.chain(s.Chain); c != nil {
 		o.Chain, compared = c, true

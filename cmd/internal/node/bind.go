@@ -38,7 +38,8 @@ func (b *boundChain) bindAtStart(ctx context.Context) error {
 	if err == nil || !mendsItself(err) && limited.Err() == nil {
 		return err
 	}
-	b.log.Warn("chain or ledger does not answer yet; serving without this chain until they do", "chain", b.name, "error", err)
+	b.log.Warn("chain or ledger does not answer yet; serving without this chain until they do",
+		"chain", b.name, "error", err)
 	return nil
 }
 
@@ -49,7 +50,8 @@ func (b *boundChain) checkTag(ctx context.Context) error {
 	}
 	_, err := b.Tagged(ctx, b.tag)
 	if errors.Is(err, chain.ErrNoTags) {
-		return fmt.Errorf("chain %q: finality.tag is %q, and the chain's nodes do not know that block (%w), so nothing would ever become final: configure another tag, or none for confirmations alone",
+		return fmt.Errorf(
+			"chain %q: finality.tag is %q, and the chain's nodes do not know that block (%w), so nothing would ever become final: configure another tag, or none for confirmations alone",
 			b.name, b.tag, chain.ErrNoTags)
 	}
 	return err
@@ -86,7 +88,8 @@ func (b *boundChain) Head(ctx context.Context) (txn.Block, error) {
 }
 
 // Account looks at an account.
-func (b *boundChain) Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error) {
+func (b *boundChain) Account(ctx context.Context, address txn.Address,
+	settled uint64) (txn.Account, error) {
 	if err := b.bind(ctx); err != nil {
 		return txn.Account{}, errors.Join(txn.ErrUnavailable, err)
 	}

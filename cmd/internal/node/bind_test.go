@@ -74,7 +74,15 @@ func TestAnUnknownTagIsRefusedAtStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := dbtest.New(t)
-			s, err := store.Open(t.Context(), store.Config{URL: db.URL, Schema: db.Schema, Node: "a/boot", LeaseDuration: time.Minute})
+			s, err := store.Open(
+				t.Context(),
+				store.Config{
+					URL:           db.URL,
+					Schema:        db.Schema,
+					Node:          "a/boot",
+					LeaseDuration: time.Minute,
+				},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,10 +104,12 @@ func TestAnUnknownTagIsRefusedAtStart(t *testing.T) {
 			for _, c := range chains {
 				c.Close()
 			}
-			if refused := errors.Is(err, chain.ErrNoTags); refused != c.refuse || err != nil && !refused {
+			if refused := errors.Is(err, chain.ErrNoTags); refused != c.refuse ||
+				err != nil && !refused {
 				t.Fatalf("%v", err)
 			}
-			if c.refuse && !(strings.Contains(err.Error(), `chain "dev"`) && strings.Contains(err.Error(), `finality.tag is "finalized"`)) {
+			if c.refuse &&
+				!(strings.Contains(err.Error(), `chain "dev"`) && strings.Contains(err.Error(), `finality.tag is "finalized"`)) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -40,7 +40,8 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 		keys += len(list)
 	}
 	for i, s := range cfg.Submitters {
-		if list, opened := held[s.Signer]; opened && s.Address != (txn.Address{}) && !slices.Contains(list, s.Address) {
+		if list, opened := held[s.Signer]; opened && s.Address != (txn.Address{}) &&
+			!slices.Contains(list, s.Address) {
 			all = append(all, problem(cfg, cfg.Path("submitters", i)+".address", noKey(s))...)
 		}
 	}
@@ -62,13 +63,16 @@ func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if info, err := os.Stat(files[key]); err == nil && info.Mode().Perm()&0o077 != 0 {
-			log.Warn("tokens can be read by other users of this machine; take the right away with chmod go=", "key", key, "file", files[key])
+			log.Warn(
+				"tokens can be read by other users of this machine; take the right away with chmod go=",
+				"key", key, "file", files[key])
 		}
 	}
 }
 
 // tryKeys opens a key store, and tells of its folder and its password file apart.
-func tryKeys(ctx context.Context, s config.Signer, path string, log *slog.Logger) (list []txn.Address, opened bool, wrong faults) {
+func tryKeys(ctx context.Context, s config.Signer, path string,
+	log *slog.Logger) (list []txn.Address, opened bool, wrong faults) {
 	if s.KeyStore.PasswordFile != "" {
 		_, err := sign.ReadPassword(s.KeyStore.PasswordFile)
 		wrong.add(path+".password_file", err)
@@ -122,7 +126,9 @@ func Unreachable(err error, url, key string) error {
 	if strings.HasPrefix(cfg.Host, "/") { // the folder of a socket
 		at = fmt.Sprintf("%s (port %d)", cfg.Host, cfg.Port)
 	}
-	return fmt.Errorf("%s, database %q at %s: %w; see to it that PostgreSQL lets this user in there, or correct %s", key, cfg.Database, at, err, key)
+	return fmt.Errorf(
+		"%s, database %q at %s: %w; see to it that PostgreSQL lets this user in there, or correct %s",
+		key, cfg.Database, at, err, key)
 }
 
 // problem says where the configuration names what an error is about.

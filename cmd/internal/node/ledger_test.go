@@ -32,11 +32,14 @@ func TestTurnedAwayAtTheStart(t *testing.T) {
 			var log bytes.Buffer
 			n := &Node{cfg: cfg, log: slog.New(slog.NewTextHandler(&log, nil))}
 			tries := 0
-			err := n.findLedger(t.Context(), func() {}, func(context.Context) error { tries++; return c.answers[tries-1] })
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			err := n.findLedger(t.Context(), func() {},
+				func(context.Context) error { tries++; return c.answers[tries-1] })
+			if (err == nil) != (c.want == "") ||
+				err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if tries != len(c.answers) || strings.Count(log.String(), "the database cannot be used") != c.warned {
+			if tries != len(c.answers) ||
+				strings.Count(log.String(), "the database cannot be used") != c.warned {
 				t.Errorf("tried %d times and said\n%s", tries, log.String())
 			}
 			if all := fmt.Sprint(err) + log.String(); strings.Contains(all, "s3cret") {

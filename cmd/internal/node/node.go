@@ -96,14 +96,26 @@ func (n *Node) RereadOn(signals <-chan os.Signal) { n.reread = signals }
 // Run serves and works until ctx ends, and returns when everything has stopped in order: callers first, then the owners of submitters, then the rest.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.close()
-	group := run.NewGroup(n.log,
+	group := run.NewGroup(
+		n.log,
 		run.Service{Name: "operators' listener", Run: n.serveOperators},
-		run.Service{Name: "engine", Run: n.work, Ready: n.awaitSettled, StartLimit: settleLimit(n.cfg), Grace: n.cfg.Lease.Duration},
-		run.Service{Name: "doorkeeper", Run: func(ctx context.Context) error { return n.door.run(ctx, clock.Real{}, n.reread, n.server.SetCallers) }},
+		run.Service{
+			Name:       "engine",
+			Run:        n.work,
+			Ready:      n.awaitSettled,
+			StartLimit: settleLimit(n.cfg),
+			Grace:      n.cfg.Lease.Duration,
+		},
+		run.Service{
+			Name: "doorkeeper",
+			Run:  func(ctx context.Context) error { return n.door.run(ctx, clock.Real{}, n.reread, n.server.SetCallers) },
+		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
-	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && len(n.cfg.Callers) == 0 && !g.Loopback() {
-		n.log.Warn("whoever reaches this port can send from every account; set callers, grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
+	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && len(n.cfg.Callers) == 0 &&
+		!g.Loopback() {
+		n.log.Warn(
+			"whoever reaches this port can send from every account; set callers, grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
 			"grpc", n.listener.Addr().String())
 	}
 	return group.Run(ctx)
@@ -130,7 +142,8 @@ func (n *Node) work(ctx context.Context) error {
 
 // findLedger waits for the database. One that answers at once and lets nobody in is a mistake in the configuration, which whoever starts the node wants to see; one
 // that does so after an outage, or while the node works, may still be on its way up, and is waited for.
-func (n *Node) findLedger(ctx context.Context, delayed func(), check func(context.Context) error) error {
+func (n *Node) findLedger(ctx context.Context, delayed func(),
+	check func(context.Context) error) error {
 	var away error
 	first := true
 	err := n.patiently(ctx, delayed, func(ctx context.Context) error {
@@ -165,7 +178,8 @@ func (n *Node) registerAll(ctx context.Context, delayed func()) error {
 			n.tellDiffering(s, is)
 			continue
 		}
-		err = n.patiently(ctx, delayed, func(ctx context.Context) error { return n.register(ctx, s) })
+		err = n.patiently(ctx, delayed,
+			func(ctx context.Context) error { return n.register(ctx, s) })
 	}
 	return err
 }
@@ -186,7 +200,8 @@ func (n *Node) awaitSettled(ctx context.Context) error {
 }
 
 // patiently repeats what needs the database until the database answers. Any other failure will not mend itself and is an error.
-func (n *Node) patiently(ctx context.Context, delayed func(), do func(context.Context) error) error {
+func (n *Node) patiently(ctx context.Context, delayed func(),
+	do func(context.Context) error) error {
 	told := ""
 	for tries := 0; ; tries++ {
 		err := do(ctx)
@@ -195,7 +210,8 @@ func (n *Node) patiently(ctx context.Context, delayed func(), do func(context.Co
 		}
 		if why := err.Error(); why != told {
 			told = why
-			n.log.Warn("the database cannot be used; serving without it until it can", "error", Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url"))
+			n.log.Warn("the database cannot be used; serving without it until it can", "error",
+				Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url"))
 			delayed()
 		}
 		if err := clock.Sleep(ctx, clock.Real{}, txn.Backoff(tries)); err != nil {
@@ -207,7 +223,9 @@ func (n *Node) patiently(ctx context.Context, delayed func(), do func(context.Co
 func (n *Node) register(ctx context.Context, s config.Submitter) error {
 	info, created, err := n.store.Register(ctx, registration(n.cfg, s))
 	if err != nil {
-		return fmt.Errorf("submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name", s.Name, err)
+		return fmt.Errorf(
+			"submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name",
+			s.Name, err)
 	}
 	if created {
 		n.log.Info("submitter registered", "submitter", s.Name)
@@ -218,14 +236,20 @@ func (n *Node) register(ctx context.Context, s config.Submitter) error {
 
 func (n *Node) tellDiffering(s config.Submitter, is txn.Submitter) {
 	if keys := differing(s, is); len(keys) > 0 {
-		n.log.Warn("the configuration sets policies of a submitter that the ledger has otherwise; the ledger's are in force: change them with \"fencepost submitter update\", or correct the configuration",
+		n.log.Warn(
+			"the configuration sets policies of a submitter that the ledger has otherwise; the ledger's are in force: change them with \"fencepost submitter update\", or correct the configuration",
 			"submitter", s.Name, "keys", strings.Join(keys, ", "))
 	}
 }
 
 // serveOperators tells metrics and health. The node is ready while its database answers; a chain that is down concerns its own submitters alone.
 func (n *Node) serveOperators(ctx context.Context) error {
-	return telemetry.Serve(ctx, n.ops, telemetry.Handler(n.metrics.Handler(), n.log, telemetry.Check{Name: "database", Probe: n.store.CheckSchema}))
+	return telemetry.Serve(
+		ctx,
+		n.ops,
+		telemetry.Handler(n.metrics.Handler(), n.log,
+			telemetry.Check{Name: "database", Probe: n.store.CheckSchema}),
+	)
 }
 
 func (n *Node) close() {
@@ -236,7 +260,8 @@ func (n *Node) close() {
 		n.store.Close()
 	}
 	if n.metrics != nil {
-		_ = n.metrics.Shutdown(context.Background()) // nothing is exported by pushing: there is nothing to lose
+		_ = n.metrics.Shutdown(
+			context.Background()) // nothing is exported by pushing: there is nothing to lose
 	}
 	for _, l := range []net.Listener{n.listener, n.ops} {
 		if l != nil {
@@ -248,7 +273,9 @@ func (n *Node) close() {
 func listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot listen on %s: %w; stop whatever uses that port, or configure another", key, address, err)
+		return nil, fmt.Errorf(
+			"%s: cannot listen on %s: %w; stop whatever uses that port, or configure another", key,
+			address, err)
 	}
 	return l, nil
 }

@@ -30,7 +30,15 @@ func openSigners(ctx context.Context, cfg *config.Config, log *slog.Logger) (*si
 }
 
 func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.KeyStore, error) {
-	return sign.OpenKeyStore(ctx, sign.KeyStoreOptions{Dir: s.KeyStore.Dir, PasswordFile: s.KeyStore.PasswordFile, Clock: clock.Real{}, Log: log})
+	return sign.OpenKeyStore(
+		ctx,
+		sign.KeyStoreOptions{
+			Dir:          s.KeyStore.Dir,
+			PasswordFile: s.KeyStore.PasswordFile,
+			Clock:        clock.Real{},
+			Log:          log,
+		},
+	)
 }
 
 // checkKeys finds a configured submitter whose key is missing before its first transaction does.
@@ -48,10 +56,13 @@ func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 }
 
 func noKey(s config.Submitter) error {
-	return fmt.Errorf("signer %q has no key for %s; add its key file (fencepost key import), or correct the address", s.Signer, s.Address.Hex())
+	return fmt.Errorf(
+		"signer %q has no key for %s; add its key file (fencepost key import), or correct the address",
+		s.Signer, s.Address.Hex())
 }
 
-func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.Logger) (*store.Store, error) {
+func openStore(ctx context.Context, cfg *config.Config, name string,
+	log *slog.Logger) (*store.Store, error) {
 	return store.Open(ctx, store.Config{
 		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name, LeaseDuration: cfg.Lease.Duration,
 		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections, Logger: log,
@@ -59,7 +70,8 @@ func openStore(ctx context.Context, cfg *config.Config, name string, log *slog.L
 	})
 }
 
-func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *slog.Logger) ([]*boundChain, error) {
+func openChains(ctx context.Context, cfg *config.Config, s *store.Store,
+	log *slog.Logger) ([]*boundChain, error) {
 	var chains []*boundChain
 	for _, c := range cfg.Chains {
 		contracts, err := chain.LoadErrors(c.ABIFiles...)
@@ -70,7 +82,13 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store, log *sl
 		if err != nil {
 			return chains, fmt.Errorf("chain %q: %w", c.Name, err)
 		}
-		bound := &boundChain{Client: client, store: s, name: c.Name, tag: c.Finality.Block(), log: log}
+		bound := &boundChain{
+			Client: client,
+			store:  s,
+			name:   c.Name,
+			tag:    c.Finality.Block(),
+			log:    log,
+		}
 		chains = append(chains, bound)
 		if err := bound.bindAtStart(ctx); err != nil {
 			return chains, err
@@ -106,7 +124,11 @@ func policy(c config.Chain) txn.Policy {
 		TellAbove: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
 		ResubmitMaxAge: c.Resubmit.MaxAge,
 		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(), BumpMaxFee: bump.MaxFeeCap,
-		Bump: txn.Bumping{Enabled: bump.Enabled, MinInterval: bump.MinInterval, MaxAttempts: bump.MaxAttempts},
+		Bump: txn.Bumping{
+			Enabled:     bump.Enabled,
+			MinInterval: bump.MinInterval,
+			MaxAttempts: bump.MaxAttempts,
+		},
 	}
 }
 
@@ -115,7 +137,8 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.plain, Meter: n.metrics.Meter("engine"),
 		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval, SweepInterval: n.cfg.Lease.SweepInterval,
 		IdleAfter: n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned, PollInterval: n.cfg.Queue.PollInterval,
-		Mode: engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout, AuditInterval: n.cfg.Audit.Interval,
+		Mode: engine.Mode(
+			n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout, AuditInterval: n.cfg.Audit.Interval,
 	}
 	if n.cfg.Audit.Interval == 0 {
 		o.AuditInterval = engine.NoAudit
@@ -148,7 +171,13 @@ func (n *Node) newServer() (*server.Server, error) {
 
 // registration is what the ledger shall know of a configured submitter.
 func registration(cfg *config.Config, s config.Submitter) store.Registration {
-	r := store.Registration{Name: s.Name, Address: s.Address, Signer: s.Signer, Mode: txn.Strict, StartFrom: s.StartFrom}
+	r := store.Registration{
+		Name:      s.Name,
+		Address:   s.Address,
+		Signer:    s.Signer,
+		Mode:      txn.Strict,
+		StartFrom: s.StartFrom,
+	}
 	for _, c := range cfg.Chains {
 		if c.Name == s.Chain {
 			r.Chain = txn.ChainID(c.ChainID)

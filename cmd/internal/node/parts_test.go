@@ -23,9 +23,25 @@ import (
 // What is registered is what the configuration says, and what it leaves out is the default.
 func TestRegistration(t *testing.T) {
 	t.Parallel()
-	cfg := &config.Config{Chains: []config.Chain{{Name: "one", ChainID: 1}, {Name: "two", ChainID: 2}}}
-	full := config.Submitter{Name: "alice", Chain: "two", Signer: "local", Mode: "strict", StartFrom: "chain", OnFailure: "pause", MaxFee: uint256.NewInt(7)}
-	want := store.Registration{Name: "alice", Chain: 2, Signer: "local", Mode: txn.Strict, StartFrom: "chain"}
+	cfg := &config.Config{
+		Chains: []config.Chain{{Name: "one", ChainID: 1}, {Name: "two", ChainID: 2}},
+	}
+	full := config.Submitter{
+		Name:      "alice",
+		Chain:     "two",
+		Signer:    "local",
+		Mode:      "strict",
+		StartFrom: "chain",
+		OnFailure: "pause",
+		MaxFee:    uint256.NewInt(7),
+	}
+	want := store.Registration{
+		Name:      "alice",
+		Chain:     2,
+		Signer:    "local",
+		Mode:      txn.Strict,
+		StartFrom: "chain",
+	}
 	want.OnFailure, want.MaxFee = txn.PauseOnFailure, *uint256.NewInt(7)
 	if got := registration(cfg, full); got != want {
 		t.Errorf("registered %+v, want %+v", got, want)
@@ -76,7 +92,8 @@ func TestRegisteringAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	s, err := store.Open(t.Context(), store.Config{URL: proxy.URL(), Schema: db.Schema, Node: "a/boot"})
+	s, err := store.Open(t.Context(),
+		store.Config{URL: proxy.URL(), Schema: db.Schema, Node: "a/boot"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +110,17 @@ func TestRegisteringAgain(t *testing.T) {
 	}, pgproxy.CutMidway)
 	cfg := &config.Config{Chains: []config.Chain{{Name: "one", ChainID: 1}}}
 	for i := range 20 {
-		cfg.Submitters = append(cfg.Submitters, config.Submitter{Name: fmt.Sprint("s", i), Chain: "one", Address: txn.Address{byte(i + 1)}, Signer: "local", Mode: "strict", StartFrom: "0"})
+		cfg.Submitters = append(
+			cfg.Submitters,
+			config.Submitter{
+				Name:      fmt.Sprint("s", i),
+				Chain:     "one",
+				Address:   txn.Address{byte(i + 1)},
+				Signer:    "local",
+				Mode:      "strict",
+				StartFrom: "0",
+			},
+		)
 	}
 	var log bytes.Buffer
 	n := &Node{cfg: cfg, store: s, log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -105,7 +132,8 @@ func TestRegisteringAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a, r := asked.Load(), registered.Load(); a != asks || r != writes {
-			t.Errorf("%s: asked %d times and registered %d, want %d and %d", what, a, r, asks, writes)
+			t.Errorf("%s: asked %d times and registered %d, want %d and %d", what, a, r, asks,
+				writes)
 		}
 	}
 	again("all are new", 1, 20)

@@ -49,7 +49,8 @@ func (d *doorkeeper) credentials() credentials.TransportCredentials {
 }
 
 // run looks at the files until ctx ends: at each interval whether they have changed, and on each signal at what they hold, changed or not.
-func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal, set func([]string, []server.Caller)) error {
+func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal,
+	set func([]string, []server.Caller)) error {
 	if len(accessFiles(d.cfg)) == 0 {
 		<-ctx.Done()
 		return nil
@@ -77,7 +78,8 @@ const (
 )
 
 // settled waits until the files stay as they are, and returns their fingerprint.
-func (d *doorkeeper) settled(ctx context.Context, c clock.Clock, now [sha256.Size]byte) (sum [sha256.Size]byte, are bool) {
+func (d *doorkeeper) settled(ctx context.Context, c clock.Clock,
+	now [sha256.Size]byte) (sum [sha256.Size]byte, are bool) {
 	for range settles {
 		if clock.Sleep(ctx, c, settleTime) != nil {
 			return now, false
@@ -87,14 +89,17 @@ func (d *doorkeeper) settled(ctx context.Context, c clock.Clock, now [sha256.Siz
 			return now, true
 		}
 	}
-	d.log.Warn("the files of certificates and tokens of callers change all the time; what was read before stays in force", "files", accessFiles(d.cfg))
+	d.log.Warn(
+		"the files of certificates and tokens of callers change all the time; what was read before stays in force",
+		"files", accessFiles(d.cfg))
 	return now, false
 }
 
 // restartNote is told whoever asks for a look.
 const restartNote = "the list of callers itself, their submitters, roles and names of certificates, counts from the next start of the node"
 
-func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool, set func([]string, []server.Caller)) {
+func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool,
+	set func([]string, []server.Caller)) {
 	now := fingerprint(d.cfg)
 	if now == d.seen && !asked {
 		return
@@ -111,14 +116,17 @@ func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool, set fu
 	}
 	d.seen = now
 	if len(wrong) > 0 {
-		d.log.Error("the certificates and tokens of callers cannot be read anew; those that were read before stay in force", "error", wrong)
+		d.log.Error(
+			"the certificates and tokens of callers cannot be read anew; those that were read before stay in force",
+			"error", wrong)
 		return
 	}
 	d.tls.Store(a.tls)
 	set(a.tokens, a.callers)
 	attributes := []any{"files", accessFiles(d.cfg), "tokens", a.count()}
 	if a.tls != nil {
-		attributes = append(attributes, "certificate_ends", a.tls.Certificates[0].Leaf.NotAfter.UTC().Format(time.RFC3339))
+		attributes = append(attributes, "certificate_ends",
+			a.tls.Certificates[0].Leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	if asked {
 		attributes = append(attributes, "note", restartNote)

@@ -42,7 +42,13 @@ func writePair(t *testing.T, dir, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	form := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		DNSNames:              []string{name},
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +57,9 @@ func writePair(t *testing.T, dir, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})...)
+	text := append(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})...)
 	put(t, filepath.Join(dir, "pair.pem"), string(text))
 }
 
@@ -76,15 +84,27 @@ func TestFilesAreReadAnew(t *testing.T) {
 	writePair(t, dir, "one.test")
 	put(t, file("tokens"), tokenA)
 	cfg := &config.Config{
-		GRPC:    config.GRPC{TLS: config.TLS{CertFile: file("pair.pem"), KeyFile: file("pair.pem")}, ReloadInterval: time.Minute},
-		Callers: []config.Caller{{Name: "shop", TokensFile: file("tokens"), Submitters: []string{"alice"}, Role: "operator"}},
+		GRPC: config.GRPC{
+			TLS:            config.TLS{CertFile: file("pair.pem"), KeyFile: file("pair.pem")},
+			ReloadInterval: time.Minute,
+		},
+		Callers: []config.Caller{
+			{
+				Name:       "shop",
+				TokensFile: file("tokens"),
+				Submitters: []string{"alice"},
+				Role:       "operator",
+			},
+		},
 	}
 	log := told{make(chan string, 100)}
 	d, err := newDoorkeeper(cfg, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := d.first.callers[0]; c.Name != "shop" || !slices.Equal(c.Tokens, []string{tokenA}) || !c.Operator || !slices.Equal(c.Submitters, []string{"alice"}) {
+	if c := d.first.callers[0]; c.Name != "shop" || !slices.Equal(c.Tokens, []string{tokenA}) ||
+		!c.Operator ||
+		!slices.Equal(c.Submitters, []string{"alice"}) {
 		t.Errorf("the caller is %v", c)
 	}
 	set := make(chan []string, 10)
@@ -177,7 +197,9 @@ func TestHalfAFileIsNotBelieved(t *testing.T) {
 		}
 	}
 	write(tokenA + "\n" + tokenB)
-	d, err := newDoorkeeper(&config.Config{GRPC: config.GRPC{TokensFile: file, ReloadInterval: time.Minute}}, slog.New(slog.DiscardHandler))
+	d, err := newDoorkeeper(
+		&config.Config{GRPC: config.GRPC{TokensFile: file, ReloadInterval: time.Minute}},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +254,8 @@ func (d *doorkeeper) shown(t *testing.T) string {
 		_, _, err := d.credentials().ServerHandshake(a)
 		handshake <- err
 	}()
-	client := tls.Client(b, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // who it is is what is asked
+	client := tls.Client(b,
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // who it is is what is asked
 	if err := client.Handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -255,9 +278,16 @@ func TestNoTwoCallersHaveTheSameToken(t *testing.T) {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a"), tokenA+"\n"+tokenA)
 	put(t, filepath.Join(dir, "b"), tokenB+"\n"+tokenA)
-	cfg := &config.Config{Callers: []config.Caller{{Name: "a", TokensFile: filepath.Join(dir, "a")}, {Name: "b", TokensFile: filepath.Join(dir, "b")}}}
+	cfg := &config.Config{
+		Callers: []config.Caller{
+			{Name: "a", TokensFile: filepath.Join(dir, "a")},
+			{Name: "b", TokensFile: filepath.Join(dir, "b")},
+		},
+	}
 	_, err := readAccess(cfg)
-	if len(err) == 0 || !strings.Contains(err.Error(), `callers[1].tokens_file: `) || !strings.Contains(err.Error(), `holds a token of caller "a"`) || strings.Contains(err.Error(), tokenA) {
+	if len(err) == 0 || !strings.Contains(err.Error(), `callers[1].tokens_file: `) ||
+		!strings.Contains(err.Error(), `holds a token of caller "a"`) ||
+		strings.Contains(err.Error(), tokenA) {
 		t.Errorf("gave %v", err)
 	}
 	cfg.Callers = cfg.Callers[:1]

@@ -70,22 +70,45 @@ func readAccess(cfg *config.Config) (access, faults) {
 		wrong.add(key, err)
 		for _, token := range tokens {
 			if other, twice := of[token]; twice && other != c.Name {
-				wrong.add(key, fmt.Errorf("%s holds a token of caller %q; give each caller tokens of its own", c.TokensFile, other))
+				wrong.add(
+					key,
+					fmt.Errorf("%s holds a token of caller %q; give each caller tokens of its own",
+						c.TokensFile, other),
+				)
 				break
 			}
 			of[token] = c.Name
 		}
-		a.callers = append(a.callers, server.Caller{Name: c.Name, Tokens: tokens, Certificates: c.Certificates, Submitters: c.Submitters, Operator: c.Operator()})
+		a.callers = append(
+			a.callers,
+			server.Caller{
+				Name:         c.Name,
+				Tokens:       tokens,
+				Certificates: c.Certificates,
+				Submitters:   c.Submitters,
+				Operator:     c.Operator(),
+			},
+		)
 	}
 	if len(of) > maxTokens {
-		wrong.add("callers", fmt.Errorf("they have %d tokens, and each call is compared with all of them; leave at most %d", len(of), maxTokens))
+		wrong.add(
+			"callers",
+			fmt.Errorf(
+				"they have %d tokens, and each call is compared with all of them; leave at most %d",
+				len(of), maxTokens),
+		)
 	}
 	return a, wrong
 }
 
 // accessFiles are those that readAccess reads.
 func accessFiles(cfg *config.Config) (files []string) {
-	all := []string{cfg.GRPC.TLS.CertFile, cfg.GRPC.TLS.KeyFile, cfg.GRPC.TLS.ClientCAFile, cfg.GRPC.TokensFile}
+	all := []string{
+		cfg.GRPC.TLS.CertFile,
+		cfg.GRPC.TLS.KeyFile,
+		cfg.GRPC.TLS.ClientCAFile,
+		cfg.GRPC.TokensFile,
+	}
 	for _, c := range cfg.Callers {
 		all = append(all, c.TokensFile)
 	}
@@ -101,10 +124,13 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	// Clients of HTTP/1.1 share the port.
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCAFile != "" {
-		pem, err := readFile(t.ClientCAFile, "give the PEM file of the authorities that callers' certificates are of")
+		pem, err := readFile(t.ClientCAFile,
+			"give the PEM file of the authorities that callers' certificates are of")
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if err == nil && !c.ClientCAs.AppendCertsFromPEM(pem) {
-			err = fmt.Errorf("%s holds no certificate; give the PEM file of the authorities that callers' certificates are of", t.ClientCAFile)
+			err = fmt.Errorf(
+				"%s holds no certificate; give the PEM file of the authorities that callers' certificates are of",
+				t.ClientCAFile)
 		}
 		wrong.add("grpc.tls.client_ca_file", err)
 	}
@@ -124,7 +150,11 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		wrong.add("grpc.tls.cert_file", fmt.Errorf("%s and %s are no certificate with its key (%s); %s", t.CertFile, t.KeyFile, strings.TrimPrefix(err.Error(), "tls: "), remedy))
+		wrong.add(
+			"grpc.tls.cert_file",
+			fmt.Errorf("%s and %s are no certificate with its key (%s); %s", t.CertFile, t.KeyFile,
+				strings.TrimPrefix(err.Error(), "tls: "), remedy),
+		)
 		return nil
 	}
 	c.Certificates = []tls.Certificate{pair}
@@ -139,7 +169,9 @@ func readFile(file, remedy string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("file %s does not exist; %s", file, remedy)
 	case errors.As(err, &path):
-		return nil, fmt.Errorf("file %s cannot be read (%w); make it readable for this user, or name another", file, path.Err)
+		return nil, fmt.Errorf(
+			"file %s cannot be read (%w); make it readable for this user, or name another", file,
+			path.Err)
 	}
 	return text, err
 }
@@ -155,7 +187,8 @@ func readTokens(file string) (tokens []string, err error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := readFile(file, "write tokens into it, one a line, readable by this user only; \"openssl rand -hex 32\" makes one")
+	text, err := readFile(file,
+		"write tokens into it, one a line, readable by this user only; \"openssl rand -hex 32\" makes one")
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +198,9 @@ func readTokens(file string) (tokens []string, err error) {
 		switch {
 		case len(line) == 0 || line[0] == '#':
 		case !tokenForm.Match(line):
-			return nil, fmt.Errorf("line %d of %s is no token: it has 16 to 512 letters, digits and . _ ~ + / = -; make one with \"openssl rand -hex 32\"", n, file)
+			return nil, fmt.Errorf(
+				"line %d of %s is no token: it has 16 to 512 letters, digits and . _ ~ + / = -; make one with \"openssl rand -hex 32\"",
+				n, file)
 		default:
 			tokens = append(tokens, string(line))
 		}
@@ -174,9 +209,12 @@ func readTokens(file string) (tokens []string, err error) {
 	case lines.Err() != nil:
 		return nil, fmt.Errorf("%s has a line that is too long for a token", file)
 	case len(tokens) == 0:
-		return nil, fmt.Errorf("%s holds no token, so nobody could call; add one, or leave tokens_file out", file)
+		return nil, fmt.Errorf(
+			"%s holds no token, so nobody could call; add one, or leave tokens_file out", file)
 	case len(tokens) > maxTokens:
-		return nil, fmt.Errorf("%s holds %d tokens, and each call is compared with all of them; leave at most %d", file, len(tokens), maxTokens)
+		return nil, fmt.Errorf(
+			"%s holds %d tokens, and each call is compared with all of them; leave at most %d",
+			file, len(tokens), maxTokens)
 	}
 	return tokens, nil
 }

@@ -37,7 +37,8 @@ func TestReadTokens(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := readTokens(file)
-			if !slices.Equal(got, c.want) || (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			if !slices.Equal(got, c.want) || (err == nil) != (c.says == "") ||
+				err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("read %d tokens, %v; want %d, %q", len(got), err, len(c.want), c.says)
 			}
 			if err != nil && strings.Contains(err.Error(), one) {
@@ -72,13 +73,18 @@ func TestFaultsOfAccessAreToldTogether(t *testing.T) {
 	writePair(t, dir, "one.test")
 	cfg := &config.Config{
 		GRPC: config.GRPC{
-			TLS: config.TLS{CertFile: file("cert"), KeyFile: file("missing-key"), ClientCAFile: file("authorities")}, TokensFile: file("missing-tokens"),
+			TLS: config.TLS{
+				CertFile:     file("cert"),
+				KeyFile:      file("missing-key"),
+				ClientCAFile: file("authorities"),
+			}, TokensFile: file("missing-tokens"),
 		},
 		Callers: []config.Caller{{Name: "shop", TokensFile: dir}},
 	}
 	said := func() string {
 		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
-		if _, starts := newDoorkeeper(cfg, slog.New(slog.DiscardHandler)); starts == nil || starts.Error() != err.Error() {
+		if _, starts := newDoorkeeper(cfg, slog.New(slog.DiscardHandler)); starts == nil ||
+			starts.Error() != err.Error() {
 			t.Errorf("the check says %v, the node %v", err, starts)
 		}
 		return err.Error()
@@ -96,7 +102,11 @@ func TestFaultsOfAccessAreToldTogether(t *testing.T) {
 		}
 	}
 	cfg.GRPC.TLS.KeyFile = file("pair.pem")
-	if got := said(); !strings.Contains(got, "grpc.tls.cert_file: "+file("cert")+" and "+file("pair.pem")+" are no certificate with its key (") {
+	if got := said(); !strings.Contains(
+		got,
+		"grpc.tls.cert_file: "+file("cert")+" and "+file(
+			"pair.pem")+" are no certificate with its key (",
+	) {
 		t.Error(got)
 	}
 }

@@ -22,13 +22,15 @@ func main() {
 	payload := &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	tx, err := client.CreateAndWait(ctx, &pb.CreateTxRequest{Submitter: submitter, RequestId: requestID, Payload: payload})
+	tx, err := client.CreateAndWait(ctx,
+		&pb.CreateTxRequest{Submitter: submitter, RequestId: requestID, Payload: payload})
 	if err != nil {
 		explain(err)
 		return
 	}
 	if tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS {
-		fmt.Println(tx.GetState(), tx.GetReason(), tx.GetLastError(), "may be sent again:", tx.GetRetrySafe())
+		fmt.Println(tx.GetState(), tx.GetReason(), tx.GetLastError(), "may be sent again:",
+			tx.GetRetrySafe())
 		return
 	}
 	fmt.Println(tx.GetState(), tx.GetTxHash())

@@ -65,7 +65,8 @@ func Start(upstream string) (*Proxy, error) {
 func start(upstream string) (*Proxy, error) {
 	cfg, err := pgconn.ParseConfig(upstream)
 	if err != nil {
-		return nil, errors.New("the server's URL cannot be parsed") // the error may quote its password
+		return nil, errors.New(
+			"the server's URL cannot be parsed") // the error may quote its password
 	}
 	p := &Proxy{upstream: upstream, links: map[*link]struct{}{}, healthy: make(chan struct{})}
 	close(p.healthy)

@@ -110,7 +110,8 @@ func (b *bench) rows() (n int) {
 // free tells whether another session could change row 0.
 func (b *bench) free() bool {
 	b.t.Helper()
-	rows, err := b.direct.Query(b.t.Context(), "select id from "+b.table+" where id = 0 for update skip locked")
+	rows, err := b.direct.Query(b.t.Context(),
+		"select id from "+b.table+" where id = 0 for update skip locked")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -158,7 +159,8 @@ func TestNothingIsChanged(t *testing.T) {
 	b := newBench(t)
 	for range 2 { // prepares, then uses what is prepared
 		var got string
-		if err := b.conn.QueryRow(t.Context(), "select repeat('x', $1::int)", 200_000).Scan(&got); err != nil || len(got) != 200_000 {
+		if err := b.conn.QueryRow(t.Context(), "select repeat('x', $1::int)", 200_000).Scan(&got); err != nil ||
+			len(got) != 200_000 {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	}
@@ -168,12 +170,14 @@ func TestNothingIsChanged(t *testing.T) {
 	}
 	if n, err := b.conn.CopyFrom(t.Context(), pgx.Identifier{b.table}, []string{"id"}, pgx.CopyFromSlice(1000, func(i int) ([]any, error) {
 		return []any{i + 1}, nil
-	})); n != 1000 || err != nil {
+	})); n != 1000 ||
+		err != nil {
 		t.Errorf("copied %d, %v", n, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := b.conn.Exec(ctx, "select pg_sleep(60)"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.conn.Exec(ctx, "select pg_sleep(60)"); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("a query that was given up: %v", err)
 	}
 	if got := b.rows(); got != 1000 {
@@ -199,7 +203,8 @@ func TestManyClientsOverTCP(t *testing.T) {
 			defer conn.Close(context.Background())
 			for n := range 50 {
 				var got int
-				if err := conn.QueryRow(t.Context(), "select $1::int + $2::int", i, n).Scan(&got); err != nil || got != i+n {
+				if err := conn.QueryRow(t.Context(), "select $1::int + $2::int", i, n).Scan(&got); err != nil ||
+					got != i+n {
 					t.Errorf("%d + %d = %d, %v", i, n, got, err)
 				}
 			}
@@ -258,7 +263,8 @@ func TestLoseReplyWithinAPipeline(t *testing.T) {
 	lost := b.On(Running("values (2)"), LoseReply)
 	pipe := b.conn.PgConn().StartPipeline(t.Context())
 	for id := 1; id <= 3; id++ {
-		pipe.SendQueryParams(fmt.Sprintf("insert into %s values (%d)", b.table, id), nil, nil, nil, nil)
+		pipe.SendQueryParams(fmt.Sprintf("insert into %s values (%d)", b.table, id), nil, nil, nil,
+			nil)
 		if err := pipe.Sync(); err != nil {
 			t.Fatal(err)
 		}
@@ -297,12 +303,15 @@ func TestLoseReplyThatIsAnError(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		// Bind plans the statement and works out what is constant in it: it fails once the lock is free, and that is once Execute has met its rule.
-		b.exec(b.direct, "create function "+b.table+"(int) returns int immutable language plpgsql as 'begin perform pg_advisory_xact_lock($1); raise; end'")
+		b.exec(b.direct,
+			"create function "+b.table+"(int) returns int immutable language plpgsql as 'begin perform pg_advisory_xact_lock($1); raise; end'")
 		b.exec(b.direct, "select pg_advisory_lock(7)")
 		b.On(Running("insert"), LoseReply)
 		told := make(chan error, 1)
 		go func() {
-			_, err := b.conn.PgConn().ExecParams(t.Context(), "insert into "+b.table+" select "+b.table+"($1)", [][]byte{[]byte("7")}, nil, nil, nil).Close()
+			_, err := b.conn.PgConn().ExecParams(t.Context(),
+				"insert into "+b.table+" select "+b.table+"($1)", [][]byte{[]byte("7")}, nil, nil,
+				nil).Close()
 			told <- err
 		}()
 		b.await("Execute is met", func() bool {
@@ -331,7 +340,8 @@ func TestCutMidway(t *testing.T) {
 			_, err := b.conn.Exec(t.Context(), "ready", 1)
 			b.unknown(err)
 			b.fired(cut)
-			b.await("the end of the server's session", func() bool { return b.sessions("true") == 0 })
+			b.await("the end of the server's session",
+				func() bool { return b.sessions("true") == 0 })
 			if got := b.rows(); got != 0 {
 				t.Errorf("%d rows of a statement that the server had in part", got)
 			}
@@ -370,14 +380,18 @@ func TestThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	got, err := pgx.ParseConfig(p.Through("postgres://me:secret@db.example:1234/ledger?search_path=x&sslmode=require"))
+	got, err := pgx.ParseConfig(
+		p.Through("postgres://me:secret@db.example:1234/ledger?search_path=x&sslmode=require"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.User != "me" || got.Password != "secret" || got.Database != "ledger" || got.RuntimeParams["search_path"] != "x" || got.Host != p.dir {
+	if got.User != "me" || got.Password != "secret" || got.Database != "ledger" ||
+		got.RuntimeParams["search_path"] != "x" ||
+		got.Host != p.dir {
 		t.Errorf("%+v", got.Config)
 	}
-	if _, err := Start("postgres://me:secret@db:x/"); err == nil || strings.Contains(err.Error(), "secret") {
+	if _, err := Start("postgres://me:secret@db:x/"); err == nil ||
+		strings.Contains(err.Error(), "secret") {
 		t.Errorf("Start: %v", err)
 	}
 }

@@ -73,7 +73,13 @@ type Rule struct {
 // On prepares an action for the first message that matches, on any connection.
 // With several rules the oldest that matches takes the message.
 func (p *Proxy) On(match Match, action Action) *Rule {
-	r := &Rule{match: match, action: action, fired: make(chan struct{}), released: make(chan struct{}), settled: make(chan struct{})}
+	r := &Rule{
+		match:    match,
+		action:   action,
+		fired:    make(chan struct{}),
+		released: make(chan struct{}),
+		settled:  make(chan struct{}),
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, r)

@@ -48,7 +48,8 @@ func TestHoldAfter(t *testing.T) {
 		}
 		b.fired(hold)
 		b.conn.PgConn().Conn().Close() // at once: Close itself waits for the server's goodbye
-		b.await("the server waits for the client", func() bool { return b.sessions("wait_event = 'ClientRead'") == 1 })
+		b.await("the server waits for the client",
+			func() bool { return b.sessions("wait_event = 'ClientRead'") == 1 })
 		for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); {
 			if b.free() {
 				t.Fatal("the server noticed that a frozen client is gone")

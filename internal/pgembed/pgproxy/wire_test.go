@@ -100,7 +100,8 @@ func TestStatements(t *testing.T) {
 		{"S", "", ""},
 		{"D", "", ""},
 	} {
-		if m := s.learn(frame(step.kind[0], step.body)); m.SQL != step.sql || m.Type != step.kind[0] {
+		if m := s.learn(frame(step.kind[0], step.body)); m.SQL != step.sql ||
+			m.Type != step.kind[0] {
 			t.Errorf("%s %q: %+v, want %q", step.kind, step.body, m, step.sql)
 		}
 	}
@@ -148,7 +149,8 @@ func TestParameters(t *testing.T) {
 					}
 					got = append(got, text)
 				}
-				if strings.Join(got, "|") != strings.Join(tt.want, "|") || len(got) != len(tt.want) {
+				if strings.Join(got, "|") != strings.Join(tt.want, "|") ||
+					len(got) != len(tt.want) {
 					t.Errorf("%c: %q, want %q", m.Type, got, tt.want)
 				}
 			}
