@@ -57,7 +57,7 @@ verify: generate breaking ## Prove that the committed generated code is current,
 	scripts/verify-clean $(GENERATED)
 
 .PHONY: lint
-lint: $(NPM) $(BIN)/staticcheck ## Check the form and the usual mistakes of Go, protobuf and shell files
+lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit subjects
 	@# vet and staticcheck find what matters at a tenth of the cost of a bundle of linters, and
 	@# staticcheck.conf gives a reason for every check that is off.
 	unformatted=$$(find . \( -name node_modules -o -name .cache \) -prune -o -name '*.go' -print | xargs gofmt -s -l); \
@@ -70,6 +70,9 @@ lint: $(NPM) $(BIN)/staticcheck ## Check the form and the usual mistakes of Go, 
 	@# Our own files only: third_party is as its generator prints it.
 	$(BUF) format --diff --exit-code proto
 	for script in scripts/* .ci/run; do bash -n "$$script"; done
+	go test -C tools ./prose
+	go run -C tools ./prose
+	scripts/commits $(BASE)
 
 .PHONY: breaking
 breaking: $(NPM) ## Compare the contract with the last one on BASE (main) for breaking changes

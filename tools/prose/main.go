@@ -1,12 +1,13 @@
 // Command prose checks the words of the repository: comments, documents and messages.
 //
 //	go run -C tools ./prose            check everything that git tracks
-//	go run -C tools ./prose server     check one folder
+//	go run -C tools ./prose server     check one folder or file
 //	go run -C tools ./prose -report    print totals per folder instead of findings
 //
-// It counts idioms that a reader of the field would not expect (see rules.go), lines wider than
-// 100 columns, and tests whose names are sentences. Documents and messages have a budget of zero;
-// comments have the small budget that commentBudget gives. Exit code 1 means over budget.
+// It reports idioms that an engineer of the field would not expect (rules.go), lines wider than 100
+// columns, tests named by sentences, and long sentences in documents. Documents and messages have a
+// budget of zero. Comments may have commentBudget findings of each rule. Exit code 1 means over
+// budget.
 package main
 
 import (
@@ -16,12 +17,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // commentBudget is the number of findings of one rule that comments may have per 1,000 words.
 const commentBudget = 0.5
+
+// maxMean is the largest mean number of words per sentence that a document may have.
+const maxMean = 20
 
 func main() {
 	report := flag.Bool("report", false, "print totals per folder instead of findings")
@@ -59,12 +64,12 @@ func run(root string, folders []string, report bool) (over bool, err error) {
 		fmt.Printf("%s:%d: %s: %s\n", f.file, f.line, f.rule, f.text)
 	}
 	if len(failed) > 0 {
-		fmt.Fprintf(os.Stderr, "prose: %d findings; the rules are in tools/prose/rules.go\n", len(failed))
+		fmt.Fprintf(os.Stderr, "prose: %d findings; see tools/prose/rules.go\n", len(failed))
 	}
 	return len(failed) > 0, nil
 }
 
-// tracked lists the files that git tracks, without those that are generated or of other projects.
+// tracked lists the files that git tracks, except generated files and files of other projects.
 func tracked(root string, folders []string) ([]string, error) {
 	command := exec.Command("git", append([]string{"ls-files", "--"}, folders...)...)
 	command.Dir = root
@@ -74,31 +79,30 @@ func tracked(root string, folders []string) ([]string, error) {
 	}
 	var files []string
 	for name := range strings.Lines(string(out)) {
-		if name = strings.TrimSpace(name); !generated(name) {
+		name = strings.TrimSpace(name)
+		_, err := os.Lstat(filepath.Join(root, name))
+		if err == nil && !elsewhere.MatchString(name) {
 			files = append(files, name)
 		}
 	}
 	return files, nil
 }
 
-// generated reports whether the words of a file are written elsewhere.
-func generated(name string) bool {
-	for _, folder := range []string{"gen/", "third_party/", "store/internal/db/"} {
-		if strings.HasPrefix(name, folder) {
-			return true
-		}
-	}
-	return strings.Contains(name, "testdata/") ||
-		slices.Contains([]string{"package-lock.json", "docs/openapi.yaml"}, name)
-}
+// elsewhere matches files whose words are written, and checked, in another file or project.
+var elsewhere = regexp.MustCompile(`^(?:gen/|third_party/|store/internal/db/|.*testdata/|` +
+	`tools/prose/(?:rules|prose_test)\.go$|LICENSE$|package-lock\.json$|` +
+	`docs/(?:openapi\.yaml|(?:api|configuration|errors|outcomes)\.md)$)`)
 
-// tally holds what was found, by folder and kind of text.
+// tally holds the findings and the words, by folder and kind of text.
 type tally struct {
 	found []finding
 	words map[string]*[kinds]int // by folder
+	means map[string]float64     // words per sentence, by document
 }
 
-func newTally() *tally { return &tally{words: map[string]*[kinds]int{}} }
+func newTally() *tally {
+	return &tally{words: map[string]*[kinds]int{}, means: map[string]float64{}}
+}
 
 func (t *tally) add(file string, c checked) {
 	folder, _, _ := strings.Cut(file, "/")
@@ -108,13 +112,16 @@ func (t *tally) add(file string, c checked) {
 	for kind, n := range c.words {
 		t.words[folder][kind] += n
 	}
+	if c.mean > 0 {
+		t.means[file] = c.mean
+	}
 	for _, f := range c.found {
 		f.file = file
 		t.found = append(t.found, f)
 	}
 }
 
-// overBudget returns what has to be mended. A rule within its budget in comments has no finding.
+// overBudget returns the findings to fix: none of a rule that is within its budget in comments.
 func (t *tally) overBudget() []finding {
 	words, count := 0, map[string]int{}
 	for _, w := range t.words {
@@ -132,6 +139,12 @@ func (t *tally) overBudget() []finding {
 			over = append(over, f)
 		}
 	}
+	for _, file := range slices.Sorted(maps.Keys(t.means)) {
+		if t.means[file] > maxMean {
+			over = append(over, finding{file: file, line: 1, rule: "words per sentence",
+				text: fmt.Sprintf("%.1f; the limit is %d", t.means[file], maxMean)})
+		}
+	}
 	return over
 }
 
@@ -140,6 +153,11 @@ func (t *tally) print(w *os.File) {
 		words := t.words[folder]
 		fmt.Fprintf(w, "%s: words: comments %d, documents %d, messages %d\n",
 			folder, words[comment], words[document], words[message])
+		for _, file := range slices.Sorted(maps.Keys(t.means)) {
+			if top, _, _ := strings.Cut(file, "/"); top == folder {
+				fmt.Fprintf(w, "  %5.1f words per sentence in %s\n", t.means[file], file)
+			}
+		}
 		count := map[string]int{}
 		for _, f := range t.found {
 			if top, _, _ := strings.Cut(f.file, "/"); top == folder {
