@@ -170,7 +170,7 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 		return
 	}
 	u.count(ctx, "violation")
-	if u.stillOwned(a) && u.tell(limited, a, found, elsewhere, next) {
+	if u.stillOwned(a) && u.tell(limited, a, found, elsewhere, next, account) {
 		m.from = from // otherwise it is to be found again
 	}
 }
@@ -218,7 +218,7 @@ func (m *audited) compare(account *txn.Account, next txn.Nonce) string {
 
 // tell counts and logs what was found, and has the submitter protected. It tells whether that was asked for, or had been before; of two things it asks for one.
 func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string,
-	next txn.Nonce) bool {
+	next txn.Nonce, account *txn.Account) bool {
 	if elsewhere != "" {
 		elsewhere += u.consumer(ctx, a.standing.Load(), next).Evidence()
 		u.broken(ctx, a, "L10", elsewhere)
@@ -229,6 +229,8 @@ func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, e
 				Kind:   txn.CommandProtect,
 				Action: txn.ReasonNonceElsewhere,
 				Reason: elsewhere,
+
+				ChainNonce: new(max(account.Latest, account.Pending)),
 			},
 		)
 		return asked && len(found) == 0

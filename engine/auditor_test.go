@@ -301,7 +301,7 @@ func TestTheAuditorSeesAKeyUsedElsewhere(t *testing.T) {
 	}
 	w.chain.MineEmpty(1)
 	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere ||
-		!strings.Contains(p.Evidence, "next nonce is 2") ||
+		p.ChainNonce == nil || *p.ChainNonce != 2 ||
 		!strings.Contains(p.Evidence, other.Hash().Hex()) {
 		t.Errorf("%+v", p)
 	}

@@ -157,6 +157,9 @@ func TestAKeyUsedElsewhereBeforeAnAllocation(t *testing.T) {
 			if strings.Contains(p.Evidence, other.Hash().Hex()) != mined {
 				t.Errorf("the evidence names another transaction or none: %s", p.Evidence)
 			}
+			if p.ChainNonce == nil || *p.ChainNonce != 2 {
+				t.Errorf("nonce on chain %v", p.ChainNonce)
+			}
 			w.chain.MineEmpty(5)
 			w.awaitCalls(chaintest.MethodHead, 5)
 			if tx, err := w.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Queued ||

@@ -189,6 +189,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 				Reason:       p.Reason,
 				Evidence:     p.Evidence,
 				Time:         wireTime(p.At),
+				ChainNonce:   (*uint64)(p.ChainNonce),
 			}
 		}
 	}

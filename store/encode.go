@@ -76,11 +76,15 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	var initBlock int64
 	var initHash []byte
 	var reason, evidence string
+	chainNonce := int64(none)
 	if c.Take != nil {
 		take = int64(c.Take.Nonce)
 	}
 	if c.Protect != nil {
 		expect, reason, evidence = int64(c.Protect.Expect), c.Protect.Reason, c.Protect.Evidence
+		if seen := c.Protect.ChainNonce; seen != nil {
+			chainNonce = int64(*seen)
+		}
 	}
 	if c.Unprotect != nil {
 		u, unprotect = *c.Unprotect, int64(c.Unprotect.Expect)
@@ -99,6 +103,7 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.ProtectExpect = append(p.ProtectExpect, expect)
 	p.ProtectReason = append(p.ProtectReason, reason)
 	p.ProtectEvidence = append(p.ProtectEvidence, evidence)
+	p.ProtectChainNonce = append(p.ProtectChainNonce, chainNonce)
 	p.ProtectAsked = append(p.ProtectAsked, c.Protect != nil && c.Protect.Asked)
 	p.UnprotectExpect = append(p.UnprotectExpect, unprotect)
 	p.UnprotectID = append(p.UnprotectID, u.ID)

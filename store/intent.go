@@ -52,6 +52,8 @@ type Ask struct {
 	Expect   int64
 	Reason   string // of PROTECT it is cut where it is too long: that is no reason not to protect
 	Operator string
+	// ChainNonce is the account's next nonce on chain, of PROTECT alone; nil: unknown.
+	ChainNonce *txn.Nonce
 }
 
 const (
@@ -71,6 +73,9 @@ func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID,
 		SubmitterID: int32(
 			submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx), Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
 		Operator: ask.Operator,
+	}
+	if seen := ask.ChainNonce; seen != nil {
+		p.ChainNonce = new(int64(*seen))
 	}
 	for range addTries {
 		id, err = s.read().InsertCommand(ctx, p)

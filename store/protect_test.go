@@ -26,6 +26,8 @@ func (k *kit) protected(s *Store, name string) (id txn.SubmitterID, l *Lease, tx
 				Expect:   1,
 				Reason:   txn.ReasonNonceElsewhere,
 				Evidence: "seen twice",
+
+				ChainNonce: new(txn.Nonce(2)),
 			},
 		},
 	)
@@ -37,6 +39,17 @@ func (k *kit) load(s *Store, l *Lease) Ledger {
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
 	return ledger
+}
+
+// chainNonce is what a reader sees of the protection in force; -1: unknown.
+func (k *kit) chainNonce(s *Store, id txn.SubmitterID) int64 {
+	k.t.Helper()
+	info, err := s.Submitter(k.ctx, id)
+	k.must(err)
+	if info.Cursor.Protected == nil || info.Cursor.Protected.ChainNonce == nil {
+		return -1
+	}
+	return int64(*info.Cursor.Protected.ChainNonce)
 }
 
 func (k *kit) gaps(s *Store, id txn.SubmitterID) (list [][2]txn.Nonce) {
@@ -54,8 +67,11 @@ func TestProtectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	_, l, _ := k.protected(s, "alice")
+	id, l, _ := k.protected(s, "alice")
 	c := k.load(s, l).Cursor
+	if seen := k.chainNonce(s, id); seen != 2 {
+		t.Errorf("nonce on chain %d", seen)
+	}
 	if c.Protections != 1 || c.Protected == nil || c.Protected.ID != 1 ||
 		c.Protected.Evidence != "seen twice" {
 		t.Fatalf("cursor %+v %+v", c, c.Protected)
@@ -86,6 +102,9 @@ func TestProtectionsAreCounted(t *testing.T) {
 	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "AGAIN"}})
 	if c = k.load(s, l).Cursor; c.Protected == nil || c.Protected.ID != 2 {
 		t.Fatalf("the second one: %+v %+v", c, c.Protected)
+	}
+	if seen := k.chainNonce(s, id); seen != -1 {
+		t.Errorf("the second one has the nonce on chain of the first: %d", seen)
 	}
 	k.want(k.commit(s, l, txn.Change{Unprotect: &end}), Conflict) // the first one's
 }

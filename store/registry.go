@@ -186,6 +186,11 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 		SubmitterID: r.SubmitterID, Name: r.Name, ChainID: r.ChainID, Address: r.Address, Signer: r.Signer, Mode: r.Mode, MaxInFlight: r.MaxInFlight,
 		Status: r.Status, StartFrom: r.StartFrom, CreatedAt: r.CreatedAt, OnFailure: r.OnFailure, MaxFee: r.MaxFee,
 	})
+	cursor := toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason,
+		r.ProtectEvidence, r.ProtectAt)
+	if cursor != nil && cursor.Protected != nil && r.ChainNonce != nil {
+		cursor.Protected.ChainNonce = new(txn.Nonce(*r.ChainNonce))
+	}
 	return SubmitterInfo{
 		Submitter: submitter,
 		Lease: LeaseInfo{
@@ -195,8 +200,7 @@ func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 			ExpiresAt:  r.ExpiresAt,
 			Live:       r.Live,
 		},
-		Cursor: toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason,
-			r.ProtectEvidence, r.ProtectAt),
+		Cursor:   cursor,
 		Pause:    toPause(r),
 		Queued:   min(r.Queued, CountedQueue),
 		More:     r.Queued > CountedQueue,

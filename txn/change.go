@@ -40,7 +40,10 @@ type Protection struct {
 	Expect   Nonce // the cursor must still stand here: else it was our own allocation that looked like somebody else's
 	Reason   string
 	Evidence string // for the operator who decides: what was seen, where, twice
-	Asked    bool   // for by a PROTECT command, which tells of it; else it is recorded as a decision of the owner
+	// ChainNonce is the account's next nonce on chain when the protection was decided on, the pool
+	// included; nil: unknown.
+	ChainNonce *Nonce
+	Asked      bool // for by a PROTECT command, which tells of it; else it is recorded as a decision of the owner
 }
 
 // Unprotection ends a protection by an operator's decision. It is the only way in which a cursor skips numbers, and each of them is recorded (law L10).
@@ -211,6 +214,8 @@ type Protected struct {
 	Reason   string
 	Evidence string
 	At       time.Time
+	// ChainNonce is that of the Protection; the owner's view does not have it.
+	ChainNonce *Nonce
 }
 
 // EndsByItself tells whether the protection ends without a decision: once all that was final, and was reorged, is final again.

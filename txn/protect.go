@@ -29,7 +29,8 @@ type Finding struct {
 	Reason   string
 	Nonce    Nonce
 	Evidence string
-	Tx       *Tx // that lost its nonce; nil: the cursor's was used
+	Chain    *Nonce // the account's next nonce on chain; nil: unknown
+	Tx       *Tx    // that lost its nonce; nil: the cursor's was used
 	Used     bool
 }
 
@@ -123,6 +124,7 @@ func finding(v *View) *Finding {
 			Nonce:  *tx.Nonce,
 			Tx:     &found,
 			Used:   true,
+			Chain:  new(a.Settled),
 			Evidence: fmt.Sprintf(
 				"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
 				*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice),
@@ -140,6 +142,7 @@ func finding(v *View) *Finding {
 		Reason:   reason,
 		Nonce:    v.Cursor.Next,
 		Used:     a.Latest > v.Cursor.Next,
+		Chain:    new(max(a.Latest, a.Pending)),
 		Evidence: message + "; " + twice,
 	}
 }
@@ -173,7 +176,9 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 	f.Evidence += by.Evidence()
 	var c Change
 	if !v.Cursor.AwaitsDecision() {
-		c.Protect = &Protection{Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence}
+		c.Protect = &Protection{
+			Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.Chain,
+		}
 	}
 	switch {
 	case f.Tx == nil:

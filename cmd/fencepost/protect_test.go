@@ -316,11 +316,15 @@ func TestWaysOut(t *testing.T) {
 // No decision is proposed first, or at all, that will be refused by what is shown.
 func TestWaysOutAreNotRefused(t *testing.T) {
 	t.Parallel()
-	protected := func(reason, evidence string) *pb.Submitter {
-		return &pb.Submitter{
+	protected := func(reason string, seen uint64) *pb.Submitter {
+		s := &pb.Submitter{
 			NextNonce:  new(uint64(3)),
-			Protection: &pb.Protection{ProtectionId: 1, Reason: reason, Evidence: evidence},
+			Protection: &pb.Protection{ProtectionId: 1, Reason: reason},
 		}
+		if seen > 0 {
+			s.Protection.ChainNonce = &seen
+		}
+		return s
 	}
 	lost := func(s *pb.Submitter) *pb.Submitter {
 		s.Blocking = &pb.Waiting{
@@ -342,12 +346,7 @@ func TestWaysOutAreNotRefused(t *testing.T) {
 	}
 	compare := []string{"tx list --submitter  --state QUEUED   # first: any of these may have run after the backup", "tx cancel TX_ID"}[:2:2]
 	const compared = "what is still queued was compared with the chain, has not run, and will be sent"
-	const elsewhere, used = txn.ReasonNonceElsewhere, "the account's next nonce is %d on chain and %d in its pool, and 3 here: its key is used elsewhere"
-	settled := func(n int) string {
-		return fmt.Sprintf(
-			"nonce 2 of transaction T was used by something that is not in the ledger: the account's next nonce is %d in settled blocks",
-			n)
-	}
+	const elsewhere = txn.ReasonNonceElsewhere
 	cancelled := &pb.Tx{
 		Operator: &pb.OperatorDetails{
 			Attempts: []*pb.Attempt{{Kind: "ORIGINAL"}, {Kind: "CANCEL"}},
@@ -358,21 +357,21 @@ func TestWaysOutAreNotRefused(t *testing.T) {
 		lost *pb.Tx
 		want []string // what each line has after the command, in order
 	}{
-		"the chain is ahead":         {protected(elsewhere, fmt.Sprintf(used, 5, 5)), nil, []string{"--align-forward ", "--resume   # go on at nonce 3; refused while the account's next nonce is above that on chain, where it was 5"}},
-		"its pool is":                {protected(elsewhere, fmt.Sprintf(used, 3, 4)), nil, []string{"--align-forward ", "where it was 4"}},
-		"the cursor has caught up":   {protected(elsewhere, fmt.Sprintf(used, 2, 3)), nil, []string{"--resume ", "--align-forward "}},
-		"another protection":         {protected("BY_OPERATOR", fmt.Sprintf(used, 5, 5)), nil, []string{"--resume ", "--align-forward "}},
-		"lost, and no more":          {lost(protected(elsewhere, settled(3))), &pb.Tx{}, []string{"--fail ", "--requeue ", "--resume ", "--align-forward "}},
-		"lost, and more":             {lost(protected(elsewhere, settled(4))), &pb.Tx{}, []string{"--fail ", "--requeue ", "--align-forward ", "--resume "}},
-		"lost, and its cancel asked": {lost(protected(elsewhere, settled(3))), &pb.Tx{CancelRequested: true}, []string{"--fail   # first: what holds nonce 2 is STUCK; this ends it, as it shall not run any more", "--resume ", "--align-forward "}},
-		"lost, and being cancelled":  {lost(protected(elsewhere, settled(3))), cancelled, []string{"--fail ", "--resume ", "--align-forward "}},
-		"lost, and restored":         {before(lost(protected(txn.ProtectRestored, "")), 0), &pb.Tx{}, []string{"--fail ", "--requeue --unproven ", "--resume   # go on at nonce 3", "--align-forward "}},
-		"restored, and queued":       {before(protected(txn.ProtectRestored, ""), 2), nil, append(compare, "--resume --keep-queue   # go on at nonce 3; "+compared, "--align-forward --keep-queue ")},
-		"restored before, queued":    {before(protected("BY_OPERATOR", ""), 2), nil, append(compare, "--resume --keep-queue ", compared)},
-		"restored before, ahead":     {before(protected(elsewhere, fmt.Sprintf(used, 5, 5)), 2), nil, append(compare, "--align-forward --keep-queue ", "--resume --keep-queue   # go on at nonce 3; "+compared+"; refused while")},
-		"restored before, lost":      {before(lost(protected(elsewhere, settled(3))), 2), &pb.Tx{}, append(append([]string{"--fail ", "--requeue --unproven "}, compare...), "--resume --keep-queue ", "--align-forward --keep-queue ")},
+		"the chain is ahead":         {protected(elsewhere, 5), nil, []string{"--align-forward ", "--resume   # go on at nonce 3; refused while the account's next nonce is above that on chain, where it was 5"}},
+		"its pool is":                {protected(elsewhere, 4), nil, []string{"--align-forward ", "where it was 4"}},
+		"the cursor has caught up":   {protected(elsewhere, 3), nil, []string{"--resume ", "--align-forward "}},
+		"another protection":         {protected("BY_OPERATOR", 5), nil, []string{"--resume ", "--align-forward "}},
+		"lost, and no more":          {lost(protected(elsewhere, 3)), &pb.Tx{}, []string{"--fail ", "--requeue ", "--resume ", "--align-forward "}},
+		"lost, and more":             {lost(protected(elsewhere, 4)), &pb.Tx{}, []string{"--fail ", "--requeue ", "--align-forward ", "--resume "}},
+		"lost, and its cancel asked": {lost(protected(elsewhere, 3)), &pb.Tx{CancelRequested: true}, []string{"--fail   # first: what holds nonce 2 is STUCK; this ends it, as it shall not run any more", "--resume ", "--align-forward "}},
+		"lost, and being cancelled":  {lost(protected(elsewhere, 3)), cancelled, []string{"--fail ", "--resume ", "--align-forward "}},
+		"lost, and restored":         {before(lost(protected(txn.ProtectRestored, 0)), 0), &pb.Tx{}, []string{"--fail ", "--requeue --unproven ", "--resume   # go on at nonce 3", "--align-forward "}},
+		"restored, and queued":       {before(protected(txn.ProtectRestored, 0), 2), nil, append(compare, "--resume --keep-queue   # go on at nonce 3; "+compared, "--align-forward --keep-queue ")},
+		"restored before, queued":    {before(protected("BY_OPERATOR", 0), 2), nil, append(compare, "--resume --keep-queue ", compared)},
+		"restored before, ahead":     {before(protected(elsewhere, 5), 2), nil, append(compare, "--align-forward --keep-queue ", "--resume --keep-queue   # go on at nonce 3; "+compared+"; refused while")},
+		"restored before, lost":      {before(lost(protected(elsewhere, 3)), 2), &pb.Tx{}, append(append([]string{"--fail ", "--requeue --unproven "}, compare...), "--resume --keep-queue ", "--align-forward --keep-queue ")},
 		"restored, lost, resumed":    {before(lost(&pb.Submitter{}), 2), &pb.Tx{}, []string{"--fail ", "--requeue --unproven "}},
-		"restored before, all ended": {before(protected("BY_OPERATOR", ""), 0), nil, []string{"--resume   #", "--align-forward   #"}},
+		"restored before, all ended": {before(protected("BY_OPERATOR", 0), 0), nil, []string{"--resume   #", "--align-forward   #"}},
 	} {
 		_, ways := waysOut(c.s, c.lost)
 		good := len(ways) == len(c.want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -180,21 +179,12 @@ func uncompared(s *pb.Submitter) bool {
 		s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0
 }
 
-// seenOnChain finds in the evidence that a nonce was used elsewhere how far the account was: by the newest block and the pool, or in settled blocks.
-var seenOnChain = regexp.MustCompile(
-	`the account's next nonce is (\d+) (?:on chain and (\d+) in its pool|in settled blocks)`)
-
-// onChain is the account's next nonce on chain as the evidence of a protection has it; 0: it does not say.
-func onChain(s *pb.Submitter) (on uint64) {
+// onChain is the account's next nonce on chain when its protection began; 0: unknown.
+func onChain(s *pb.Submitter) uint64 {
 	if s.GetProtection().GetReason() != txn.ReasonNonceElsewhere {
 		return 0
 	}
-	for i, digits := range seenOnChain.FindStringSubmatch(s.GetProtection().GetEvidence()) {
-		if n, err := strconv.ParseUint(digits, 10, 64); i > 0 && err == nil {
-			on = max(on, n)
-		}
-	}
-	return on
+	return s.GetProtection().GetChainNonce()
 }
 
 // first are the command lines for what stands in the way of a decision.

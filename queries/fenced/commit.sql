@@ -21,6 +21,7 @@ WITH change AS (
            unnest(@protect_expect::BIGINT[])      AS protect_expect, -- -1: does not protect
            unnest(@protect_reason::TEXT[])        AS protect_reason,
            unnest(@protect_evidence::TEXT[])      AS protect_evidence,
+           unnest(@protect_chain_nonce::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
            unnest(@protect_asked::BOOLEAN[])      AS protect_asked,  -- by a command, whose record tells of it
            unnest(@unprotect_expect::BIGINT[])    AS unprotect_expect, -- -1: does not end a protection
            unnest(@unprotect_id::BIGINT[])        AS unprotect_id,
@@ -240,15 +241,19 @@ WITH change AS (
        AND ((e.change_no, e.submitter_id, e.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), decided_itself AS (
     -- What an owner does to a submitter by itself is recorded where the decisions of others are. A protection ends, and then this alone has its evidence.
-    INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result, fencing_token)
-    SELECT o.submitter_id, 'PAUSE', 'ON_FAILURE', 0, left(o.status_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+    INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result,
+                                   fencing_token, chain_nonce)
+    SELECT o.submitter_id, 'PAUSE', 'ON_FAILURE', 0, left(o.status_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
+           NULL::BIGINT
       FROM ok o WHERE o.status_reason <> ''
      UNION ALL
     SELECT o.submitter_id, 'PROTECT', o.protect_reason, (SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no),
-           left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+           left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
+           nullif(o.protect_chain_nonce, -1)
       FROM ok o WHERE o.protect_expect >= 0 AND NOT o.protect_asked
      UNION ALL
-    SELECT o.submitter_id, 'EXIT_PROTECT', 'BY_ITSELF', o.unprotect_id, left(o.unprotect_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+    SELECT o.submitter_id, 'EXIT_PROTECT', 'BY_ITSELF', o.unprotect_id, left(o.unprotect_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
+           NULL::BIGINT
       FROM ok o WHERE o.unprotect_expect >= 0 AND NOT o.unprotect_asked
 )
 SELECT c.change_no::INT AS change_no,

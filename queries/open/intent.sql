@@ -71,8 +71,10 @@ WITH queued AS MATERIALIZED (
 SELECT c.version FROM cancelled c;
 
 -- name: InsertCommand :one
-INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator)
-VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @action, @expect, @reason, @operator)
+INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator,
+                               chain_nonce)
+VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @action, @expect, @reason, @operator,
+        sqlc.narg('chain_nonce')::BIGINT)
 ON CONFLICT DO NOTHING
 RETURNING command_id;
 

@@ -24,79 +24,80 @@ WITH change AS (
            unnest($9::BIGINT[])      AS protect_expect, -- -1: does not protect
            unnest($10::TEXT[])        AS protect_reason,
            unnest($11::TEXT[])      AS protect_evidence,
-           unnest($12::BOOLEAN[])      AS protect_asked,  -- by a command, whose record tells of it
-           unnest($13::BIGINT[])    AS unprotect_expect, -- -1: does not end a protection
-           unnest($14::BIGINT[])        AS unprotect_id,
-           unnest($15::BIGINT[])        AS unprotect_to,
-           unnest($16::TEXT[])      AS unprotect_reason,
-           unnest($17::BOOLEAN[])    AS unprotect_asked,
-           unnest($18::TEXT[])            AS new_status,     -- '': unchanged
-           unnest($19::TEXT[])         AS status_reason   -- '': by a command, whose record tells of it
+           unnest($12::BIGINT[]) AS protect_chain_nonce, -- -1: unknown
+           unnest($13::BOOLEAN[])      AS protect_asked,  -- by a command, whose record tells of it
+           unnest($14::BIGINT[])    AS unprotect_expect, -- -1: does not end a protection
+           unnest($15::BIGINT[])        AS unprotect_id,
+           unnest($16::BIGINT[])        AS unprotect_to,
+           unnest($17::TEXT[])      AS unprotect_reason,
+           unnest($18::BOOLEAN[])    AS unprotect_asked,
+           unnest($19::TEXT[])            AS new_status,     -- '': unchanged
+           unnest($20::TEXT[])         AS status_reason   -- '': by a command, whose record tells of it
 ), write AS (
-    SELECT unnest($20::INT[])            AS change_no,
-           unnest($21::INT[])          AS submitter_id,
-           unnest($22::BIGINT[])      AS fencing_token,
-           unnest($23::UUID[])               AS tx_id,
-           unnest($24::BIGINT[])           AS version,
-           unnest($25::TEXT[])          AS from_state,
-           unnest($26::TEXT[])                AS kind,           -- '': no event
-           unnest($27::TEXT[])               AS state,
-           unnest($28::TEXT[])           AS sub_state,
-           unnest($29::BIGINT[])             AS nonce,          -- -1: none
-           unnest($30::INT[])                 AS slot,
-           unnest($31::BOOLEAN[])         AS released,
-           unnest($32::BOOLEAN[])         AS terminal,
-           unnest($33::BYTEA[])            AS tx_hash,        -- empty: none
-           unnest($34::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
-           unnest($35::BIGINT[])     AS receipt_block,
-           unnest($36::BYTEA[]) AS receipt_block_hash,
-           unnest($37::BOOLEAN[])  AS receipt_success,
-           unnest($38::BIGINT[])  AS receipt_gas_used,
-           unnest($39::TEXT[])   AS receipt_gas_price,
-           unnest($40::TEXT[])            AS executed,
-           unnest($41::TEXT[])              AS reason,
-           unnest($42::TEXT[])          AS last_error,
-           unnest($43::INT[])      AS submit_attempts,
-           unnest($44::BOOLEAN[]) AS cancel_requested,
-           unnest($45::INT[])             AS requeued,
-           unnest($46::INT[])             AS accepted,
-           unnest($47::TEXT[])         AS last_answer,
-           unnest($48::INT[])               AS pooled,
-           unnest($49::TEXT[])            AS rejected,
-           unnest($50::BOOLEAN[])          AS waiting,
-           unnest($51::TEXT[])           AS diagnosis,
-           unnest($52::BYTEA[])              AS above,          -- empty: none
-           unnest($53::BIGINT[])       AS ended_block,    -- 0: none
-           unnest($54::BOOLEAN[])         AS new_fork,
-           unnest($55::BYTEA[])               AS told,           -- empty: none
-           unnest($56::BOOLEAN[])             AS late,           -- because not_after has passed
-           unnest($57::BIGINT[])          AS delay_ms
+    SELECT unnest($21::INT[])            AS change_no,
+           unnest($22::INT[])          AS submitter_id,
+           unnest($23::BIGINT[])      AS fencing_token,
+           unnest($24::UUID[])               AS tx_id,
+           unnest($25::BIGINT[])           AS version,
+           unnest($26::TEXT[])          AS from_state,
+           unnest($27::TEXT[])                AS kind,           -- '': no event
+           unnest($28::TEXT[])               AS state,
+           unnest($29::TEXT[])           AS sub_state,
+           unnest($30::BIGINT[])             AS nonce,          -- -1: none
+           unnest($31::INT[])                 AS slot,
+           unnest($32::BOOLEAN[])         AS released,
+           unnest($33::BOOLEAN[])         AS terminal,
+           unnest($34::BYTEA[])            AS tx_hash,        -- empty: none
+           unnest($35::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest($36::BIGINT[])     AS receipt_block,
+           unnest($37::BYTEA[]) AS receipt_block_hash,
+           unnest($38::BOOLEAN[])  AS receipt_success,
+           unnest($39::BIGINT[])  AS receipt_gas_used,
+           unnest($40::TEXT[])   AS receipt_gas_price,
+           unnest($41::TEXT[])            AS executed,
+           unnest($42::TEXT[])              AS reason,
+           unnest($43::TEXT[])          AS last_error,
+           unnest($44::INT[])      AS submit_attempts,
+           unnest($45::BOOLEAN[]) AS cancel_requested,
+           unnest($46::INT[])             AS requeued,
+           unnest($47::INT[])             AS accepted,
+           unnest($48::TEXT[])         AS last_answer,
+           unnest($49::INT[])               AS pooled,
+           unnest($50::TEXT[])            AS rejected,
+           unnest($51::BOOLEAN[])          AS waiting,
+           unnest($52::TEXT[])           AS diagnosis,
+           unnest($53::BYTEA[])              AS above,          -- empty: none
+           unnest($54::BIGINT[])       AS ended_block,    -- 0: none
+           unnest($55::BOOLEAN[])         AS new_fork,
+           unnest($56::BYTEA[])               AS told,           -- empty: none
+           unnest($57::BOOLEAN[])             AS late,           -- because not_after has passed
+           unnest($58::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($58::INT[])            AS change_no,
-           unnest($59::INT[])          AS submitter_id,
-           unnest($60::BIGINT[])      AS fencing_token,
-           unnest($61::UUID[])               AS tx_id,
-           unnest($62::INT[])           AS attempt_no,
-           unnest($63::TEXT[])                AS kind,
-           unnest($64::BIGINT[])             AS nonce,
-           unnest($65::BYTEA[])            AS tx_hash,
-           unnest($66::BYTEA[])             AS raw_tx,
-           unnest($67::BIGINT[])         AS gas_limit,
-           unnest($68::TEXT[])             AS fee_cap,
-           unnest($69::TEXT[])                 AS tip,
-           unnest($70::BOOLEAN[])           AS legacy
+    SELECT unnest($59::INT[])            AS change_no,
+           unnest($60::INT[])          AS submitter_id,
+           unnest($61::BIGINT[])      AS fencing_token,
+           unnest($62::UUID[])               AS tx_id,
+           unnest($63::INT[])           AS attempt_no,
+           unnest($64::TEXT[])                AS kind,
+           unnest($65::BIGINT[])             AS nonce,
+           unnest($66::BYTEA[])            AS tx_hash,
+           unnest($67::BYTEA[])             AS raw_tx,
+           unnest($68::BIGINT[])         AS gas_limit,
+           unnest($69::TEXT[])             AS fee_cap,
+           unnest($70::TEXT[])                 AS tip,
+           unnest($71::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($71::INT[])            AS change_no,
-           unnest($72::INT[])          AS submitter_id,
-           unnest($73::BIGINT[])      AS fencing_token,
-           unnest($74::BIGINT[])        AS command_id,
-           unnest($75::TEXT[])              AS result
+    SELECT unnest($72::INT[])            AS change_no,
+           unnest($73::INT[])          AS submitter_id,
+           unnest($74::BIGINT[])      AS fencing_token,
+           unnest($75::BIGINT[])        AS command_id,
+           unnest($76::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
-    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason
+    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $76::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $77::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -122,7 +123,7 @@ WITH change AS (
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
-    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason
+    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason
       FROM lease l
      WHERE CASE WHEN l.init_nonce >= 0 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
                 WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 OR l.unprotect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
@@ -243,15 +244,19 @@ WITH change AS (
        AND ((e.change_no, e.submitter_id, e.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), decided_itself AS (
     -- What an owner does to a submitter by itself is recorded where the decisions of others are. A protection ends, and then this alone has its evidence.
-    INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result, fencing_token)
-    SELECT o.submitter_id, 'PAUSE', 'ON_FAILURE', 0, left(o.status_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+    INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result,
+                                   fencing_token, chain_nonce)
+    SELECT o.submitter_id, 'PAUSE', 'ON_FAILURE', 0, left(o.status_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
+           NULL::BIGINT
       FROM ok o WHERE o.status_reason <> ''
      UNION ALL
     SELECT o.submitter_id, 'PROTECT', o.protect_reason, (SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no),
-           left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+           left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
+           nullif(o.protect_chain_nonce, -1)
       FROM ok o WHERE o.protect_expect >= 0 AND NOT o.protect_asked
      UNION ALL
-    SELECT o.submitter_id, 'EXIT_PROTECT', 'BY_ITSELF', o.unprotect_id, left(o.unprotect_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token
+    SELECT o.submitter_id, 'EXIT_PROTECT', 'BY_ITSELF', o.unprotect_id, left(o.unprotect_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
+           NULL::BIGINT
       FROM ok o WHERE o.unprotect_expect >= 0 AND NOT o.unprotect_asked
 )
 SELECT c.change_no::INT AS change_no,
@@ -272,6 +277,7 @@ type CommitParams struct {
 	ProtectExpect     []int64
 	ProtectReason     []string
 	ProtectEvidence   []string
+	ProtectChainNonce []int64
 	ProtectAsked      []bool
 	UnprotectExpect   []int64
 	UnprotectID       []int64
@@ -366,6 +372,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.ProtectExpect,
 		arg.ProtectReason,
 		arg.ProtectEvidence,
+		arg.ProtectChainNonce,
 		arg.ProtectAsked,
 		arg.UnprotectExpect,
 		arg.UnprotectID,

@@ -141,8 +141,10 @@ func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsR
 }
 
 const insertCommand = `-- name: InsertCommand :one
-INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator)
-VALUES ($1, $2, $3::UUID, $4, $5, $6, $7)
+INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator,
+                               chain_nonce)
+VALUES ($1, $2, $3::UUID, $4, $5, $6, $7,
+        $8::BIGINT)
 ON CONFLICT DO NOTHING
 RETURNING command_id
 `
@@ -155,6 +157,7 @@ type InsertCommandParams struct {
 	Expect      int64
 	Reason      string
 	Operator    string
+	ChainNonce  *int64
 }
 
 func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (int64, error) {
@@ -166,6 +169,7 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 		arg.Expect,
 		arg.Reason,
 		arg.Operator,
+		arg.ChainNonce,
 	)
 	var command_id int64
 	err := row.Scan(&command_id)

@@ -131,6 +131,7 @@ type SubmitterCommand struct {
 	Action       string
 	Expect       int64
 	Operator     string
+	ChainNonce   *int64
 }
 
 type SubmitterLease struct {

@@ -179,6 +179,11 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,
        l.owner_node, l.fencing_token, l.acquired_at, l.expires_at, (l.expires_at > clock_timestamp())::BOOLEAN AS live,
        n.next_nonce, n.init_nonce, n.protect_reason, n.protect_evidence, n.protect_at, n.protections,
+       (SELECT k.chain_nonce FROM submitter_command k
+         WHERE k.submitter_id = s.submitter_id AND n.protect_reason IS NOT NULL
+           AND k.kind = 'PROTECT' AND k.expect = n.protections AND k.result = 'APPLIED'
+         ORDER BY k.command_id DESC
+         LIMIT 1) AS chain_nonce,
        (p.applied_at IS NOT NULL)::BOOLEAN AS pause_known, coalesce(p.action, '')::TEXT AS pause_action, coalesce(p.reason, '')::TEXT AS pause_reason,
        coalesce(p.operator, '')::TEXT AS pause_operator, coalesce(p.applied_at, 'epoch')::TIMESTAMPTZ AS paused_at,
        (SELECT count(*) FROM (SELECT 1 FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL
@@ -237,6 +242,7 @@ type SubmittersRow struct {
 	ProtectEvidence *string
 	ProtectAt       *time.Time
 	Protections     *int64
+	ChainNonce      *int64
 	PauseKnown      bool
 	PauseAction     string
 	PauseReason     string
@@ -288,6 +294,7 @@ func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]Submi
 			&i.ProtectEvidence,
 			&i.ProtectAt,
 			&i.Protections,
+			&i.ChainNonce,
 			&i.PauseKnown,
 			&i.PauseAction,
 			&i.PauseReason,

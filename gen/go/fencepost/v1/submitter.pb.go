@@ -393,7 +393,10 @@ type Protection struct {
 	Evidence string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	// 1, 2, ... within the submitter. A decision names the protection that it is about.
-	ProtectionId  int64 `protobuf:"varint,4,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
+	ProtectionId int64 `protobuf:"varint,4,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
+	// The account's next nonce on chain, its pool included, when the protection began. Unset if
+	// unknown.
+	ChainNonce    *uint64 `protobuf:"varint,5,opt,name=chain_nonce,json=chainNonce,proto3,oneof" json:"chain_nonce,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -452,6 +455,13 @@ func (x *Protection) GetTime() *timestamppb.Timestamp {
 func (x *Protection) GetProtectionId() int64 {
 	if x != nil {
 		return x.ProtectionId
+	}
+	return 0
+}
+
+func (x *Protection) GetChainNonce() uint64 {
+	if x != nil && x.ChainNonce != nil {
+		return *x.ChainNonce
 	}
 	return 0
 }
@@ -2237,13 +2247,16 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\rfencing_token\x18\x02 \x01(\x03B\x020\x01R\ffencingToken\x12=\n" +
 	"\facquire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\vacquireTime\x12;\n" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x99\x01\n" +
+	"expireTime\"\xd3\x01\n" +
 	"\n" +
 	"Protection\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\bevidence\x18\x02 \x01(\tR\bevidence\x12.\n" +
 	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12'\n" +
-	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\"\x8a\x01\n" +
+	"\rprotection_id\x18\x04 \x01(\x03B\x020\x01R\fprotectionId\x12(\n" +
+	"\vchain_nonce\x18\x05 \x01(\x04B\x020\x01H\x00R\n" +
+	"chainNonce\x88\x01\x01B\x0e\n" +
+	"\f_chain_nonce\"\x8a\x01\n" +
 	"\x05Pause\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12.\n" +
@@ -2578,6 +2591,7 @@ func file_fencepost_v1_submitter_proto_init() {
 		return
 	}
 	file_fencepost_v1_tx_proto_init()
+	file_fencepost_v1_submitter_proto_msgTypes[1].OneofWrappers = []any{}
 	file_fencepost_v1_submitter_proto_msgTypes[3].OneofWrappers = []any{}
 	file_fencepost_v1_submitter_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}

@@ -192,6 +192,35 @@ private static final long serialVersionUID = 0L;
     return protectionId_;
   }
 
+  public static final int CHAIN_NONCE_FIELD_NUMBER = 5;
+  private long chainNonce_ = 0L;
+  /**
+   * <pre>
+   * The account's next nonce on chain, its pool included, when the protection began. Unset if
+   * unknown.
+   * </pre>
+   *
+   * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+   * @return Whether the chainNonce field is set.
+   */
+  @java.lang.Override
+  public boolean hasChainNonce() {
+    return ((bitField0_ & 0x00000002) != 0);
+  }
+  /**
+   * <pre>
+   * The account's next nonce on chain, its pool included, when the protection began. Unset if
+   * unknown.
+   * </pre>
+   *
+   * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+   * @return The chainNonce.
+   */
+  @java.lang.Override
+  public long getChainNonce() {
+    return chainNonce_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -218,6 +247,9 @@ private static final long serialVersionUID = 0L;
     if (protectionId_ != 0L) {
       output.writeInt64(4, protectionId_);
     }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      output.writeUInt64(5, chainNonce_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -235,6 +267,10 @@ private static final long serialVersionUID = 0L;
     if (protectionId_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeInt64Size(4, protectionId_);
+    }
+    if (((bitField0_ & 0x00000002) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(5, chainNonce_);
     }
     return size;
   }
@@ -271,6 +307,11 @@ private static final long serialVersionUID = 0L;
     }
     if (getProtectionId()
         != other.getProtectionId()) return false;
+    if (hasChainNonce() != other.hasChainNonce()) return false;
+    if (hasChainNonce()) {
+      if (getChainNonce()
+          != other.getChainNonce()) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -293,6 +334,11 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + PROTECTION_ID_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getProtectionId());
+    if (hasChainNonce()) {
+      hash = (37 * hash) + CHAIN_NONCE_FIELD_NUMBER;
+      hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+          getChainNonce());
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -442,6 +488,7 @@ private static final long serialVersionUID = 0L;
         timeBuilder_ = null;
       }
       protectionId_ = 0L;
+      chainNonce_ = 0L;
       return this;
     }
 
@@ -491,6 +538,10 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.protectionId_ = protectionId_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.chainNonce_ = chainNonce_;
+        to_bitField0_ |= 0x00000002;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -521,6 +572,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getProtectionId() != 0L) {
         setProtectionId(other.getProtectionId());
+      }
+      if (other.hasChainNonce()) {
+        setChainNonce(other.getChainNonce());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -568,6 +622,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 40: {
+              chainNonce_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -933,6 +992,66 @@ private static final long serialVersionUID = 0L;
     public Builder clearProtectionId() {
       bitField0_ = (bitField0_ & ~0x00000008);
       protectionId_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long chainNonce_ ;
+    /**
+     * <pre>
+     * The account's next nonce on chain, its pool included, when the protection began. Unset if
+     * unknown.
+     * </pre>
+     *
+     * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+     * @return Whether the chainNonce field is set.
+     */
+    @java.lang.Override
+    public boolean hasChainNonce() {
+      return ((bitField0_ & 0x00000010) != 0);
+    }
+    /**
+     * <pre>
+     * The account's next nonce on chain, its pool included, when the protection began. Unset if
+     * unknown.
+     * </pre>
+     *
+     * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+     * @return The chainNonce.
+     */
+    @java.lang.Override
+    public long getChainNonce() {
+      return chainNonce_;
+    }
+    /**
+     * <pre>
+     * The account's next nonce on chain, its pool included, when the protection began. Unset if
+     * unknown.
+     * </pre>
+     *
+     * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+     * @param value The chainNonce to set.
+     * @return This builder for chaining.
+     */
+    public Builder setChainNonce(long value) {
+
+      chainNonce_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The account's next nonce on chain, its pool included, when the protection began. Unset if
+     * unknown.
+     * </pre>
+     *
+     * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearChainNonce() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      chainNonce_ = 0L;
       onChanged();
       return this;
     }

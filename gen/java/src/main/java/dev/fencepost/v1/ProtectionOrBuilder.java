@@ -76,4 +76,25 @@ public interface ProtectionOrBuilder extends
    * @return The protectionId.
    */
   long getProtectionId();
+
+  /**
+   * <pre>
+   * The account's next nonce on chain, its pool included, when the protection began. Unset if
+   * unknown.
+   * </pre>
+   *
+   * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+   * @return Whether the chainNonce field is set.
+   */
+  boolean hasChainNonce();
+  /**
+   * <pre>
+   * The account's next nonce on chain, its pool included, when the protection began. Unset if
+   * unknown.
+   * </pre>
+   *
+   * <code>optional uint64 chain_nonce = 5 [json_name = "chainNonce", jstype = JS_STRING];</code>
+   * @return The chainNonce.
+   */
+  long getChainNonce();
 }
