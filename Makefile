@@ -70,7 +70,7 @@ lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit 
 	@# Our own files only: third_party is as its generator prints it.
 	$(BUF) format --diff --exit-code proto
 	for script in scripts/* .ci/run; do bash -n "$$script"; done
-	go test -C tools ./prose
+	go test -C tools ./arrows ./prose
 	go run -C tools ./prose
 	scripts/commits $(BASE)
 
