@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/gorilla/websocket"
 )
@@ -156,7 +157,7 @@ func TestDataOfAnErrorBesideAResult(t *testing.T) {
 		"no result":    {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 		"a null there": {`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 	} {
-		read, ok := ReadAnswer(mended([]byte(c.answer)))
+		read, ok := outcome.ReadAnswer(mended([]byte(c.answer)))
 		data, result := apart(read.Data)
 		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) ||
 			string(result) != c.result {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -27,9 +28,9 @@ type Options struct {
 	// gone back. 30 s.
 	LagGrace time.Duration
 	Fees     FeeOptions
-	Errors   *Errors      // custom errors of contracts that the reasons of reverts are told by; nil: none
-	Clock    clock.Clock  // the machine's
-	Logger   *slog.Logger // none
+	Errors   *outcome.Errors // custom errors of contracts that the reasons of reverts are told by; nil: none
+	Clock    clock.Clock     // the machine's
+	Logger   *slog.Logger    // none
 
 	maxAnswer int64 // bytes of one answer; tests lower it
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -104,7 +105,7 @@ func TestAnyCrowd(t *testing.T) {
 			m.mu.Lock()
 			took, maybe := m.took[string(crowd[i].Raw)], m.maybe[string(crowd[i].Raw)]
 			m.mu.Unlock()
-			if o.Class == txn.Accepted && !took || rankOf(o.Class) > doubtful && (took || maybe) {
+			if o.Class == txn.Accepted && !took || outcome.RankOf(o.Class) > outcome.Doubtful && (took || maybe) {
 				t.Errorf("%s %s, taken %t, perhaps %t", o.Class, o.Detail, took, maybe)
 			}
 		}

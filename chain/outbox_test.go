@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -118,7 +119,7 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 				name == "refused as one" // it rests, and those that come meanwhile have nobody who looks at them
 			for i, o := range sendAll(t.Context(), r.Client, crowdOf(100)) {
 				if o.Class != txn.Accepted &&
-					(!ails || o.Class != txn.Ambiguous && rankOf(o.Class) != notLookedAt) {
+					(!ails || o.Class != txn.Ambiguous && outcome.RankOf(o.Class) != outcome.NotLookedAt) {
 					t.Errorf("transaction %d: %+v", i, o)
 				}
 			}

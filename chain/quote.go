@@ -3,12 +3,11 @@ package chain
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -127,7 +126,7 @@ func (c *Client) ask(ctx context.Context, what string, q question) (market, txn.
 	case err != nil && told.kept != nil:
 		return market{}, *told.kept
 	case err != nil:
-		o := txn.Outcome{Class: txn.Unavailable, Detail: cleanText(err.Error())}
+		o := txn.Outcome{Class: txn.Unavailable, Detail: outcome.Clean(err.Error())}
 		if last != nil && last.class == txn.RateLimited {
 			o.Class, o.RetryAfter = last.class, last.retryAfter
 		}
@@ -193,59 +192,23 @@ func (s *estimates) settle(o txn.Outcome) bool {
 	return true
 }
 
-// asEstimate corrects the reading of an estimate's answer: it has no nonce and no hash, so words about them mean something else.
+// asEstimate is what an estimate's answer says of the draft, with the reason of a revert in words.
 //
 // What it leaves as REVERTED or INVALID is permanent, as far as this state of the chain goes: the same draft fails again. Everything else is of the moment.
 func (c *Client) asEstimate(f *fault) txn.Outcome {
 	o := f.outcome()
-	data := returnData(f.data)
-	switch {
-	case o.Class == txn.NonceTooLow || o.Class == txn.NonceGap || o.Class == txn.AlreadyKnown || o.Class == txn.ReplacementUnderpriced:
-		o.Class = txn.Ambiguous
-	case o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail),
-		o.Class == txn.Ambiguous && isRevert(data):
-		o.Class = txn.ExecutionReverted
-	case o.Class == txn.Invalid && cannotAfford(o.Detail):
-		o.Class = txn.InsufficientFunds
-	}
+	o.Class = outcome.OfEstimate(o, f.data)
 	if o.Class != txn.ExecutionReverted {
 		return o
 	}
-	if reason, told := c.o.Errors.Reason(data); told {
+	if reason, told := c.o.Errors.Reason(outcome.ReturnData(f.data)); told {
 		o.Detail = reason
 	}
 	return o
 }
 
-// isRevert tells whether data is what Solidity's require, revert and assert return.
-func isRevert(data []byte) bool {
-	return len(data) >= selectorSize &&
-		(selector(data[:selectorSize]) == errorSelector || selector(data[:selectorSize]) == panicSelector)
-}
-
-var allowance = regexp.MustCompile(`(?i)exceeds allowance \((\d{1,19})\)`)
-
-// cannotAfford reads the allowance that go-ethereum names when an estimate has no room: below what any transaction takes, it is the balance that allows no
-// more, and funds mend it.
-func cannotAfford(detail string) bool {
-	m := allowance.FindStringSubmatch(detail)
-	if m == nil {
-		return false
-	}
-	gas, err := strconv.ParseUint(m[1], 10, 64)
-	return err == nil && gas < leastGas
-}
-
 // leastGas is what a transaction takes before anything runs (yellow paper, G_transaction).
 const leastGas = 21_000
-
-// executionFailed is how a simulation tells that the EVM stopped for another reason than REVERT. To a send such words would say nothing: they are told of
-// transactions that were included, too.
-var executionFailed = regexp.MustCompile(
-	`(?i)\b(invalid opcode|opcode .* not defined|stack (under|over)flow|stack limit|out of gas|invalid jump|bad jump|write protection|` +
-		`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|max call depth|contract address collision|always failing transaction|gas uint64 overflow|` +
-		`execution (error|failed)|evm error|precompile)`,
-)
 
 // askMarket sends the batch. Only the head, and for a draft the balance, must be answered: the rest has substitutes, or is an answer even when it is an error.
 func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question, m *market) error {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -85,7 +86,7 @@ func TestRestKeepsNobodyOut(t *testing.T) {
 				other(nodes[1])
 			}
 			for range 2 {
-				if o := r.Send(t.Context(), signed); rankOf(o.Class) != notLookedAt {
+				if o := r.Send(t.Context(), signed); outcome.RankOf(o.Class) != outcome.NotLookedAt {
 					t.Errorf("%+v", o)
 				}
 			}

@@ -13,13 +13,13 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"regexp"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -108,7 +108,7 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	n, _ := r.Context().Value(notesKey{}).(*notes)
 	if n != nil {
-		n.retryAfter.Store(int64(retryAfterHeader(resp.Header)))
+		n.retryAfter.Store(int64(outcome.RetryAfter(resp.Header.Get("Retry-After"), resp.Header.Get("Date"))))
 	}
 	resp.Body = &mender{
 		ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer),
@@ -180,14 +180,14 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 }
 
 // refusal is a node's own answer.
-func refusal(a Answer, secrets redactor) *fault {
+func refusal(a outcome.Answer, secrets redactor) *fault {
 	var result json.RawMessage
 	a.Data, result = apart(a.Data)
 	a.Message = secrets.hide(a.Message)
 	if words, ok := a.Data.(string); ok {
 		a.Data = secrets.hide(words)
 	}
-	o := Classify(a)
+	o := outcome.Classify(a)
 	return &fault{
 		class:      o.Class,
 		detail:     o.Detail,
@@ -200,8 +200,8 @@ func refusal(a Answer, secrets redactor) *fault {
 	}
 }
 
-func answerOf(err rpc.Error) Answer {
-	a := Answer{Code: err.ErrorCode(), Message: err.Error()}
+func answerOf(err rpc.Error) outcome.Answer {
+	a := outcome.Answer{Code: err.ErrorCode(), Message: err.Error()}
 	if withData, ok := err.(rpc.DataError); ok {
 		a.Data = withData.ErrorData()
 	}
@@ -210,18 +210,18 @@ func answerOf(err rpc.Error) Answer {
 
 // httpFault looks for a JSON-RPC error in the body first: some gateways put "nonce too low" under a status of 400 or 500.
 func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
-	if a, ok := ReadAnswer(e.Body); ok {
+	if a, ok := outcome.ReadAnswer(e.Body); ok {
 		a.HTTPStatus = e.StatusCode
 		f := refusal(a, secrets)
 		f.retryAfter = max(f.retryAfter, retryAfter)
 		f.answered = f.class != txn.Unauthorized && f.class != txn.Unavailable
 		return f
 	}
-	a := Answer{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
+	a := outcome.Answer{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
 	if len(e.Body) > 0 {
-		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), textLimit)]))
+		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), outcome.TextLimit)]))
 	}
-	o := Classify(a)
+	o := outcome.Classify(a)
 	return &fault{
 		class:      o.Class,
 		detail:     o.Detail,
@@ -229,33 +229,6 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 		status:     e.StatusCode,
 		said:       o,
 	}
-}
-
-// ReadAnswer finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
-func ReadAnswer(body []byte) (Answer, bool) {
-	var envelope struct {
-		Error struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-			Data    any    `json:"data"`
-		} `json:"error"`
-	}
-	trimmed := strings.TrimSpace(string(body))
-	if strings.HasPrefix(trimmed, "[") { // a refused batch may be answered as a batch
-		var batch []json.RawMessage
-		if json.Unmarshal(body, &batch) != nil || len(batch) == 0 {
-			return Answer{}, false
-		}
-		body = batch[0]
-	}
-	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
-		return Answer{}, false
-	}
-	return Answer{
-		Code:    envelope.Error.Code,
-		Message: envelope.Error.Message,
-		Data:    envelope.Error.Data,
-	}, true
 }
 
 var handshakeStatus = regexp.MustCompile(`HTTP status (\d{3})`)

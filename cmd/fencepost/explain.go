@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -73,7 +73,7 @@ JSON-RPC answer, a batch of them, or its error; then code and data are taken fro
 }
 
 func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error {
-	answer := chain.Answer{Code: f.code, Message: text, HTTPStatus: f.status}
+	answer := outcome.Answer{Code: f.code, Message: text, HTTPStatus: f.status}
 	if f.status != 0 && (f.status < 100 || f.status > 599) {
 		return misused(cmd, "--http-status %d is no HTTP status", f.status)
 	}
@@ -109,8 +109,8 @@ func succeeded(text string) bool {
 }
 
 // unwrapped takes apart a text that is a JSON-RPC answer, a batch of them, or the error of one. What the flags say stands.
-func unwrapped(a chain.Answer) chain.Answer {
-	inner, ok := chain.ReadAnswer([]byte(a.Message))
+func unwrapped(a outcome.Answer) outcome.Answer {
+	inner, ok := outcome.ReadAnswer([]byte(a.Message))
 	if !ok {
 		alone := struct {
 			Code    int    `json:"code"`
@@ -120,7 +120,7 @@ func unwrapped(a chain.Answer) chain.Answer {
 		if json.Unmarshal([]byte(a.Message), &alone) != nil || alone.Message == "" {
 			return a
 		}
-		inner = chain.Answer{Code: alone.Code, Message: alone.Message, Data: alone.Data}
+		inner = outcome.Answer{Code: alone.Code, Message: alone.Message, Data: alone.Data}
 	}
 	a.Message = inner.Message
 	if a.Code == 0 {
@@ -132,14 +132,14 @@ func unwrapped(a chain.Answer) chain.Answer {
 	return a
 }
 
-func explained(a chain.Answer) explanation {
-	class, why, doubted := chain.ExplainSend(a)
-	o := chain.Classify(a)
-	meaning := chain.MeaningOf(class)
+func explained(a outcome.Answer) explanation {
+	class, why, doubted := outcome.ExplainSend(a)
+	o := outcome.Classify(a)
+	meaning := outcome.MeaningOf(class)
 	read := class
 	if doubted { // what counts is how it is said, and what is done
 		class = txn.Ambiguous
-		meaning.Says, meaning.Does = chain.MeaningOf(class).Says, behindGateway
+		meaning.Says, meaning.Does = outcome.MeaningOf(class).Says, behindGateway
 	}
 	return explanation{
 		Class: class, Read: read, Why: why, Says: meaning.Says, Does: meaning.Does, NonceKept: true, Detail: o.Detail,
@@ -169,7 +169,7 @@ func (e explanation) fields() []field {
 		{"class", class},
 		{"says", e.Says},
 		{"read by", e.Why},
-		{"nonce", chain.NonceKept},
+		{"nonce", outcome.NonceKept},
 		{"Fencepost", e.Does},
 	}
 	nonce := func(name string, value *txn.Nonce) {

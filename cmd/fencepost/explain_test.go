@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -85,15 +85,15 @@ func TestExplainJSON(t *testing.T) {
 func TestExplainGateway(t *testing.T) {
 	t.Parallel()
 	for class, text := range map[txn.Class]string{txn.Unavailable: "502 Bad Gateway", txn.Invalid: "intrinsic gas too low"} {
-		for status, want := range map[int]string{502: behindGateway, 500: behindGateway, 400: chain.MeaningOf(class).Does, 0: chain.MeaningOf(class).Does} {
+		for status, want := range map[int]string{502: behindGateway, 500: behindGateway, 400: outcome.MeaningOf(class).Does, 0: outcome.MeaningOf(class).Does} {
 			counts := class
 			if want == behindGateway {
 				counts = txn.Ambiguous
 			}
-			if e := explained(chain.Answer{Message: text, HTTPStatus: status}); e.Class != counts ||
+			if e := explained(outcome.Answer{Message: text, HTTPStatus: status}); e.Class != counts ||
 				e.Read != class ||
 				e.Does != want ||
-				e.Says != chain.MeaningOf(counts).Says {
+				e.Says != outcome.MeaningOf(counts).Says {
 				t.Errorf("HTTP %d: %s, %s", status, e.Class, e.Does)
 			}
 		}
@@ -132,7 +132,7 @@ func TestExplainSaysTheClassThatCounts(t *testing.T) {
 	if got := s.good("explain-rpc-error", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(
 		got,
 		"class      AMBIGUOUS, as the answer to a transaction; by itself it reads as UNAVAILABLE\n") ||
-		strings.Contains(got, chain.MeaningOf(txn.Unavailable).Says) {
+		strings.Contains(got, outcome.MeaningOf(txn.Unavailable).Says) {
 		t.Error(got)
 	}
 	if got := s.good("explain-rpc-error", "--json", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(

@@ -10,7 +10,7 @@ import (
 
 // Names of tests and files in docs/invariants.md, in backquotes.
 var (
-	namedTest = regexp.MustCompile("`([a-z0-9]+)\\.(Test\\w+)`")
+	namedTest = regexp.MustCompile("`([a-z0-9/]+)\\.(Test\\w+)`")
 	namedFile = regexp.MustCompile(
 		"`((?:queries|store|engine|txn|sign|chain|server|internal)/[\\w/]+\\.(?:go|sql))`")
 )

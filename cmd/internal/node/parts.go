@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fencepost/fencepost/chain"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
@@ -97,7 +98,7 @@ func openChains(ctx context.Context, cfg *config.Config, s *store.Store,
 	return chains, nil
 }
 
-func chainOptions(c config.Chain, contracts *chain.Errors, log *slog.Logger) chain.Options {
+func chainOptions(c config.Chain, contracts *outcome.Errors, log *slog.Logger) chain.Options {
 	endpoints := make([]string, 0, len(c.RPC))
 	for _, url := range c.RPC {
 		endpoints = append(endpoints, url.Reveal())

@@ -1,4 +1,4 @@
-package chain
+package outcome
 
 import (
 	"regexp"
@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// textLimit bounds what the rules look at: an HTML page or a stack trace says what it has to say early.
-const textLimit = 2000
+// TextLimit bounds what the rules look at: an HTML page or a stack trace says what it has to say early.
+const TextLimit = 2000
 
 var (
 	hexRun      = regexp.MustCompile(`0[xX][0-9a-fA-F]{6,}`)
@@ -30,8 +30,8 @@ var (
 // normalise brings the spelling of some sixty clients to one: lower case, MaxFeePerGas and max_fee_per_gas and max-fee-per-gas as "max fee per gas", no
 // quotes, no URLs, no long hex. Rules are written against this form.
 func normalise(text string) string {
-	if len(text) > textLimit {
-		text = text[:textLimit]
+	if len(text) > TextLimit {
+		text = text[:TextLimit]
 	}
 	text = urlRun.ReplaceAllString(text, " ")
 	text = hexRun.ReplaceAllString(text, "0x#")

@@ -1,8 +1,7 @@
-package chain
+package outcome
 
 import (
 	"encoding/json"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -99,10 +98,11 @@ func isPointInTime(seconds float64) bool { return seconds >= 1e9 && seconds < 1e
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// retryAfterHeader reads a delay in seconds, or the distance between the two times that the server gives, so that no clock of ours is asked.
-func retryAfterHeader(h http.Header) time.Duration {
-	value := strings.TrimSpace(h.Get("Retry-After"))
-	at, err := http.ParseTime(value)
+// RetryAfter reads the header of that name: a delay in seconds, or the distance between the two times that the server gives, so that no clock of ours is asked.
+// date is the header Date of the same answer.
+func RetryAfter(value, date string) time.Duration {
+	value = strings.TrimSpace(value)
+	at, err := httpTime(value)
 	if plainNumber.MatchString(value) {
 		n, _ := strconv.ParseFloat(value, 64) // infinite if it is too large: the longest wait
 		if !isPointInTime(n) {
@@ -113,9 +113,19 @@ func retryAfterHeader(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	now, err := http.ParseTime(h.Get("Date"))
+	now, err := httpTime(date)
 	if err != nil {
 		return 0
 	}
 	return max(0, min(at.Sub(now), maxRetryHint))
+}
+
+// httpTime reads a time in the formats of RFC 9110, section 5.6.7, as net/http does.
+func httpTime(text string) (at time.Time, err error) {
+	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} {
+		if at, err = time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return at, err
 }

@@ -1,8 +1,7 @@
-package chain
+package outcome
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -201,12 +200,12 @@ func TestRetryAfterHeader(t *testing.T) {
 		"1700086405": 5 * time.Second, "1700086000": 0, "4294967295": maxRetryHint, "4294967296": maxRetryHint, "1700086405000": 0,
 		"Wed, 15 Nov 2023 22:13:29 GMT": 9 * time.Second, "Mon, 01 Jan 1990 00:00:00 GMT": 0, "Fri, 31 Dec 9999 23:59:59 GMT": maxRetryHint,
 	} {
-		if got := retryAfterHeader(http.Header{"Retry-After": {value}, "Date": {now}}); got != want {
+		if got := RetryAfter(value, now); got != want {
 			t.Errorf("%.30q is %v, want %v", value, got, want)
 		}
 	}
 	for _, value := range []string{"1700086405", "Wed, 15 Nov 2023 22:13:29 GMT"} {
-		if got := retryAfterHeader(http.Header{"Retry-After": {value}}); got != 0 {
+		if got := RetryAfter(value, ""); got != 0 {
 			t.Errorf("%q is %v by no clock", value, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package chain
+package outcome
 
 import (
 	"strings"
@@ -29,7 +29,7 @@ func TestCleanText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := cleanText(c.in); got != c.want {
+			if got := Clean(c.in); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -51,7 +51,7 @@ func TestCleanTextHidesSecretsAnywhere(t *testing.T) {
 				"0x%" + strings.Repeat("0", 60),
 			},
 		).Draw(t, "form")
-		got := cleanText(before + " " + strings.ReplaceAll(form, "%", key) + " " + after)
+		got := Clean(before + " " + strings.ReplaceAll(form, "%", key) + " " + after)
 		if strings.Contains(got, key) {
 			t.Fatalf("%q leaks", got)
 		}

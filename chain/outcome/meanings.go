@@ -1,4 +1,4 @@
-package chain
+package outcome
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-//go:generate go run outcome_generate.go ../docs/outcomes.md
+//go:generate go run generate.go ../../docs/outcomes.md
 
 // Meaning is what a class says of the bytes, and what Fencepost does about it.
 type Meaning struct {
@@ -109,7 +109,7 @@ func MeaningOf(class txn.Class) Meaning {
 }
 
 const outcomesIntroduction = "" +
-	"<!-- Generated from chain by `make generate`; do not edit. -->\n\n" +
+	"<!-- Generated from chain/outcome by `make generate`; do not edit. -->\n\n" +
 	"# Outcomes\n\n" +
 	"Every answer of a node to a transaction becomes one class. What a class says and what follows from it:\n\n" +
 	"| class | it says | Fencepost |\n|---|---|---|\n"
@@ -131,8 +131,8 @@ const numbersIntroduction = "" +
 	"away (also from fields of the data and from the Retry-After header, at most 10 minutes). A number that is out of range or contradicts its class is not believed,\n" +
 	"and no number frees a nonce.\n"
 
-// OutcomesReference is docs/outcomes.md.
-func OutcomesReference() string {
+// Reference is docs/outcomes.md.
+func Reference() string {
 	var b strings.Builder
 	b.WriteString(outcomesIntroduction)
 	for _, m := range Meanings() {

@@ -1,4 +1,4 @@
-package chain
+package outcome
 
 import (
 	"encoding/json"
@@ -24,9 +24,9 @@ type Answer struct {
 // AMBIGUOUS. The detail is safe to store and to show.
 func Classify(a Answer) txn.Outcome {
 	class, _ := Explain(a)
-	o := txn.Outcome{Class: class, Detail: cleanText(a.Message), RetryAfter: waitHint(a)}
+	o := txn.Outcome{Class: class, Detail: Clean(a.Message), RetryAfter: waitHint(a)}
 	if class == txn.ExecutionReverted {
-		o.Detail = cleanText(revertReason(a))
+		o.Detail = Clean(revertReason(a))
 	}
 	addNumbers(&o, normalise(a.text()))
 	return o
@@ -75,7 +75,7 @@ func (a Answer) text() string {
 	said := append([]string{a.Message}, textsIn(a.Data, maxDataDepth)...)
 	said = said[:min(len(said), maxDataTexts)]
 	for i, part := range said {
-		said[i] = tag.ReplaceAllString(escapes.Replace(part[:min(len(part), textLimit)]), " ")
+		said[i] = tag.ReplaceAllString(escapes.Replace(part[:min(len(part), TextLimit)]), " ")
 	}
 	return strings.Join(said, " ")
 }
@@ -197,7 +197,7 @@ func verdictOf(table []numbered, number int) (verdict, bool) {
 
 // revertReason is the message of a revert with its reason in words, where the data has one that can be decoded.
 func revertReason(a Answer) string {
-	data := returnData(a.Data)
+	data := ReturnData(a.Data)
 	if len(data) < selectorSize {
 		return a.text()
 	}
@@ -214,6 +214,6 @@ func revertReason(a Answer) string {
 
 // solidityReason decodes the two errors that every contract's language knows, Error(string) and Panic(uint256).
 func solidityReason(data any) (reason string, ok bool) {
-	reason, err := abi.UnpackRevert(returnData(data))
+	reason, err := abi.UnpackRevert(ReturnData(data))
 	return reason, err == nil
 }

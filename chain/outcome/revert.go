@@ -1,4 +1,4 @@
-package chain
+package outcome
 
 import (
 	"bytes"
@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
-	"os"
 	"reflect"
 	"strconv"
 	"strings"
@@ -20,8 +18,6 @@ import (
 )
 
 const (
-	// maxABI bounds an ABI file in bytes; the largest that compilers write, with all bytecode inside, stay far below.
-	maxABI = 16 << 20
 	// maxReturn bounds what is decoded of the return data of a revert: a contract chooses its length.
 	maxReturn = 16 << 10
 	// selectorSize is the first bytes of the return data, which name the error (Solidity ABI specification).
@@ -40,35 +36,9 @@ type Errors struct {
 	known map[selector][]abi.Error
 }
 
-// LoadErrors reads the errors out of ABI files: a JSON list as compilers print it, or an artifact of Foundry or Hardhat, which has it under "abi".
-func LoadErrors(files ...string) (*Errors, error) {
-	e := &Errors{known: map[selector][]abi.Error{}}
-	for _, name := range files {
-		if err := e.load(name); err != nil {
-			return nil, fmt.Errorf(
-				"ABI file %s: %w; give a JSON ABI or a compiler's artifact that has one", name, err)
-		}
-	}
-	return e, nil
-}
-
-func (e *Errors) load(name string) error {
-	file, err := os.Open(name)
-	if err != nil {
-		return errors.Unwrap(err) // the name is told already
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxABI+1))
-	switch {
-	case err != nil:
-		return errors.New("it cannot be read")
-	case len(text) > maxABI:
-		return fmt.Errorf("it is larger than %d bytes", maxABI)
-	}
-	return e.add(text)
-}
-
-func (e *Errors) add(text []byte) error {
+// Add reads the errors out of an ABI: a JSON list as compilers print it, or an artifact of Foundry
+// or Hardhat, which has it under "abi".
+func (e *Errors) Add(text []byte) error {
 	var artifact struct {
 		ABI json.RawMessage `json:"abi"`
 	}
@@ -78,6 +48,9 @@ func (e *Errors) add(text []byte) error {
 	parsed, err := abi.JSON(bytes.NewReader(text))
 	if err != nil {
 		return errors.New("it is no JSON ABI")
+	}
+	if e.known == nil {
+		e.known = map[selector][]abi.Error{}
 	}
 	for _, custom := range parsed.Errors {
 		at := selector(custom.ID[:selectorSize])
@@ -95,7 +68,7 @@ func (e *Errors) Reason(data []byte) (string, bool) {
 	switch selector(data[:selectorSize]) {
 	case errorSelector:
 		if reason, err := abi.UnpackRevert(data[:min(len(data), maxReturn)]); err == nil {
-			if reason = cleanText(reason); reason != "" {
+			if reason = Clean(reason); reason != "" {
 				return bounded(said + ": " + reason), true
 			}
 			return said + " without a reason", true
@@ -137,7 +110,7 @@ func (e *Errors) custom(data []byte) (string, bool) {
 			continue
 		}
 		// The name comes from a file of the operator's, the values from the contract: only those are cleaned.
-		return custom.Name + "(" + cleanText(arguments(custom.Inputs, values)) + ")", true
+		return custom.Name + "(" + Clean(arguments(custom.Inputs, values)) + ")", true
 	}
 	return "", false
 }
@@ -198,8 +171,8 @@ func bounded(text string) string {
 	return text
 }
 
-// returnData finds the return data of a revert: most clients give a hex string, some with words before it, some inside of objects.
-func returnData(data any) []byte {
+// ReturnData finds the return data of a revert: most clients give a hex string, some with words before it, some inside of objects.
+func ReturnData(data any) []byte {
 	switch d := data.(type) {
 	case string:
 		_, digits, found := strings.Cut(d, "0x")
@@ -213,7 +186,7 @@ func returnData(data any) []byte {
 		return b
 	case map[string]any:
 		for _, key := range []string{"data", "result", "return", "output", "originalError"} {
-			if b := returnData(d[key]); len(b) >= selectorSize {
+			if b := ReturnData(d[key]); len(b) >= selectorSize {
 				return b
 			}
 		}

@@ -1,18 +1,14 @@
-package chain
+package outcome
 
 import (
 	"encoding/json"
 	"math/big"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/fencepost/fencepost/txn"
 	"pgregory.net/rapid"
 )
 
@@ -25,12 +21,8 @@ const vaultABI = `[
 
 func vault(t *testing.T) *Errors {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "vault.json")
-	if err := os.WriteFile(name, []byte(vaultABI), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e, err := LoadErrors(name)
-	if err != nil {
+	e := new(Errors)
+	if err := e.Add([]byte(vaultABI)); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -88,7 +80,7 @@ func TestReason(t *testing.T) {
 	}{
 		"require":                {nil, required(t, "not yours"), "execution reverted: not yours"},
 		"require without reason": {nil, required(t, ""), "execution reverted without a reason"},
-		"require with a URL":     {nil, required(t, "see https://secret.example/key"), "execution reverted: see " + redacted},
+		"require with a URL":     {nil, required(t, "see https://secret.example/key"), "execution reverted: see " + Redacted},
 		"require, cut off":       {nil, required(t, "not yours")[:40], unnamed + "08c379a0"},
 		"assert":                 {nil, panicked(1), "execution reverted: panic 0x1: assert(false)"},
 		"overflow":               {nil, panicked(0x11), "execution reverted: panic 0x11: arithmetic underflow or overflow"},
@@ -161,96 +153,6 @@ func check(t interface {
 	}
 }
 
-func TestLoadErrors(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	list := write("list.json", vaultABI)
-	artifact := write("artifact.json",
-		`{"contractName": "Vault", "abi": `+vaultABI+`, "bytecode": "0x"}`)
-	for _, files := range [][]string{{list}, {artifact}, {list, artifact}} {
-		e, err := LoadErrors(files...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := e.Reason(thrown(t, "Closed")); got != "execution reverted: Closed()" {
-			t.Errorf("%v: %q", files, got)
-		}
-	}
-	for name, text := range map[string]string{"not JSON": "hello", "no ABI": `{"bytecode": "0x"}`, "wrong ABI": `[{"type":"error","name":"X","inputs":[{"type":"nothing"}]}]`, "endless": strings.Repeat(" ", maxABI+1)} {
-		file := write("bad.json", text)
-		if _, err := LoadErrors(list, file); err == nil || !strings.Contains(err.Error(), file) ||
-			!strings.Contains(err.Error(), "JSON ABI") {
-			t.Errorf("%s: %v; want an error that names the file and what it should be", name, err)
-		}
-	}
-	if _, err := LoadErrors(dir); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("a folder: %v", err)
-	}
-	if _, err := LoadErrors(filepath.Join(dir, "absent.json")); err == nil ||
-		strings.Count(err.Error(), "absent.json") != 1 ||
-		!strings.Contains(err.Error(), "no such file") {
-		t.Errorf("%v", err)
-	}
-}
-
-// TestEstimates is the table of what the failures of an estimate mean: what is permanent, and what is of the moment.
-func TestEstimates(t *testing.T) {
-	t.Parallel()
-	known := vault(t)
-	closed := hexutil.Encode(thrown(t, "Closed"))
-	for name, c := range map[string]struct {
-		code  int
-		words string
-		data  any
-		want  txn.Class
-		told  string
-	}{
-		"a reason":                       {3, "execution reverted: nope", hexutil.Encode(required(t, "nope")), txn.ExecutionReverted, "execution reverted: nope"},
-		"a reason in words alone":        {-32000, "execution reverted: nope", nil, txn.ExecutionReverted, "execution reverted: nope"},
-		"no reason":                      {-32000, "execution reverted", "0x", txn.ExecutionReverted, "execution reverted"},
-		"a panic":                        {3, "execution reverted: arithmetic underflow or overflow", hexutil.Encode(panicked(0x11)), txn.ExecutionReverted, "panic 0x11: arithmetic"},
-		"a custom error":                 {3, "execution reverted", closed, txn.ExecutionReverted, "execution reverted: Closed()"},
-		"OpenEthereum":                   {-32015, "VM execution error.", "Reverted " + closed, txn.ExecutionReverted, "Closed()"},
-		"Hardhat":                        {-32603, "VM Exception while processing transaction: reverted with custom error 'Closed()'", map[string]any{"message": "x", "data": closed}, txn.ExecutionReverted, "Closed()"},
-		"inside of an inner error":       {-32603, "execution reverted", map[string]any{"originalError": map[string]any{"code": 3, "data": closed}}, txn.ExecutionReverted, "Closed()"},
-		"only by its data":               {-32015, "the call failed", hexutil.Encode(required(t, "nope")), txn.ExecutionReverted, "execution reverted: nope"},
-		"only by its data, far inside":   {-32603, "the call failed", map[string]any{"originalError": map[string]any{"data": hexutil.Encode(required(t, "nope"))}}, txn.ExecutionReverted, "execution reverted: nope"},
-		"invalid opcode":                 {-32000, "invalid opcode: INVALID", nil, txn.ExecutionReverted, "invalid opcode"},
-		"out of gas whatever is given":   {-32000, "gas required exceeds allowance (30000000)", nil, txn.Invalid, "allowance"},
-		"no gas that the balance allows": {-32000, "gas required exceeds allowance (0)", nil, txn.InsufficientFunds, "allowance"},
-		"less than a transfer takes":     {-32000, "gas required exceeds allowance (20999)", nil, txn.InsufficientFunds, "allowance"},
-		"a limit of one's own":           {-32000, "gas required exceeds allowance (21000)", nil, txn.Invalid, "allowance"},
-		"funds":                          {-32000, "insufficient funds for transfer", nil, txn.InsufficientFunds, "funds"},
-		"the state is not there":         {-32000, "missing trie node d0c1 (path )", nil, txn.Unavailable, "trie"},
-		"the block is not there":         {-32000, "header not found", nil, txn.Unavailable, "header"},
-		"it takes too long":              {-32000, "execution aborted (timeout = 5s)", nil, txn.Ambiguous, "timeout"},
-		"the node is syncing":            {-32000, "node is syncing", nil, txn.Unavailable, "syncing"},
-		"a request limit":                {-32005, "daily request count exceeded, request rate limited", nil, txn.RateLimited, "rate limited"},
-		"nobody understands":             {-32000, "the moon is in the wrong house", nil, txn.Ambiguous, "moon"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t)
-			n.set(func(n *fakeNode) {
-				n.baseFee = (*hexutil.Big)(common.Big1)
-				n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, coded{c.code, c.words, c.data} }
-			})
-			r := dial(t, func(o *Options) { o.Errors = known }, n.url())
-			_, o := r.Quote(t.Context(), txn.Draft{Payload: txn.Payload{To: &txn.Address{}}})
-			if o.Class != c.want || !strings.Contains(o.Detail, c.told) {
-				t.Errorf("%+v, want %s with %q", o, c.want, c.told)
-			}
-		})
-	}
-}
-
 // What a client puts the return data into is found, and nothing that is not return data is taken for it.
 func TestReturnData(t *testing.T) {
 	t.Parallel()
@@ -262,7 +164,7 @@ func TestReturnData(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &data); err != nil {
 			t.Fatal(err)
 		}
-		if got := returnData(data); len(got) != want {
+		if got := ReturnData(data); len(got) != want {
 			t.Errorf("%s: %x, want %d bytes", text, got, want)
 		}
 	}

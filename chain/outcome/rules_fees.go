@@ -1,4 +1,4 @@
-package chain
+package outcome
 
 import "github.com/fencepost/fencepost/txn"
 

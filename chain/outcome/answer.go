@@ -1,0 +1,33 @@
+package outcome
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// ReadAnswer finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
+func ReadAnswer(body []byte) (Answer, bool) {
+	var envelope struct {
+		Error struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+			Data    any    `json:"data"`
+		} `json:"error"`
+	}
+	trimmed := strings.TrimSpace(string(body))
+	if strings.HasPrefix(trimmed, "[") { // a refused batch may be answered as a batch
+		var batch []json.RawMessage
+		if json.Unmarshal(body, &batch) != nil || len(batch) == 0 {
+			return Answer{}, false
+		}
+		body = batch[0]
+	}
+	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
+		return Answer{}, false
+	}
+	return Answer{
+		Code:    envelope.Error.Code,
+		Message: envelope.Error.Message,
+		Data:    envelope.Error.Data,
+	}, true
+}

@@ -1,0 +1,55 @@
+package chain
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/fencepost/fencepost/chain/outcome"
+)
+
+// redactor hides the parts of an endpoint's address in what the endpoint says: some servers quote the path that they were called by.
+type redactor []string
+
+const (
+	minPassword = 3 // shorter ones occur in every text
+	minSegment  = 6 // of the path or the query; shorter ones are "v3", "rpc", "eth"
+)
+
+func redactorFor(address string) redactor {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	var r redactor
+	add := func(part string, least int) {
+		if len(part) >= least {
+			r = append(r, part, url.PathEscape(part), url.QueryEscape(part))
+		}
+	}
+	add(u.Host, 1)
+	add(u.Hostname(), 1)
+	if u.User != nil {
+		add(u.User.Username(), minPassword)
+		password, _ := u.User.Password()
+		add(password, minPassword)
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		add(segment, minSegment)
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			add(value, minSegment)
+		}
+	}
+	slices.SortFunc(r,
+		func(a, b string) int { return len(b) - len(a) }) // "host:port" before "host"
+	return slices.Compact(r)
+}
+
+func (r redactor) hide(text string) string {
+	for _, part := range r {
+		text = strings.ReplaceAll(text, part, outcome.Redacted)
+	}
+	return text
+}
