@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,10 +12,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-)
 
-// errStranger says that a caller has shown nothing that is known.
-var errStranger = errors.New("the caller is not known")
+	"github.com/fencepost/fencepost/server/status"
+)
 
 // healthPrefix is what the methods of health begin with.
 const healthPrefix = "/grpc.health.v1."
@@ -84,7 +82,7 @@ func (a *admission) admit(ctx context.Context, method string) (*rights, error) {
 		}
 	}
 	if found == nil {
-		return nil, on("call", errStranger)
+		return nil, status.About("call", status.ErrUnauthenticated)
 	}
 	return found, nil
 }
@@ -187,7 +185,7 @@ func (s *Server) SetCallers(tokens []string, callers []Caller) {
 	s.admission.Store(a)
 	for _, one := range s.admitted.list() {
 		if now, err := a.admit(one.ctx, one.method); err != nil || !now.same(one.rights) {
-			one.cut(on("call", errStranger))
+			one.cut(status.About("call", status.ErrUnauthenticated))
 		}
 	}
 }

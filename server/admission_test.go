@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -151,7 +152,7 @@ func TestTheDoorFindsOutOnce(t *testing.T) {
 	}
 	gone()
 	if _, err := newAdmission([]string{"one-0123456789abcdef"}, nil).whose(ctx, get.FullMethod); !errors.Is(
-		err, errStranger) {
+		err, status.ErrUnauthenticated) {
 		t.Errorf("others let the call in: %v", err)
 	}
 }

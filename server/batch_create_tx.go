@@ -5,9 +5,10 @@ import (
 	"errors"
 	"log/slog"
 
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -25,7 +26,7 @@ func (s *txService) BatchCreateTx(ctx context.Context,
 	b.checkAll(ctx)
 	created := b.create(ctx)
 	if b.unanswered() {
-		return nil, on("batch", b.errs[0])
+		return nil, status.About("batch", b.errs[0])
 	}
 	response := &pb.BatchCreateTxResponse{Results: make([]*pb.BatchCreateTxResult, len(b.asks))}
 	for i, err := range b.errs {
@@ -100,7 +101,7 @@ func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter
 	if b.stops[submitter] == nil {
 		b.stops[submitter] = b.stopped(ctx, submitter, err)
 	}
-	return onSubmitter(ask.GetSubmitter(), b.stops[submitter])
+	return status.AboutSubmitter(ask.GetSubmitter(), b.stops[submitter])
 }
 
 // unanswered tells whether the ledger has answered for no request at all.
@@ -116,10 +117,10 @@ func (b *batch) unanswered() bool {
 }
 
 // tell is what the caller gets for one request. A defect is logged with its cause, under the id that the caller is told.
-func (b *batch) tell(ctx context.Context, err error) *status.Status {
+func (b *batch) tell(ctx context.Context, err error) *grpcstatus.Status {
 	c := b.begin(pb.TxService_BatchCreateTx_FullMethodName)
-	if s := statusOf(err, c.id); levelOf(s.Code()) < slog.LevelError {
+	if s := status.From(err, c.id); levelOf(s.Code()) < slog.LevelError {
 		return s
 	}
-	return status.Convert(c.end(ctx, nil, err))
+	return grpcstatus.Convert(c.end(ctx, nil, err))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -224,7 +224,7 @@ func TestBatchTellsEachItsOwnFate(t *testing.T) {
 			}
 			continue
 		}
-		s := wantStatus(t, status.ErrorProto(r.GetError()), c.code, c.reason)
+		s := wantStatus(t, grpcstatus.ErrorProto(r.GetError()), c.code, c.reason)
 		if !strings.Contains(s.Message(), c.says) || r.GetCreated() {
 			t.Errorf("%s: %v does not say %q", c.name, r, c.says)
 		}
@@ -273,8 +273,8 @@ func TestBatchWithoutALedger(t *testing.T) {
 	)
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 	results := n.batch(ask("alice", "a", "1"), ask("alice", "", "1"))
-	wantStatus(t, status.ErrorProto(results[0].GetError()), codes.Unavailable, "STORE_UNAVAILABLE")
-	wantStatus(t, status.ErrorProto(results[1].GetError()), codes.InvalidArgument, "INVALID_FIELD")
+	wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Unavailable, "STORE_UNAVAILABLE")
+	wantStatus(t, grpcstatus.ErrorProto(results[1].GetError()), codes.InvalidArgument, "INVALID_FIELD")
 }
 
 // What fails by a defect is told with the id under which the log has the cause.
@@ -284,7 +284,7 @@ func TestBatchLogsItsDefects(t *testing.T) {
 	k.register("alice")
 	n := k.serve(func(o *Options) { o.Store = defective{k.store} })
 	results := n.batch(ask("alice", "a", "1"))
-	s := wantStatus(t, status.ErrorProto(results[0].GetError()), codes.Internal, "INTERNAL")
+	s := wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Internal, "INTERNAL")
 	if strings.Contains(s.Message(), "secret") {
 		t.Errorf("the caller is told %q", s.Message())
 	}

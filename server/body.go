@@ -13,15 +13,14 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
-	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // errUnpacked is said of a body that is small only while it is packed.
-var errUnpacked = asConnect(tooLarge("the body exceeds the limit once it is unpacked"))
+var errUnpacked = asConnect(status.RequestTooLarge("the body exceeds the limit once it is unpacked"))
 
 // inflater bounds what a packed body becomes. The transcoder bounds what comes over the wire alone, and unpacks all of it before anything else is looked at.
 type inflater struct {
@@ -51,8 +50,8 @@ func asPacked(err error) error {
 		return err
 	}
 	return asConnect(
-		statusOf(
-			invalidField("request",
+		status.From(
+			status.InvalidField("request",
 				"is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, or send it as it is",
 				err),
 			"",
@@ -81,27 +80,25 @@ func (f *front) inTime(w http.ResponseWriter, r *http.Request) {
 // bodyError refuses a request for its body, before there is a call. Over HTTP it has a code of its own.
 type bodyError struct {
 	http int
-	told *status.Status
+	told *grpcstatus.Status
 }
 
-func (b *bodyError) Error() string              { return b.told.Message() }
-func (b *bodyError) GRPCStatus() *status.Status { return b.told }
+func (b *bodyError) Error() string                  { return b.told.Message() }
+func (b *bodyError) GRPCStatus() *grpcstatus.Status { return b.told }
 
 func bodyTooLarge(most int64) error {
 	return &bodyError{
 		http.StatusRequestEntityTooLarge,
-		tooLarge(fmt.Sprintf("the body exceeds %d bytes", most)),
+		status.RequestTooLarge(fmt.Sprintf("the body exceeds %d bytes", most)),
 	}
 }
 
 func bodyTooLate(limit time.Duration) error {
-	return &bodyError{http.StatusRequestTimeout, withDetails(status.Newf(codes.DeadlineExceeded,
-		"request: its body was not there within %v; repeat it, less at a time or over a faster line",
-		limit), pb.ErrorReason_ERROR_REASON_BODY_LATE)}
+	return &bodyError{http.StatusRequestTimeout, status.BodyLate(limit)}
 }
 
 func brokenBody(says string) error {
-	return &bodyError{http.StatusBadRequest, statusOf(invalidField("request", "%s", says), "")}
+	return &bodyError{http.StatusBadRequest, status.From(status.InvalidField("request", "%s", says), "")}
 }
 
 // gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large

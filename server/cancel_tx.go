@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -27,7 +28,7 @@ func (s *txService) CancelTx(ctx context.Context,
 			return &pb.CancelTxResponse{Outcome: outcome, Tx: wireTx(info)}, nil
 		}
 	}
-	return nil, onTx(r.GetTxId(),
+	return nil, status.AboutTx(r.GetTxId(),
 		errors.New("server: the transaction stays in the queue and cannot be cancelled there"))
 }
 
@@ -48,7 +49,7 @@ func (s *txService) cancel(ctx context.Context,
 	if info.State == txn.Queued && info.Requeued == 0 {
 		cancelled, err := s.store.CancelQueuedFor(ctx, id, ask)
 		if err != nil {
-			return outcome, info, onTx(text, err)
+			return outcome, info, status.AboutTx(text, err)
 		}
 		if _, info, err = s.txByID(ctx, text); err != nil {
 			return outcome, info, err
@@ -73,7 +74,7 @@ func (s *txService) cancel(ctx context.Context,
 	// A nonce is taken, or was: only the owner can sign something else for it and tell whether it ran, and only the chain decides.
 	command, err := s.store.AddCommand(ctx, id.Submitter(), ask)
 	if err != nil {
-		return outcome, info, onTx(text, err)
+		return outcome, info, status.AboutTx(text, err)
 	}
 	s.tellAccepted(ctx, id.Submitter(), command, ask)
 	info.CancelRequested = true // the row says so once its owner has seen it; the caller is told that it is asked for, now

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -154,19 +154,19 @@ func TestCallersByCertificate(t *testing.T) {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 		}
 		_, err = pb.NewSubmitterServiceClient(conn).ListSubmitters(ctx, &pb.ListSubmittersRequest{})
-		if got := status.Code(err); got != c.want {
+		if got := grpcstatus.Code(err); got != c.want {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		_, err = pb.NewSubmitterServiceClient(conn).UpdateSubmitter(ctx,
 			&pb.UpdateSubmitterRequest{Submitter: "alice"})
-		if got := status.Code(err); got != c.operator {
+		if got := grpcstatus.Code(err); got != c.operator {
 			t.Errorf("%s: an operator's call gives %v, want %v", name, err, c.operator)
 		}
 		stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, watchSubmitter("alice"))
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		if got := status.Code(err); got != c.want {
+		if got := grpcstatus.Code(err); got != c.want {
 			t.Errorf("%s: a watch gives %v, want %v", name, err, c.want)
 		}
 		k.must(conn.Close())

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // requests are the messages that callers send, for the rules to be compiled at start.
@@ -33,10 +34,10 @@ func (s *Server) check(request proto.Message) error {
 		f.walk(request.ProtoReflect(), "")
 	}
 	if len(f.unknown) > 0 {
-		return &invalid{pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD, f.unknown}
+		return status.UnknownField(f.unknown...)
 	}
 	if len(f.long) > 0 { // the rules would say something of each item
-		return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, f.long}
+		return status.Invalid(f.long...)
 	}
 	if err := s.checkRules(judged(request), f.unfit); err != nil {
 		return err
@@ -45,7 +46,7 @@ func (s *Server) check(request proto.Message) error {
 }
 
 // checkRules applies the rules that the contract writes next to its fields.
-func (s *Server) checkRules(request proto.Message, found []violation) error {
+func (s *Server) checkRules(request proto.Message, found []status.Violation) error {
 	err := s.rules.Validate(request)
 	var broken *protovalidate.ValidationError
 	if err != nil && !errors.As(err, &broken) {
@@ -53,7 +54,7 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 	}
 	if broken != nil {
 		for _, v := range broken.Violations {
-			if len(found) > mostViolations {
+			if len(found) > status.MaxViolations {
 				break
 			}
 			field := protovalidate.FieldPathString(v.Proto.GetField())
@@ -61,13 +62,13 @@ func (s *Server) checkRules(request proto.Message, found []violation) error {
 				field = "request"
 			}
 			found = append(found,
-				violation{field, sentence(request.ProtoReflect().Descriptor(), v)})
+				status.Violation{Field: field, Message: sentence(request.ProtoReflect().Descriptor(), v)})
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+	return status.Invalid(found...)
 }
 
 // mostItems is more than any list or map of a request may have, but for a batch. One that has more is not looked into: something may be wrong with each of its items.
@@ -173,15 +174,15 @@ func cleanValue(field protoreflect.FieldDescriptor, value protoreflect.Value) bo
 //
 // It finds no more than is told of.
 type finder struct {
-	unknown []violation
-	unfit   []violation
-	long    []violation
+	unknown []status.Violation
+	unfit   []status.Violation
+	long    []status.Violation
 }
 
 // add notes what is wrong, and one more than is told.
-func add(found *[]violation, field, says string) {
-	if len(*found) <= mostViolations {
-		*found = append(*found, violation{field, says})
+func add(found *[]status.Violation, field, says string) {
+	if len(*found) <= status.MaxViolations {
+		*found = append(*found, status.Violation{Field: field, Message: says})
 	}
 }
 
@@ -242,7 +243,7 @@ func (f *finder) value(field protoreflect.FieldDescriptor, value protoreflect.Va
 
 func (f *finder) findUnknown(m protoreflect.Message, path string) {
 	last := protowire.Number(0)
-	for rest := m.GetUnknown(); len(rest) > 0 && len(f.unknown) <= mostViolations; {
+	for rest := m.GetUnknown(); len(rest) > 0 && len(f.unknown) <= status.MaxViolations; {
 		number, _, length := protowire.ConsumeField(rest)
 		if length < 0 {
 			return // cannot be: what was unmarshalled is well-formed
@@ -261,23 +262,23 @@ const (
 )
 
 func unknownField(of protoreflect.MessageDescriptor, number protowire.Number,
-	path string) violation {
+	path string) status.Violation {
 	if of.FullName() == (&pb.Payload{}).ProtoReflect().Descriptor().FullName() {
 		switch number {
 		case payloadFrom:
-			return violation{
-				join(path, "from"),
-				"the sender is the submitter of the request; remove this field from the payload",
+			return status.Violation{
+				Field:   join(path, "from"),
+				Message: "the sender is the submitter of the request; remove this field from the payload",
 			}
 		case payloadNonce:
-			return violation{
-				join(path, "nonce"),
-				"Fencepost assigns the nonce; remove this field from the payload",
+			return status.Violation{
+				Field:   join(path, "nonce"),
+				Message: "Fencepost assigns the nonce; remove this field from the payload",
 			}
 		}
 	}
-	return violation{join(path, fmt.Sprint(number)),
-		fmt.Sprintf("this server knows no field %d of %s; remove it, or update the server", number,
+	return status.Violation{Field: join(path, fmt.Sprint(number)),
+		Message: fmt.Sprintf("this server knows no field %d of %s; remove it, or update the server", number,
 			of.Name())}
 }
 

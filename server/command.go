@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
-	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -130,7 +128,7 @@ func declined(v verdict) error {
 	case says == "":
 		says = "its owner refused with " + v.code
 	}
-	return decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s",
+	return status.DecisionRefused("%s",
 		says)
 }
 
@@ -167,8 +165,8 @@ func (s *Server) commandContext(parent context.Context) (context.Context, contex
 		wait = min(wait, left-left/answerMargin)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	expired := s.after(max(wait, 0), func() { cancel(errNotApplied) })
-	undrained := context.AfterFunc(s.draining, func() { cancel(errDraining) })
+	expired := s.after(max(wait, 0), func() { cancel(status.ErrNotApplied) })
+	undrained := context.AfterFunc(s.draining, func() { cancel(status.ErrDraining) })
 	return ctx, func() {
 		undrained()
 		expired()

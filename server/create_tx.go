@@ -6,9 +6,8 @@ import (
 	"math"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -31,21 +30,21 @@ func (s *txService) CreateTx(ctx context.Context,
 func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID,
 	err error) error {
 	if isKeyReused(err) {
-		return onRequest(r.GetSubmitter(), r.GetRequestId(), err)
+		return status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
 	if errors.Is(err, store.ErrLate) {
-		return invalidField("terms.not_after",
+		return status.InvalidField("terms.not_after",
 			"is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
 	}
 	var full *store.QueueFullError
 	if errors.As(err, &full) {
 		s.metrics.refuse(pb.ErrorReason_ERROR_REASON_QUEUE_FULL)
-		return onSubmitter(r.GetSubmitter(), queueFull(full))
+		return status.AboutSubmitter(r.GetSubmitter(), status.QueueFull(full))
 	}
 	if isStopped(err) {
 		err = s.stopped(ctx, submitter, err)
 	}
-	return onSubmitter(r.GetSubmitter(), err)
+	return status.AboutSubmitter(r.GetSubmitter(), err)
 }
 
 // stopped says which protection or which pause it is, and how an operator ends it. The first answer stands when it was ended at this moment, or cannot be read.
@@ -65,11 +64,8 @@ func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, firs
 }
 
 func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
-	return decline(
-		codes.FailedPrecondition,
-		pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
-		"it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
-			"then repeat the call",
+	return status.SubmitterProtected("it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
+		"then repeat the call",
 		p.ID,
 		p.Reason,
 		info.Name,
@@ -80,18 +76,12 @@ func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
 // reason is for operators.
 func onPause(info store.SubmitterInfo, p *store.Pause) error {
 	if !p.OnFailure {
-		return decline(
-			codes.FailedPrecondition,
-			pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
-			"somebody paused it at %s, and it takes no new transactions; \"fencepost submitter show %s\" tells who and why; resume it, then repeat the call",
+		return status.SubmitterPaused("somebody paused it at %s, and it takes no new transactions; \"fencepost submitter show %s\" tells who and why; resume it, then repeat the call",
 			p.At.UTC().Format(time.RFC3339),
 			info.Name,
 		)
 	}
-	return decline(
-		codes.FailedPrecondition,
-		pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
-		"its policy paused it at %s, and it takes no new transactions: %s; look at what reverted, then resume it, then repeat the call",
+	return status.SubmitterPaused("its policy paused it at %s, and it takes no new transactions: %s; look at what reverted, then resume it, then repeat the call",
 		p.At.UTC().Format(time.RFC3339),
 		p.Reason,
 	)
@@ -100,12 +90,12 @@ func onPause(info store.SubmitterInfo, p *store.Pause) error {
 // intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
 func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.Intent, error) {
 	if size := len(r.GetPayload().GetData()); size > s.limits.PayloadBytes {
-		return store.Intent{}, payloadTooLarge(size, s.limits.PayloadBytes)
+		return store.Intent{}, status.PayloadTooLarge(size, s.limits.PayloadBytes)
 	}
 	payload, found := payloadOfWire(r.GetPayload())
 	terms, more := terms(r.GetTerms())
 	if found = append(found, more...); len(found) > 0 {
-		return store.Intent{}, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+		return store.Intent{}, status.Invalid(found...)
 	}
 	submitter, err := s.lookup(ctx, "submitter", r.GetSubmitter())
 	return store.Intent{
@@ -117,30 +107,34 @@ func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.In
 	}, err
 }
 
-func payloadOfWire(p *pb.Payload) (out txn.Payload, found []violation) {
+func payloadOfWire(p *pb.Payload) (out txn.Payload, found []status.Violation) {
 	out = txn.Payload{Data: p.GetData(), GasLimit: p.GetGasLimit()}
 	if p.GetTo() != "" {
 		to, err := txn.ParseAddress(p.GetTo())
 		if err != nil {
-			found = append(found, violation{"payload.to", err.Error()})
+			found = append(found, status.Violation{Field: "payload.to", Message: err.Error()})
 		}
 		out.To = &to
 	} else if len(out.Data) == 0 {
-		found = append(found, violation{"payload.to", "must name a recipient; only a contract creation, with init code in data, leaves it empty"})
+		found = append(found, status.Violation{Field: "payload.to", Message: "must name a recipient; only a contract creation, with init code in data, leaves it empty"})
 	}
 	value, err := txn.ParseWei(p.GetValue())
 	if err != nil {
-		found = append(found, violation{"payload.value", err.Error()})
+		found = append(found, status.Violation{Field: "payload.value", Message: err.Error()})
 	}
 	out.Value = value
 	if out.GasLimit > math.MaxInt64 {
 		found = append(
 			found,
-			violation{
-				"payload.gas_limit",
-				"must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it",
+			status.Violation{
+				Field:   "payload.gas_limit",
+				Message: "must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it",
 			},
 		)
 	}
 	return out, found
 }
+
+func isKeyReused(err error) bool { return errors.Is(err, store.ErrKeyReused) }
+func isProtected(err error) bool { return errors.Is(err, store.ErrProtected) }
+func isStopped(err error) bool   { return isProtected(err) || errors.Is(err, store.ErrPaused) }

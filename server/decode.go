@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // decoder is the codec of both servers. To grpc-go bytes that are no message are INTERNAL, without a reason, and no interceptor is asked. So such a request is let
@@ -92,6 +93,6 @@ func checkRead(request proto.Message) error {
 	if !bytes.Equal(request.ProtoReflect().GetUnknown(), malformed) {
 		return nil
 	}
-	return invalidField("request",
+	return status.InvalidField("request",
 		"is not the protobuf of its message, whose texts are UTF-8; write it as proto/fencepost/v1 describes it")
 }

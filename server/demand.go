@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -25,11 +26,11 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 	}
 	info, err = s.store.Submitter(ctx, id)
 	if err != nil {
-		return info, onSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(d.submitter, err)
 	}
 	last, err := s.lastStatusCommand(ctx, id)
 	if err != nil {
-		return info, onSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(d.submitter, err)
 	}
 	if last == nil && info.Status == d.status {
 		return info, nil
@@ -38,14 +39,14 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 	if last != nil && last.Kind == d.kind {
 		command = last.ID
 	} else if command, err = s.store.AddCommand(ctx, id, ask); err != nil {
-		return info, onSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(d.submitter, err)
 	}
 	s.tellAccepted(ctx, id, command, ask)
 	if _, err := s.awaitCommand(ctx, id, command); err != nil {
-		return info, onSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(d.submitter, err)
 	}
 	info, err = s.store.Submitter(ctx, id)
-	return info, onSubmitter(d.submitter, err)
+	return info, status.AboutSubmitter(d.submitter, err)
 }
 
 // lastStatusCommand is the newest pause or resume that no owner has applied yet: when all are applied it decides.

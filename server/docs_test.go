@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // Every reason is in the table of the documents, with the codes that callers get and a remedy; and every error has a reason that is there.
@@ -26,7 +27,7 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 	}
 	values := pb.ErrorReason(0).Descriptor().Values()
 	for i := 1; i < values.Len(); i++ {
-		name := reasonName(pb.ErrorReason(values.Get(i).Number()))
+		name := status.ReasonName(pb.ErrorReason(values.Get(i).Number()))
 		r, ok := rows[name]
 		if !ok {
 			t.Errorf("%s is not in the table", name)
@@ -39,11 +40,6 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 		}
 		if len(strings.Split(strings.TrimSuffix(r.says, "."), ". ")) < 2 {
 			t.Errorf("%s has no remedy: %q", name, r.says)
-		}
-		for _, a := range answers {
-			if reasonName(a.reason) == name && a.code != code {
-				t.Errorf("%s is answered with %v, and the table says %s", name, a.code, r.code)
-			}
 		}
 	}
 	if len(rows) != values.Len()-1 {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -28,7 +27,7 @@ func (s *submitterService) ExitProtect(ctx context.Context,
 	}
 	info, err := s.exited(ctx, id, ask)
 	if err != nil {
-		return nil, onSubmitter(r.GetSubmitter(), err)
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.ExitProtectResponse{Submitter: wireSubmitter(info)}, nil
 }
@@ -86,6 +85,6 @@ func changed(info store.SubmitterInfo, format string, args ...any) error {
 			"protection %d (%s) is in force now; look at its evidence and decide again", p.ID,
 			p.Reason)
 	}
-	return decline(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, "%s; %s",
+	return status.ProtectionChanged("%s; %s",
 		fmt.Sprintf(format, args...), now)
 }

@@ -16,13 +16,14 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/port"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // front answers whoever does not speak gRPC: JSON by the paths of the contract, Connect and gRPC-Web. All but the JSON stream of WatchTx is transcoded to gRPC
@@ -80,7 +81,7 @@ type requestCodec struct{ *vanguard.JSONCodec }
 // Unmarshal reads a message.
 func (c requestCodec) Unmarshal(text []byte, into proto.Message) error {
 	if err := checkJSON(text, into.ProtoReflect().Descriptor()); err != nil {
-		return asConnect(statusOf(err, ""))
+		return asConnect(status.From(err, ""))
 	}
 	return asRequestError(c.JSONCodec.Unmarshal(text, into))
 }
@@ -89,7 +90,7 @@ func (c requestCodec) Unmarshal(text []byte, into proto.Message) error {
 func (c requestCodec) UnmarshalField(text []byte, into proto.Message,
 	field protoreflect.FieldDescriptor) error {
 	if err := checkJSONField(text, field); err != nil {
-		return asConnect(statusOf(err, ""))
+		return asConnect(status.From(err, ""))
 	}
 	return asRequestError(c.JSONCodec.UnmarshalField(text, into, field))
 }
@@ -100,28 +101,18 @@ func asRequestError(err error) error {
 	if err == nil {
 		return nil
 	}
-	bad := &invalid{
-		pb.ErrorReason_ERROR_REASON_INVALID_FIELD,
-		[]violation{
-			{
-				"request",
-				"is not the JSON of its message: " + err.Error() + "; docs/openapi.yaml says how that is written",
-			},
-		},
-	}
+	bad := status.InvalidField("request",
+		"is not the JSON of its message: %v; docs/openapi.yaml says how that is written", err)
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
-		bad = &invalid{
-			pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD,
-			[]violation{
-				{name[1], "this server knows no such field there; remove it, or update the server"},
-			},
-		}
+		bad = status.UnknownField(status.Violation{
+			Field: name[1], Message: "this server knows no such field there; remove it, or update the server",
+		})
 	}
-	return asConnect(statusOfInvalid(bad))
+	return asConnect(status.From(bad, ""))
 }
 
 // asConnect is a status as the transcoder has it.
-func asConnect(s *status.Status) *connect.Error {
+func asConnect(s *grpcstatus.Status) *connect.Error {
 	told := connect.NewError(connect.Code(s.Code()), errors.New(s.Message()))
 	for _, detail := range s.Proto().GetDetails() {
 		if d, err := connect.NewErrorDetail(detail); err == nil {
@@ -181,7 +172,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer taken.release()
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
 		if err := checkParameters(r.Method, r.URL); err != nil {
-			refuse(w, http.StatusBadRequest, statusOf(err, ""))
+			refuse(w, http.StatusBadRequest, status.From(err, ""))
 			return
 		}
 	}
@@ -247,7 +238,7 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection",
 			"close") // else net/http reads the body before it sends the answer
 	}
-	s, _ := status.FromError(f.begin("HTTP").end(r.Context(), nil, err))
+	s, _ := grpcstatus.FromError(f.begin("HTTP").end(r.Context(), nil, err))
 	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) &&
 		!strings.HasPrefix(r.URL.Path, pathPrefix) {
 		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
@@ -278,7 +269,7 @@ func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ours(r.URL.Path) {
-		f.refuseHTTP(w, r, noMethodOf(r.URL.Path))
+		f.refuseHTTP(w, r, status.UnknownMethod(r.URL.Path))
 		return
 	}
 	http.Error(

@@ -17,7 +17,7 @@ import (
 	"connectrpc.com/connect"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
@@ -84,14 +84,14 @@ func (a httpAnswer) want(t testing.TB, code int, fields ...string) {
 }
 
 // wantError checks that an answer is a google.rpc.Status.
-func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code, reason string) *status.Status {
+func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code, reason string) *grpcstatus.Status {
 	t.Helper()
 	var told statuspb.Status
 	if err := protojson.Unmarshal(a.body, &told); err != nil || a.code != code ||
 		a.header.Get("Content-Type") != "application/json" {
 		t.Fatalf("answer %d %s (%v), want %d", a.code, a.body, err, code)
 	}
-	return wantStatus(t, status.ErrorProto(&told), of, reason)
+	return wantStatus(t, grpcstatus.ErrorProto(&told), of, reason)
 }
 
 // JSON is JSON however its type is written, and a call of Connect is one without its header.

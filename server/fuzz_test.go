@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -147,8 +148,8 @@ func checkRefusal(t *testing.T, request proto.Message, err error) {
 	if err == nil {
 		return
 	}
-	s := statusOf(err, "id")
-	if s.Code() != codes.InvalidArgument || reasonOf(s) == "" {
+	s := status.From(err, "id")
+	if s.Code() != codes.InvalidArgument || status.ReasonOf(s) == "" {
 		t.Fatalf("%v is refused with %v (%v)", request, s, err)
 	}
 	for _, d := range s.Details() {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // GetSubmitter tells all of one submitter.
@@ -15,11 +16,11 @@ func (s *submitterService) GetSubmitter(ctx context.Context,
 	}
 	info, err := s.store.Submitter(ctx, id)
 	if err != nil {
-		return nil, onSubmitter(r.GetSubmitter(), err)
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	blocking, head, gaps, err := s.store.Waiting(ctx, id)
 	if err != nil {
-		return nil, onSubmitter(r.GetSubmitter(), err)
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	submitter := wireSubmitter(info)
 	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking), wireWaiting(

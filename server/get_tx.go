@@ -4,6 +4,7 @@ import (
 	"context"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -36,7 +37,7 @@ func (s *txService) txByRequest(ctx context.Context, key *pb.RequestKey) (store.
 		return store.TxInfo{}, err
 	}
 	info, err := s.store.TxByRequest(ctx, submitter, key.GetRequestId())
-	return info, onRequest(key.GetSubmitter(), key.GetRequestId(), err)
+	return info, status.AboutRequest(key.GetSubmitter(), key.GetRequestId(), err)
 }
 
 // txByID reads the transaction that a caller names. A UUID that Fencepost did not make names none.
@@ -46,14 +47,14 @@ func (s *Server) txByID(ctx context.Context, text string) (txn.TxID, store.TxInf
 		return id, store.TxInfo{}, err
 	}
 	info, err := s.store.Tx(ctx, id)
-	return id, info, onTx(text, err)
+	return id, info, status.AboutTx(text, err)
 }
 
 // txID reads the id of a transaction that the caller may know of.
 func (s *Server) txID(ctx context.Context, text string) (txn.TxID, error) {
 	id, err := txn.ParseTxID(text)
 	if err != nil {
-		return id, onTx(text, store.ErrTxNotFound)
+		return id, status.AboutTx(text, store.ErrTxNotFound)
 	}
 	return id, s.maySee(ctx, id)
 }
@@ -66,7 +67,7 @@ func (s *txService) view(ctx context.Context, info store.TxInfo, view pb.TxView)
 	}
 	attempts, err := s.store.Attempts(ctx, info.ID)
 	if err != nil {
-		return nil, onTx(tx.GetTxId(), err)
+		return nil, status.AboutTx(tx.GetTxId(), err)
 	}
 	tx.Operator = wireOperator(info.Tx, attempts)
 	return tx, nil

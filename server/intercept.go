@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -75,7 +76,7 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 // noMethod answers a call of a method that there is not. It comes behind the door and the interceptor, as all do: a stranger is not told which methods there are.
 func noMethod(_ any, stream grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(stream)
-	return noMethodOf(name)
+	return status.UnknownMethod(name)
 }
 
 // checkedStream checks what it receives, and its context ends when the node begins to stop.
@@ -99,7 +100,7 @@ func (c *checkedStream) begin(method string, known bool) error {
 		return err
 	}
 	if c.gone = gone; s.draining.Err() != nil { // whoever stops the node may not have seen this stream
-		c.cancel(errDraining)
+		c.cancel(status.ErrDraining)
 	}
 	if c.call.caller, c.ctx = r.caller, withRights(c.ctx, r); !known {
 		return nil
@@ -146,7 +147,7 @@ func (s *Server) begin(method string) *call {
 	return &call{
 		server: s,
 		id:     uuid.NewString(),
-		method: clip(method, longestField),
+		method: status.Clip(method, status.MaxFieldBytes),
 		start:  s.clock.Now(),
 	}
 }
@@ -168,12 +169,12 @@ func (c *call) end(ctx context.Context, panicked any, err error) error {
 		c.server.log.LogAttrs(ctx, slog.LevelDebug, "call answered", attributes...)
 		return nil
 	}
-	s := statusOf(err, c.id)
+	s := status.From(err, c.id)
 	attributes = append(attributes, slog.String("code", s.Code().String()),
-		slog.String("reason", reasonOf(s)))
+		slog.String("reason", status.ReasonOf(s)))
 	level := levelOf(s.Code())
 	if errors.Is(err,
-		errDraining) { // each open stream has one: that is told once, with their number
+		status.ErrDraining) { // each open stream has one: that is told once, with their number
 		c.server.drained.Add(1)
 		level = slog.LevelDebug
 	}

@@ -15,10 +15,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -348,11 +349,11 @@ func txID(t testing.TB, text string) txn.TxID {
 }
 
 // wantStatus checks that an error is a status with a code and a reason, and returns it.
-func wantStatus(t testing.TB, err error, code codes.Code, reason string) *status.Status {
+func wantStatus(t testing.TB, err error, code codes.Code, reason string) *grpcstatus.Status {
 	t.Helper()
-	s, ok := status.FromError(err)
-	if !ok || s.Code() != code || reasonOf(s) != reason {
-		t.Fatalf("got %v with reason %q, want %v with %q", err, reasonOf(s), code, reason)
+	s, ok := grpcstatus.FromError(err)
+	if !ok || s.Code() != code || status.ReasonOf(s) != reason {
+		t.Fatalf("got %v with reason %q, want %v with %q", err, status.ReasonOf(s), code, reason)
 	}
 	if reason == "" {
 		return s
@@ -370,5 +371,5 @@ func allToken(epoch int64, seen string) string {
 }
 
 func isCode(err error, code codes.Code) bool {
-	return status.Code(err) == code && !errors.Is(err, context.Canceled)
+	return grpcstatus.Code(err) == code && !errors.Is(err, context.Canceled)
 }

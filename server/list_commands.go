@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // ListCommands pages through what was asked of the owners of a submitter, newest first.
@@ -27,7 +28,7 @@ func (s *submitterService) ListCommands(ctx context.Context,
 	commands, err := s.store.Commands(ctx, id, before,
 		size+1) // one more tells whether there is another page
 	if err != nil {
-		return nil, onSubmitter(r.GetSubmitter(), err)
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	response := &pb.ListCommandsResponse{}
 	if len(commands) > size {
@@ -47,7 +48,7 @@ func commandOfToken(last []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(last) != 8 || int64(binary.BigEndian.Uint64(last)) <= 0 {
-		return 0, invalidField("page_token",
+		return 0, status.InvalidField("page_token",
 			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	return int64(binary.BigEndian.Uint64(last)), nil

@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // submitterName is what the contract has for one; and none, before the first page.
@@ -19,14 +20,14 @@ func (s *submitterService) ListSubmitters(ctx context.Context,
 		return nil, err
 	}
 	if !submitterName.Match(last) {
-		return nil, invalidField("page_token",
+		return nil, status.InvalidField("page_token",
 			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	size := pageSize(r.GetPageSize())
 	infos, err := s.store.Submitters(ctx, rightsIn(ctx).only(), string(last),
 		size+1) // one more tells whether there is another page
 	if err != nil {
-		return nil, on("submitters", err)
+		return nil, status.About("submitters", err)
 	}
 	response := &pb.ListSubmittersResponse{}
 	if len(infos) > size {

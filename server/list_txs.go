@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -34,7 +35,7 @@ func (s *txService) ListTxs(ctx context.Context,
 	filter.MaxBytes = pageBytes
 	infos, err := s.store.Txs(ctx, filter)
 	if err != nil {
-		return nil, on("transactions", err)
+		return nil, status.About("transactions", err)
 	}
 	response := &pb.ListTxsResponse{}
 	bytes := 0
@@ -77,7 +78,7 @@ func (s *txService) filter(ctx context.Context,
 		return filter, nil, err
 	}
 	if last != nil && len(last) != len(txn.TxID{}) {
-		return filter, nil, invalidField("page_token",
+		return filter, nil, status.InvalidField("page_token",
 			"is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	copy(filter.Before[:], last)
@@ -99,15 +100,15 @@ func asks(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
 }
 
 // selectors are the labels that transactions shall have, each written as key=value.
-func selectors(texts []string) (labels map[string]string, found []violation) {
+func selectors(texts []string) (labels map[string]string, found []status.Violation) {
 	for i, text := range texts {
 		key, value, _ := strings.Cut(text, "=")
 		if other, twice := labels[key]; twice && other != value {
 			found = append(
 				found,
-				violation{
-					fmt.Sprintf("labels[%d]", i),
-					fmt.Sprintf(
+				status.Violation{
+					Field: fmt.Sprintf("labels[%d]", i),
+					Message: fmt.Sprintf(
 						"asks for another value of %q than one before it, and no transaction has two; name one",
 						key),
 				},
@@ -134,9 +135,9 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 		case bound.of.CheckValid() != nil:
 			found = append(
 				found,
-				violation{
-					field,
-					"must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds",
+				status.Violation{
+					Field:   field,
+					Message: "must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds",
 				},
 			)
 		default:
@@ -146,6 +147,6 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 	if len(found) == 0 {
 		return nil
 	}
-	slices.SortFunc(found, func(a, b violation) int { return strings.Compare(a.field, b.field) })
-	return &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+	slices.SortFunc(found, func(a, b status.Violation) int { return strings.Compare(a.Field, b.Field) })
+	return status.Invalid(found...)
 }

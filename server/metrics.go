@@ -7,9 +7,10 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // metrics are what the server measures beyond the calls themselves, which the transport's own instrumentation counts and times.
@@ -59,7 +60,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	}
 	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL, pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
 		refusals.Add(context.Background(), 0,
-			metric.WithAttributes(attribute.String("reason", reasonName(reason))))
+			metric.WithAttributes(attribute.String("reason", status.ReasonName(reason))))
 	}
 	return m, nil
 }
@@ -81,10 +82,10 @@ func (m *metrics) answered(ctx context.Context, request, response any, err error
 	switch r := request.(type) {
 	case *pb.CreateTxRequest:
 		answer, _ := response.(*pb.CreateTxResponse)
-		m.create(ctx, resultOf(answer.GetCreated(), status.Code(err)), 1)
+		m.create(ctx, resultOf(answer.GetCreated(), grpcstatus.Code(err)), 1)
 	case *pb.BatchCreateTxRequest:
 		if err != nil {
-			m.create(ctx, resultOf(false, status.Code(err)), len(r.GetRequests()))
+			m.create(ctx, resultOf(false, grpcstatus.Code(err)), len(r.GetRequests()))
 			return
 		}
 		results := map[string]int{}

@@ -5,9 +5,10 @@ import (
 	"slices"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // origins are the web sites whose pages may call from a browser; "*" is any.
@@ -23,7 +24,7 @@ func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 		return false
 	}
 	if !slices.Contains(o, origin) && !slices.Contains(o, "*") {
-		refuse(w, http.StatusForbidden, withDetails(status.New(codes.PermissionDenied,
+		refuse(w, http.StatusForbidden, status.WithReason(grpcstatus.New(codes.PermissionDenied,
 			"origin: pages of this site may not call; name it in grpc.allowed_origins if they should"), pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
 		return true
 	}

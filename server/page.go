@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // A page token names the last row of the page before it, and the question that it belongs to: under another filter the same token would skip rows silently.
@@ -47,11 +49,11 @@ func parsePageToken(token string, question []byte) ([]byte, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) <= 1+questionBytes || raw[0] != pageTokenVersion {
-		return nil, invalidField("page_token",
+		return nil, status.InvalidField("page_token",
 			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	if !slices.Equal(raw[1:1+questionBytes], question) {
-		return nil, invalidField("page_token",
+		return nil, status.InvalidField("page_token",
 			"belongs to a request with another filter; keep the filter from page to page, or start anew without a token")
 	}
 	return raw[1+questionBytes:], nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
@@ -22,7 +22,7 @@ func TestWhyItIsPausedIsTold(t *testing.T) {
 		t.Helper()
 		_, err := n.txs.CreateTx(k.ctx,
 			&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
-		for _, err := range []error{err, status.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})[0].GetError())} {
+		for _, err := range []error{err, grpcstatus.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})[0].GetError())} {
 			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(
 				s.Message(), says) {
 				t.Errorf("%v does not say %q", s, says)

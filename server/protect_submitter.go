@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -20,7 +21,7 @@ func (s *submitterService) ProtectSubmitter(ctx context.Context,
 	info, err := s.protected(ctx, id,
 		store.Ask{Kind: txn.CommandProtect, Reason: r.GetReason(), Operator: r.GetOperator()})
 	if err != nil {
-		return nil, onSubmitter(r.GetSubmitter(), err)
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.ProtectSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // checkJSON refuses what protojson takes for something else than its caller means, and says of what is of another type than its field which field that is, which
@@ -50,7 +50,7 @@ func newJSONReader(text []byte) jsonReader {
 var errNotMine = errors.New("server: JSON of another form")
 
 func (jsonReader) refusal(err error) error {
-	var bad *invalid
+	var bad *status.InvalidError
 	if errors.As(err, &bad) {
 		return bad
 	}
@@ -70,9 +70,9 @@ func (r jsonReader) opens(with json.Delim, path string) (bool, error) {
 	case path == "": // all of it
 		return false, errNotMine
 	case with == '[':
-		return false, invalidField(path, "must be a list; write it in [ and ]")
+		return false, status.InvalidField(path, "must be a list; write it in [ and ]")
 	}
-	return false, invalidField(path,
+	return false, status.InvalidField(path,
 		"must be an object; write it in { and }, with the names of its fields")
 }
 
@@ -83,10 +83,7 @@ func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) erro
 			field = of.Fields().ByTextName(name)
 		}
 		if field == nil {
-			return nil, "", &invalid{
-				pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD,
-				[]violation{unknownName(of, name, path)},
-			}
+			return nil, "", status.UnknownField(unknownName(of, name, path))
 		}
 		return field, join(path, string(field.Name())), nil
 	}, r.field)
@@ -141,7 +138,7 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 	for i := 0; r.More(); i++ {
 		if i == batchItems &&
 			field.FullName() == batchRequests { // more would become much in memory
-			return invalidField(path, "must contain no more than %d item(s)", batchItems)
+			return status.InvalidField(path, "must contain no more than %d item(s)", batchItems)
 		}
 		if err := r.item(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
@@ -155,7 +152,7 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 func (r jsonReader) item(field protoreflect.FieldDescriptor, path string) error {
 	if next := bytes.TrimLeft(r.text[r.InputOffset():], " \t\r\n,:"); bytes.HasPrefix(next,
 		[]byte("null")) {
-		return invalidField(path, "must not be null; give it a value, or leave it out")
+		return status.InvalidField(path, "must not be null; give it a value, or leave it out")
 	}
 	return r.value(field, path)
 }
@@ -181,7 +178,7 @@ func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error
 	case field.Enum() != nil:
 		return noSuchName(path, field)
 	}
-	return invalidField(path, "%s", wanted(field))
+	return status.InvalidField(path, "%s", wanted(field))
 }
 
 // fits tells whether what has no parts is a value of a field.
@@ -270,7 +267,7 @@ var hexText = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9a-f]{32,})$`)
 // byte is made of.
 func checkBase64(text, path string) error {
 	if hexText.MatchString(text) {
-		return invalidField(path,
+		return status.InvalidField(path,
 			"bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` without the \"0x\"")
 	}
 	encoding := base64.StdEncoding
@@ -281,7 +278,7 @@ func checkBase64(text, path string) error {
 		encoding = encoding.WithPadding(base64.NoPadding)
 	}
 	if _, err := encoding.Strict().DecodeString(text); err != nil {
-		return invalidField(path,
+		return status.InvalidField(path,
 			"bytes are base64, and this is none that an encoder writes (%v); encode the bytes anew, hex as with `xxd -r -p | base64 -w0`",
 			err)
 	}
@@ -289,7 +286,7 @@ func checkBase64(text, path string) error {
 }
 
 // unknownName says of a name what unknownField says of a number.
-func unknownName(of protoreflect.MessageDescriptor, name, path string) violation {
+func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Violation {
 	if of.ReservedNames().Has(protoreflect.Name(name)) {
 		for number, reserved := range map[protoreflect.FieldNumber]string{payloadFrom: "from", payloadNonce: "nonce"} {
 			if reserved == name {
@@ -301,9 +298,9 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) violation
 	if near := nearest(of, name); near != "" {
 		meant = fmt.Sprintf("; did you mean %q?", near)
 	}
-	return violation{
-		join(path, name),
-		"this server knows no such field there; remove it, or update the server" + meant,
+	return status.Violation{
+		Field:   join(path, name),
+		Message: "this server knows no such field there; remove it, or update the server" + meant,
 	}
 }
 

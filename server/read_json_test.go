@@ -11,16 +11,17 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"pgregory.net/rapid"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // wantFault checks which field is at fault, and what is said of it.
-func wantFault(t testing.TB, s *status.Status, field, says string) {
+func wantFault(t testing.TB, s *grpcstatus.Status, field, says string) {
 	t.Helper()
 	for _, d := range s.Details() {
 		if b, ok := d.(*errdetails.BadRequest); ok {
@@ -151,7 +152,7 @@ func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
 			switch {
 			case field.Kind() == protoreflect.BytesKind:
 				found = append(found, string(top.Name())+"."+at)
-				wantFault(t, statusOf(checkJSON([]byte(inside(`"0xabcd"`)), top), ""), at,
+				wantFault(t, status.From(checkJSON([]byte(inside(`"0xabcd"`)), top), ""), at,
 					"looks like hex")
 			case field.Message() != nil:
 				look(field.Message(), inside, at, top)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -22,7 +23,7 @@ func (s *submitterService) RegisterSubmitter(ctx context.Context,
 	}
 	info, created, err := s.store.Register(ctx, registration)
 	if err != nil {
-		return nil, onSubmitter(r.GetName(), err)
+		return nil, status.AboutSubmitter(r.GetName(), err)
 	}
 	if created {
 		s.log.InfoContext(ctx, "submitter registered", "submitter", info.Name, "submitter_id",
@@ -43,19 +44,19 @@ func (s *submitterService) registration(
 	if out.StartFrom == "" {
 		out.StartFrom = startFresh
 	}
-	var found []violation
+	var found []status.Violation
 	var err error
 	if out.Address, err = txn.ParseAddress(r.GetAddress()); err != nil {
-		found = append(found, violation{"address", err.Error()})
+		found = append(found, status.Violation{Field: "address", Message: err.Error()})
 	} else if out.Address == (txn.Address{}) {
-		found = append(found, violation{"address", "must not be the zero address, which nobody has the key of; use the address of the account that sends"})
+		found = append(found, status.Violation{Field: "address", Message: "must not be the zero address, which nobody has the key of; use the address of the account that sends"})
 	}
 	if !s.known.chain(out.Chain) {
 		found = append(
 			found,
-			violation{
-				"chain_id",
-				fmt.Sprintf(
+			status.Violation{
+				Field: "chain_id",
+				Message: fmt.Sprintf(
 					"names a chain that this node is not configured for, which has %s; correct it, or add the chain to the configuration of the nodes",
 					listed(s.known.chains)),
 			},
@@ -64,16 +65,16 @@ func (s *submitterService) registration(
 	if !s.known.signer(out.Signer) {
 		found = append(
 			found,
-			violation{
-				"signer",
-				fmt.Sprintf(
+			status.Violation{
+				Field: "signer",
+				Message: fmt.Sprintf(
 					"names a signer that this node is not configured for, which has %s; correct it, or add the signer to the configuration of the nodes",
 					listed(s.known.signers)),
 			},
 		)
 	}
 	if len(found) > 0 {
-		return out, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+		return out, status.Invalid(found...)
 	}
 	return out, nil
 }

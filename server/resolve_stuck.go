@@ -3,9 +3,8 @@ package server
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -23,21 +22,20 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 	}
 	done, err := s.resolved(ctx, info.Tx, ask)
 	if err != nil {
-		return nil, onTx(r.GetTxId(), err)
+		return nil, status.AboutTx(r.GetTxId(), err)
 	}
 	if done {
 		return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 	}
 	if info.State.Final() {
-		return nil, onTx(
+		return nil, status.AboutTx(
 			r.GetTxId(),
-			decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
-				"it is %s, which is final; there is nothing to decide", info.State),
+			status.DecisionRefused("it is %s, which is final; there is nothing to decide", info.State),
 		)
 	}
 	v, err := s.obtain(ctx, id.Submitter(), ask)
 	if err != nil {
-		return nil, onTx(r.GetTxId(), err)
+		return nil, status.AboutTx(r.GetTxId(), err)
 	}
 	if _, info, err = s.txByID(ctx, r.GetTxId()); err != nil {
 		return nil, err
@@ -50,7 +48,7 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 		err = declined(v)
 	}
 	if err != nil {
-		return nil, onTx(r.GetTxId(), err)
+		return nil, status.AboutTx(r.GetTxId(), err)
 	}
 	return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 }

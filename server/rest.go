@@ -17,12 +17,13 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 const pathByRequest = "/api/v1/tx/by-request"
@@ -60,17 +61,17 @@ func isJSON(contentType string) bool {
 // and one that names a parameter twice, in either spelling, of which one would be dropped as well.
 func checkURL(u *url.URL) error {
 	if !utf8.ValidString(u.Path) {
-		return invalidField("path", "must be UTF-8 once it is unescaped")
+		return status.InvalidField("path", "must be UTF-8 once it is unescaped")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return invalidField("query",
+		return status.InvalidField("query",
 			`cannot be read (%v); separate parameters by "&", and escape what is in them, "%%" as "%%25" and ";" as "%%3B"`,
 			err)
 	}
 	for name, values := range query {
 		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
-			return invalidField(strings.ToValidUTF8(name, "\uFFFD"),
+			return status.InvalidField(strings.ToValidUTF8(name, "\uFFFD"),
 				"must be UTF-8 once it is unescaped")
 		}
 	}
@@ -111,7 +112,7 @@ func checkOnce(query url.Values) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] > 1 && !listParameters[name[strings.LastIndexByte(name, '.')+1:]] {
-			return invalidField(name, "is given %d times; give it once", given[name])
+			return status.InvalidField(name, "is given %d times; give it once", given[name])
 		}
 	}
 	return nil
@@ -213,29 +214,29 @@ func (w *restWriter) end() {
 		}
 	}
 	switch {
-	case strings.HasPrefix(told.GetMessage(), isTooLarge) && reasonOf(status.FromProto(&told)) != "": // once unpacked
+	case strings.HasPrefix(told.GetMessage(), status.RequestTooLargePrefix) && status.ReasonOf(grpcstatus.FromProto(&told)) != "": // once unpacked
 		w.code = http.StatusRequestEntityTooLarge
 	case w.code == http.StatusUnsupportedMediaType:
-		refuse(w.ResponseWriter, w.code, statusOf(notSpoken(told.GetMessage()), ""))
+		refuse(w.ResponseWriter, w.code, status.From(notSpoken(told.GetMessage()), ""))
 		return
 	case w.code == http.StatusMethodNotAllowed:
 		told.Message = w.notAllowed()
-	case told.GetCode() == int32(codes.ResourceExhausted) && reasonOf(status.FromProto(&told)) == "":
-		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, tooLarge(told.GetMessage()))
+	case told.GetCode() == int32(codes.ResourceExhausted) && status.ReasonOf(grpcstatus.FromProto(&told)) == "":
+		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, status.RequestTooLarge(told.GetMessage()))
 		return
 	}
 	if name := badParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
 		told.GetCode() == int32(codes.InvalidArgument) &&
-		reasonOf(status.FromProto(&told)) == "" {
-		refuse(w.ResponseWriter, http.StatusBadRequest, statusOf(noSuchValue(name[1], name[2]), ""))
+		status.ReasonOf(grpcstatus.FromProto(&told)) == "" {
+		refuse(w.ResponseWriter, http.StatusBadRequest, status.From(noSuchValue(name[1], name[2]), ""))
 		return
 	}
 	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
 		told.GetCode() == int32(codes.Unknown) {
-		refuse(w.ResponseWriter, http.StatusBadRequest, statusOfInvalid(noSuchParameter(name[1])))
+		refuse(w.ResponseWriter, http.StatusBadRequest, status.From(noSuchParameter(name[1]), ""))
 		return
 	}
-	refuse(w.ResponseWriter, w.code, status.FromProto(&told))
+	refuse(w.ResponseWriter, w.code, grpcstatus.FromProto(&told))
 }
 
 // notAllowed names the methods that the path has, which the transcoder gives in any order.
@@ -244,7 +245,7 @@ func (w *restWriter) notAllowed() string {
 		func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(methods)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	return clip(w.asked, longestField) + ": this path takes " + strings.Join(methods, " or ")
+	return status.Clip(w.asked, status.MaxFieldBytes) + ": this path takes " + strings.Join(methods, " or ")
 }
 
 // notSpoken refuses a body for the form that it is in.
@@ -253,7 +254,7 @@ func notSpoken(says string) error {
 	if !unsupported.MatchString(says) {
 		field = "Content-Encoding"
 	}
-	return invalidField(field,
+	return status.InvalidField(field,
 		"%s; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip",
 		unsupported.ReplaceAllString(says, `"$1" is not supported`))
 }
@@ -264,11 +265,9 @@ var unsupported = regexp.MustCompile(`^"([^"]*?)\??" sub-format not supported`)
 // unknownParameter is what the transcoder says of a parameter that it does not know.
 var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)"`)
 
-func noSuchParameter(name string) *invalid {
-	return &invalid{
-		pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD,
-		[]violation{{name, "this path knows no such parameter; remove it"}},
-	}
+func noSuchParameter(name string) error {
+	return status.UnknownField(
+		status.Violation{Field: name, Message: "this path knows no such parameter; remove it"})
 }
 
 // badParameter is what the transcoder says of a value that is none of its parameter.
@@ -284,15 +283,15 @@ func noSuchValue(name, kind string) error {
 		case field.Enum() != nil:
 			return noSuchName(name, field)
 		case field.Message() != nil && wantedKnown[field.Message().Name()] != "":
-			return invalidField(name, "%s",
+			return status.InvalidField(name, "%s",
 				strings.TrimSuffix(wantedKnown[field.Message().Name()], ", in quotes"))
 		}
 	}
 	if kind == "" || kind == "message" {
-		return invalidField(name,
+		return status.InvalidField(name,
 			"is no value of this parameter; docs/api.md says how it is written")
 	}
-	return invalidField(name, "must be a value of the type %s", kind)
+	return status.InvalidField(name, "must be a value of the type %s", kind)
 }
 
 // noSuchName names those of an enum that can be asked for.
@@ -301,7 +300,7 @@ func noSuchName(path string, field protoreflect.FieldDescriptor) error {
 	if field.IsList() {
 		again = "; name each by itself"
 	}
-	return invalidField(path, "must be one of %s%s", strings.Join(namesOf(field.Enum()), ", "),
+	return status.InvalidField(path, "must be one of %s%s", strings.Join(namesOf(field.Enum()), ", "),
 		again)
 }
 
@@ -312,17 +311,6 @@ func namesOf(of protoreflect.EnumDescriptor) (names []string) {
 	}
 	return names
 }
-
-// tooLarge is told of what the transcoder finds too large. Repeated it would be so again, so it is no RESOURCE_EXHAUSTED, which some clients repeat.
-func tooLarge(says string) *status.Status {
-	return withDetails(
-		status.New(codes.InvalidArgument,
-			isTooLarge+", or its answer is ("+says+"); send less at once, or ask for less with page_size"),
-		pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE,
-	)
-}
-
-const isTooLarge = "request: it is too large"
 
 // codeOf is the code of an answer that was not made by a service.
 func codeOf(code int) codes.Code {
@@ -339,13 +327,13 @@ func codeOf(code int) codes.Code {
 }
 
 // refuse writes an error.
-func refuse(w http.ResponseWriter, code int, s *status.Status) {
-	if s.Code() == codes.InvalidArgument && reasonOf(s) == "" {
-		s = withDetails(status.New(codes.InvalidArgument, "request: "+s.Message()),
+func refuse(w http.ResponseWriter, code int, s *grpcstatus.Status) {
+	if s.Code() == codes.InvalidArgument && status.ReasonOf(s) == "" {
+		s = status.WithReason(grpcstatus.New(codes.InvalidArgument, "request: "+s.Message()),
 			pb.ErrorReason_ERROR_REASON_INVALID_FIELD)
 	}
-	if s.Code() == codes.Unimplemented && reasonOf(s) == "" {
-		s = withDetails(s, pb.ErrorReason_ERROR_REASON_UNKNOWN_METHOD)
+	if s.Code() == codes.Unimplemented && status.ReasonOf(s) == "" {
+		s = status.WithReason(s, pb.ErrorReason_ERROR_REASON_UNKNOWN_METHOD)
 	}
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // What a path names is not named again. The transcoder would believe a parameter over the path, and drop what a body says, without a word: a script that mixes up two
@@ -67,7 +69,7 @@ func checkParameters(method string, u *url.URL) error {
 		field, _, _ := strings.Cut(snakeCase(name), ".")
 		switch {
 		case method == http.MethodPost, method == http.MethodPatch:
-			return invalidField(name,
+			return status.InvalidField(name,
 				"is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant",
 				method)
 		case method == http.MethodGet && field != "" && (field == named.field || field == named.other):
@@ -100,9 +102,9 @@ func checkBody(r *http.Request, text []byte, most int) error {
 	}
 	for _, other := range map[string][]string{"tx_id": {body.TxID, body.TxIDSnake}, "submitter": {body.Submitter}}[named.field] {
 		if other != "" && other != named.value {
-			return invalidField(named.field,
+			return status.InvalidField(named.field,
 				"is %q in the path and %q in the body; leave it out of the body, or correct the path",
-				clip(named.value, longestField), clip(other, longestField))
+				status.Clip(named.value, status.MaxFieldBytes), status.Clip(other, status.MaxFieldBytes))
 		}
 	}
 	return nil

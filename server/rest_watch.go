@@ -14,11 +14,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // WatchTx over HTTP is a stream of JSON: an object a line, or server-sent events for whoever accepts those. It is the same service behind the same
@@ -54,7 +55,7 @@ func watched(u *url.URL) *pb.WatchTxRequest {
 // watch answers with a stream.
 func (f *front) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxRequest) {
 	if err := parameters(ask, r.URL.Query()); err != nil {
-		refuse(w, http.StatusBadRequest, statusOf(err, ""))
+		refuse(w, http.StatusBadRequest, status.From(err, ""))
 		return
 	}
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
@@ -89,12 +90,12 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 		case ask.GetTxs() != nil && (name == "tx_ids" || name == "txIds" || name == "txs.tx_ids" || name == "txs.txIds"):
 			ask.GetTxs().TxIds = append(ask.GetTxs().TxIds, values...)
 		case len(values) > 1:
-			err = invalidField(name, "is given %d times; give it once", len(values))
+			err = status.InvalidField(name, "is given %d times; give it once", len(values))
 		case name == "resume_token" || name == "resumeToken":
 			ask.ResumeToken = value
 		case name == "until_final" || name == "untilFinal":
 			if value != "true" && value != "false" {
-				err = invalidField("until_final", "must be true or false")
+				err = status.InvalidField("until_final", "must be true or false")
 			}
 			ask.UntilFinal = value == "true"
 		case name == "heartbeat":
@@ -128,7 +129,7 @@ func statesOfNames(names []string) (states []pb.TxState, err error) {
 func heartbeat(text string) (*durationpb.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, invalidField("heartbeat", "must be a duration, such as 15s")
+		return nil, status.InvalidField("heartbeat", "must be a duration, such as 15s")
 	}
 	return durationpb.New(d), nil
 }
@@ -219,14 +220,14 @@ func (s *jsonStream) write(kind, token string, text []byte) error {
 		text = fmt.Appendf(nil, "%sevent: %s\ndata: %s\n", id, kind, text)
 	}
 	if _, err := s.writer.Write(append(text, '\n')); err != nil {
-		return status.FromContextError(context.Canceled).Err()
+		return grpcstatus.FromContextError(context.Canceled).Err()
 	}
 	return http.NewResponseController(s.writer).Flush()
 }
 
 // end tells how it ended: before the first message as any answer, later as the last line, whose only field is the error.
 func (s *jsonStream) end(err error) {
-	told, _ := status.FromError(err)
+	told, _ := grpcstatus.FromError(err)
 	switch {
 	case err == nil && !s.sent:
 		s.writer.WriteHeader(http.StatusNoContent)

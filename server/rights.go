@@ -7,9 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"google.golang.org/grpc/codes"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -135,12 +134,9 @@ func (r *rights) mayCall(method string) error {
 func methodName(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
 
 func (r *rights) denied(format string, args ...any) error {
-	return on(
+	return status.About(
 		fmt.Sprintf("caller %q", r.caller),
-		decline(
-			codes.PermissionDenied,
-			pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
-			format,
+		status.PermissionDenied(format,
 			args...),
 	)
 }
@@ -205,7 +201,7 @@ func (s *Server) isOwn(ctx context.Context, r *rights, is func(txn.Submitter) bo
 	for names := range slices.Chunk(r.unknown(own), lookedUp) {
 		infos, err := s.store.Submitters(ctx, names, "", len(names))
 		if err != nil {
-			return false, on("call", err)
+			return false, status.About("call", err)
 		}
 		for _, info := range infos {
 			own = append(own, info.Submitter)

@@ -11,13 +11,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -319,12 +320,12 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]their
 	told := map[string][]string{}
 	for name, a := range accounts {
 		want := r.may(row.who, name == "alice", row.free)
-		for tongue, s := range map[string]*status.Status{"gRPC": n.overGRPC(t, r, row, a), "HTTP": n.overHTTP(t, r, row, a)} {
+		for tongue, s := range map[string]*grpcstatus.Status{"gRPC": n.overGRPC(t, r, row, a), "HTTP": n.overHTTP(t, r, row, a)} {
 			denied := s.Code() == codes.PermissionDenied || s.Code() == codes.Unauthenticated
 			if denied && s.Code() != want || !denied && want != codes.OK {
 				t.Errorf("of %s over %s: %v, want %v", name, tongue, s, want)
 			}
-			if reason := reasonOf(s); denied &&
+			if reason := status.ReasonOf(s); denied &&
 				reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED", codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
 				t.Errorf("of %s over %s: %v with the reason %q", name, tongue, s, reason)
 			}
@@ -345,7 +346,7 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]their
 }
 
 // overGRPC calls, and tells how it ended: a batch as its first request, a stream that tells something well.
-func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *status.Status {
+func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *grpcstatus.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(r.in(n.ctx), patience)
 	defer cancel()
@@ -354,27 +355,27 @@ func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *status.Status 
 		if err == nil {
 			_, err = stream.Recv()
 		}
-		return status.Convert(err)
+		return grpcstatus.Convert(err)
 	}
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(
 		methods()[row.method].Output().FullName())
 	n.must(err)
 	answer := kind.New().Interface()
 	if err := n.conn.Invoke(ctx, "/fencepost.v1."+row.method, row.ask(a), answer); err != nil {
-		return status.Convert(err)
+		return grpcstatus.Convert(err)
 	}
 	return inBatch(answer)
 }
 
 // inBatch is how the first request of a batch ended.
-func inBatch(answer proto.Message) *status.Status {
+func inBatch(answer proto.Message) *grpcstatus.Status {
 	if b, ok := answer.(*pb.BatchCreateTxResponse); ok {
-		return status.FromProto(b.GetResults()[0].GetError())
+		return grpcstatus.FromProto(b.GetResults()[0].GetError())
 	}
-	return status.New(codes.OK, "")
+	return grpcstatus.New(codes.OK, "")
 }
 
-func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *status.Status {
+func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Status {
 	t.Helper()
 	verb, path, _ := strings.Cut(
 		strings.NewReplacer("NAME", a.name, "ACCOUNT", a.account, "TX", a.tx, "REQUEST",
@@ -389,7 +390,7 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *status.Status 
 	}
 	if row.method == watchTx {
 		if l := n.stream(path, header...); l.code == http.StatusOK {
-			return status.New(codes.OK, "")
+			return grpcstatus.New(codes.OK, "")
 		}
 	}
 	body := ""
@@ -402,17 +403,17 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *status.Status 
 	if answer.code < http.StatusBadRequest {
 		b := &pb.BatchCreateTxResponse{}
 		if row.method != batchCreate {
-			return status.New(codes.OK, "")
+			return grpcstatus.New(codes.OK, "")
 		}
 		n.must(protojson.Unmarshal(answer.body, b))
 		return inBatch(b)
 	}
-	told := status.New(codes.OK, "").Proto()
+	told := grpcstatus.New(codes.OK, "").Proto()
 	n.must(protojson.Unmarshal(answer.body, told))
-	if s := status.FromProto(told); httpCodes[s.Code()] != answer.code {
+	if s := grpcstatus.FromProto(told); httpCodes[s.Code()] != answer.code {
 		t.Errorf("%s %s: %d for %v", verb, path, answer.code, s)
 	}
-	return status.FromProto(told)
+	return grpcstatus.FromProto(told)
 }
 
 // What names no account is about the caller's own: lists, and a watch of all, from its snapshots to what is registered while it lasts.

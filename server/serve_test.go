@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -17,9 +16,10 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -240,7 +240,7 @@ func TestDrainDoesNotWaitForEver(t *testing.T) {
 	n.stop()
 	k.must(<-n.served)
 	n.served <- nil
-	if err := <-stuck; status.Code(err) != codes.Unavailable {
+	if err := <-stuck; grpcstatus.Code(err) != codes.Unavailable {
 		t.Errorf("the call that was cut off ends with %v", err)
 	}
 }
@@ -259,38 +259,25 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// Every reason of the contract is given by some error, but those that a request earns; none tells the driver's words.
-func TestEveryErrorIsTold(t *testing.T) {
+func TestErrors_HaveTheirReasons(t *testing.T) {
 	t.Parallel()
-	told := map[string]bool{}
-	for _, a := range answers {
-		s := statusOf(fmt.Errorf("store: read row 7: %w: dial tcp 10.0.0.1: refused", a.is), "id")
-		wantStatus(t, s.Err(), a.code, reasonName(a.reason))
-		if strings.Contains(s.Message(), "10.0.0.1") || strings.Contains(s.Message(), "row 7") {
-			t.Errorf("%v: the caller is told %q", a.is, s.Message())
-		}
-		told[reasonName(a.reason)] = true
-	}
-	for _, bad := range []*invalid{{reason: pb.ErrorReason_ERROR_REASON_INVALID_FIELD}, {reason: pb.ErrorReason_ERROR_REASON_UNKNOWN_FIELD}} {
-		told[reasonOf(statusOf(bad, ""))] = true
-	}
-	told[reasonOf(statusOf(payloadTooLarge(2, 1), ""))] = true
-	told[reasonOf(statusOf(bodyTooLate(time.Second), ""))] = true
-	for _, err := range []error{
-		errors.New("defect"), declined(verdict{code: txn.ResultRefused}), changed(store.SubmitterInfo{}, "over"), queueFull(&store.QueueFullError{}),
-		(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
+	for _, c := range []struct {
+		err    error
+		code   codes.Code
+		reason string
+	}{
+		{declined(verdict{code: txn.ResultRefused}), codes.FailedPrecondition, "DECISION_REFUSED"},
+		{changed(store.SubmitterInfo{}, "over"), codes.Aborted, "PROTECTION_CHANGED"},
+		{bodyTooLate(time.Second), codes.DeadlineExceeded, "BODY_LATE"},
+		{(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
+			codes.PermissionDenied, "PERMISSION_DENIED"},
+		{errManyCalls, codes.ResourceExhausted, "NODE_BUSY"},
+		{errManyWatches, codes.ResourceExhausted, "NODE_BUSY"},
+		{errManyLists, codes.ResourceExhausted, "NODE_BUSY"},
+		{errManyHealth, codes.ResourceExhausted, "NODE_BUSY"},
+		{errUnread, codes.ResourceExhausted, "NODE_BUSY"},
 	} {
-		told[reasonOf(statusOf(fmt.Errorf("server: decide: %w", err), ""))] = true
-	}
-	for number := range pb.ErrorReason_name {
-		if reason := pb.ErrorReason(number); number != 0 && !told[reasonName(reason)] {
-			t.Errorf("no error has the reason %v", reason)
-		}
-	}
-	for code, err := range map[codes.Code]error{codes.Canceled: context.Canceled, codes.DeadlineExceeded: context.DeadlineExceeded} {
-		if s := statusOf(fmt.Errorf("store: read: %w", err), ""); s.Code() != code {
-			t.Errorf("%v is told as %v", err, s.Code())
-		}
+		wantStatus(t, status.From(c.err, "id").Err(), c.code, c.reason)
 	}
 }
 

@@ -5,7 +5,7 @@
 //
 // There is one file per RPC. A call passes the interceptors (intercept.go), which give it an id for the log, turn a panic into INTERNAL, and refuse what no
 // handler should have to look at: fields that this server does not know, text that the ledger cannot hold, and whatever breaks a rule of the contract
-// (check.go). A handler checks the rest, calls the store, and returns ordinary errors; errors.go is the one place that turns them into a gRPC status. So no
+// (check.go). A handler checks the rest, calls the store, and returns ordinary errors; package status is the one place that turns them into a gRPC status. So no
 // text of a driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence that says what to do.
 //
 // # Tongues
@@ -64,6 +64,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/port"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // Server serves the API of one node.
@@ -284,9 +285,9 @@ func (s *Server) stop(split *port.Split) {
 			s.drained.Load())
 	}()
 	s.health.Shutdown()
-	s.drain(errDraining)
+	s.drain(status.ErrDraining)
 	for _, one := range s.admitted.list() { // a stream that waits for news must not hold up the end of the node
-		one.cut(errDraining)
+		one.cut(status.ErrDraining)
 	}
 	split.Close()
 	done := make(chan struct{})

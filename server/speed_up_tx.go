@@ -3,9 +3,8 @@ package server
 import (
 	"context"
 
-	"google.golang.org/grpc/codes"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -19,9 +18,9 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 		return nil, err
 	}
 	if says := nothingToSpeedUp(info.State); says != "" {
-		return nil, onTx(
+		return nil, status.AboutTx(
 			r.GetTxId(),
-			decline(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED, "%s",
+			status.DecisionRefused("%s",
 				says),
 		)
 	}
@@ -36,10 +35,10 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 		},
 	)
 	if err != nil {
-		return nil, onTx(r.GetTxId(), err)
+		return nil, status.AboutTx(r.GetTxId(), err)
 	}
 	if v.code != txn.Applied {
-		return nil, onTx(r.GetTxId(), declined(v))
+		return nil, status.AboutTx(r.GetTxId(), declined(v))
 	}
 	if _, info, err = s.txByID(ctx, r.GetTxId()); err != nil {
 		return nil, err

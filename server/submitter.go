@@ -3,17 +3,18 @@ package server
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
 )
 
 // lookup finds the submitter that a field names, by its name or its account id, if the caller has a right to it.
 func (s *Server) lookup(ctx context.Context, field, text string) (txn.SubmitterID, error) {
 	if _, _, _, err := txn.ParseAccountID(text); err != nil {
-		return 0, invalidField(field, "%v", err)
+		return 0, status.InvalidField(field, "%v", err)
 	}
 	if err := s.mayUse(ctx, text); err != nil {
 		return 0, err
 	}
 	id, err := s.store.Lookup(ctx, text)
-	return id, onSubmitter(text, err)
+	return id, status.AboutSubmitter(text, err)
 }

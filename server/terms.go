@@ -8,22 +8,23 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
 )
 
 // terms checks what the rules of the contract cannot say of the terms, all of it.
-func terms(t *pb.Terms) (out txn.Terms, found []violation) {
+func terms(t *pb.Terms) (out txn.Terms, found []status.Violation) {
 	out = txn.Terms{Speed: speedOfWire(t.GetSpeed()), CancelLate: t.GetCancelLate()}
 	var err error
 	if out.MaxFee, err = maxFee(t.GetMaxFee()); err != nil {
-		found = append(found, violation{"terms.max_fee", err.Error()})
+		found = append(found, status.Violation{Field: "terms.max_fee", Message: err.Error()})
 	}
 	if t.GetNotAfter() != nil {
 		if out.NotAfter, err = deadline(t.GetNotAfter()); err != nil {
-			found = append(found, violation{"terms.not_after", err.Error()})
+			found = append(found, status.Violation{Field: "terms.not_after", Message: err.Error()})
 		}
 	} else if out.CancelLate {
-		found = append(found, violation{"terms.cancel_late", "cancels what is late, and there is no not_after to be late for; set not_after, or leave this out"})
+		found = append(found, status.Violation{Field: "terms.cancel_late", Message: "cancels what is late, and there is no not_after to be late for; set not_after, or leave this out"})
 	}
 	return out, found
 }

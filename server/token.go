@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -90,7 +91,7 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 		return token, badToken()
 	}
 	if kind+"." != prefix(t) {
-		return token, invalidField("resume_token",
+		return token, status.InvalidField("resume_token",
 			"belongs to a stream of something else; use the token that this stream delivered last, or none to start anew")
 	}
 	token.given = true
@@ -115,6 +116,6 @@ func parseResumeToken(text string, t target) (token resumeToken, err error) {
 }
 
 func badToken() error {
-	return invalidField("resume_token",
+	return status.InvalidField("resume_token",
 		"is not one that WatchTx gave; use the token that the stream delivered last, or none to start anew")
 }

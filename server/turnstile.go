@@ -2,28 +2,38 @@ package server
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/tap"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 var (
-	errManyCalls   = errors.New("the node answers as many calls as it may")
-	errManyWatches = errors.New("the node serves as many watches as it may")
-	errManyHealth  = errors.New("the connection has as many calls of health under way as it may")
-	errManyLists   = errors.New("the connection has as many lists under way as it may")
-	errUnread      = errors.New("the connection has as many answers unread as it may")
+	errManyCalls = status.NodeBusy(time.Second,
+		"it answers as many calls at once as it may (grpc.max_calls), and did nothing of this one; "+
+			"repeat the call unchanged later, or call another node")
+	errManyWatches = status.NodeBusy(5*time.Second,
+		"it serves as many watches as it may (watch.max_streams); watch through another node, "+
+			"or repeat the call later")
+	errUnread = status.NodeBusy(time.Second,
+		"answers of %d MiB wait to be read by this connection, and it did nothing of this call; "+
+			"read them, then repeat the call unchanged, or call with more than one connection",
+		unreadBytes>>20)
+	errManyLists = status.NodeBusy(time.Second,
+		"it answers as many lists of one connection at once as it may, "+
+			"those that are not read yet among them; read them, then repeat the call unchanged, "+
+			"or call with more than one connection")
+	errManyHealth = status.NodeBusy(5*time.Second,
+		"it answers as many calls of health of one connection as it may (%d); "+
+			"end those that are not needed", healthCalls)
 )
 
 // healthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and the transcoder holds all that has come.
@@ -149,23 +159,8 @@ func methodOf(r *http.Request) string {
 	return r.URL.Path
 }
 
-// queueFull says which queue is full, and when to come back.
-func queueFull(full *store.QueueFullError) error {
-	where := fmt.Sprintf(
-		"its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
-	if full.Ledger {
-		where = fmt.Sprintf(
-			"the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total",
-			full.Limit)
-	}
-	return &declinedError{answer{
-		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL, retry: full.RetryAfter,
-		says: where + "; nothing was queued: repeat the call unchanged later, when some of them are sent, or send less",
-	}}
-}
-
 // refuse counts what is refused for want of room.
 func (m *metrics) refuse(reason pb.ErrorReason) {
 	m.refusals.Add(context.Background(), 1,
-		metric.WithAttributes(attribute.String("reason", reasonName(reason))))
+		metric.WithAttributes(attribute.String("reason", status.ReasonName(reason))))
 }

@@ -19,9 +19,10 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -38,7 +39,7 @@ func (k *kit) bounded(name string, each, all int) *store.Store {
 }
 
 // wantRetry reads when to come again.
-func wantRetry(t testing.TB, s *status.Status, least, most time.Duration) {
+func wantRetry(t testing.TB, s *grpcstatus.Status, least, most time.Duration) {
 	t.Helper()
 	for _, d := range s.Details() {
 		if info, ok := d.(*errdetails.RetryInfo); ok {
@@ -108,7 +109,7 @@ func TestAFullQueueIsTold(t *testing.T) {
 		if refused := i%2 == 1; refused != (r.GetError() != nil) || r.GetCreated() != (i == 2) {
 			t.Errorf("of a batch, %d: %v", i, r)
 		} else if refused {
-			wantRetry(t, wantStatus(t, status.ErrorProto(r.GetError()), codes.ResourceExhausted, "QUEUE_FULL"), time.Second, 45*time.Second)
+			wantRetry(t, wantStatus(t, grpcstatus.ErrorProto(r.GetError()), codes.ResourceExhausted, "QUEUE_FULL"), time.Second, 45*time.Second)
 		}
 	}
 	a := n.http("POST", "/api/v1/tx",
@@ -171,7 +172,7 @@ func TestABurstAtTwoNodes(t *testing.T) {
 					mu.Lock()
 					accepted = append(accepted, request)
 					mu.Unlock()
-				} else if reasonOf(status.Convert(err)) != "QUEUE_FULL" {
+				} else if status.ReasonOf(grpcstatus.Convert(err)) != "QUEUE_FULL" {
 					t.Errorf("%s: %v, %v", request, r, err)
 				}
 			}
@@ -320,7 +321,7 @@ func TestHeavyCalls(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(); reasonOf(status.Convert(err)) != "NODE_BUSY" {
+		if err := call(); status.ReasonOf(grpcstatus.Convert(err)) != "NODE_BUSY" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

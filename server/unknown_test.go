@@ -9,9 +9,10 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 )
 
 // A method that there is not has its reason in every tongue, for whoever is known; a stranger is told of it what it is told of any.
@@ -63,7 +64,7 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 }
 
 func reasonOfConnect(e *connect.Error) string {
-	s := status.New(codes.Code(e.Code()), e.Message())
+	s := grpcstatus.New(codes.Code(e.Code()), e.Message())
 	for _, d := range e.Details() {
 		if value, err := d.Value(); err == nil {
 			if info, ok := value.(*errdetails.ErrorInfo); ok {
@@ -71,5 +72,5 @@ func reasonOfConnect(e *connect.Error) string {
 			}
 		}
 	}
-	return reasonOf(s)
+	return status.ReasonOf(s)
 }

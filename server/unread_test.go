@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
+	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
@@ -203,7 +203,7 @@ func TestRefusedCallsLeaveNoTimers(t *testing.T) {
 	l := n.links()[0]
 	ended, refused := 0, 0
 	for refused < 3*refusedStrangers && ended == 0 {
-		switch _, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "alice"}); status.Code(err) {
+		switch _, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "alice"}); grpcstatus.Code(err) {
 		case codes.Unauthenticated:
 			refused++
 		case codes.Unavailable:

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -26,7 +27,7 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context,
 	info, err := s.updated(ctx, id, change,
 		store.Ask{Kind: txn.CommandUpdate, Reason: r.GetReason(), Operator: r.GetOperator()})
 	if err != nil {
-		return nil, onSubmitter(r.GetSubmitter(), err)
+		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	return &pb.UpdateSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
@@ -72,7 +73,7 @@ func judged(request proto.Message) proto.Message {
 func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error) {
 	paths := r.GetUpdateMask().GetPaths()
 	if len(paths) == 0 {
-		return change, invalidField("update_mask", "names nothing to change; %s", maskRemedy)
+		return change, status.InvalidField("update_mask", "names nothing to change; %s", maskRemedy)
 	}
 	for _, path := range paths {
 		switch path {
@@ -81,11 +82,11 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 		case "max_fee":
 			limit, err := maxFee(r.GetMaxFee())
 			if err != nil {
-				return change, invalidField("max_fee", "%v", err)
+				return change, status.InvalidField("max_fee", "%v", err)
 			}
 			change.MaxFee = &limit
 		default:
-			return change, invalidField("update_mask", "names %q, which cannot be changed; %s",
+			return change, status.InvalidField("update_mask", "names %q, which cannot be changed; %s",
 				path, maskRemedy)
 		}
 	}

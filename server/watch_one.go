@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -60,7 +61,7 @@ func (s *single) look() error {
 		info, err := s.store.Tx(ctx, s.target.tx)
 		switch {
 		case err != nil:
-			return onTx(s.target.tx.String(), err)
+			return status.AboutTx(s.target.tx.String(), err)
 		case s.last > info.Version:
 			return store.ErrTokenExpired
 		case s.last == info.Version:

@@ -9,6 +9,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -109,16 +110,16 @@ func (s *txService) target(ctx context.Context, r *pb.WatchTxRequest) (t target,
 func narrowed(r *pb.WatchTxRequest) (labels map[string]string, err error) {
 	byName := r.GetTxId() != "" || r.GetRequest() != nil || r.GetTxs() != nil
 	if !byName && r.GetUntilFinal() {
-		return nil, invalidField("until_final",
+		return nil, status.InvalidField("until_final",
 			"ends the stream of transactions that are named; name one, by tx_id or request, or several, by txs, or leave it out")
 	}
 	if byName && len(r.GetLabels()) > 0 {
-		return nil, invalidField("labels",
+		return nil, status.InvalidField("labels",
 			"select among many transactions; leave them out, or name a submitter or all instead of single transactions")
 	}
 	labels, found := selectors(r.GetLabels())
 	if len(found) > 0 {
-		return nil, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, found}
+		return nil, status.Invalid(found...)
 	}
 	return labels, nil
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -41,7 +41,7 @@ const mostNamed = 16
 // txIDs reads ids, each of which the caller may know of, and none of which may be named twice, in whatever spelling.
 func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
 	ids, seen, none := make(idSet, 0, len(texts)), make(map[txn.TxID]bool, len(texts)), []string{}
-	var twice []violation
+	var twice []status.Violation
 	for i, text := range texts {
 		id, err := txn.ParseTxID(text)
 		if err != nil { // which is told once all others have turned out to be the caller's
@@ -51,9 +51,9 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
 		if seen[id] && len(twice) < mostNamed {
 			twice = append(
 				twice,
-				violation{
-					fmt.Sprintf("txs.tx_ids[%d]", i),
-					fmt.Sprintf("names %s again; name each once", id),
+				status.Violation{
+					Field:   fmt.Sprintf("txs.tx_ids[%d]", i),
+					Message: fmt.Sprintf("names %s again; name each once", id),
 				},
 			)
 		}
@@ -64,7 +64,7 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
 	}
 	switch {
 	case len(twice) > 0:
-		return nil, &invalid{pb.ErrorReason_ERROR_REASON_INVALID_FIELD, twice}
+		return nil, status.Invalid(twice...)
 	case len(none) > 0:
 		return nil, onTxs(none, store.ErrTxNotFound)
 	}
@@ -74,13 +74,13 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*idSet, error) {
 
 func onTxs(texts []string, err error) error {
 	if len(texts) == 1 {
-		return onTx(texts[0], err)
+		return status.AboutTx(texts[0], err)
 	}
 	more := ""
 	if len(texts) > mostNamed {
 		texts, more = texts[:mostNamed], fmt.Sprintf(" and %d more", len(texts)-mostNamed)
 	}
-	return on("transactions "+strings.Join(texts, ", ")+more, err)
+	return status.About("transactions "+strings.Join(texts, ", ")+more, err)
 }
 
 // standing reads how far the named ones have come, and refuses those that do not exist. If the stream ends with them, that is where it counts from.

@@ -1,0 +1,121 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/store"
+)
+
+// Errors of the API layer itself; those of the ledger are in package store.
+var (
+	ErrDraining        = errors.New("the node is stopping")
+	ErrNotApplied      = errors.New("no node has applied the request yet")
+	ErrUnknownMethod   = errors.New("unknown method")
+	ErrUnauthenticated = errors.New("unknown caller")
+)
+
+// aboutError attaches the resource that an error is about.
+type aboutError struct {
+	subject string
+	err     error
+}
+
+func (a *aboutError) Error() string { return a.subject + ": " + a.err.Error() }
+func (a *aboutError) Unwrap() error { return a.err }
+
+// About attaches a subject to an error, for the message of its status; nil stays nil.
+func About(subject string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &aboutError{subject, err}
+}
+
+// AboutSubmitter attaches the submitter that a client named.
+func AboutSubmitter(name string, err error) error {
+	return About(fmt.Sprintf("submitter %q", name), err)
+}
+
+// AboutTx attaches the tx_id that a client named.
+func AboutTx(id string, err error) error { return About("transaction "+id, err) }
+
+// AboutRequest attaches the submitter and request_id that a client named.
+func AboutRequest(submitter, requestID string, err error) error {
+	return About(fmt.Sprintf("request_id %q of submitter %q", requestID, submitter), err)
+}
+
+// UnknownMethod rejects a call of a method that this node does not have.
+func UnknownMethod(name string) error {
+	return About(fmt.Sprintf("method %q", Clip(name, MaxFieldBytes)), ErrUnknownMethod)
+}
+
+// refusedError is an error that brings its own mapping, because its message depends on the case.
+type refusedError struct{ mapping }
+
+func (r *refusedError) Error() string { return r.message }
+
+func refuse(code codes.Code, reason pb.ErrorReason, format string, args []any) error {
+	return &refusedError{
+		mapping{code: code, reason: reason, message: fmt.Sprintf(format, args...)},
+	}
+}
+
+// PermissionDenied rejects a call that its caller has no right to make.
+func PermissionDenied(format string, args ...any) error {
+	return refuse(codes.PermissionDenied, pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED,
+		format, args)
+}
+
+// DecisionRefused rejects a decision that cannot be carried out in the present state.
+func DecisionRefused(format string, args ...any) error {
+	return refuse(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_DECISION_REFUSED,
+		format, args)
+}
+
+// ProtectionChanged rejects a decision about a protection that is not in force.
+func ProtectionChanged(format string, args ...any) error {
+	return refuse(codes.Aborted, pb.ErrorReason_ERROR_REASON_PROTECTION_CHANGED, format, args)
+}
+
+// SubmitterProtected rejects a new transaction of a protected submitter.
+func SubmitterProtected(format string, args ...any) error {
+	return refuse(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
+		format, args)
+}
+
+// SubmitterPaused rejects a new transaction of a paused submitter.
+func SubmitterPaused(format string, args ...any) error {
+	return refuse(codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
+		format, args)
+}
+
+// NodeBusy rejects a call for want of room on the node. The client is asked to wait for retry, with
+// jitter on top.
+func NodeBusy(retry time.Duration, format string, args ...any) error {
+	return &refusedError{mapping{
+		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_NODE_BUSY,
+		message: fmt.Sprintf(format, args...), retry: retry,
+	}}
+}
+
+// QueueFull rejects a new transaction because of a full queue, which it names.
+func QueueFull(full *store.QueueFullError) error {
+	where := fmt.Sprintf(
+		"its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
+	if full.Ledger {
+		where = fmt.Sprintf(
+			"the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total",
+			full.Limit)
+	}
+	return &refusedError{mapping{
+		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL,
+		retry: full.RetryAfter,
+		message: where + "; nothing was queued: repeat the call unchanged later, " +
+			"when some of them are sent, or send less",
+	}}
+}
