@@ -245,9 +245,9 @@ func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees,
 
 func tooDear(text string, asked, limit txn.Wei, chains bool) txn.Outcome {
 	return txn.Outcome{
-		Class:     txn.FeeCapBelowBaseFee,
-		Detail:    fmt.Sprintf(text, txn.InGwei(asked), txn.InGwei(limit)),
-		ChainsCap: chains,
+		Class:    txn.FeeCapBelowBaseFee,
+		Detail:   fmt.Sprintf(text, txn.InGwei(asked), txn.InGwei(limit)),
+		ChainCap: chains,
 	}
 }
 

@@ -69,7 +69,7 @@ func TestOffer(t *testing.T) {
 			if c.wantWords != "" {
 				capped := o.Class == txn.FeeCapBelowBaseFee
 				if o.Class == txn.Accepted || !strings.Contains(o.Detail, c.wantWords) ||
-					o.ChainsCap != (capped && c.limit == 0) {
+					o.ChainCap != (capped && c.limit == 0) {
 					t.Errorf("%+v, %+v; want a refusal with %q", fees, o, c.wantWords)
 				}
 				return

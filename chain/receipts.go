@@ -22,7 +22,7 @@ type receipt struct {
 
 // Receipts looks up every hash: by whole blocks where many are known to be in one, else in batches. A whole batch that fails goes to the next endpoint; a
 // single look-up that fails is an answer of its own, and "transaction indexing is in progress" is such a failure, never a "not found".
-func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	found := c.fromBlocks(ctx, hashes)
 	var rest []txn.Hash
 	for _, hash := range hashes {
@@ -31,11 +31,11 @@ func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptA
 		}
 	}
 	looked := c.byHash(ctx, rest)
-	answers := make([]txn.ReceiptAnswer, 0, len(hashes))
+	answers := make([]txn.ReceiptResult, 0, len(hashes))
 	for _, hash := range hashes {
 		if r := found[hash]; r != nil {
 			view := *r
-			answers = append(answers, txn.ReceiptAnswer{Hash: hash, Receipt: &view})
+			answers = append(answers, txn.ReceiptResult{Hash: hash, Receipt: &view})
 			continue
 		}
 		answers, looked = append(answers, looked[0]), looked[1:]
@@ -43,8 +43,8 @@ func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptA
 	return answers
 }
 
-func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
-	answers := make([]txn.ReceiptAnswer, 0, len(hashes))
+func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+	answers := make([]txn.ReceiptResult, 0, len(hashes))
 	for start := 0; start < len(hashes); start += c.o.BatchLimit {
 		answers = append(
 			answers,
@@ -53,8 +53,8 @@ func (c *Client) byHash(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAns
 	return answers
 }
 
-func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
-	answers := make([]txn.ReceiptAnswer, len(hashes))
+func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+	answers := make([]txn.ReceiptResult, len(hashes))
 	err := c.read(
 		ctx,
 		fmt.Sprintf("read %d receipts", len(hashes)),
@@ -71,7 +71,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 				return err
 			}
 			for i, hash := range hashes {
-				answers[i] = txn.ReceiptAnswer{Hash: hash}
+				answers[i] = txn.ReceiptResult{Hash: hash}
 				if elems[i].Error != nil {
 					f := e.faultOf(elems[i].Error, nil)
 					noteLimit(ctx, f)
@@ -85,7 +85,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 	)
 	if err != nil {
 		for i, hash := range hashes {
-			answers[i] = txn.ReceiptAnswer{Hash: hash, Err: err}
+			answers[i] = txn.ReceiptResult{Hash: hash, Err: err}
 		}
 	}
 	return answers

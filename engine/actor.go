@@ -43,7 +43,7 @@ type actor struct {
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // that was told loudly
 	taken     takenNonce
-	used      *txn.Used
+	used      *txn.NonceUse
 	conflicts int       // in a row
 	busyAt    time.Time // last time that there was anything to follow or to do
 }
@@ -285,7 +285,7 @@ func (a *actor) load(ctx context.Context) error {
 	for i := range ledger.Open {
 		tx := &ledger.Open[i]
 		a.follow(tx.Attempts, tx.Receipt)
-		tx.Doubted = tx.HandedOver() // nobody has looked while there was no owner
+		tx.Doubted = tx.WasBroadcast() // nobody has looked while there was no owner
 		tx.Pooled = mayBePooled(tx)
 	}
 	for i := range ended {
@@ -304,7 +304,7 @@ func (a *actor) load(ctx context.Context) error {
 // mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
 // recorded may have made it. A form that cancels is left as it was: what a node says that it can never pass has to be heard, for there may be one with more gas.
 func mayBePooled(tx *txn.Tx) int {
-	if tx.LastAnswer != "" || tx.Nonce == nil || len(tx.Attempts) == 0 {
+	if tx.LastOutcome != "" || tx.Nonce == nil || len(tx.Attempts) == 0 {
 		return tx.Pooled
 	}
 	newest := tx.Attempts[len(tx.Attempts)-1]
@@ -341,11 +341,11 @@ func (a *actor) view() *txn.View {
 	v := &a.known
 	*v = txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, Used: a.used, Head: frozen.head, Seen: frozen.seen,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.used, Head: frozen.head, Seen: frozen.seen,
 		Canonical: frozen.canonical,
 	}
 	a.letGo(v)
-	v.Audited, v.Ended = a.audited, a.ended
+	v.Audited, v.NotExecuted = a.audited, a.ended
 	return v
 }
 

@@ -25,9 +25,9 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	a.stand()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
-		if c.Why != "" {
+		if c.StatusReason != "" {
 			a.log.Warn("submitter is paused: no nonce is taken until somebody resumes it", "reason",
-				c.Why)
+				c.StatusReason)
 		} else {
 			a.log.Info("submitter status changed", "status", string(c.Status))
 		}
@@ -129,7 +129,7 @@ func (a *actor) noteLastBlock(nonce *txn.Nonce, w *txn.Write) {
 func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
 	queue, open := &a.inbox.Queue, &a.ledger.Open
 	switch {
-	case tx.State.Final() && tx.EndedBlock > 0:
+	case tx.State.Final() && tx.FinalBlock > 0:
 		a.ended = append(a.ended, *tx)
 	case tx.State.Final():
 		a.unfollow(tx.Attempts)

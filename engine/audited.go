@@ -71,7 +71,7 @@ func (a *actor) letGo(v *txn.View) {
 func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
 	doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
 	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
-		if !deep(tx.EndedBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
+		if !deep(tx.FinalBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
 			return false
 		}
 		a.unfollow(tx.Attempts)
@@ -102,7 +102,7 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger,
 		return nil, nil, err
 	}
 	for _, tx := range all {
-		if tx.EndedBlock == 0 {
+		if tx.FinalBlock == 0 {
 			audited = append(audited, tx.Finished())
 			continue
 		}

@@ -139,7 +139,7 @@ func (a *fullAudit) compare(ctx context.Context, page []store.FinalTx) error {
 		}
 	}
 	a.report.Hashes += len(hashes)
-	on := make(map[txn.Hash]txn.ReceiptAnswer, len(hashes))
+	on := make(map[txn.Hash]txn.ReceiptResult, len(hashes))
 	for _, answer := range a.Chain.Receipts(ctx, hashes) {
 		on[answer.Hash] = answer
 	}
@@ -150,7 +150,7 @@ func (a *fullAudit) compare(ctx context.Context, page []store.FinalTx) error {
 }
 
 // final compares one transaction with what the chain has of it.
-func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptAnswer) {
+func (a *fullAudit) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptResult) {
 	for _, attempt := range tx.Attempts {
 		recorded, seen := tx.Receipt != nil && tx.Receipt.TxHash == attempt.Hash, on[attempt.Hash]
 		switch {

@@ -94,7 +94,7 @@ func TestTheGasOfACancelIsAskedForAnew(t *testing.T) {
 func TestACancelRisesByItself(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
-		p.Bump = txn.Bumping{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 3}
+		p.Bump = txn.DefaultBumpPolicy{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 3}
 		v := newVenue(t, kind, p, nil)
 		v.stopping(func(n int) bool { return n < 4 })
 		v.node()
@@ -117,7 +117,7 @@ func TestACancelRisesByItself(t *testing.T) {
 func TestACancelAtTheCap(t *testing.T) {
 	t.Parallel()
 	p := quick
-	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.Bumping{
+	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.DefaultBumpPolicy{
 		Enabled:     false,
 		MinInterval: time.Millisecond,
 		MaxAttempts: 10,

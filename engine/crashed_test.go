@@ -92,7 +92,7 @@ func TestWhatAnHeirTakesForPooled(t *testing.T) {
 	}{
 		"nothing was said":                  {txn.Status{}, []txn.Attempt{original}, 1},
 		"nothing, and it shall not run":     {txn.Status{CancelRequested: true}, []txn.Attempt{original}, 1},
-		"it was refused":                    {txn.Status{LastAnswer: txn.PoolFull}, []txn.Attempt{original}, 0},
+		"it was refused":                    {txn.Status{LastOutcome: txn.PoolFull}, []txn.Attempt{original}, 0},
 		"nothing of what cancels":           {txn.Status{Pooled: 1}, []txn.Attempt{original, cancel}, 1},
 		"nothing of what cancels something": {txn.Status{CancelRequested: true}, []txn.Attempt{original, cancel}, 0},
 	} {

@@ -48,7 +48,7 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 			} else {
 				w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 			}
-			if tx := w.awaitFinal(id); tx.Executed != txn.No || tx.EndedBlock == 0 {
+			if tx := w.awaitFinal(id); tx.Executed != txn.No || tx.FinalBlock == 0 {
 				t.Fatalf("%+v", tx.Status)
 			}
 			if c.exit {
@@ -65,7 +65,7 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 				w.node() // nothing asks for it but what had ended
 			}
 			if c.exit {
-				if p := w.awaitProtected(txn.ProtectRanEnded); !strings.Contains(p.Evidence,
+				if p := w.awaitProtected(txn.ProtectExecutedAfterFinal); !strings.Contains(p.Evidence,
 					id.String()) ||
 					!strings.Contains(p.Evidence, old.Hash.Hex()) {
 					t.Errorf("evidence %s", p.Evidence)
@@ -75,7 +75,7 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 				w.newest(id, txn.EventReorged, txn.EventIncluded, txn.EventConfirmed))
 			tx := w.awaitFinal(id)
 			if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
-				tx.Reason != txn.ProtectRanEnded ||
+				tx.Reason != txn.ProtectExecutedAfterFinal ||
 				*tx.Nonce != 1 ||
 				tx.Receipt.TxHash != old.Hash ||
 				tx.TxHash != old.Hash {
@@ -120,7 +120,7 @@ func TestWhatHadEndedIsLetGo(t *testing.T) {
 	w, id, n := protectedAfterLoss(t, 60)
 	w.chain.MineEmpty(int(w.policy.AuditDepth)) // so deep are both: nothing else keeps an owner
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
-	ended := w.awaitFinal(id).EndedBlock
+	ended := w.awaitFinal(id).FinalBlock
 	n.stop()
 	w.startNode("idle", func(o *Options) { o.Chains[0].Chain, o.IdleAfter = w.chain, time.Second })
 	w.chain.MineEmpty(1)

@@ -180,7 +180,7 @@ func TestFaultMatrix(t *testing.T) {
 func TestFaultMatrixWithBumping(t *testing.T) {
 	t.Parallel()
 	runMatrix(t, true, func(*matrix) txn.BumpPolicy {
-		return txn.Bumping{Enabled: true, MinInterval: 2 * time.Second, MaxAttempts: 20}
+		return txn.DefaultBumpPolicy{Enabled: true, MinInterval: 2 * time.Second, MaxAttempts: 20}
 	})
 }
 

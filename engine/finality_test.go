@@ -254,7 +254,7 @@ func (v *venue) onChain(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
 // telling is a policy that has the blocks above told.
 func telling() txn.Policy {
 	p := quick
-	p.TellAbove, p.Confirmations, p.AuditDepth = true, 6, 24
+	p.ReportConfirmations, p.Confirmations, p.AuditDepth = true, 6, 24
 	return p
 }
 
@@ -498,7 +498,7 @@ func TestBlocksAboveAreOfOneReceipt(t *testing.T) {
 		tr.publish(
 			news{
 				next:    w,
-				answers: []txn.ReceiptAnswer{{Hash: hash, Receipt: c.receipt}},
+				answers: []txn.ReceiptResult{{Hash: hash, Receipt: c.receipt}},
 				older:   map[uint64]txn.Hash{10: {c.of}},
 			},
 		)

@@ -278,11 +278,11 @@ func (p *patchy) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	return p.Chain.Send(ctx, signed)
 }
 
-func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	answers := p.Chain.Receipts(ctx, hashes)
 	if p.receipts.Add(-1) >= 0 {
 		for i := range answers {
-			answers[i] = txn.ReceiptAnswer{Hash: answers[i].Hash, Err: txn.ErrUnavailable}
+			answers[i] = txn.ReceiptResult{Hash: answers[i].Hash, Err: txn.ErrUnavailable}
 		}
 	}
 	return answers

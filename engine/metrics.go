@@ -269,7 +269,7 @@ func (m *metrics) sent(ctx context.Context, c txn.Class, again bool) {
 }
 
 // lookedUp counts what one look-up of receipts has told.
-func (m *metrics) lookedUp(ctx context.Context, answers []txn.ReceiptAnswer, took time.Duration) {
+func (m *metrics) lookedUp(ctx context.Context, answers []txn.ReceiptResult, took time.Duration) {
 	m.lookUps.Record(ctx, took.Seconds())
 	for _, a := range answers {
 		switch {
@@ -312,7 +312,7 @@ func opOf(s txn.Step) string {
 		return "replace"
 	case txn.Broadcast:
 		return "submit"
-	case txn.LookAtAccount:
+	case txn.ReadAccount:
 		return "start"
 	case txn.Investigate:
 		return "protect"

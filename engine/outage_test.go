@@ -183,7 +183,7 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 			e:     &Engine{Options: Options{Clock: clock.Real{}}},
 			track: track,
 			ended: []txn.Tx{
-				{Status: txn.Status{EndedBlock: 100}, Attempts: []txn.Attempt{{No: 1}}},
+				{Status: txn.Status{FinalBlock: 100}, Attempts: []txn.Attempt{{No: 1}}},
 			},
 		}
 		a.letGo(&txn.View{Head: c.head, Seen: func(txn.Hash) txn.Inclusion { return c.seen }})

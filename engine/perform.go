@@ -19,11 +19,11 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Ch
 	switch s := step.(type) {
 	case txn.Record:
 		return s.Change, a.e.Gate(ctx, BeforeRecord, a.id)
-	case txn.LookAtAccount:
+	case txn.ReadAccount:
 		return a.lookAtAccount(ctx, v, s)
 	case txn.Investigate:
 		return a.investigate(ctx, v, s)
-	case txn.AskWho:
+	case txn.FindConsumer:
 		return a.askWho(ctx, v, s)
 	case txn.Prepare:
 		return a.prepare(ctx, v, s)
@@ -43,7 +43,7 @@ func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Ch
 // the account. A look that finds a nonce used says nothing yet, since ours may be in a block that came after its receipt was asked for: that is asked for once
 // more, and only if there is none is the look at the account that follows a suspicion.
 func (a *actor) lookAtAccount(ctx context.Context, v *txn.View,
-	s txn.LookAtAccount) (txn.Change, error) {
+	s txn.ReadAccount) (txn.Change, error) {
 	a.doubt(s.Tx)
 	calls, cancel := a.calls(ctx)
 	defer cancel()
@@ -51,29 +51,29 @@ func (a *actor) lookAtAccount(ctx context.Context, v *txn.View,
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
 	}
-	if errors.Is(err, txn.ErrNoState) && s.For != 0 {
+	if errors.Is(err, txn.ErrNoState) && s.CommandID != 0 {
 		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth",
 			s.Depth, "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
-		return txn.NoOldState(v, s), nil
+		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
+		return txn.OldStateMissing(v, s), nil
 	}
 	if err != nil {
 		a.log.Debug("account cannot be looked at", "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountSeen(v, nil)
-		return txn.AccountUnseen(v, s), nil
+		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
+		return txn.AccountReadFailed(v, s), nil
 	}
-	switch own := s.For == 0 && s.Tx.Nonce != nil; {
+	switch own := s.CommandID == 0 && s.Tx.Nonce != nil; {
 	case own && account.Latest <= *s.Tx.Nonce:
 		a.taken = takenNonce{}
 	case own && a.taken.first(s.Tx.ID, account.Head, v.Head):
 		a.doubt(s.Tx)
 		return txn.Change{}, nil
 	}
-	account.For = s.For
+	account.CommandID = s.CommandID
 	if v.Cursor != nil {
 		account.Expected = v.Expected()
 	}
-	a.suspicion, a.ledger.Open = txn.AccountSeen(v, &account)
+	a.suspicion, a.ledger.Open = txn.AccountReadDone(v, &account)
 	a.account = &account
 	a.tellSuspicion(v.Suspicion, account)
 	return txn.Change{}, nil
@@ -81,15 +81,15 @@ func (a *actor) lookAtAccount(ctx context.Context, v *txn.View,
 
 // askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
 func (a *actor) askAccount(ctx context.Context, v *txn.View,
-	s txn.LookAtAccount) (txn.Account, error) {
+	s txn.ReadAccount) (txn.Account, error) {
 	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
-	if !errors.Is(err, txn.ErrNoState) || s.Least == 0 || s.Least >= s.Depth {
+	if !errors.Is(err, txn.ErrNoState) || s.MinDepth == 0 || s.MinDepth >= s.Depth {
 		return account, err
 	}
 	a.log.Warn(
 		"no endpoint that answers tells the state that a decision asks for; going by a newer one",
-		"depth", s.Depth, "least", s.Least, "error", err)
-	account, err = a.chain.Account(ctx, v.Submitter.Address, s.Least)
+		"depth", s.Depth, "least", s.MinDepth, "error", err)
+	account, err = a.chain.Account(ctx, v.Submitter.Address, s.MinDepth)
 	account.Shallow = true
 	return account, err
 }
@@ -168,7 +168,7 @@ func (a *actor) investigate(ctx context.Context, v *txn.View,
 }
 
 // askWho asks who used the nonce of a transaction that an operator decides on. That nobody can tell is an answer.
-func (a *actor) askWho(ctx context.Context, v *txn.View, s txn.AskWho) (txn.Change, error) {
+func (a *actor) askWho(ctx context.Context, v *txn.View, s txn.FindConsumer) (txn.Change, error) {
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	by, err := a.chain.Consumer(calls, v.Submitter.Address, *s.Tx.Nonce)
@@ -180,7 +180,7 @@ func (a *actor) askWho(ctx context.Context, v *txn.View, s txn.AskWho) (txn.Chan
 			err)
 		by = nil
 	}
-	a.used = &txn.Used{For: s.For, By: by, Unanswered: err != nil}
+	a.used = &txn.NonceUse{CommandID: s.CommandID, By: by, Unavailable: err != nil}
 	return txn.Change{}, nil
 }
 
@@ -212,7 +212,7 @@ func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Ch
 func (a *actor) quote(ctx context.Context, v *txn.View, tx *txn.Tx) *txn.Preparation {
 	p := &txn.Preparation{}
 	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{
-		From: v.Submitter.Address, Payload: tx.Payload, Speed: tx.Terms.Speed, MaxFee: txn.Lower(tx.Terms.MaxFee, v.Submitter.MaxFee),
+		From: v.Submitter.Address, Payload: tx.Payload, Speed: tx.Terms.Speed, MaxFee: txn.LowerLimit(tx.Terms.MaxFee, v.Submitter.MaxFee),
 	})
 	return p
 }
@@ -234,7 +234,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	if ctx.Err() != nil {
 		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
 	}
-	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastAnswer != "")
+	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastOutcome != "")
 	if a.log.Enabled(ctx, slog.LevelDebug) {
 		a.log.Debug("sent", "tx_id", s.Tx.ID.String(), "tx_hash", s.Attempt.Hash.Hex(), "outcome",
 			string(answer.Class), "detail", answer.Detail)
@@ -242,7 +242,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	if err := a.e.Gate(ctx, AfterSend, a.id); err != nil {
 		return txn.Change{}, err
 	}
-	if s.For != 0 {
+	if s.CommandID != 0 {
 		a.doubt(s.Tx)
 		return txn.OriginalSent(v, s, answer), nil
 	}

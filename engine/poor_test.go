@@ -155,7 +155,7 @@ func TestTheLedgerTakesWhatMoneyMakes(t *testing.T) {
 	s := &storm{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}
 	s.policy = quick
 	s.policy.ResubmitMax, s.policy.ResubmitMaxAge, s.policy.AuditDepth = 4, 2*time.Second, 6
-	s.policy.Bump = txn.Bumping{Enabled: true, MinInterval: 200 * time.Millisecond, MaxAttempts: 5}
+	s.policy.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 200 * time.Millisecond, MaxAttempts: 5}
 	s.chain.Intercept(s.intercept)
 	s.takeover()
 	for range 3 * len(s.submitters) {

@@ -21,7 +21,7 @@ type Chain interface {
 	// BlockByNumber is the canonical block of that height; nil above the head.
 	BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error)
 	// Receipts looks up every hash, in as few calls as the transport allows; answers come in the order of the hashes.
-	Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer
+	Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult
 	// Send hands signed bytes to the chain. It never fails: whatever happened is an outcome, and what is not known is AMBIGUOUS. A node that answers another
 	// hash than the one given did not accept these bytes.
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome

@@ -19,10 +19,10 @@ func (a *actor) replace(ctx context.Context, v *txn.View, s *txn.Replace) (txn.C
 	if err := a.e.Gate(ctx, BeforeReplace, a.id); err != nil {
 		return txn.Change{}, err
 	}
-	if r.Outcome.Class == txn.Accepted && !s.InVain() {
+	if r.Outcome.Class == txn.Accepted && !s.RepeatsInvalid() {
 		var ok bool
-		r.Fees, ok = s.Offer(market)
-		r.Capped = !ok
+		r.Fees, ok = s.BumpedFees(market)
+		r.AboveLimit = !ok
 		r.Signed, r.SignErr = a.e.Signer.Sign(calls, v.Submitter.Signer, s.Unsigned(v, r.Fees))
 	}
 	if ctx.Err() != nil {
@@ -41,7 +41,7 @@ func (a *actor) cancelGas(ctx context.Context, v *txn.View, s *txn.Replace) uint
 	limited, cancel := context.WithTimeout(ctx, a.e.ProgressTimeout/5*2)
 	defer cancel()
 	self := v.Submitter.Address
-	gas, o := a.chain.Gas(limited, txn.Draft{From: self, Payload: txn.Nothing(self)})
+	gas, o := a.chain.Gas(limited, txn.Draft{From: self, Payload: txn.CancelPayload(self)})
 	if o.Class != txn.Accepted {
 		a.log.Debug("the gas of a cancel cannot be estimated", "tx_id", s.Tx.ID.String(), "outcome",
 			string(o.Class), "detail", o.Detail)
@@ -92,6 +92,6 @@ func (a *actor) askPolicy(ctx context.Context, v *txn.View, s txn.AskPolicy) err
 	a.e.metrics.decisions.Add(ctx, 1, labelled("action", string(action)))
 	a.log.Info("a policy decided about a stuck transaction", "tx_id", s.Case.Tx.ID.String(),
 		"action_id", s.Case.ActionID, "action", string(action), "reason", s.Case.Tx.Reason)
-	a.ledger.Open = txn.PolicySaid(v, s, action)
+	a.ledger.Open = txn.PolicyAnswered(v, s, action)
 	return nil
 }

@@ -30,7 +30,7 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	w.t.Helper()
 	tx := w.finish(id)
 	if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
-		tx.Reason != txn.ProtectRanBefore ||
+		tx.Reason != txn.ProtectExecutedAfterRequeue ||
 		*tx.Nonce != nonce ||
 		tx.Receipt.TxHash != by {
 		w.t.Errorf("%+v", tx.Status)
@@ -79,7 +79,7 @@ func TestARequeuedTransactionThatRanBefore(t *testing.T) {
 			}
 			w.runsBefore(old)
 			if c.exit {
-				if p := w.awaitProtected(txn.ProtectRanBefore); !strings.Contains(p.Evidence,
+				if p := w.awaitProtected(txn.ProtectExecutedAfterRequeue); !strings.Contains(p.Evidence,
 					id.String()) {
 					t.Errorf("evidence %s", p.Evidence)
 				}
@@ -94,7 +94,7 @@ func TestARequeuedTransactionThatRanBefore(t *testing.T) {
 			}
 			w.awaitFinal(id)
 			if p := w.cursor().Protected; (p == nil) ||
-				c.exit != (p.Reason == txn.ProtectRanBefore) {
+				c.exit != (p.Reason == txn.ProtectExecutedAfterRequeue) {
 				t.Errorf("%+v", p)
 			}
 			w.ranBefore(id, 1, old.Hash)
@@ -126,7 +126,7 @@ func TestARequeuedTransactionThatRanBeforeWhenAllocated(t *testing.T) {
 		return err
 	})
 	w.runsBefore(old)
-	w.awaitProtected(txn.ProtectRanBefore)
+	w.awaitProtected(txn.ProtectExecutedAfterRequeue)
 	w.chain.Intercept(nil)
 	w.want(w.resolve(txn.ActionFail, id), txn.ResultRefused, "nonce 2")
 	w.ranBefore(id, 2, old.Hash)

@@ -27,7 +27,7 @@ type tracker struct {
 	clock  clock.Clock
 	log    *slog.Logger
 	nudge  chan struct{} // somebody wants a look-up before the next poll
-	looked func(context.Context, []txn.ReceiptAnswer, time.Duration)
+	looked func(context.Context, []txn.ReceiptResult, time.Duration)
 
 	// The goroutine of run has these to itself.
 	walked map[txn.Hash]txn.Block // read on the way to a branch's root by a pass that failed: the next one need not begin anew
@@ -94,7 +94,7 @@ func newTracker(o ChainOptions, c clock.Clock, log *slog.Logger) *tracker {
 			1), follows: map[txn.Hash]*follow{}, wanted: map[txn.Hash]bool{}, waits: map[txn.SubmitterID]func(){}, audits: map[txn.SubmitterID]auditing{}, healthy: true, walked: map[txn.Hash]txn.Block{},
 		window: window{
 			limit: windowLimit(policy),
-		}, looked: func(context.Context, []txn.ReceiptAnswer, time.Duration) {},
+		}, looked: func(context.Context, []txn.ReceiptResult, time.Duration) {},
 	}
 }
 
@@ -339,7 +339,7 @@ func (t *tracker) toLookUp(next window, added []txn.Block, gap bool) []txn.Hash 
 	return hashes
 }
 
-func (t *tracker) lookUp(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+func (t *tracker) lookUp(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	if len(hashes) == 0 {
 		return nil
 	}
@@ -350,7 +350,7 @@ func (t *tracker) lookUp(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAn
 }
 
 // heights are the numbers of the blocks that the answers are about: that of the receipt, or where there is none, that of the block that was seen to have it.
-func (t *tracker) heights(added []txn.Block, answers []txn.ReceiptAnswer) []uint64 {
+func (t *tracker) heights(added []txn.Block, answers []txn.ReceiptResult) []uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list(added)
@@ -408,7 +408,7 @@ type news struct {
 	next    window
 	added   []txn.Block
 	gap     bool // blocks went by unseen
-	answers []txn.ReceiptAnswer
+	answers []txn.ReceiptResult
 	older   map[uint64]txn.Hash // canonical blocks below the window
 	beneath map[uint64]txn.Hash // and those that are audited
 	tagged  *txn.Block          // nil: not asked for, or not told

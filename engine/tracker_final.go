@@ -155,7 +155,7 @@ func (t *tracker) readBeneath(ctx context.Context, next window, gap bool) map[ui
 // otherwise.
 func (t *tracker) readOlder(ctx context.Context, number, first uint64, older map[uint64]txn.Hash) {
 	last := number
-	if t.policy.TellAbove {
+	if t.policy.ReportConfirmations {
 		last = min(number+t.policy.Confirmations, first-1)
 	}
 	read := map[uint64]txn.Hash{}
@@ -174,7 +174,7 @@ func (t *tracker) readOlder(ctx context.Context, number, first uint64, older map
 // aboveOf are the blocks above that of a followed hash, lowest first, as many as make it final. Those that have left the window at its lower end are known from
 // when they were in it.
 func (t *tracker) aboveOf(f *follow, older map[uint64]txn.Hash) []txn.BlockRef {
-	if !t.policy.TellAbove || f.receipt == nil {
+	if !t.policy.ReportConfirmations || f.receipt == nil {
 		return nil
 	}
 	var above []txn.BlockRef

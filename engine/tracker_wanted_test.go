@@ -38,19 +38,19 @@ func (b *branches) grow(n int) {
 }
 
 // answer is what a node says of a transaction, if it says anything.
-func (b *branches) answer(h txn.Hash) txn.ReceiptAnswer {
+func (b *branches) answer(h txn.Hash) txn.ReceiptResult {
 	if rapid.IntRange(0, 5).Draw(b.t, "silent") == 0 {
-		return txn.ReceiptAnswer{Hash: h, Err: txn.ErrUnavailable}
+		return txn.ReceiptResult{Hash: h, Err: txn.ErrUnavailable}
 	}
 	for _, block := range slices.Backward(b.blocks) {
 		if slices.Contains(block.Txs, h) {
-			return txn.ReceiptAnswer{
+			return txn.ReceiptResult{
 				Hash:    h,
 				Receipt: &txn.Receipt{TxHash: h, BlockNumber: block.Number, BlockHash: block.Hash},
 			}
 		}
 	}
-	return txn.ReceiptAnswer{Hash: h}
+	return txn.ReceiptResult{Hash: h}
 }
 
 // next is the view of the newest head, and what is new in it.

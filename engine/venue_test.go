@@ -245,6 +245,6 @@ var quick = txn.Policy{
 
 // bumped is the same, and offers more without delay.
 func bumped(p txn.Policy) txn.Policy {
-	p.Bump = txn.Bumping{Enabled: true, MinInterval: 10 * time.Millisecond, MaxAttempts: 3}
+	p.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 10 * time.Millisecond, MaxAttempts: 3}
 	return p
 }

@@ -106,7 +106,7 @@ func (w window) below(parent txn.Block) window {
 // judge says what an answer proves under the view: only a receipt of a canonical block is inclusion, and "no receipt" is absence only when no canonical block
 // was seen to have the hash. Everything else proves nothing yet and is asked for again.
 func judge(view window, older map[uint64]txn.Hash, listed *place,
-	a txn.ReceiptAnswer) (known bool, receipt *txn.Receipt) {
+	a txn.ReceiptResult) (known bool, receipt *txn.Receipt) {
 	canonical := func(number uint64, hash txn.Hash) bool {
 		if number < view.first().Number {
 			return older[number] == hash

@@ -99,11 +99,11 @@ func TestAReceiptCountsOnlyInACanonicalBlock(t *testing.T) {
 	genesis := txn.Block{Number: 5, Hash: txn.Hash{0xff}}
 	one := blocks.child(genesis)
 	w, _ = w.join([]txn.Block{one, genesis})
-	in := func(number uint64, hash txn.Hash) txn.ReceiptAnswer {
-		return txn.ReceiptAnswer{Receipt: &txn.Receipt{BlockNumber: number, BlockHash: hash}}
+	in := func(number uint64, hash txn.Hash) txn.ReceiptResult {
+		return txn.ReceiptResult{Receipt: &txn.Receipt{BlockNumber: number, BlockHash: hash}}
 	}
 	for name, c := range map[string]struct {
-		answer  txn.ReceiptAnswer
+		answer  txn.ReceiptResult
 		known   bool
 		receipt bool
 	}{
@@ -113,9 +113,9 @@ func TestAReceiptCountsOnlyInACanonicalBlock(t *testing.T) {
 		"below, canonical":         {in(4, txn.Hash{4}), true, true},
 		"below, not canonical":     {in(4, txn.Hash{3}), false, false},
 		"below, not asked for":     {in(3, txn.Hash{3}), false, false},
-		"not there":                {txn.ReceiptAnswer{}, true, false},
-		"could not be looked up":   {txn.ReceiptAnswer{Err: txn.ErrUnavailable}, false, false},
-		"error beside a receipt":   {txn.ReceiptAnswer{Err: txn.ErrUnavailable, Receipt: in(6, one.Hash).Receipt}, false, false},
+		"not there":                {txn.ReceiptResult{}, true, false},
+		"could not be looked up":   {txn.ReceiptResult{Err: txn.ErrUnavailable}, false, false},
+		"error beside a receipt":   {txn.ReceiptResult{Err: txn.ErrUnavailable, Receipt: in(6, one.Hash).Receipt}, false, false},
 		"the oldest of the window": {in(5, genesis.Hash), true, true},
 	} {
 		known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, nil, c.answer)
@@ -139,7 +139,7 @@ func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
 		"in an older one, lost":      {&place{4, txn.Hash{9}}, true},
 		"in one above a chain's end": {&place{6, txn.Hash{6}}, true},
 	} {
-		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptAnswer{}); known != c.known ||
+		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptResult{}); known != c.known ||
 			receipt != nil {
 			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
 		}

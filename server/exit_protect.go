@@ -67,7 +67,7 @@ func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask stor
 		return err
 	case end == nil:
 		return changed(info, "protection %d is not in force any more", ask.Expect)
-	case end.Action == txn.ActionByItself:
+	case end.Action == txn.ActionAutomatic:
 		return changed(info, "protection %d ended by itself at %s", ask.Expect,
 			end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	case end.Action != ask.Action:

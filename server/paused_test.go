@@ -44,7 +44,7 @@ func TestWhyItIsPausedIsTold(t *testing.T) {
 		p.GetTime() == nil {
 		t.Errorf("paused: %v", p)
 	}
-	o.commit(txn.Change{Status: txn.Paused, Why: "transaction x reverted"})
+	o.commit(txn.Change{Status: txn.Paused, StatusReason: "transaction x reverted"})
 	refused(
 		"and it takes no new transactions: transaction x reverted; look at what reverted, then resume it, then repeat the call")
 	if p := n.submitter().GetPause(); p.GetReason() != "transaction x reverted" ||

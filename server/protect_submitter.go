@@ -38,7 +38,7 @@ func (s *Server) protected(ctx context.Context, id txn.SubmitterID,
 	}
 	leaving := slices.ContainsFunc(commands,
 		func(c txn.Command) bool { return c.Kind == txn.CommandExitProtect })
-	if p := inForce(info); p != nil && !p.EndsByItself() && !leaving {
+	if p := inForce(info); p != nil && !p.EndsAutomatically() && !leaving {
 		return info, nil
 	}
 	v, err := s.obtain(ctx, id, ask)

@@ -48,12 +48,12 @@ func (o *owner) decide(account txn.Account) {
 		if err != nil {
 			panic(err)
 		}
-		account.For = c.ID
+		account.CommandID = c.ID
 		view := txn.View{
 			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: inboxes[o.id].Queue, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
-			Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
-			Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
+			NonceUse: &txn.NonceUse{CommandID: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
+			Seen:     func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 		}
 		switch step := txn.Decide(&view).(type) {
 		case txn.Record:
@@ -78,8 +78,8 @@ func replacement(s *txn.Replace) txn.Replacement {
 			Raw:  []byte{byte(len(s.Tx.Attempts) + 1)},
 		},
 	}
-	fees, ok := s.Offer(txn.Fees{})
-	p.Fees, p.Capped = fees, !ok
+	fees, ok := s.BumpedFees(txn.Fees{})
+	p.Fees, p.AboveLimit = fees, !ok
 	return p
 }
 

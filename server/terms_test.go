@@ -478,7 +478,7 @@ func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.B
 		Kind:    txn.EventConfirmations,
 		Next:    tx.Status,
 		NewFork: newFork,
-		Told:    told,
+		Above:   told,
 	}
 	w.Next.Version, w.Next.Above = tx.Version+1, all
 	o.commit(txn.Change{Writes: []txn.Write{w}})

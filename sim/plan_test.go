@@ -67,7 +67,7 @@ func (p Plan) policy() txn.Policy {
 	policy := txn.Policy{
 		Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second, BumpPermille: bumpPermille,
 	}
-	policy.Bump = txn.Bumping{
+	policy.Bump = txn.DefaultBumpPolicy{
 		Enabled:     p.Seed%2 == 0,
 		MinInterval: resubmit,
 		MaxAttempts: resubmitMax,

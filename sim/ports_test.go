@@ -68,12 +68,12 @@ func (p chainPort) BlockByNumber(ctx context.Context, number uint64) (*txn.Block
 	return p.c.BlockByNumber(ctx, number)
 }
 
-func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	ctx, err := p.ask(ctx, chaintest.MethodReceipts, 0, nil)
 	if err != nil {
-		answers := make([]txn.ReceiptAnswer, len(hashes))
+		answers := make([]txn.ReceiptResult, len(hashes))
 		for i, h := range hashes {
-			answers[i] = txn.ReceiptAnswer{Hash: h, Err: txn.ErrUnavailable}
+			answers[i] = txn.ReceiptResult{Hash: h, Err: txn.ErrUnavailable}
 		}
 		return answers
 	}
@@ -83,7 +83,7 @@ func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.Receip
 }
 
 // stale puts the receipts of blocks that have left the chain into answers, while providers show an old branch.
-func (w *World) stale(answers []txn.ReceiptAnswer) {
+func (w *World) stale(answers []txn.ReceiptResult) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, a := range answers {

@@ -281,7 +281,7 @@ func TestRanBefore(t *testing.T) {
 				}
 			}
 			w := move(tx, txn.EventConfirmed, txn.Confirmed)
-			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None, txn.Success, true, txn.ProtectRanBefore, ran.Hash
+			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None, txn.Success, true, txn.ProtectExecutedAfterRequeue, ran.Hash
 			w.Next.Receipt = &txn.Receipt{
 				TxHash:      ran.Hash,
 				BlockNumber: 13,

@@ -29,7 +29,7 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 			"an end of a protection names the protection, and a nonce below 2^63 that is not below the cursor's")
 	case c.Status != "" && c.Status != txn.Active && c.Status != txn.Paused:
 		return fmt.Errorf("status %q is not one of ACTIVE and PAUSED", c.Status)
-	case c.Why != "" && c.Status != txn.Paused:
+	case c.StatusReason != "" && c.Status != txn.Paused:
 		return errors.New("a change that tells why pauses the submitter")
 	case c.Status != "" && c.Take != nil:
 		return errors.New("a change that takes a nonce cannot also set the status")
@@ -112,9 +112,9 @@ func checkWrite(w txn.Write) error {
 		return fmt.Errorf(
 			"%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it was requeued has its own again",
 			w.Kind, *next.Nonce)
-	case next.EndedBlock > 0 && (!next.State.Final() || next.Receipt != nil || !storable(next.EndedBlock)):
+	case next.FinalBlock > 0 && (!next.State.Final() || next.Receipt != nil || !storable(next.FinalBlock)):
 		return fmt.Errorf("it would end as never run at block %d, as %s and with receipt %v",
-			next.EndedBlock, next.State, next.Receipt)
+			next.FinalBlock, next.State, next.Receipt)
 	case w.Delay < 0:
 		return fmt.Errorf("its delay is %v", w.Delay)
 	}

@@ -81,7 +81,7 @@ const emptyCommit = 2 << 10
 // changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
 func changeSize(c txn.Change) int {
 	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 190, 40
-	n := perChange + len(c.Why)
+	n := perChange + len(c.StatusReason)
 	if c.Protect != nil {
 		n += len(c.Protect.Reason) + len(c.Protect.Evidence)
 	}
@@ -90,7 +90,7 @@ func changeSize(c txn.Change) int {
 	}
 	for _, w := range c.Writes {
 		n += perWrite + len(w.Next.Reason) + len(
-			w.Next.LastError) + blockBytes*(len(w.Next.Above)+len(w.Told))
+			w.Next.LastError) + blockBytes*(len(w.Next.Above)+len(w.Above))
 		if w.Next.Receipt != nil {
 			n += perReceipt
 		}

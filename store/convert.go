@@ -69,7 +69,7 @@ func toStatus(r db.ManagedTx) (txn.Status, error) {
 		SubmitAttempts: int(
 			r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
 		Accepted: int(
-			r.AcceptedAttempt), LastAnswer: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
+			r.AcceptedAttempt), LastOutcome: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
 		Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
 	}
 	if r.Nonce != nil {
@@ -77,7 +77,7 @@ func toStatus(r db.ManagedTx) (txn.Status, error) {
 		status.Nonce = &nonce
 	}
 	if r.EndedBlock != nil {
-		status.EndedBlock = uint64(*r.EndedBlock)
+		status.FinalBlock = uint64(*r.EndedBlock)
 	}
 	return status, nil
 }

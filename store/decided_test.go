@@ -45,7 +45,7 @@ func TestWhatAnOwnerDecidesItselfIsRecorded(t *testing.T) {
 		Conflict,
 	)
 	k.done(s, l, txn.Change{
-		Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into", Asked: true},
+		Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into", ByCommand: true},
 		Commands: k.ask(
 			s,
 			id,
@@ -78,15 +78,15 @@ func TestWhatAnOwnerDecidesItselfIsRecorded(t *testing.T) {
 	)
 	k.done(s, l, txn.Change{
 		Protect: &txn.Protection{
-			Expect:   1,
-			Reason:   txn.ProtectByOperator,
-			Evidence: "stop",
-			Asked:    true,
+			Expect:    1,
+			Reason:    txn.ProtectByOperator,
+			Evidence:  "stop",
+			ByCommand: true,
 		},
 		Commands: k.ask(s, id, Ask{Kind: txn.CommandProtect, Reason: "stop", Operator: "bea"}),
 	})
-	k.done(s, l, txn.Change{Status: txn.Paused, Why: "r1 reverted"})
-	k.want(k.commit(s, l, txn.Change{Status: txn.Active, Why: "no pause"}), Refused)
+	k.done(s, l, txn.Change{Status: txn.Paused, StatusReason: "r1 reverted"})
+	k.want(k.commit(s, l, txn.Change{Status: txn.Active, StatusReason: "no pause"}), Refused)
 	want := []string{
 		"PROTECT NONCE_USED_ELSEWHERE 1: seen twice (fencepost)", "EXIT_PROTECT RESUME 1: looked into (ann)", "PROTECT REORGED_AFTER_FINAL 2: block 7 (fencepost)",
 		"EXIT_PROTECT BY_ITSELF 2: all is final again (fencepost)", "PROTECT  3: stop (bea)", "PAUSE ON_FAILURE 0: r1 reverted (fencepost)",
@@ -112,7 +112,7 @@ func TestWhyASubmitterIsPaused(t *testing.T) {
 	resume := func() txn.Change {
 		return txn.Change{Status: txn.Active, Commands: k.ask(s, id, Ask{Kind: txn.CommandResume})}
 	}
-	own := txn.Change{Status: txn.Paused, Why: "r1 reverted"}
+	own := txn.Change{Status: txn.Paused, StatusReason: "r1 reverted"}
 	late := resume() // asked for before the policy's pause, and carried out after it
 	for i, step := range []struct {
 		change txn.Change

@@ -18,7 +18,7 @@ func TestWhatEndedAsNeverRun(t *testing.T) {
 		func(tx txn.Tx) txn.Change { return take(tx, 2) },
 		func(tx txn.Tx) txn.Change {
 			w := failed(tx, txn.ReasonNonceElsewhere)
-			w.Next.Released, w.Next.EndedBlock = true, 70
+			w.Next.Released, w.Next.FinalBlock = true, 70
 			return txn.Change{Writes: []txn.Write{w}}
 		},
 	} {
@@ -31,9 +31,9 @@ func TestWhatEndedAsNeverRun(t *testing.T) {
 		txs, err := s.RecentFinals(k.ctx, l, depth)
 		k.must(err)
 		for _, f := range txs {
-			if f.EndedBlock > 0 {
+			if f.FinalBlock > 0 {
 				ended++
-				if f.ID != tx.ID || f.EndedBlock != 70 || f.Receipt != nil {
+				if f.ID != tx.ID || f.FinalBlock != 70 || f.Receipt != nil {
 					t.Errorf("%+v", f.Status)
 				}
 			}
@@ -55,12 +55,12 @@ func TestWhatEndedAsNeverRun(t *testing.T) {
 		}
 	}
 	w := move(tx, txn.EventReorged, txn.Stuck)
-	w.Next.Executed, w.Next.EndedBlock = txn.Unknown, 0
+	w.Next.Executed, w.Next.FinalBlock = txn.Unknown, 0
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
 	if _, ended := recent(1000); ended != 0 || len(ledger.Open) != 1 ||
-		ledger.Open[0].EndedBlock != 0 ||
+		ledger.Open[0].FinalBlock != 0 ||
 		len(ledger.Open[0].Attempts) != 1 {
 		t.Errorf("%d have ended; %+v", ended, ledger.Open)
 	}

@@ -30,7 +30,7 @@ func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 	verb := fmt.Sprintf("cancel transaction %s", id)
 	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{
 		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled,
-		RestoredReason: txn.ReasonRestored, RestoredError: txn.RestoredMayHaveRun(txn.ReasonCancelled, ""), Why: ask.Reason, Operator: ask.Operator,
+		RestoredReason: txn.ReasonRestored, RestoredError: txn.RestoredMayHaveExecuted(txn.ReasonCancelled, ""), Why: ask.Reason, Operator: ask.Operator,
 	})
 	switch {
 	case err == nil:

@@ -285,7 +285,7 @@ func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
 	later := k.queue(s, id, "later")
 	cancel(later)
 	for tx, want := range map[txn.TxID]txn.Status{
-		queued.ID: {Executed: txn.Unknown, Reason: txn.ReasonRestored, LastError: txn.RestoredMayHaveRun(txn.ReasonCancelled, "")},
+		queued.ID: {Executed: txn.Unknown, Reason: txn.ReasonRestored, LastError: txn.RestoredMayHaveExecuted(txn.ReasonCancelled, "")},
 		over.ID:   {Executed: txn.No, Reason: txn.ReasonCancelled},
 		later.ID:  {Executed: txn.No, Reason: txn.ReasonCancelled},
 	} {

@@ -223,7 +223,7 @@ func TestWhatTheChainShowsIsKept(t *testing.T) {
 	tx = after(tx, w)
 	w = included(tx, 9)
 	w.Next.Accepted, w.Next.Diagnosis = 1, txn.InPool
-	w.Next.LastAnswer, w.Next.Pooled, w.Next.Rejected = txn.Ambiguous, 2, "tx type not supported"
+	w.Next.LastOutcome, w.Next.Pooled, w.Next.Rejected = txn.Ambiguous, 2, "tx type not supported"
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	tx = after(tx, w)
 	above := []txn.BlockRef{{Number: 10, Hash: txn.Hash{1}}, {Number: 1 << 40, Hash: txn.Hash{2}}}
@@ -236,14 +236,14 @@ func TestWhatTheChainShowsIsKept(t *testing.T) {
 		Kind:    txn.EventConfirmations,
 		Next:    next,
 		NewFork: true,
-		Told:    above,
+		Above:   above,
 	}
 	k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 	tx = after(tx, w)
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
 	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 || got.Diagnosis != txn.InPool ||
-		got.LastAnswer != txn.Ambiguous ||
+		got.LastOutcome != txn.Ambiguous ||
 		got.Pooled != 2 ||
 		got.Rejected != "tx type not supported" {
 		t.Fatalf("%+v", got)

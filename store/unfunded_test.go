@@ -22,7 +22,7 @@ func TestWhatWaitedForMoneyBeforeItHadASubState(t *testing.T) {
 	wait := func(tx txn.Tx, sub txn.Sub) txn.Tx {
 		t.Helper()
 		w := move(tx, txn.EventDelayed, tx.State)
-		w.Next.Sub, w.Next.Reason, w.Next.LastAnswer = sub, txn.ReasonInsufficientFunds, txn.InsufficientFunds
+		w.Next.Sub, w.Next.Reason, w.Next.LastOutcome = sub, txn.ReasonInsufficientFunds, txn.InsufficientFunds
 		k.done(s, lease, txn.Change{Writes: []txn.Write{w}})
 		return after(tx, w)
 	}

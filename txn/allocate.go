@@ -30,7 +30,7 @@ func allocate(v *View) (Step, bool) {
 		return nil, false
 	}
 	if v.Account == nil {
-		return LookAtAccount{Tx: head, Depth: v.Policy.Confirmations}, true
+		return ReadAccount{Tx: head, Depth: v.Policy.Confirmations}, true
 	}
 	if !neverRan(v, head) {
 		return Record{unsure(v, head)}, true
@@ -136,11 +136,11 @@ func start(v *View, head *Tx) Step {
 	return Record{Change{Init: &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash}}}
 }
 
-// AccountUnseen tells what follows when the account could not be looked at.
-func AccountUnseen(v *View, s LookAtAccount) Change {
+// AccountReadFailed tells what follows when the account could not be looked at.
+func AccountReadFailed(v *View, s ReadAccount) Change {
 	switch {
-	case s.For != 0:
-		return told(Command{ID: s.For}, ResultRefused,
+	case s.CommandID != 0:
+		return told(Command{ID: s.CommandID}, ResultRefused,
 			"the chain cannot be asked for the account now; ask again once it answers")
 	case s.Tx.Nonce != nil:
 		return Change{} // the next hand-over asks again
@@ -149,20 +149,20 @@ func AccountUnseen(v *View, s LookAtAccount) Change {
 		"the chain cannot be asked for the account; waiting for it", 0)
 }
 
-// NoOldState tells what follows for a command that rests on older state than any endpoint tells.
-func NoOldState(v *View, s LookAtAccount) Change {
-	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.For })
+// OldStateMissing tells what follows for a command that rests on older state than any endpoint tells.
+func OldStateMissing(v *View, s ReadAccount) Change {
+	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.CommandID })
 	if i < 0 {
 		return Change{}
 	}
 	c := v.Commands[i]
-	if s.Least > 0 { // not even that is there
+	if s.MinDepth > 0 { // not even that is there
 		return told(
 			c,
 			ResultRefused,
 			fmt.Sprintf(
 				"no endpoint that answers tells the state of %d blocks below the newest; use one that keeps older state",
-				min(s.Least, s.Depth)),
+				min(s.MinDepth, s.Depth)),
 		)
 	}
 	return told(
@@ -196,7 +196,7 @@ func Prepared(v *View, s Prepare, p *Preparation) Change {
 		return refused(v, s.Tx, ReasonInvalid,
 			"the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		limit, end := capOf(v, s.Tx, p.Outcome.ChainsCap)
+		limit, end := capOf(v, s.Tx, p.Outcome.ChainCap)
 		return backOff(v, s.Tx, ReasonFeeCap,
 			"the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail,
 			0)
@@ -276,7 +276,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	next := s.Tx.Status
 	nonce := s.Nonce
 	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
-	next.TxHash, next.SubmitAttempts, next.LastAnswer, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
+	next.TxHash, next.SubmitAttempts, next.LastOutcome, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
 	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
 	w := v.move(s.Tx, EventAllocated, &next, 0)
 	w[0].Attempt = &Attempt{

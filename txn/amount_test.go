@@ -40,15 +40,15 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 			Policy:    Policy{BumpMaxFee: gwei(c.bump)},
 		}
 		tx := Tx{Terms: Terms{MaxFee: gwei(c.own)}, Attempts: []Attempt{{No: 1, Kind: Original}}}
-		o := Outcome{Class: FeeCapBelowBaseFee, Detail: "the base fee", ChainsCap: c.chains}
+		o := Outcome{Class: FeeCapBelowBaseFee, Detail: "the base fee", ChainCap: c.chains}
 		if got := Prepared(&v, Prepare{Tx: &tx}, &Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(
 			got, c.draft) {
 			t.Errorf("%s: %s", name, got)
 		}
 		s := replace(&v, &tx, c.kind, 0)
 		_, capped := Replacement{
-			Outcome: Outcome{Class: Accepted},
-			Capped:  true,
+			Outcome:    Outcome{Class: Accepted},
+			AboveLimit: true,
 		}.missing(&v, &Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
 		_, refused := Replacement{Outcome: o}.missing(&v, s)
 		if !strings.Contains(refused, c.replacement) ||

@@ -38,7 +38,7 @@ func TestANonceThatIsTooLowIsLookedInto(t *testing.T) {
 		t.Errorf("%T while the receipt is looked for", s)
 	}
 	delete(w.unknown, b.Attempt.Hash)
-	if s, ok := Decide(&w.view).(LookAtAccount); !ok {
+	if s, ok := Decide(&w.view).(ReadAccount); !ok {
 		t.Errorf("%T", s)
 	}
 }
@@ -139,14 +139,14 @@ func TestHandedOver(t *testing.T) {
 		"nothing signed":         {Tx{Status: Status{SubmitAttempts: 1}}, false},
 		"recorded":               {Tx{Attempts: original}, false},
 		"counted":                {Tx{Attempts: original, Status: Status{SubmitAttempts: 1}}, true},
-		"answered, not counted":  {Tx{Attempts: original, Status: Status{LastAnswer: Unavailable}}, true},
+		"answered, not counted":  {Tx{Attempts: original, Status: Status{LastOutcome: Unavailable}}, true},
 		"replaced, not answered": {Tx{Attempts: bump}, true},
 		"in a block":             {Tx{Attempts: bump, Status: Status{Sub: Included, SubmitAttempts: 1}}, false},
 	} {
 		for i := range c.tx.Attempts {
 			c.tx.Nonce = &c.tx.Attempts[i].Nonce
 		}
-		if got := c.tx.HandedOver(); got != c.want {
+		if got := c.tx.WasBroadcast(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

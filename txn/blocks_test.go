@@ -46,7 +46,7 @@ func TestAReorgForgetsTheAnswers(t *testing.T) {
 	w.settle(t)
 	delete(w.included, b.Attempt.Hash)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if tx := w.view.Open[0]; tx.Sub != Pending || tx.LastAnswer != "" || tx.SubmitAttempts != 0 {
+	if tx := w.view.Open[0]; tx.Sub != Pending || tx.LastOutcome != "" || tx.SubmitAttempts != 0 {
 		t.Errorf("%+v", tx.Status)
 	}
 	if _, ok := Decide(&w.view).(Broadcast); !ok {
@@ -72,7 +72,7 @@ func TestADoubtedFormOfBeforeHoldsUpTheHandOver(t *testing.T) {
 func TestTheBlocksAboveOfWhatRanBefore(t *testing.T) {
 	t.Parallel()
 	w, id, old := givenBack(t)
-	w.view.Policy.TellAbove = true
+	w.view.Policy.ReportConfirmations = true
 	w.include(old, true)
 	w.settle(t)
 	w.blocks(t, int(guarded.Confirmations))
@@ -89,14 +89,14 @@ func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
 	w.view.Commands = []Command{
 		{ID: 9, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
 	}
-	w.view.Used = &Used{For: 8, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
+	w.view.NonceUse = &NonceUse{CommandID: 8, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
 	a := ahead
-	a.For = 9
+	a.CommandID = 9
 	w.look(a)
-	if s, ok := Decide(&w.view).(AskWho); !ok {
+	if s, ok := Decide(&w.view).(FindConsumer); !ok {
 		t.Errorf("%#v", s)
 	}
-	w.view.Used = &Used{For: 9, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
+	w.view.NonceUse = &NonceUse{CommandID: 9, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
 	w.view.Head = w.view.Account.Head - 1
 	if r, ok := Decide(&w.view).(Record); ok && len(r.Change.Commands) > 0 {
 		t.Errorf("decided by receipts up to block %d, with an account of block %d: %+v",

@@ -62,7 +62,7 @@ func TestACancelWithTooLittleGas(t *testing.T) {
 	for _, estimate := range []uint64{0, 21_000} { // nobody says, and the same as before
 		s := until[*Replace](t, w)
 		s.Estimate = estimate
-		if !s.InVain() || s.Kind != Cancel {
+		if !s.RepeatsInvalid() || s.Kind != Cancel {
 			t.Fatalf("%+v", s)
 		}
 		w.do(t, s, Outcome{}, accepted)
@@ -115,7 +115,7 @@ func TestCancelsWithMoreGasHaveAnEnd(t *testing.T) {
 // A cancel offers more with time whether or not anything else does, up to the cap of replacements, at which it says so.
 func TestACancelRises(t *testing.T) {
 	t.Parallel()
-	off := Bumping{MinInterval: 3 * time.Minute, MaxAttempts: 2}
+	off := DefaultBumpPolicy{MinInterval: 3 * time.Minute, MaxAttempts: 2}
 	for name, c := range map[string]struct {
 		bump  BumpPolicy
 		limit uint64
@@ -125,7 +125,7 @@ func TestACancelRises(t *testing.T) {
 	}{
 		"with replacements off":     {off, 0, 3, false, 3 * time.Minute},
 		"without a policy":          {nil, 0, 1, false, 0},
-		"with replacements on":      {Bumping{Enabled: true, MinInterval: time.Minute, MaxAttempts: 1}, 0, 2, false, time.Minute},
+		"with replacements on":      {DefaultBumpPolicy{Enabled: true, MinInterval: time.Minute, MaxAttempts: 1}, 0, 2, false, time.Minute},
 		"up to the cap":             {off, 130, 2, true, 0},
 		"not below the first one's": {off, 115, 1, true, 0},
 	} {
@@ -165,7 +165,7 @@ func TestACancelRises(t *testing.T) {
 func TestACancelRisesAfterBumps(t *testing.T) {
 	t.Parallel()
 	p := policy
-	p.Bump, p.BumpPermille = Bumping{Enabled: true, MaxAttempts: 2}, 1125
+	p.Bump, p.BumpPermille = DefaultBumpPolicy{Enabled: true, MaxAttempts: 2}, 1125
 	w := newWorld(1, p)
 	for range 40 {
 		step := Decide(&w.view)
@@ -219,7 +219,7 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 	for name, wins := range map[string]int{"the original wins": 0, "the cancel wins": 1} {
 		w := originalSent(t)
 		b, ok := Decide(&w.view).(Broadcast)
-		if !ok || b.For != 2 || b.Attempt.Kind != Original {
+		if !ok || b.CommandID != 2 || b.Attempt.Kind != Original {
 			t.Fatalf("%s: %+v", name, Decide(&w.view))
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
@@ -307,7 +307,7 @@ func TestRefusalsWithSilenceBetween(t *testing.T) {
 		"limited": func(w *world) Change {
 			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: RateLimited, RetryAfter: time.Minute}})
 		},
-		"no account":  func(w *world) Change { return AccountUnseen(&w.view, LookAtAccount{Tx: &w.view.Queue[0]}) },
+		"no account":  func(w *world) Change { return AccountReadFailed(&w.view, ReadAccount{Tx: &w.view.Queue[0]}) },
 		"lags behind": func(w *world) Change { return backOff(&w.view, &w.view.Queue[0], ReasonChainBehind, "lags", 0) },
 	} {
 		w := newWorld(2, policy)
@@ -367,7 +367,7 @@ func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
 func TestACancelWithoutAClearAnswerRises(t *testing.T) {
 	t.Parallel()
 	p := policy
-	p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{
+	p.Bump, p.BumpPermille, p.ResubmitMax = DefaultBumpPolicy{
 		MinInterval: time.Second,
 		MaxAttempts: 3,
 	}, 1125, 1000
@@ -384,7 +384,7 @@ func TestACancelWithoutAClearAnswerRises(t *testing.T) {
 		}
 		w.do(t, step, Outcome{Class: Ambiguous}, accepted)
 	}
-	if n := len(w.view.Open[0].Attempts); n != 1+1+p.Bump.(Bumping).MaxAttempts {
+	if n := len(w.view.Open[0].Attempts); n != 1+1+p.Bump.(DefaultBumpPolicy).MaxAttempts {
 		t.Errorf("%d forms: %+v", n, w.view.Open[0].Status)
 	}
 }

@@ -54,7 +54,7 @@ func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
 	w.view.Open[0].Accepted = 0
-	w.view.Open[0].LastAnswer = Underpriced
+	w.view.Open[0].LastOutcome = Underpriced
 	w.do(t, Decide(&w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
 	w.do(t, Decide(&w.view), Outcome{Class: Underpriced}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
@@ -103,7 +103,7 @@ func TestTheLimitOfTheAccountCountsForAll(t *testing.T) {
 		t.Errorf("a cancel: %s", s.Limit.Dec())
 	}
 	for _, c := range [][3]uint64{{0, 0, 0}, {0, 3, 3}, {3, 0, 3}, {3, 4, 3}, {4, 3, 3}} {
-		if got := Lower(wei(c[0]), wei(c[1])); got != wei(c[2]) {
+		if got := LowerLimit(wei(c[0]), wei(c[1])); got != wei(c[2]) {
 			t.Errorf("%v: %s", c, got.Dec())
 		}
 	}
@@ -194,7 +194,7 @@ func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
 func TestAViewThatLagsIsNoFork(t *testing.T) {
 	t.Parallel()
 	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
-	v := View{Policy: Policy{TellAbove: true}}
+	v := View{Policy: Policy{ReportConfirmations: true}}
 	for n := range 3 {
 		if w := tellAbove(&v, &tx, &Inclusion{Above: tx.Above[:n]}); w != nil {
 			t.Errorf("%d of two: %+v", n, w)
@@ -202,7 +202,7 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 	}
 	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil ||
 		!w[0].NewFork ||
-		len(w[0].Told) != 1 {
+		len(w[0].Above) != 1 {
 		t.Errorf("another block: %+v", w)
 	}
 }
@@ -213,7 +213,7 @@ func TestAFaultOutsideEndsNoBumping(t *testing.T) {
 	away := Preparation{Outcome: Outcome{Class: Unavailable}}
 	for name, answers := range map[string][]Preparation{"before the cap": {away, {Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
 		w := capped(t)
-		w.view.Open[0].Accepted, w.view.Open[0].LastAnswer, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(
+		w.view.Open[0].Accepted, w.view.Open[0].LastOutcome, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(
 			100)
 		for _, p := range answers {
 			w.do(t, w.dueReplace(t), Outcome{}, p)

@@ -64,10 +64,10 @@ func anyChained(t *rapid.T) *chained {
 	p.AuditDepth = 8
 	p.ResubmitMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "age")) * time.Hour
 	p.PrepareMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "prepare age")) * 5 * time.Minute
-	p.TellAbove, p.Stuck, p.Diagnose = rapid.Bool().Draw(t, "above"), rapid.Bool().Draw(t,
+	p.ReportConfirmations, p.Stuck, p.Diagnose = rapid.Bool().Draw(t, "above"), rapid.Bool().Draw(t,
 		"stuck policy"), rapid.Bool().Draw(t, "diagnose")
 	if rapid.Bool().Draw(t, "bump") {
-		p.Bump, p.BumpPermille = Bumping{
+		p.Bump, p.BumpPermille = DefaultBumpPolicy{
 			Enabled:     true,
 			MinInterval: time.Minute,
 			MaxAttempts: 2,
@@ -125,7 +125,7 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 		)
 	case 12:
 		clear(c.unknown)
-		for _, tx := range slices.Concat(c.view.Open, c.view.Queue, c.view.Ended) {
+		for _, tx := range slices.Concat(c.view.Open, c.view.Queue, c.view.NotExecuted) {
 			for _, a := range tx.Attempts {
 				c.unknown[a.Hash] = rapid.Bool().Draw(t, "unknown")
 			}
@@ -262,7 +262,7 @@ func (c *chained) truth(t *rapid.T, tx Tx) {
 	case tx.Restored && tx.Reason == ReasonRestored: // nobody can tell
 	case tx.Executed == Success && ran == 0,
 		tx.Executed != Success && ran > 0,
-		ran > 1 && tx.Reason != ProtectRanBefore:
+		ran > 1 && tx.Reason != ProtectExecutedAfterRequeue:
 		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError,
 			ran, c.kinds[tx.ID])
 	case tx.Reason == ReasonDeadline && tx.LateAt.IsZero():
@@ -292,11 +292,11 @@ func (c *chained) takeover(answer Class) {
 
 // forgetAll is what a new owner does not know, and what it assumes of that: see package engine.
 func (c *chained) forgetAll() {
-	c.view.Account, c.view.Suspicion, c.view.Used = nil, nil, nil
+	c.view.Account, c.view.Suspicion, c.view.NonceUse = nil, nil, nil
 	for i := range c.view.Open {
 		tx := &c.view.Open[i]
-		tx.Turn, tx.Doubted = Turn{}, tx.HandedOver()
-		if newest := tx.newest(); tx.LastAnswer == "" && newest.Kind != Cancel {
+		tx.Turn, tx.Doubted = Turn{}, tx.WasBroadcast()
+		if newest := tx.newest(); tx.LastOutcome == "" && newest.Kind != Cancel {
 			tx.Pooled = max(tx.Pooled, newest.No)
 		}
 	}

@@ -113,14 +113,14 @@ func (c *chained) used(n Nonce) *Consumer {
 }
 
 // account is what a look at it shows.
-func (c *chained) account(s LookAtAccount) Account {
+func (c *chained) account(s ReadAccount) Account {
 	lag := min(c.lag, len(c.blocks)-1)
 	head := c.head - uint64(lag)
 	a := Account{
-		Latest:   c.nonceAt(head),
-		For:      s.For,
-		Head:     head,
-		HeadHash: c.blocks[len(c.blocks)-1-lag].hash,
+		Latest:    c.nonceAt(head),
+		CommandID: s.CommandID,
+		Head:      head,
+		HeadHash:  c.blocks[len(c.blocks)-1-lag].hash,
 	}
 	if head > s.Depth {
 		a.Settled = c.nonceAt(head - s.Depth)
@@ -154,22 +154,22 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 	switch s := step.(type) {
 	case Rest:
 		rested = true
-	case LookAtAccount:
+	case ReadAccount:
 		if c.pruned && s.Depth > c.view.Policy.Confirmations {
-			if s.Least == 0 {
-				c.apply(t, NoOldState(&c.view, s))
+			if s.MinDepth == 0 {
+				c.apply(t, OldStateMissing(&c.view, s))
 				break
 			}
-			s.Depth = s.Least
+			s.Depth = s.MinDepth
 		}
 		a := c.account(s)
-		a.Shallow = s.Depth == s.Least
-		c.view.Suspicion, c.view.Open = AccountSeen(&c.view, &a)
+		a.Shallow = s.Depth == s.MinDepth
+		c.view.Suspicion, c.view.Open = AccountReadDone(&c.view, &a)
 		c.view.Account = &a
-	case AskWho:
-		c.view.Used = &Used{For: s.For, By: c.used(*s.Tx.Nonce)}
-		if by := c.view.Used.By; c.pruned && by != nil && by.Block+c.view.Policy.Confirmations < c.head {
-			c.view.Used.By = nil
+	case FindConsumer:
+		c.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: c.used(*s.Tx.Nonce)}
+		if by := c.view.NonceUse.By; c.pruned && by != nil && by.Block+c.view.Policy.Confirmations < c.head {
+			c.view.NonceUse.By = nil
 		}
 	case Investigate:
 		by := c.used(s.Finding.Nonce)

@@ -5,14 +5,14 @@ import "time"
 // Change is everything that one step wants written, as a value. It is done whole or not at all: every expectation in it is checked under locks before the
 // first write.
 type Change struct {
-	Init      *CursorInit
-	Take      *Take
-	Protect   *Protection
-	Unprotect *Unprotection
-	Writes    []Write
-	Status    SubmitterStatus // empty: unchanged
-	Why       string          // of Status, when no command asks for it: recorded as a decision of the owner
-	Commands  []CommandResult
+	Init         *CursorInit
+	Take         *Take
+	Protect      *Protection
+	Unprotect    *Unprotection
+	Writes       []Write
+	Status       SubmitterStatus // empty: unchanged
+	StatusReason string          // of Status, when no command asks for it: recorded as a decision of the owner
+	Commands     []CommandResult
 }
 
 // Empty tells whether there is nothing to write.
@@ -43,16 +43,16 @@ type Protection struct {
 	// ChainNonce is the account's next nonce on chain when the protection was decided on, the pool
 	// included; nil: unknown.
 	ChainNonce *Nonce
-	Asked      bool // for by a PROTECT command, which tells of it; else it is recorded as a decision of the owner
+	ByCommand  bool // for by a PROTECT command, which tells of it; else it is recorded as a decision of the owner
 }
 
 // Unprotection ends a protection by an operator's decision. It is the only way in which a cursor skips numbers, and each of them is recorded (law L10).
 type Unprotection struct {
-	ID     int64  // the protection that was decided on must be the one in force
-	Expect Nonce  // the cursor must still stand here
-	To     Nonce  // where it goes on; above Expect, the numbers between are recorded in nonce_gap
-	Reason string // the operator's, kept with the gap
-	Asked  bool   // for by an EXIT_PROTECT command, which tells of it; else it is recorded as a decision of the owner
+	ID        int64  // the protection that was decided on must be the one in force
+	Expect    Nonce  // the cursor must still stand here
+	To        Nonce  // where it goes on; above Expect, the numbers between are recorded in nonce_gap
+	Reason    string // the operator's, kept with the gap
+	ByCommand bool   // for by an EXIT_PROTECT command, which tells of it; else it is recorded as a decision of the owner
 }
 
 // Write changes one transaction, which must still have the version and state that are expected.
@@ -67,7 +67,7 @@ type Write struct {
 	Turn    Turn          // goes on in memory; zero: it is over
 	Attempt *Attempt      // recorded with it
 	NewFork bool          // the event's blocks above the receipt replace those told before
-	Told    []BlockRef    // and are these
+	Above   []BlockRef    // and are these
 }
 
 // Command is what a caller or an operator asks of the owner of a submitter.
@@ -133,7 +133,7 @@ const (
 const (
 	OperatorSelf    = "fencepost"
 	ActionOnFailure = Action("ON_FAILURE") // PAUSE: by the policy PauseOnFailure
-	ActionByItself  = Action("BY_ITSELF")  // EXIT_PROTECT: see Protected.EndsByItself
+	ActionAutomatic = Action("BY_ITSELF")  // EXIT_PROTECT: see Protected.EndsAutomatically
 )
 
 // CommandResult ends a command.
@@ -218,8 +218,8 @@ type Protected struct {
 	ChainNonce *Nonce
 }
 
-// EndsByItself tells whether the protection ends without a decision: once all that was final, and was reorged, is final again.
-func (p *Protected) EndsByItself() bool { return p.Reason == ReasonReorgedFinal }
+// EndsAutomatically tells whether the protection ends without a decision: once all that was final, and was reorged, is final again.
+func (p *Protected) EndsAutomatically() bool { return p.Reason == ReasonReorgedFinal }
 
 // AwaitsDecision tells whether a protection is in force that ends by a decision alone. None other takes its place, and it takes the place of any other (L10).
-func (c *Cursor) AwaitsDecision() bool { return c.Protected != nil && !c.Protected.EndsByItself() }
+func (c *Cursor) AwaitsDecision() bool { return c.Protected != nil && !c.Protected.EndsAutomatically() }

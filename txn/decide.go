@@ -7,39 +7,39 @@ import (
 
 // Policy is how a chain's transactions are followed.
 type Policy struct {
-	Confirmations    uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth     uint64        // depth at which the next nonce may be taken; 0: once it is final. See releases
-	AuditDepth       uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
-	LagGrace         time.Duration // how long the chain may lack what the ledger has before that is no lag any more
-	TellAbove        bool          // each block above the receipt's is an event
-	PrepareMaxAge    time.Duration // how long the head of the queue may wait for something outside; 0: for ever
-	ResubmitInterval time.Duration // between two hand-overs of the same bytes
-	ResubmitMax      int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
-	ResubmitMaxAge   time.Duration // age of its first form after which it is STUCK as well, whatever nodes have answered; 0: none
-	Diagnose         bool          // look into the pool before a transaction is handed over again
-	Stuck            bool          // a stuck policy is there to be asked
-	Bump             BumpPolicy    // nil: only what callers and operators ask for is replaced, and no cancel offers more by itself
-	BumpPermille     uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
-	BumpMaxFee       Wei           // most per unit of gas that a replacement offers; zero: no limit
+	Confirmations       uint64        // canonical blocks above the receipt's that make it final
+	ReleaseDepth        uint64        // depth at which the next nonce may be taken; 0: once it is final. See releases
+	AuditDepth          uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
+	LagGrace            time.Duration // how long the chain may lack what the ledger has before that is no lag any more
+	ReportConfirmations bool          // each block above the receipt's is an event
+	PrepareMaxAge       time.Duration // how long the head of the queue may wait for something outside; 0: for ever
+	ResubmitInterval    time.Duration // between two hand-overs of the same bytes
+	ResubmitMax         int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
+	ResubmitMaxAge      time.Duration // age of its first form after which it is STUCK as well, whatever nodes have answered; 0: none
+	Diagnose            bool          // look into the pool before a transaction is handed over again
+	Stuck               bool          // a stuck policy is there to be asked
+	Bump                BumpPolicy    // nil: only what callers and operators ask for is replaced, and no cancel offers more by itself
+	BumpPermille        uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
+	BumpMaxFee          Wei           // most per unit of gas that a replacement offers; zero: no limit
 }
 
 // View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
 type View struct {
-	Now       time.Time
-	Policy    Policy
-	Submitter Submitter
-	Cursor    *Cursor    // nil before the account was looked at
-	Open      []Tx       // with a nonce and not final, lowest nonce first
-	Queue     []Tx       // head of the queue, in order
-	Audited   []Finished // with a receipt, and not yet so deep that no reorg is believed possible
-	Ended     []Tx       // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
-	Commands  []Command
-	Account   *Account // nil: not looked at since the lease was taken, or since the last doubt
-	Suspicion *Suspicion
-	Used      *Used  // who used a nonce, as far as the last decision asked; nil: not asked
-	Head      uint64 // number of the newest block of this view; 0 before there is one
-	Seen      func(Hash) Inclusion
-	Canonical func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
+	Now         time.Time
+	Policy      Policy
+	Submitter   Submitter
+	Cursor      *Cursor    // nil before the account was looked at
+	Open        []Tx       // with a nonce and not final, lowest nonce first
+	Queue       []Tx       // head of the queue, in order
+	Audited     []Finished // with a receipt, and not yet so deep that no reorg is believed possible
+	NotExecuted []Tx       // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
+	Commands    []Command
+	Account     *Account // nil: not looked at since the lease was taken, or since the last doubt
+	Suspicion   *Suspicion
+	NonceUse    *NonceUse // who used a nonce, as far as the last decision asked; nil: not asked
+	Head        uint64    // number of the newest block of this view; 0 before there is one
+	Seen        func(Hash) Inclusion
+	Canonical   func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
 }
 
 // Step is what the owner does next. At most one thing outside, then one commit. What it names is the view's, and is good for as long as that: a transaction is large.
@@ -50,20 +50,20 @@ type (
 	Rest struct{ Until time.Time }
 	// Record commits a change that needs nothing from outside.
 	Record struct{ Change Change }
-	// LookAtAccount asks the chain for the account, with Depth for its settled nonce; AccountUnseen tells what follows when it cannot be asked. Of Tx, if it has
+	// ReadAccount asks the chain for the account, with Depth for its settled nonce; AccountReadFailed tells what follows when it cannot be asked. Of Tx, if it has
 	// attempts, the receipts are asked for again as well.
-	LookAtAccount struct {
-		Tx    *Tx // the zero one: of none
-		Depth uint64
-		Least uint64 // depth that does when no endpoint tells the state at Depth; 0: none, and NoOldState tells what follows
-		For   int64  // the command that needs it; 0: none
+	ReadAccount struct {
+		Tx        *Tx // the zero one: of none
+		Depth     uint64
+		MinDepth  uint64 // depth that does when no endpoint tells the state at Depth; 0: none, and OldStateMissing tells what follows
+		CommandID int64  // the command that needs it; 0: none
 	}
 	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
 	Investigate struct{ Finding Finding }
-	// AskWho asks who used the nonce of a transaction, for a decision of an operator.
-	AskWho struct {
-		Tx  *Tx
-		For int64 // the command
+	// FindConsumer asks who used the nonce of a transaction, for a decision of an operator.
+	FindConsumer struct {
+		Tx        *Tx
+		CommandID int64 // the command
 	}
 	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
 	Prepare struct {
@@ -73,19 +73,19 @@ type (
 	}
 	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and OriginalSent of what an operator asks for.
 	Broadcast struct {
-		Tx      *Tx
-		Attempt *Attempt
-		For     int64 // the command that asks for it; 0: none
+		Tx        *Tx
+		Attempt   *Attempt
+		CommandID int64 // the command that asks for it; 0: none
 	}
 )
 
-func (Rest) step()          {}
-func (Record) step()        {}
-func (LookAtAccount) step() {}
-func (Investigate) step()   {}
-func (AskWho) step()        {}
-func (Prepare) step()       {}
-func (Broadcast) step()     {}
+func (Rest) step()         {}
+func (Record) step()       {}
+func (ReadAccount) step()  {}
+func (Investigate) step()  {}
+func (FindConsumer) step() {}
+func (Prepare) step()      {}
+func (Broadcast) step()    {}
 
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
@@ -260,10 +260,10 @@ func (c *Change) shown(v *View, tx *Tx, list []Write) {
 		return
 	}
 	c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
-	if c.Why != "" {
-		c.Why += "; "
+	if c.StatusReason != "" {
+		c.StatusReason += "; "
 	}
-	c.Why += whyPaused(tx, w)
+	c.StatusReason += whyPaused(tx, w)
 }
 
 // whyPaused tells an operator which transaction paused its account, and where it failed.
@@ -341,7 +341,7 @@ func reorged(v *View, tx *Tx) []Write {
 
 func uncovered(v *View, tx *Tx) []Write {
 	next := tx.Status
-	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, nil, 0, ""
+	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, nil, 0, ""
 	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
 		next.TxHash = tx.newest().Hash
 	}
@@ -368,16 +368,16 @@ func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
 		switch r := earlier.Receipt; {
 		case r != nil && r.Success:
-			next.Reason = ProtectRanBefore
+			next.Reason = ProtectExecutedAfterRequeue
 			next.LastError = fmt.Sprintf(
 				"it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
-		case tx.Reason == ProtectRanEnded:
-			next.Reason, next.LastError = ProtectRanEnded, tx.ranAllTheSame()
+		case tx.Reason == ProtectExecutedAfterFinal:
+			next.Reason, next.LastError = ProtectExecutedAfterFinal, tx.ranAllTheSame()
 		case tx.givenUp():
 			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
 		}
-	case tx.Reason == ProtectRanEnded:
+	case tx.Reason == ProtectExecutedAfterFinal:
 		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranAllTheSame()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
@@ -392,10 +392,10 @@ func (tx *Tx) whyCancelled() (reason, message string) {
 	switch {
 	case tx.CancelRequested:
 		return ReasonCancelled, ""
-	case tx.Reason == ProtectRanBefore, anew && tx.Requeued > 0:
-		return ProtectRanBefore, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
-	case tx.Reason == ProtectRanEnded, anew:
-		return ProtectRanEnded, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
+	case tx.Reason == ProtectExecutedAfterRequeue, anew && tx.Requeued > 0:
+		return ProtectExecutedAfterRequeue, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+	case tx.Reason == ProtectExecutedAfterFinal, anew:
+		return ProtectExecutedAfterFinal, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
 	}
 	return ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
 }
@@ -457,7 +457,7 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 		w.Next.unproven()
 	}
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
-		w.Next.EndedBlock = max(v.Head, 1)
+		w.Next.FinalBlock = max(v.Head, 1)
 	}
 	return list
 }

@@ -9,8 +9,8 @@ import "fmt"
 
 // endedAndRan finds a transaction that had ended as never run, and has a form in a block; nil: there is none.
 func endedAndRan(v *View) *Finding {
-	for i := range v.Ended {
-		tx := &v.Ended[i]
+	for i := range v.NotExecuted {
+		tx := &v.NotExecuted[i]
 		for _, a := range tx.Attempts {
 			seen := v.Seen(a.Hash)
 			if !seen.Known || seen.Receipt == nil {
@@ -18,7 +18,7 @@ func endedAndRan(v *View) *Finding {
 			}
 			found := *tx
 			return &Finding{
-				Reason: ProtectRanEnded,
+				Reason: ProtectExecutedAfterFinal,
 				Nonce:  a.Nonce,
 				Tx:     &found,
 				Evidence: fmt.Sprintf(
@@ -37,8 +37,8 @@ func reopened(v *View, f *Finding) []Write {
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &f.Nonce, 0
 	}
-	next.State, next.Sub, next.Executed, next.Released, next.EndedBlock = Stuck, None, Unknown, true, 0
-	next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = f.Reason, f.Evidence, 0, ""
+	next.State, next.Sub, next.Executed, next.Released, next.FinalBlock = Stuck, None, Unknown, true, 0
+	next.Reason, next.LastError, next.SubmitAttempts, next.LastOutcome = f.Reason, f.Evidence, 0, ""
 	return v.move(tx, EventReorged, &next, 0)
 }
 

@@ -58,7 +58,7 @@ func TestWhatHadEndedAndRan(t *testing.T) {
 		for _, success := range []bool{true, false} {
 			w, old, nonce := begin(t)
 			end := w.final[0]
-			if end.Executed != No || end.EndedBlock == 0 || (end.Nonce == nil) != (nonce == nil) {
+			if end.Executed != No || end.FinalBlock == 0 || (end.Nonce == nil) != (nonce == nil) {
 				t.Fatalf("%s: %+v", name, end.Status)
 			}
 			w.leave(t)
@@ -66,16 +66,16 @@ func TestWhatHadEndedAndRan(t *testing.T) {
 			w.include(old, success)
 			w.settle(t)
 			p := protected(w)
-			if p == nil || p.Reason != ProtectRanEnded ||
+			if p == nil || p.Reason != ProtectExecutedAfterFinal ||
 				!strings.Contains(p.Evidence, end.ID.String()) ||
 				!strings.Contains(p.Evidence, old.Hex()) ||
-				len(w.view.Ended) > 0 {
+				len(w.view.NotExecuted) > 0 {
 				t.Fatalf("%s: %+v", name, p)
 			}
 			tx := w.view.Open[0]
-			if tx.Reason != ProtectRanEnded || tx.Executed != Unknown || *tx.Nonce != 0 ||
+			if tx.Reason != ProtectExecutedAfterFinal || tx.Executed != Unknown || *tx.Nonce != 0 ||
 				tx.Sub != Included ||
-				tx.EndedBlock != 0 ||
+				tx.FinalBlock != 0 ||
 				w.kindCount(EventReorged) != 1 {
 				t.Fatalf("%s: %+v", name, tx.Status)
 			}
@@ -83,7 +83,7 @@ func TestWhatHadEndedAndRan(t *testing.T) {
 			last := w.final[1]
 			want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
 			if last.ID != end.ID || last.State != want.State || last.Executed != want.Executed ||
-				last.Reason != ProtectRanEnded ||
+				last.Reason != ProtectExecutedAfterFinal ||
 				last.Receipt.TxHash != old ||
 				!strings.Contains(last.LastError, "had ended as never run") {
 				t.Errorf("%s: %+v", name, last.Status)
@@ -122,12 +122,12 @@ func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
 	}
 	tx := w.view.Open[0]
 	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w) == nil ||
-		protected(w).Reason != ProtectRanEnded {
+		protected(w).Reason != ProtectExecutedAfterFinal {
 		t.Fatalf("%+v %+v", tx.Status, protected(w))
 	}
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID}, ahead); got != Applied ||
 		w.final[1].Executed != No ||
-		len(w.view.Ended) != 1 {
+		len(w.view.NotExecuted) != 1 {
 		t.Errorf("%s %+v", got, w.final)
 	}
 }
@@ -136,7 +136,7 @@ func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
 func TestWhatHadEndedAndWasCancelledOnChain(t *testing.T) {
 	t.Parallel()
 	w, old, _ := ended["failed"](t)
-	w.view.Ended[0].Attempts[0].Kind = Cancel
+	w.view.NotExecuted[0].Attempts[0].Kind = Cancel
 	w.include(old, true)
 	w.settle(t)
 	w.blocks(t, int(guarded.Confirmations))
@@ -155,7 +155,7 @@ func TestWhatIsNotFollowedAfterItsEnd(t *testing.T) {
 	}
 	w.include(until[Broadcast](t, w).Attempt.Hash, true)
 	w.blocks(t, int(guarded.Confirmations))
-	if len(w.final) != 2 || len(w.view.Ended) > 0 {
-		t.Errorf("%+v", w.view.Ended)
+	if len(w.final) != 2 || len(w.view.NotExecuted) > 0 {
+		t.Errorf("%+v", w.view.NotExecuted)
 	}
 }

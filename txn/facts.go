@@ -25,8 +25,8 @@ type Receipt struct {
 	EffectiveGasPrice Wei
 }
 
-// ReceiptAnswer is what one look-up of a receipt said. "Not found" and "could not look" are different things: only the first is evidence.
-type ReceiptAnswer struct {
+// ReceiptResult is what one look-up of a receipt said. "Not found" and "could not look" are different things: only the first is evidence.
+type ReceiptResult struct {
 	Hash    Hash
 	Receipt *Receipt // nil: not found, if Err is nil
 	Err     error    // the node could not tell (down, still indexing, ...)
@@ -35,11 +35,11 @@ type ReceiptAnswer struct {
 // Account is a view of an account, all of it from one endpoint.
 type Account struct {
 	Expected  Nonce // where the ledger's cursor stood when the account was looked at; the owner's, not the chain's
-	For       int64 // the command that it was looked at for; 0: none. The owner's
+	CommandID int64 // the command that it was looked at for; 0: none. The owner's
 	Latest    Nonce // next nonce by the newest block
 	Pending   Nonce // next nonce by the node's pool
 	Settled   Nonce // next nonce as of the block that is the asked depth below the head
-	Shallow   bool  // Settled is as of LookAtAccount.Least, since no endpoint tells older state. The owner's
+	Shallow   bool  // Settled is as of ReadAccount.Least, since no endpoint tells older state. The owner's
 	Head      uint64
 	HeadHash  Hash
 	HasCode   bool // a contract or delegated account: others can raise its nonce
@@ -66,11 +66,11 @@ const (
 	NonceConsumed    Diagnosis = "NONCE_CONSUMED"    // the newest block is past our nonce
 )
 
-// Used answers AskWho.
-type Used struct {
-	For        int64     // the command
-	By         *Consumer // nil: nobody can tell
-	Unanswered bool      // because nobody answered, which says nothing of who can
+// Used answers FindConsumer.
+type NonceUse struct {
+	CommandID   int64     // the command
+	By          *Consumer // nil: nobody can tell
+	Unavailable bool      // because nobody answered, which says nothing of who can
 }
 
 // ErrUnavailable marks an answer that is no answer: the chain (or the signer) could not be asked. Nothing follows from it.
@@ -133,7 +133,7 @@ type Outcome struct {
 	Short         *Wei   // wei: what the account lacks
 	AtLeast       bool   // Want and Short are lower bounds: what the transaction takes could not be found out
 
-	ChainsCap bool // FEE_CAP_BELOW_BASE_FEE: what is too low is the cap that is configured for the chain, and not the asker's own
+	ChainCap bool // FEE_CAP_BELOW_BASE_FEE: what is too low is the cap that is configured for the chain, and not the asker's own
 }
 
 // Draft is a transaction before it has a nonce.

@@ -17,7 +17,7 @@ func (p *Policy) releases(seen *Inclusion) bool {
 // chain any more (newFork; C24).
 func tellAbove(v *View, tx *Tx, seen *Inclusion) []Write {
 	n := len(tx.Above)
-	if !v.Policy.TellAbove ||
+	if !v.Policy.ReportConfirmations ||
 		len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
 		return nil // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
 	}
@@ -29,9 +29,9 @@ func confirmed(v *View, tx *Tx, seen *Inclusion) []Write {
 	next.Above = seen.Above
 	w := v.move(tx, EventConfirmations, &next, 0)
 	w[0].NewFork = n > len(seen.Above) || !slices.Equal(seen.Above[:n], tx.Above)
-	w[0].Told = seen.Above
+	w[0].Above = seen.Above
 	if !w[0].NewFork {
-		w[0].Told = seen.Above[n:]
+		w[0].Above = seen.Above[n:]
 	}
 	return w
 }
@@ -60,7 +60,7 @@ func audit(v *View) (Step, bool) {
 			Reason:   ReasonReorgedFinal,
 			Evidence: c.Writes[0].Next.LastError,
 		}
-	case len(c.Writes) == 0 && guard != nil && guard.EndsByItself() && !v.hasReorgedFinal():
+	case len(c.Writes) == 0 && guard != nil && guard.EndsAutomatically() && !v.hasReorgedFinal():
 		c.Unprotect = &Unprotection{
 			ID:     guard.ID,
 			Expect: v.Cursor.Next,
@@ -84,7 +84,7 @@ func (v *View) hasReorgedFinal() bool {
 // notFinal takes back what was said of a transaction whose block is not on the chain any more.
 func notFinal(v *View, tx *Finished) []Write {
 	next := tx.Status
-	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastAnswer = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
+	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastOutcome = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
 	next.LastError = fmt.Sprintf(
 		"it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again",
 		tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())

@@ -12,7 +12,7 @@ import (
 func TestConfirmationsAreTold(t *testing.T) {
 	t.Parallel()
 	p := policy
-	p.TellAbove = true
+	p.ReportConfirmations = true
 	w := newWorld(1, p)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
@@ -28,8 +28,8 @@ func TestConfirmationsAreTold(t *testing.T) {
 	}
 	w.forkAt = first + 1 // the newest block is replaced
 	step := Decide(&w.view).(Record)
-	if write := step.Change.Writes[0]; !write.NewFork || len(write.Told) != 2 ||
-		write.Told[1].Hash != w.blockHash(first+1) {
+	if write := step.Change.Writes[0]; !write.NewFork || len(write.Above) != 2 ||
+		write.Above[1].Hash != w.blockHash(first+1) {
 		t.Fatalf("%+v", write)
 	}
 	w.settle(t)
@@ -54,7 +54,7 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		told := []BlockRef{}
 		tx := Tx{Status: Status{State: Tracking, Sub: Included, Version: 1}}
-		v := View{Policy: Policy{TellAbove: true}}
+		v := View{Policy: Policy{ReportConfirmations: true}}
 		for range rapid.IntRange(1, 20).Draw(t, "changes") {
 			var above []BlockRef
 			for n := range rapid.IntRange(0, 5).Draw(t, "length") {
@@ -68,7 +68,7 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 			if w[0].NewFork {
 				told = nil
 			}
-			told = append(told, w[0].Told...)
+			told = append(told, w[0].Above...)
 			tx.Status = w[0].Next
 			if !slices.Equal(told, above) {
 				t.Fatalf("told %v, on chain %v", told, above)

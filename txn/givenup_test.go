@@ -15,7 +15,7 @@ func TestBumpsAreCountedFromTheNonceOn(t *testing.T) {
 			[]Attempt{{No: 10 + no, Kind: Bump, Nonce: 0, Hash: Hash{0xcc, byte(no)}}},
 			tx.Attempts...)
 	}
-	w.view.Policy.Bump = Bumping{Enabled: true, MaxAttempts: 2, MinInterval: time.Second}
+	w.view.Policy.Bump = DefaultBumpPolicy{Enabled: true, MaxAttempts: 2, MinInterval: time.Second}
 	for n := range 3 {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		s, ok := w.looked(t).(*Replace)
@@ -52,7 +52,7 @@ func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		w.view.Commands = []Command{faster}
 		first, ok := Decide(&w.view).(*Replace)
-		if !ok || first.Kind != Cancel || first.For != 2 {
+		if !ok || first.Kind != Cancel || first.CommandID != 2 {
 			t.Fatalf("%s: %+v", name, Decide(&w.view))
 		}
 		w.do(t, first, Outcome{}, accepted)

@@ -15,7 +15,7 @@ func overdue(v *View) (Step, bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		at := v.overdueAt(tx)
-		if at.IsZero() || at.After(v.Now) || tx.LastAnswer == "" {
+		if at.IsZero() || at.After(v.Now) || tx.LastOutcome == "" {
 			continue
 		}
 		c.Writes = append(c.Writes, needsDecision(v, tx)...)
@@ -25,7 +25,7 @@ func overdue(v *View) (Step, bool) {
 
 func needsDecision(v *View, tx *Tx) []Write {
 	next := tx.Status
-	next.State, next.Sub, next.Reason = Stuck, None, ReasonOverdue
+	next.State, next.Sub, next.Reason = Stuck, None, ReasonMaxAge
 	next.LastError = v.tooOld()
 	if tx.LastError != "" {
 		next.LastError += "; last: " + tx.LastError
@@ -126,13 +126,13 @@ func handOver(v *View, tx *Tx) Step {
 	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
 		return Diagnose{tx}
 	}
-	if tx.Turn.Kept {
+	if tx.Turn.KeepNewest {
 		return Broadcast{Tx: tx, Attempt: tx.newest()}
 	}
 	if s := replacement(v, tx); s != nil {
 		return s
 	}
-	if tx.LastAnswer != "" && !tx.Turn.Claimed {
+	if tx.LastOutcome != "" && !tx.Turn.Claimed {
 		return Record{Change{Writes: v.claim(tx, &tx.Status, "", v.Policy.ResubmitInterval)}}
 	}
 	if step, ok := govern(v, tx); ok {
@@ -220,8 +220,8 @@ func answered(b *Broadcast, answer Outcome) Status {
 	case unasked(answer.Class) && claimed:
 		next.SubmitAttempts--
 	}
-	if !unasked(answer.Class) || next.LastAnswer == "" {
-		next.LastAnswer = answer.Class
+	if !unasked(answer.Class) || next.LastOutcome == "" {
+		next.LastOutcome = answer.Class
 	}
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 ||
 		b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
@@ -279,10 +279,10 @@ var refusals = map[Class]bool{
 // unasked are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
 func unasked(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
 
-// HandedOver tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
-func (tx *Tx) HandedOver() bool {
+// WasBroadcast tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
+func (tx *Tx) WasBroadcast() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included &&
-		(tx.SubmitAttempts > 0 || tx.LastAnswer != "" || tx.newest().Kind != Original)
+		(tx.SubmitAttempts > 0 || tx.LastOutcome != "" || tx.newest().Kind != Original)
 }
 
 // again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
@@ -293,7 +293,7 @@ func (tx *Tx) again() *Attempt {
 		return older
 	}
 	if tx.Reason != ReasonReorgedFinal || was.No == 0 ||
-		was.Nonce != *tx.Nonce && tx.LastAnswer == NonceTooLow {
+		was.Nonce != *tx.Nonce && tx.LastOutcome == NonceTooLow {
 		return tx.newest()
 	}
 	return was

@@ -108,7 +108,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 			switch s := step.(type) {
 			case Broadcast:
 				t.Fatalf("%s: %s is handed over", name, s.Attempt.Kind)
-			case LookAtAccount:
+			case ReadAccount:
 				looks++
 			case Rest:
 				w.head++

@@ -11,14 +11,14 @@ func (w *world) exit(t *testing.T, c Command, a Account) string {
 	t.Helper()
 	c.ID = 77
 	w.view.Commands = []Command{c}
-	if look, ok := Decide(&w.view).(LookAtAccount); ok {
-		if look.For != 77 {
+	if look, ok := Decide(&w.view).(ReadAccount); ok {
+		if look.CommandID != 77 {
 			t.Fatalf("%+v", look)
 		}
-		a.For = look.For
+		a.CommandID = look.CommandID
 		w.look(a)
 	}
-	if _, ok := Decide(&w.view).(AskWho); ok {
+	if _, ok := Decide(&w.view).(FindConsumer); ok {
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 	}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
@@ -128,8 +128,8 @@ func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
 			w.view.Commands = []Command{
 				{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1},
 			}
-			if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Depth != depth ||
-				look.For != 5 {
+			if look, ok := Decide(&w.view).(ReadAccount); !ok || look.Depth != depth ||
+				look.CommandID != 5 {
 				t.Errorf("%s, audited %d deep: %+v", action, audited, Decide(&w.view))
 			}
 		}
@@ -235,19 +235,19 @@ func TestResolveLooksDeepAndWaits(t *testing.T) {
 		w.view.Commands = []Command{
 			{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
 		}
-		look, ok := Decide(&w.view).(LookAtAccount)
-		if !ok || look.Depth != guarded.AuditDepth || look.For != 5 ||
+		look, ok := Decide(&w.view).(ReadAccount)
+		if !ok || look.Depth != guarded.AuditDepth || look.CommandID != 5 ||
 			look.Tx.ID != w.view.Open[0].ID {
 			t.Fatalf("%s: %+v", action, look)
 		}
-		w.look(Account{Latest: 1, Pending: 1, Settled: 1, For: 5})
+		w.look(Account{Latest: 1, Pending: 1, Settled: 1, CommandID: 5})
 		hash := w.view.Open[0].newest().Hash
 		w.unknown[hash] = true
 		if _, ok := Decide(&w.view).(Rest); !ok {
 			t.Fatalf("%s: %T while a receipt is not known", action, Decide(&w.view))
 		}
 		delete(w.unknown, hash)
-		w.do(t, Decide(&w.view).(AskWho), Outcome{}, accepted)
+		w.do(t, Decide(&w.view).(FindConsumer), Outcome{}, accepted)
 		if r, ok := Decide(&w.view).(Record); !ok || r.Change.Commands[0].Result != Applied {
 			t.Fatalf("%s: %+v", action, Decide(&w.view))
 		}
@@ -290,7 +290,7 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 	w.include(old, true) // the chain has changed below the audit depth: the old bytes run
 	w.head++
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if got := protected(w); got == nil || got.Reason != ProtectRanBefore ||
+	if got := protected(w); got == nil || got.Reason != ProtectExecutedAfterRequeue ||
 		w.view.Open[0].Receipt != nil {
 		t.Fatalf("%+v %+v", got, w.view.Open[0].Status)
 	}
@@ -319,8 +319,8 @@ func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
-	look := Decide(&w.view).(LookAtAccount)
-	w.apply(t, AccountUnseen(&w.view, look))
+	look := Decide(&w.view).(ReadAccount)
+	w.apply(t, AccountReadFailed(&w.view, look))
 	if len(w.view.Commands) != 0 || protected(w) == nil ||
 		!strings.HasPrefix(w.results[0].Result, ResultRefused) {
 		t.Fatalf("%+v %+v", w.results, protected(w))
@@ -465,7 +465,7 @@ func TestAFailBeforeTheLossWasFound(t *testing.T) {
 	delete(w.included, b.Attempt.Hash)
 	w.elsewhere = 1
 	w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}}
-	w.do(t, until[LookAtAccount](t, w), Outcome{}, accepted)
+	w.do(t, until[ReadAccount](t, w), Outcome{}, accepted)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if tx := w.view.Open[0]; tx.Receipt != nil || w.kindCount(EventReorged) != 1 {
 		t.Errorf("%+v", tx.Status)
@@ -515,12 +515,12 @@ func TestADecisionWithoutOldState(t *testing.T) {
 			c = Command{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}
 		}
 		w.view.Commands = []Command{c}
-		look := Decide(&w.view).(LookAtAccount)
-		if proven := action == ActionFail || action == ActionRequeue; proven != (look.Least == 0) ||
+		look := Decide(&w.view).(ReadAccount)
+		if proven := action == ActionFail || action == ActionRequeue; proven != (look.MinDepth == 0) ||
 			look.Depth != guarded.AuditDepth {
 			t.Errorf("%s: %+v", action, look)
 		}
-		w.apply(t, NoOldState(&w.view, look))
+		w.apply(t, OldStateMissing(&w.view, look))
 		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) ||
 			!strings.Contains(got, words) ||
 			strings.Contains(got, "ask again") {
@@ -536,7 +536,7 @@ func TestADecisionOfWhichTheChainDoesNotAnswer(t *testing.T) {
 		w := lost(t)
 		tx := w.view.Open[0]
 		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "ask again", "keeps older state", 1)} {
-			if got := mayBeOurs(Used{Unanswered: unanswered}, &tx, Command{Action: action}); !strings.Contains(
+			if got := mayBeOurs(NonceUse{Unavailable: unanswered}, &tx, Command{Action: action}); !strings.Contains(
 				got, told) ||
 				(told == "") != (got == "") {
 				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)

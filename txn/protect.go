@@ -26,12 +26,12 @@ type Suspicion struct {
 
 // Finding is a suspicion that was confirmed.
 type Finding struct {
-	Reason   string
-	Nonce    Nonce
-	Evidence string
-	Chain    *Nonce // the account's next nonce on chain; nil: unknown
-	Tx       *Tx    // that lost its nonce; nil: the cursor's was used
-	Used     bool
+	Reason     string
+	Nonce      Nonce
+	Evidence   string
+	ChainNonce *Nonce // the account's next nonce on chain; nil: unknown
+	Tx         *Tx    // that lost its nonce; nil: the cursor's was used
+	NonceUsed  bool
 }
 
 // suspect tells what a fresh look at the account makes of the suspicion that there was.
@@ -56,9 +56,9 @@ func suspect(v *View, a *Account) *Suspicion {
 	return &Suspicion{Reason: reason, Nonce: nonce, Head: a.Head, Hash: a.HeadHash, Since: v.Now}
 }
 
-// AccountSeen tells what the owner remembers after it has asked for the account: the suspicion, and the transactions in flight, whose doubts are answered.
+// AccountReadDone tells what the owner remembers after it has asked for the account: the suspicion, and the transactions in flight, whose doubts are answered.
 // A nil account could not be looked at; then the next hand-over doubts again.
-func AccountSeen(v *View, a *Account) (*Suspicion, []Tx) {
+func AccountReadDone(v *View, a *Account) (*Suspicion, []Tx) {
 	open := slices.Clone(v.Open)
 	for i := range open {
 		open[i].Doubted = false
@@ -84,13 +84,13 @@ func protect(v *View) (Step, bool) {
 		}
 	}
 	switch {
-	case f != nil && f.Used:
+	case f != nil && f.NonceUsed:
 		return Investigate{*f}, true
 	case f != nil:
 		return Record{investigated(v, f, nil)}, true
 	}
 	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.seen(tx).Known {
-		return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+		return ReadAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
 	}
 	return nil, false
 }
@@ -102,7 +102,7 @@ func (v *View) isNews(f *Finding) bool {
 		return true
 	}
 	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere &&
-		(f.Tx.LastAnswer != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
+		(f.Tx.LastOutcome != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
 }
 
 // finding is what the newest look at the account proves, together with an older one; nil: nothing.
@@ -120,11 +120,11 @@ func finding(v *View) *Finding {
 		}
 		found := *tx
 		return &Finding{
-			Reason: ReasonNonceElsewhere,
-			Nonce:  *tx.Nonce,
-			Tx:     &found,
-			Used:   true,
-			Chain:  new(a.Settled),
+			Reason:     ReasonNonceElsewhere,
+			Nonce:      *tx.Nonce,
+			Tx:         &found,
+			NonceUsed:  true,
+			ChainNonce: new(a.Settled),
 			Evidence: fmt.Sprintf(
 				"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
 				*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice),
@@ -139,11 +139,11 @@ func finding(v *View) *Finding {
 		return nil // an endpoint that is behind the block which the ledger knows only lags, and so may any when the ledger knows none
 	}
 	return &Finding{
-		Reason:   reason,
-		Nonce:    v.Cursor.Next,
-		Used:     a.Latest > v.Cursor.Next,
-		Chain:    new(max(a.Latest, a.Pending)),
-		Evidence: message + "; " + twice,
+		Reason:     reason,
+		Nonce:      v.Cursor.Next,
+		NonceUsed:  a.Latest > v.Cursor.Next,
+		ChainNonce: new(max(a.Latest, a.Pending)),
+		Evidence:   message + "; " + twice,
 	}
 }
 
@@ -177,7 +177,7 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 	var c Change
 	if !v.Cursor.AwaitsDecision() {
 		c.Protect = &Protection{
-			Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.Chain,
+			Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,
 		}
 	}
 	switch {
@@ -248,10 +248,10 @@ func protectAsTold(v *View, c Command) Change {
 		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
 	}
 	done.Protect = &Protection{
-		Expect:   v.Cursor.Next,
-		Reason:   reason,
-		Evidence: evidence,
-		Asked:    true,
+		Expect:    v.Cursor.Next,
+		Reason:    reason,
+		Evidence:  evidence,
+		ByCommand: true,
 	}
 	return done
 }
@@ -268,12 +268,12 @@ func exitProtect(v *View, c Command) (Step, bool) {
 			v.Cursor.Protected.ID,
 			c.Expect,
 		))}, true
-	case v.Account == nil || v.Account.For != c.ID:
-		return LookAtAccount{
-			Tx:    &Tx{},
-			Depth: v.depthOf(c),
-			Least: v.Policy.Confirmations,
-			For:   c.ID,
+	case v.Account == nil || v.Account.CommandID != c.ID:
+		return ReadAccount{
+			Tx:        &Tx{},
+			Depth:     v.depthOf(c),
+			MinDepth:  v.Policy.Confirmations,
+			CommandID: c.ID,
 		}, true
 	}
 	switch c.Action {
@@ -357,11 +357,11 @@ func (v *View) depthOf(c Command) uint64 {
 func unprotect(v *View, c Command, to Nonce) Change {
 	done := told(c, Applied, "")
 	done.Unprotect = &Unprotection{
-		ID:     v.Cursor.Protected.ID,
-		Expect: v.Cursor.Next,
-		To:     to,
-		Reason: c.Reason,
-		Asked:  true,
+		ID:        v.Cursor.Protected.ID,
+		Expect:    v.Cursor.Next,
+		To:        to,
+		Reason:    c.Reason,
+		ByCommand: true,
 	}
 	done.Writes = dueAgain(v)
 	return done

@@ -173,7 +173,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 		w.head++
 		w.view.Now = w.view.Now.Add(2 * time.Minute)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: NonceTooLow}, accepted)
-		if _, ok := Decide(&w.view).(LookAtAccount); !ok {
+		if _, ok := Decide(&w.view).(ReadAccount); !ok {
 			t.Fatalf("a used nonce is not looked into: %T", Decide(&w.view))
 		}
 		w.look(Account{Latest: 1, Pending: 1, Settled: settled})

@@ -114,7 +114,7 @@ func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, 2*int(guarded.Confirmations))
-	if end := w.final[0]; end.State != Confirmed || end.Reason != ProtectRanBefore ||
+	if end := w.final[0]; end.State != Confirmed || end.Reason != ProtectExecutedAfterRequeue ||
 		end.TxHash != ran ||
 		b.Attempt.Kind != Cancel {
 		t.Fatalf("%s %+v", b.Attempt.Kind, end.Status)
@@ -148,7 +148,7 @@ func TestWhatRanBeforeAndWasUndoneAfterFinality(t *testing.T) {
 	w.elsewhere = 2 // somebody else's has the nonce that it gave up, again
 	w.blocks(t, 2*int(guarded.Confirmations))
 	if got := w.final[0]; got.State != Cancelled || got.Executed != No ||
-		got.Reason != ProtectRanBefore ||
+		got.Reason != ProtectExecutedAfterRequeue ||
 		got.LastError == "" {
 		t.Errorf("%+v", got.Status)
 	}
@@ -165,10 +165,10 @@ func TestACancelSaysWhatItWasSignedFor(t *testing.T) {
 		"somebody":                      {Tx{Status: Status{CancelRequested: true, Reason: ReasonReorgedFinal}}, ReasonCancelled},
 		"its deadline":                  {Tx{Terms: late}, ReasonDeadline},
 		"its deadline, reorged":         {Tx{Terms: late, Status: Status{Reason: ReasonReorgedFinal}}, ReasonDeadline},
-		"it ran before":                 {Tx{Status: Status{Reason: ProtectRanBefore}, Terms: late}, ProtectRanBefore},
-		"it ran before, reorged":        {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}}, ProtectRanBefore},
-		"it had ended":                  {Tx{Status: Status{Reason: ProtectRanEnded}}, ProtectRanEnded},
-		"it had ended, and was reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}}, ProtectRanEnded},
+		"it ran before":                 {Tx{Status: Status{Reason: ProtectExecutedAfterRequeue}, Terms: late}, ProtectExecutedAfterRequeue},
+		"it ran before, reorged":        {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}}, ProtectExecutedAfterRequeue},
+		"it had ended":                  {Tx{Status: Status{Reason: ProtectExecutedAfterFinal}}, ProtectExecutedAfterFinal},
+		"it had ended, and was reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}}, ProtectExecutedAfterFinal},
 	} {
 		if got, _ := c.tx.whyCancelled(); got != c.want {
 			t.Errorf("%s: %s", name, got)

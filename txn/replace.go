@@ -8,8 +8,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Bumping is when a transaction that is not included offers more. How much is the Policy's, whoever asks for it.
-type Bumping struct {
+// DefaultBumpPolicy is when a transaction that is not included offers more. How much is the Policy's, whoever asks for it.
+type DefaultBumpPolicy struct {
 	Enabled     bool          // what is not being cancelled, too
 	MinInterval time.Duration // between two signed forms of a transaction
 	MaxAttempts int           // replacements of a transaction by this policy, and again of the form that cancels it
@@ -24,13 +24,13 @@ type BumpPolicy interface {
 
 // Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29), and also when no
 // node has said more than that it may have it.
-func (b Bumping) Bump(now time.Time, tx *Tx, last *Attempt, n int) bool {
+func (b DefaultBumpPolicy) Bump(now time.Time, tx *Tx, last *Attempt, n int) bool {
 	wanted, had := b.Enabled, tx.Accepted == last.No
 	if last.Kind == Cancel {
 		wanted, had = true, had || tx.Pooled == last.No
 	}
 	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval &&
-		(had || priced[tx.LastAnswer])
+		(had || priced[tx.LastOutcome])
 }
 
 // priced are the answers that a higher fee answers.
@@ -54,16 +54,16 @@ func (tx *Tx) replacements() (n int) {
 
 // Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
 type Replace struct {
-	Tx       *Tx
-	Kind     AttemptKind
-	Pooled   Fees // highest that a pool may have; zero: none
-	Newest   Fees
-	Permille uint64
-	Limit    Wei    // zero: none
-	Late     bool   // its deadline alone asks for it
-	For      int64  // the command that asks for it; 0: none
-	Estimate uint64 // gas that a form which cancels takes, as the chain says; 0: it does not say
-	Unfit    bool   // a node said that the newest form, which cancels, can never pass: another is of use only with more gas
+	Tx            *Tx
+	Kind          AttemptKind
+	Pooled        Fees // highest that a pool may have; zero: none
+	Newest        Fees
+	Permille      uint64
+	Limit         Wei    // zero: none
+	Late          bool   // its deadline alone asks for it
+	CommandID     int64  // the command that asks for it; 0: none
+	Estimate      uint64 // gas that a form which cancels takes, as the chain says; 0: it does not say
+	NewestInvalid bool   // a node said that the newest form, which cancels, can never pass: another is of use only with more gas
 }
 
 func (*Replace) step() {}
@@ -79,13 +79,13 @@ func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
 		GasLimit: s.Tx.newest().GasLimit,
 	}
 	if s.Kind == Cancel {
-		u.Payload, u.GasLimit = Nothing(v.Submitter.Address), s.cancelGas()
+		u.Payload, u.GasLimit = CancelPayload(v.Submitter.Address), s.cancelGas()
 	}
 	return u
 }
 
 // Nothing is the payload of a cancel.
-func Nothing(self Address) Payload { return Payload{To: &self} }
+func CancelPayload(self Address) Payload { return Payload{To: &self} }
 
 const (
 	// transferGas is what a transfer takes on Ethereum (yellow paper, G_transaction). Rollups may ask for more.
@@ -108,11 +108,13 @@ func (s *Replace) cancelGas() uint64 {
 	return transferGas
 }
 
-// InVain tells whether another form would be what a node has said can never pass.
-func (s *Replace) InVain() bool { return s.Unfit && s.cancelGas() <= s.Tx.newest().GasLimit }
+// RepeatsInvalid tells whether another form would be what a node has said can never pass.
+func (s *Replace) RepeatsInvalid() bool {
+	return s.NewestInvalid && s.cancelGas() <= s.Tx.newest().GasLimit
+}
 
 // Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
-func (s *Replace) Offer(market Fees) (fees Fees, ok bool) {
+func (s *Replace) BumpedFees(market Fees) (fees Fees, ok bool) {
 	fees.Legacy = s.Newest.Legacy
 	fees.Cap, fees.Tip = raised(s.Pooled.Cap, s.Permille), raised(s.Pooled.Tip, s.Permille)
 	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip,
@@ -178,11 +180,11 @@ func replacement(v *View, tx *Tx) *Replace {
 		s := replace(v, tx, Cancel, 0)
 		s.Late = !tx.CancelRequested && tx.Rejected == ""
 		return s
-	case last.Kind == Cancel && tx.LastAnswer == Invalid && tx.replacements() < mostRefits:
+	case last.Kind == Cancel && tx.LastOutcome == Invalid && tx.replacements() < mostRefits:
 		s := replace(v, tx, Cancel, 0)
-		s.Unfit = true
+		s.NewestInvalid = true
 		return s
-	case tx.LastAnswer != "" && !unasked(tx.LastAnswer) && tx.LastAnswer != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+	case tx.LastOutcome != "" && !unasked(tx.LastOutcome) && tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0)
 	}
 	return nil
@@ -190,25 +192,25 @@ func replacement(v *View, tx *Tx) *Replace {
 
 func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 	s := &Replace{
-		Tx:       tx,
-		Kind:     kind,
-		Newest:   tx.newest().Fees,
-		Permille: v.Policy.BumpPermille,
-		Limit:    v.Policy.BumpMaxFee,
-		For:      command,
+		Tx:        tx,
+		Kind:      kind,
+		Newest:    tx.newest().Fees,
+		Permille:  v.Policy.BumpPermille,
+		Limit:     v.Policy.BumpMaxFee,
+		CommandID: command,
 	}
 	if tx.givenUp() || ranAnyway(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for i := range tx.Attempts { // each offers more than those before it
 		if a := &tx.Attempts[i]; a.No == tx.Pooled ||
-			a.No == tx.newest().No && tx.LastAnswer == "" {
+			a.No == tx.newest().No && tx.LastOutcome == "" {
 			s.Pooled = a.Fees
 		}
 	}
-	s.Limit = Lower(s.Limit, v.Submitter.MaxFee)
+	s.Limit = LowerLimit(s.Limit, v.Submitter.MaxFee)
 	if s.Kind != Cancel {
-		s.Limit = Lower(s.Limit, tx.Terms.MaxFee)
+		s.Limit = LowerLimit(s.Limit, tx.Terms.MaxFee)
 	}
 	return s
 }
@@ -226,14 +228,14 @@ func (tx *Tx) whyGivenUp() string {
 		return "a cancel was asked for"
 	case tx.Rejected != "":
 		return "a node said that it can never pass and it was being cancelled"
-	case tx.Reason == ProtectRanBefore:
+	case tx.Reason == ProtectExecutedAfterRequeue:
 		return "it was seen to have run before it was given back to the queue and a cancel was sent"
 	}
 	return "not_after passed and a cancel was sent"
 }
 
 // Lower is the lower of two limits, of which zero is none.
-func Lower(a, b Wei) Wei {
+func LowerLimit(a, b Wei) Wei {
 	if a.IsZero() || !b.IsZero() && b.Lt(&a) {
 		return b
 	}
@@ -242,11 +244,11 @@ func Lower(a, b Wei) Wei {
 
 // Replacement is what asking for fees and signing gave.
 type Replacement struct {
-	Outcome Outcome // of asking for fees; ACCEPTED, or why there are none
-	Fees    Fees    // offered
-	Capped  bool    // Offer was not ok
-	Signed  Signed
-	SignErr error
+	Outcome    Outcome // of asking for fees; ACCEPTED, or why there are none
+	Fees       Fees    // offered
+	AboveLimit bool    // Offer was not ok
+	Signed     Signed
+	SignErr    error
 }
 
 // Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
@@ -255,7 +257,7 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 		return notReplaced(v, s, reason, message, unasked(p.Outcome.Class))
 	}
 	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
-	next.TxHash, next.SubmitAttempts, next.LastAnswer = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
+	next.TxHash, next.SubmitAttempts, next.LastOutcome = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
 	if !tx.keepsReason() && tx.Rejected == "" &&
 		tx.Sub != Unfunded { // whether the account can pay for the new form is not known before its answer
 		next.Reason, next.LastError = "", ""
@@ -273,8 +275,8 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 		At:       v.Now,
 	}
 	c := Change{Writes: w}
-	if s.For != 0 {
-		c.Commands = []CommandResult{{ID: s.For, Result: Applied}}
+	if s.CommandID != 0 {
+		c.Commands = []CommandResult{{ID: s.CommandID, Result: Applied}}
 	}
 	return c
 }
@@ -288,9 +290,9 @@ func (p Replacement) missing(v *View, s *Replace) (reason, message string) {
 	case p.Outcome.Class != Accepted:
 		return ReasonChainUnavailable, "the chain tells no fees (" + string(
 			p.Outcome.Class) + "): " + p.Outcome.Detail
-	case s.InVain():
+	case s.RepeatsInvalid():
 		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
-	case p.Capped && !s.firstCancel() && !s.Unfit: // a first cancel at the cap still wins where the pool has lost what it shall replace
+	case p.AboveLimit && !s.firstCancel() && !s.NewestInvalid: // a first cancel at the cap still wins where the pool has lost what it shall replace
 		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.cap(
 			v) + "; the last form is still handed over"
 	case errors.Is(p.SignErr, ErrKeyMissing):
@@ -333,8 +335,8 @@ var passing = map[string]bool{
 // notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
 // be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
 func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Change {
-	if s.For != 0 {
-		return told(Command{ID: s.For}, ResultRefused, message)
+	if s.CommandID != 0 {
+		return told(Command{ID: s.CommandID}, ResultRefused, message)
 	}
 	tx, next := s.Tx, s.Tx.Status
 	kind := Kind("")
@@ -351,7 +353,7 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 	}
 	if !tx.keepsReason() || s.firstCancel() && tx.Reason == ReasonInsufficientFunds ||
 		reason == ReasonFeeCapReached &&
-			(tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonOverdue) {
+			(tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonMaxAge) {
 		next.Reason, next.LastError = reason, message
 	}
 	if tx.State == Stuck && next.Reason != tx.Reason {
@@ -362,7 +364,7 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 		return Change{Writes: v.move(tx, kind, &next, v.Policy.ResubmitInterval)}
 	}
 	w := v.claim(tx, &next, kind, v.Policy.ResubmitInterval)
-	w[0].Turn.Kept = true
+	w[0].Turn.KeepNewest = true
 	return Change{Writes: w}
 }
 
@@ -403,7 +405,7 @@ func retry(v *View, c Command) (Step, bool) {
 	}
 	done := told(c, Applied, "")
 	next := tx.Status
-	next.State, next.Sub, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, 0, ""
+	next.State, next.Sub, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, 0, ""
 	if !tx.staysTold() {
 		next.Reason, next.LastError = "", ""
 	}
@@ -427,7 +429,7 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	}
 	for i := len(tx.Attempts) - 1; i >= 0; i-- {
 		if a := &tx.Attempts[i]; a.Kind != Cancel && a.Nonce == *tx.Nonce {
-			return Broadcast{Tx: tx, Attempt: a, For: c.ID}, true
+			return Broadcast{Tx: tx, Attempt: a, CommandID: c.ID}, true
 		}
 	}
 	return refuse(c, "nothing but cancels was signed for its nonce")
@@ -439,7 +441,7 @@ func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !answer.taken() && answer.Class != Ambiguous {
 		return told(
-			Command{ID: b.For},
+			Command{ID: b.CommandID},
 			ResultRefused,
 			fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class,
 				answer.Detail),
@@ -449,9 +451,9 @@ func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
 	}
 	next.Pooled, next.Doubted = max(next.Pooled, b.Attempt.No), true
-	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", 0, ""
+	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, "", 0, ""
 	next.LastError = "an operator had it handed over again although " + tx.whyGivenUp() + ": whichever of the two is in a block first wins"
-	done := told(Command{ID: b.For}, Applied, "")
+	done := told(Command{ID: b.CommandID}, Applied, "")
 	done.Writes = v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)
 	return done
 }

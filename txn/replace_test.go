@@ -12,7 +12,7 @@ import (
 func wei(n uint64) Wei { return *uint256.NewInt(n) }
 
 func bumping(p Policy) Policy {
-	p.Bump = Bumping{Enabled: true, MinInterval: 30 * time.Second, MaxAttempts: 3}
+	p.Bump = DefaultBumpPolicy{Enabled: true, MinInterval: 30 * time.Second, MaxAttempts: 3}
 	p.BumpPermille = 1125
 	return p
 }
@@ -38,7 +38,7 @@ func TestOffer(t *testing.T) {
 		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
 			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, true},
 	} {
-		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}).Offer(
+		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}).BumpedFees(
 			c.market)
 		if got != c.want || ok != c.ok {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
@@ -46,7 +46,7 @@ func TestOffer(t *testing.T) {
 	}
 	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
 	old := Fees{Cap: wei(101), Tip: wei(1)}
-	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).Offer(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) ||
+	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).BumpedFees(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) ||
 		!ok {
 		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
 	}
@@ -75,7 +75,7 @@ func TestOfferIsWhatPoolsTake(t *testing.T) {
 			Permille: rapid.Uint64Range(1100, 3000).Draw(t, "permille"),
 			Limit:    amount(t, "limit"),
 		}
-		got, ok := s.Offer(Fees{Cap: amount(t, "market cap"), Tip: amount(t, "market tip")})
+		got, ok := s.BumpedFees(Fees{Cap: amount(t, "market cap"), Tip: amount(t, "market tip")})
 		if got.Tip.Gt(&got.Cap) {
 			t.Fatalf("tip %s above cap %s", got.Tip.Dec(), got.Cap.Dec())
 		}

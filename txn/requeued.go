@@ -88,7 +88,7 @@ func requeuedAndRan(v *View) *Finding {
 
 func ranBefore(tx *Tx, r *Receipt) *Finding {
 	ran, found := tx.attempt(r.TxHash), *tx // the finding outlives the look
-	return &Finding{Reason: ProtectRanBefore, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
+	return &Finding{Reason: ProtectExecutedAfterRequeue, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
 		"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
 		tx.ID,
 		ran.Hash.Hex(),
@@ -118,7 +118,7 @@ func toldRan(v *View, f *Finding) []Write {
 // endRequeued ends a queued transaction that ran before, once that is final and was told.
 func endRequeued(v *View, tx *Tx) []Write {
 	e := v.earlier(tx)
-	if tx.Reason != ProtectRanBefore || e.Receipt == nil || !e.Known || !e.Final {
+	if tx.Reason != ProtectExecutedAfterRequeue || e.Receipt == nil || !e.Known || !e.Final {
 		return nil
 	}
 	return v.endAs(tx, &e)
@@ -136,12 +136,12 @@ func (v *View) endAs(tx *Tx, e *Inclusion) []Write {
 	if !e.Receipt.Success {
 		kind, next.State, next.Executed = EventFailed, Failed, Reverted
 	}
-	next.Reason = ProtectRanBefore
+	next.Reason = ProtectExecutedAfterRequeue
 	next.LastError = fmt.Sprintf(
 		"it was given back to the queue, and ran all the same under nonce %d, in block %d",
 		ran.Nonce, e.Receipt.BlockNumber)
 	w := v.move(tx, kind, &next, 0)
-	w[0].NewFork, w[0].Told = true, e.Above
+	w[0].NewFork, w[0].Above = true, e.Above
 	return w
 }
 
@@ -154,7 +154,7 @@ func withdraw(v *View) (Step, bool) {
 		case !tx.CancelRequested || tx.Due.After(v.Now) || !surelyGone(v, tx):
 			continue
 		case v.Account == nil:
-			return LookAtAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+			return ReadAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
 		case !neverRan(v, tx):
 			return Record{unsure(v, tx)}, true
 		}

@@ -51,8 +51,8 @@ func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
 		w.include(old, success)
 		w.settle(t)
 		tx := w.view.Queue[0]
-		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || tx.State != Queued ||
-			tx.Reason != ProtectRanBefore ||
+		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue || tx.State != Queued ||
+			tx.Reason != ProtectExecutedAfterRequeue ||
 			tx.LastError == "" {
 			t.Fatalf("%+v %+v", p, tx.Status)
 		}
@@ -71,7 +71,7 @@ func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
 		want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
 		end := w.final[0]
 		if end.ID != id || end.State != want.State || end.Executed != want.Executed ||
-			end.Reason != ProtectRanBefore ||
+			end.Reason != ProtectExecutedAfterRequeue ||
 			*end.Nonce != 0 ||
 			!end.Released ||
 			end.Receipt.TxHash != old ||
@@ -93,11 +93,11 @@ func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
 		w.view.Policy.Stuck = true
 		w.include(old, true)
 		b := until[Broadcast](t, w)
-		if p := protected(w); p == nil || p.Reason != ProtectRanBefore ||
+		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue ||
 			b.Attempt.Kind != Cancel ||
 			b.Attempt.Nonce != 1 ||
 			b.Tx.State != Stuck ||
-			b.Tx.Reason != ProtectRanBefore {
+			b.Tx.Reason != ProtectExecutedAfterRequeue {
 			t.Fatalf("%+v hands over %+v of %+v", p, b.Attempt, b.Tx.Status)
 		}
 		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
@@ -115,7 +115,7 @@ func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
 		end := w.final[0]
 		if end.ID != id || end.State != Confirmed || end.Executed != Success || *end.Nonce != 1 ||
 			end.Receipt.TxHash != old ||
-			end.Reason != ProtectRanBefore ||
+			end.Reason != ProtectExecutedAfterRequeue ||
 			protected(w) != nil {
 			t.Errorf("%+v %+v", end.Status, protected(w))
 		}
@@ -146,7 +146,7 @@ func TestWhatRanTwiceSaysSo(t *testing.T) {
 		w.include(old, c.before)
 		w.include(own, c.after)
 		w.blocks(t, int(guarded.Confirmations))
-		if p := protected(w); p == nil || p.Reason != ProtectRanBefore {
+		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if n := w.kindCount(EventStuck); n != 1 { // that of the loss: what is in a block keeps its state
@@ -170,10 +170,10 @@ func TestWhatRanBeforeUnderAnotherProtection(t *testing.T) {
 	}
 	w.include(old, true)
 	w.view.Now = w.view.Now.Add(time.Hour)
-	w.view.Open[0].Turn = Turn{Claimed: true, Answer: StuckRetry, Kept: true}
+	w.view.Open[0].Turn = Turn{Claimed: true, Action: StuckRetry, KeepNewest: true}
 	w.settle(t)
 	if tx := w.view.Open[0]; tx.Turn != (Turn{}) || tx.State != Stuck ||
-		tx.Reason != ProtectRanBefore ||
+		tx.Reason != ProtectExecutedAfterRequeue ||
 		len(tx.Attempts) != 2 ||
 		tx.SubmitAttempts != 0 ||
 		protected(w).ID != 2 {
@@ -209,7 +209,7 @@ func TestWhatRanBeforeIsToldFirst(t *testing.T) {
 		w.include(old, true)
 		w.head += 2 * guarded.Confirmations
 		w.settle(t)
-		if p := protected(w); p == nil || p.Reason != ProtectRanBefore || len(w.final) != 1 {
+		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue || len(w.final) != 1 {
 			t.Errorf("%s: %+v, %d ended", name, p, len(w.final))
 		}
 	}
@@ -240,7 +240,7 @@ func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
 	} // it keeps the protection in force
 	w.include(old, true)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectRanBefore {
+	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v", p)
 	}
 }
@@ -300,7 +300,7 @@ func TestWhatRanBeforeAndWasUndone(t *testing.T) {
 	w.include(b.Attempt.Hash, true)
 	w.blocks(t, int(guarded.Confirmations))
 	if end := w.final[0]; end.State != Cancelled || end.Executed != No ||
-		end.Reason != ProtectRanBefore {
+		end.Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v", end.Status)
 	}
 }
@@ -354,7 +354,7 @@ func TestResolveOfWhatRanBefore(t *testing.T) {
 		}
 		end := w.final[0]
 		if end.State != c.want || end.Receipt.TxHash != old.Hash ||
-			end.Reason != ProtectRanBefore ||
+			end.Reason != ProtectExecutedAfterRequeue ||
 			*end.Nonce != 0 ||
 			(end.Executed == Success) != c.success {
 			t.Errorf("%s: %+v", name, end.Status)
@@ -369,7 +369,7 @@ func TestResolveOfWhatRanBefore(t *testing.T) {
 	w.view.Commands = []Command{
 		{ID: 5, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
 	}
-	used.For = 5
+	used.CommandID = 5
 	w.look(used)
 	if step, ok := Decide(&w.view).(Rest); !ok {
 		t.Errorf("%#v while a form is in doubt", step)
@@ -389,7 +389,7 @@ func TestCancelOfWhatWasGivenBack(t *testing.T) {
 		return w, id, old
 	}
 	w, id, _ := cancelling()
-	if look, ok := Decide(&w.view).(LookAtAccount); !ok || look.Tx.ID != id ||
+	if look, ok := Decide(&w.view).(ReadAccount); !ok || look.Tx.ID != id ||
 		look.Depth != guarded.Confirmations {
 		t.Fatalf("%#v", Decide(&w.view))
 	}
@@ -447,7 +447,7 @@ func TestNothingEndsWhatMayHaveRun(t *testing.T) {
 			}
 			delete(w.unknown, old)
 			w.view.Account = nil
-			w.apply(t, AccountUnseen(&w.view, LookAtAccount{Tx: &w.view.Queue[0]}))
+			w.apply(t, AccountReadFailed(&w.view, ReadAccount{Tx: &w.view.Queue[0]}))
 			if len(w.final) > 0 {
 				t.Errorf("%s: ended without a look at the account", name)
 				continue

@@ -58,7 +58,7 @@ func TestTheSecondThatWasGivenBackIsWithdrawn(t *testing.T) {
 func TestARequeueForgetsTheAnswers(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
-	if tx := w.view.Open[0]; tx.Accepted == 0 || tx.Pooled == 0 || tx.LastAnswer == "" {
+	if tx := w.view.Open[0]; tx.Accepted == 0 || tx.Pooled == 0 || tx.LastOutcome == "" {
 		t.Fatalf("%+v", tx.Status)
 	}
 	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}, ahead); got != Applied {
@@ -66,7 +66,7 @@ func TestARequeueForgetsTheAnswers(t *testing.T) {
 	}
 	if tx := w.view.Queue[0]; tx.TxHash != (Hash{}) || tx.SubmitAttempts != 0 || tx.Accepted != 0 ||
 		tx.Pooled != 0 ||
-		tx.LastAnswer != "" ||
+		tx.LastOutcome != "" ||
 		tx.Rejected != "" ||
 		tx.Turn != (Turn{}) {
 		t.Errorf("%+v", tx.Status)
@@ -92,7 +92,7 @@ func TestWhatRanBeforeAndIsRejected(t *testing.T) {
 		}
 		w.include(b.Attempt.Hash, true)
 		w.blocks(t, 2*int(guarded.Confirmations))
-		want := map[bool]Status{true: {State: Confirmed, Executed: Success, Reason: ProtectRanBefore}, false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
+		want := map[bool]Status{true: {State: Confirmed, Executed: Success, Reason: ProtectExecutedAfterRequeue}, false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
 		if end := w.final[0]; end.State != want.State || end.Executed != want.Executed ||
 			end.Reason != want.Reason {
 			t.Errorf("%s: %+v", name, end.Status)
@@ -112,7 +112,7 @@ func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
 	for range 2 * guarded.ResubmitMax {
 		w.do(t, until[*Replace](t, w), Outcome{},
 			Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing})
-		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ProtectRanBefore ||
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ProtectExecutedAfterRequeue ||
 			len(tx.Attempts) != 2 ||
 			!tx.Due.After(w.view.Now) ||
 			protected(w) == nil {
@@ -120,7 +120,7 @@ func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
 		}
 	}
 	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel ||
-		w.view.Open[0].Reason != ProtectRanBefore {
+		w.view.Open[0].Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v", b.Attempt)
 	}
 }
@@ -157,7 +157,7 @@ func TestWhatRanBeforeIsToldOnce(t *testing.T) {
 				t.Fatalf("%s: %+v", name, b.Attempt)
 			}
 			w.do(t, b, Outcome{Class: Accepted}, accepted)
-			if tx := w.view.Open[0]; tx.Reason != ProtectRanBefore || protected(w) != nil ||
+			if tx := w.view.Open[0]; tx.Reason != ProtectExecutedAfterRequeue || protected(w) != nil ||
 				w.kindCount(EventStuck) != stuck {
 				t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
 			}
@@ -237,7 +237,7 @@ func TestWhatRanBeforeWhileItsQueueIsProtected(t *testing.T) {
 	}
 	w.include(old, true)
 	w.blocks(t, 5)
-	if len(w.final) != 1 || w.final[0].State != Confirmed || w.final[0].Reason != ProtectRanBefore {
+	if len(w.final) != 1 || w.final[0].State != Confirmed || w.final[0].Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v, queue %+v", w.final, w.view.Queue)
 	}
 }

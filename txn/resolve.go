@@ -34,10 +34,10 @@ func resolve(v *View, c Command) (Step, bool) {
 // resolveLoss decides on a transaction whose nonce somebody else has used, once that is beyond doubt. Either decision takes back what was promised: that it runs once.
 // So neither rests on blocks that may still change.
 func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
-	if v.Account == nil || v.Account.For != c.ID {
-		look := LookAtAccount{Tx: tx, Depth: v.Policy.deepest(), For: c.ID}
+	if v.Account == nil || v.Account.CommandID != c.ID {
+		look := ReadAccount{Tx: tx, Depth: v.Policy.deepest(), CommandID: c.ID}
 		if c.unproven() { // somebody has looked, and vouches for what no endpoint can show
-			look.Least = v.Policy.Confirmations
+			look.MinDepth = v.Policy.Confirmations
 		}
 		return look, true
 	}
@@ -47,10 +47,10 @@ func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 		return refuse(c, "%s", sentence)
 	case !decided:
 		return nil, false // the receipts are being looked up once more, or a reorg is written down first
-	case v.Used == nil || v.Used.For != c.ID:
-		return AskWho{Tx: tx, For: c.ID}, true
+	case v.NonceUse == nil || v.NonceUse.CommandID != c.ID:
+		return FindConsumer{Tx: tx, CommandID: c.ID}, true
 	}
-	for _, sentence := range []string{mayBeOurs(*v.Used, tx, c), mayBeLost(tx, c)} {
+	for _, sentence := range []string{mayBeOurs(*v.NonceUse, tx, c), mayBeLost(tx, c)} {
 		if sentence != "" {
 			return refuse(c, "%s", sentence)
 		}
@@ -59,7 +59,7 @@ func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 }
 
 // mayBeOurs tells why a decision on a transaction is refused, for what is known of who used its nonce; empty: it is not.
-func mayBeOurs(used Used, tx *Tx, c Command) string {
+func mayBeOurs(used NonceUse, tx *Tx, c Command) string {
 	const doubt = "so it may have been this transaction, with its receipt missing"
 	switch {
 	case (Finding{Tx: tx}).RefutedBy(used.By):
@@ -68,7 +68,7 @@ func mayBeOurs(used Used, tx *Tx, c Command) string {
 			used.By.TxHash.Hex(), *tx.Nonce, used.By.Block)
 	case used.By != nil || c.unproven():
 		return ""
-	case used.Unanswered:
+	case used.Unavailable:
 		return fmt.Sprintf(
 			"the chain cannot be asked now who used nonce %d, %s: ask again once it answers, or find out from a block explorer and say %s_UNPROVEN",
 			*tx.Nonce, doubt, c.Action)
@@ -140,7 +140,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 			Evidence: fmt.Sprintf(
 				"nonce %d of transaction %s was used by something that is not in the ledger, in settled blocks; an operator decided on the transaction (%s)",
 				*tx.Nonce, tx.ID, c.Action) +
-				v.Used.By.Evidence(),
+				v.NonceUse.By.Evidence(),
 		}
 	}
 	if e := v.earlier(tx); e.Receipt != nil {
@@ -154,7 +154,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 		next.LastError = "an operator ended it: its nonce was used by somebody else"
 	} else {
 		kind, next.State, next.Nonce, next.Slot, next.Released, next.TxHash = EventRequeued, Queued, nil, 0, false, Hash{}
-		next.Accepted, next.LastAnswer, next.Pooled, next.Rejected = 0, "", 0, "" // said of forms for the nonce that it gives up
+		next.Accepted, next.LastOutcome, next.Pooled, next.Rejected = 0, "", 0, "" // said of forms for the nonce that it gives up
 		next.Reason, next.LastError, next.SubmitAttempts = "", "", 0
 		next.Requeued++
 	}

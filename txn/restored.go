@@ -7,12 +7,12 @@ package txn
 
 // unproven is an end as not run of what may have run before the ledger was restored.
 func (next *Status) unproven() {
-	next.LastError = RestoredMayHaveRun(next.Reason, next.LastError)
+	next.LastError = RestoredMayHaveExecuted(next.Reason, next.LastError)
 	next.Executed, next.Reason = Unknown, ReasonRestored
 }
 
-// RestoredMayHaveRun is the sentence of such an end: what ended it, and why nobody can tell whether it ran.
-func RestoredMayHaveRun(reason, message string) string {
+// RestoredMayHaveExecuted is the sentence of such an end: what ended it, and why nobody can tell whether it ran.
+func RestoredMayHaveExecuted(reason, message string) string {
 	if message != "" {
 		reason += ": " + message
 	}

@@ -22,7 +22,7 @@ func (c *chained) backup() ledgerOf {
 	b := ledgerOf{
 		open:      slices.Clone(c.view.Open),
 		queue:     slices.Clone(c.view.Queue),
-		ended:     slices.Clone(c.view.Ended),
+		ended:     slices.Clone(c.view.NotExecuted),
 		final:     slices.Clone(c.final),
 		submitter: c.view.Submitter,
 		gaps:      slices.Clone(c.gaps),
@@ -36,7 +36,7 @@ func (c *chained) backup() ledgerOf {
 
 // restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what they are.
 func (c *chained) restore(b ledgerOf, id int64) {
-	c.view.Open, c.view.Queue, c.view.Ended, c.final, c.gaps, c.view.Submitter = b.open, b.queue, b.ended, b.final, b.gaps, b.submitter
+	c.view.Open, c.view.Queue, c.view.NotExecuted, c.final, c.gaps, c.view.Submitter = b.open, b.queue, b.ended, b.final, b.gaps, b.submitter
 	c.view.Commands = nil
 	for _, txs := range [][]Tx{c.view.Open, c.view.Queue} {
 		for i := range txs {

@@ -16,7 +16,7 @@ func TestADecisionStandsOnLittle(t *testing.T) { // alone: others make stacks to
 		most *= 2
 	}
 	w, _ := sent(t, 1)
-	w.view.Policy.TellAbove, w.view.Policy.Bump = true, Bumping{
+	w.view.Policy.ReportConfirmations, w.view.Policy.Bump = true, DefaultBumpPolicy{
 		Enabled:     true,
 		MinInterval: time.Hour,
 		MaxAttempts: 3,

@@ -22,7 +22,7 @@ const (
 	StuckCancel StuckAction = "CANCEL"
 )
 
-// AskPolicy asks what to do about a STUCK transaction; PolicySaid tells what the owner remembers of the answer.
+// AskPolicy asks what to do about a STUCK transaction; PolicyAnswered tells what the owner remembers of the answer.
 type AskPolicy struct{ Case *StuckCase }
 
 // Diagnose asks a node's pool for a transaction; Diagnosed tells what the owner remembers of the answer.
@@ -33,10 +33,10 @@ func (Diagnose) step()  {}
 
 // fixed are the reasons of which it is settled what comes next: no policy is asked.
 var fixed = map[string]bool{
-	ReasonNonceElsewhere: true,
-	ReasonReorgedFinal:   true,
-	ProtectRanBefore:     true,
-	ProtectRanEnded:      true,
+	ReasonNonceElsewhere:        true,
+	ReasonReorgedFinal:          true,
+	ProtectExecutedAfterRequeue: true,
+	ProtectExecutedAfterFinal:   true,
 }
 
 // govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
@@ -48,28 +48,28 @@ func govern(v *View, tx *Tx) (Step, bool) {
 	}
 	next := tx.Status
 	switch {
-	case tx.Turn.Answer == "":
+	case tx.Turn.Action == "":
 		return AskPolicy{
 			&StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx},
 		}, true
-	case tx.Turn.Answer == StuckRetry:
-		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastAnswer = Tracking, Pending, "", "", 0, ""
+	case tx.Turn.Action == StuckRetry:
+		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, "", "", 0, ""
 		return Record{Change{Writes: v.move(tx, EventUnstuck, &next, 0)}}, true
-	case tx.Turn.Answer == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
+	case tx.Turn.Action == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
 		return replace(v, tx, Bump, 0), true
-	case tx.Turn.Answer == StuckCancel && !tx.givenUp():
+	case tx.Turn.Action == StuckCancel && !tx.givenUp():
 		next.CancelRequested, next.SubmitAttempts = true, 0
 		return Record{Change{Writes: v.move(tx, EventCancelRequested, &next, 0)}}, true
 	}
 	return nil, false // WAIT, and whatever is not known: it is handed over
 }
 
-// PolicySaid is what is in flight once the policy has answered. An error of the policy is WAIT.
-func PolicySaid(v *View, s AskPolicy, action StuckAction) []Tx {
+// PolicyAnswered is what is in flight once the policy has answered. An error of the policy is WAIT.
+func PolicyAnswered(v *View, s AskPolicy, action StuckAction) []Tx {
 	if action == "" {
 		action = StuckWait
 	}
-	return v.with(s.Case.Tx.ID, func(tx *Tx) { tx.Turn.Answer = action })
+	return v.with(s.Case.Tx.ID, func(tx *Tx) { tx.Turn.Action = action })
 }
 
 // Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.

@@ -67,7 +67,7 @@ func TestWhatRanBeforeIsToldWhereverItIs(t *testing.T) {
 		w.include(old, true)
 		w.apply(t, Decide(&w.view).(Record).Change)
 		kinds, tx := w.kinds[id], w.view.Open[0]
-		if tx.Reason != ProtectRanBefore || tx.Version != before.Version+1 ||
+		if tx.Reason != ProtectExecutedAfterRequeue || tx.Version != before.Version+1 ||
 			kinds[len(kinds)-1] != c.want ||
 			tx.Receipt != before.Receipt {
 			t.Errorf("%s: %v, %+v", name, kinds, tx.Status)

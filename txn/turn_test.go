@@ -84,7 +84,7 @@ func TestWhatIsOverdueIsTold(t *testing.T) {
 			w.do(t, step, Outcome{Class: class}, accepted)
 		}
 		tx := w.view.Open[0]
-		if tx.Reason != ReasonOverdue || tx.LastError == "" ||
+		if tx.Reason != ReasonMaxAge || tx.LastError == "" ||
 			!w.view.Now.Equal(tx.Attempts[0].At.Add(time.Hour)) {
 			t.Fatalf("%s: %+v after %s", class, tx.Status, w.view.Now.Sub(tx.Attempts[0].At))
 		}

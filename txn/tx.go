@@ -47,7 +47,7 @@ type Status struct {
 	LastError       string // a sentence; never holds driver text, URLs or bytes
 	SubmitAttempts  int
 	Accepted        int        // number of the newest attempt that a node has said it took; 0: none
-	LastAnswer      Class      // to the newest form; empty: it was not handed over yet
+	LastOutcome     Class      // to the newest form; empty: it was not handed over yet
 	Pooled          int        // number of the newest attempt that was not surely refused, so that a pool may have it; 0: none
 	Rejected        string     // why it can never pass, as a node says that took none of its forms; empty: nobody says so
 	RefusedAt       uint64     // head at the last refusal by simulation; in memory alone: a new owner counts from where the ledger stands
@@ -57,15 +57,15 @@ type Status struct {
 	WaitingSince    time.Time  // the head of the queue waits for something outside since then, as Due is: the local clock's; zero: it does not
 	Diagnosis       Diagnosis  // the newest, where the policy asks for one
 	Above           []BlockRef // blocks above the receipt's that were told, where the policy wants them told
-	EndedBlock      uint64     // head when it ended as never run although it has signed forms: they are followed for an audit depth more; 0: it did not
+	FinalBlock      uint64     // head when it ended as never run although it has signed forms: they are followed for an audit depth more; 0: it did not
 }
 
 // Turn is how far a hand-over that is due has come. It is in memory alone, and over with the next write that does not carry it on.
 type Turn struct {
-	Claimed   bool        // the ledger counts it already, and lets nobody else begin before an interval has passed
-	Answer    StuckAction // what the stuck policy has said
-	Diagnosed bool
-	Kept      bool // no replacement could be made: the newest form is handed over as it is
+	Claimed    bool        // the ledger counts it already, and lets nobody else begin before an interval has passed
+	Action     StuckAction // what the stuck policy has said
+	Diagnosed  bool
+	KeepNewest bool // no replacement could be made: the newest form is handed over as it is
 }
 
 // Attempt is one signed form of a transaction. All attempts of a nonce exclude each other on chain.
@@ -137,7 +137,7 @@ const (
 	ReasonHasCode           = "ACCOUNT_HAS_CODE" // code at the account can raise its nonce without a transaction (EIP-7702)
 	ReasonPrepareTimeout    = "PREPARE_TIMEOUT"  // the head of the queue waited longer than prepare.max_age
 	ReasonReorgedFinal      = "REORGED_AFTER_FINAL"
-	ReasonOverdue           = "RESUBMIT_AGE_EXCEEDED" // older than resubmit.max_age and in no block
+	ReasonMaxAge            = "RESUBMIT_AGE_EXCEEDED" // older than resubmit.max_age and in no block
 	ReasonFeeCapReached     = "FEE_CAP_REACHED"       // a replacement would have to offer more than is allowed
 	ReasonNonceElsewhere    = "NONCE_USED_ELSEWHERE"
 	ReasonRestored          = "RESTORED_UNKNOWN" // ended without having run by what the ledger knows, but that was restored meanwhile: it may have run
@@ -145,14 +145,14 @@ const (
 
 // Reasons of a protection, besides NONCE_USED_ELSEWHERE and CHAIN_BEHIND.
 const (
-	ProtectByOperator = "BY_OPERATOR"
-	ProtectByAudit    = "LEDGER_VIOLATION"  // the auditor found a law broken
-	ProtectRestored   = "DATABASE_RESTORED" // the ledger was restored, and what came after the backup is not in it
-	ProtectRanBefore  = "REQUEUED_AND_RAN"  // an attempt of before a REQUEUE is on chain
-	ProtectRanEnded   = "ENDED_AND_RAN"     // an attempt of what had ended as never run is on chain
+	ProtectByOperator           = "BY_OPERATOR"
+	ProtectByAudit              = "LEDGER_VIOLATION"  // the auditor found a law broken
+	ProtectRestored             = "DATABASE_RESTORED" // the ledger was restored, and what came after the backup is not in it
+	ProtectExecutedAfterRequeue = "REQUEUED_AND_RAN"  // an attempt of before a REQUEUE is on chain
+	ProtectExecutedAfterFinal   = "ENDED_AND_RAN"     // an attempt of what had ended as never run is on chain
 )
 
 // ranAnyway tells whether a reason says that a transaction ran which somebody had decided about, because it could not run any more.
 func ranAnyway(reason string) bool {
-	return reason == ProtectRanBefore || reason == ProtectRanEnded
+	return reason == ProtectExecutedAfterRequeue || reason == ProtectExecutedAfterFinal
 }

@@ -13,7 +13,7 @@ import (
 // funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
 func (v *View) funded(b *Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
 	switch tx := b.Tx; {
-	case (next.LastAnswer == InsufficientFunds || tx.Sub == Unfunded && unasked(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
+	case (next.LastOutcome == InsufficientFunds || tx.Sub == Unfunded && unasked(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
 		next = b.unpaid(answer, next)
 		if tx.Sub != Unfunded || tx.Reason != next.Reason {
 			kind = toldOfFunds(next.State, kind)
@@ -53,7 +53,7 @@ func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
 // hiding are the reasons of a STUCK transaction that say no more than how long it is in no block.
 var hiding = map[string]bool{
 	ReasonResubmitExhausted: true,
-	ReasonOverdue:           true,
+	ReasonMaxAge:            true,
 	ReasonInsufficientFunds: true,
 }
 
@@ -72,7 +72,7 @@ func (v *View) paid(tx *Tx, answer Outcome, next Status) Status {
 		next.Reason, next.LastError = ReasonResubmitExhausted, handedOver(next.SubmitAttempts,
 			answer.Class)
 	case !old.IsZero() && !old.After(v.Now):
-		next.Reason, next.LastError = ReasonOverdue, v.tooOld()
+		next.Reason, next.LastError = ReasonMaxAge, v.tooOld()
 	default: // the count begins anew with each form
 		next.Reason = ReasonResubmitExhausted
 		next.LastError = fmt.Sprintf(
@@ -129,7 +129,7 @@ func (tx *Tx) cheaper() *Attempt {
 // cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
 func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
 	next := answered(b, answer)
-	next.LastAnswer, next.SubmitAttempts = b.Tx.LastAnswer, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
+	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
 	return Change{
 		Writes: v.move(b.Tx, "", &next,
 			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)),

@@ -21,7 +21,7 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 	case next.State.Final(),
 		next.Receipt != nil,
 		next.Nonce == nil && next.Reason != ReasonInsufficientFunds,
-		next.Nonce != nil && next.LastAnswer != InsufficientFunds && x.Kind != EventReplaced && next.LastAnswer != "" && !unasked(next.LastAnswer):
+		next.Nonce != nil && next.LastOutcome != InsufficientFunds && x.Kind != EventReplaced && next.LastOutcome != "" && !unasked(next.LastOutcome):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
 	case !strings.Contains(next.LastError, "the account cannot pay for"):
 		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason,
@@ -164,7 +164,7 @@ func TestTooOldAndWithoutMoney(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
-	if tx := w.view.Open[0]; tx.State != Stuck || tx.Sub != None || tx.Reason != ReasonOverdue {
+	if tx := w.view.Open[0]; tx.State != Stuck || tx.Sub != None || tx.Reason != ReasonMaxAge {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -174,7 +174,7 @@ func TestNoMoneyNoOtherForms(t *testing.T) {
 	t.Parallel()
 	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
 		p := policy
-		p.Bump, p.BumpPermille, p.Stuck = Bumping{
+		p.Bump, p.BumpPermille, p.Stuck = DefaultBumpPolicy{
 			Enabled:     true,
 			MinInterval: 10 * time.Minute,
 			MaxAttempts: 5,
@@ -327,7 +327,7 @@ func TestANewFormOfWhatIsStuckWithoutMoney(t *testing.T) {
 	}{
 		Ambiguous:   {false, 0, ReasonResubmitExhausted, "an earlier form was handed over as often as one may be and not included; the last answer to the newest was AMBIGUOUS; it is still followed and handed over"},
 		Underpriced: {false, aged, ReasonResubmitExhausted, "the last answer to the newest was UNDERPRICED"},
-		NonceGap:    {false, time.Nanosecond, ReasonOverdue, "in no block for more than 1ns"},
+		NonceGap:    {false, time.Nanosecond, ReasonMaxAge, "in no block for more than 1ns"},
 		Unavailable: {true, 0, ReasonInsufficientFunds, "the account cannot pay for this transaction"},
 	} {
 		p := policy
@@ -355,7 +355,7 @@ func TestABumpThatCannotBePaidFor(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, InsufficientFunds} {
 		p := policy
-		p.Bump, p.BumpPermille, p.ResubmitMax = Bumping{
+		p.Bump, p.BumpPermille, p.ResubmitMax = DefaultBumpPolicy{
 			Enabled:     true,
 			MinInterval: 10 * time.Minute,
 			MaxAttempts: 5,

@@ -58,7 +58,7 @@ func newWorld(queued int, p Policy) *world {
 		if r != nil {
 			i.Confirmations = w.head - r.BlockNumber
 			i.Final = i.Confirmations >= w.view.Policy.Confirmations
-			for n := r.BlockNumber + 1; w.view.Policy.TellAbove && n <= w.head && n <= r.BlockNumber+w.view.Policy.Confirmations; n++ {
+			for n := r.BlockNumber + 1; w.view.Policy.ReportConfirmations && n <= w.head && n <= r.BlockNumber+w.view.Policy.Confirmations; n++ {
 				i.Above = append(i.Above, BlockRef{n, w.blockHash(n)})
 			}
 		}
@@ -102,20 +102,20 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	switch s := s.(type) {
 	case Record:
 		w.apply(t, s.Change)
-	case LookAtAccount:
-		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), For: s.For})
+	case ReadAccount:
+		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), CommandID: s.CommandID})
 	case AskPolicy:
 		w.asked = append(w.asked, s.Case.ActionID)
-		w.view.Open = PolicySaid(&w.view, s, w.answer)
+		w.view.Open = PolicyAnswered(&w.view, s, w.answer)
 	case Diagnose:
 		w.view.Open = Diagnosed(&w.view, s, InPool)
-	case AskWho:
-		w.view.Used = &Used{For: s.For, By: w.consumer}
+	case FindConsumer:
+		w.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: w.consumer}
 	case Investigate:
 		w.apply(t, Investigated(&w.view, s, w.consumer))
 	case *Replace:
-		fees, ok := s.Offer(w.market)
-		r := Replacement{Outcome: prep.Outcome, Fees: fees, Capped: !ok, SignErr: prep.SignErr}
+		fees, ok := s.BumpedFees(w.market)
+		r := Replacement{Outcome: prep.Outcome, Fees: fees, AboveLimit: !ok, SignErr: prep.SignErr}
 		if r.SignErr == nil {
 			no := byte(len(s.Tx.Attempts) + 1)
 			r.Signed = Signed{Hash: w.form(*s.Tx, *s.Tx.Nonce, no), Raw: []byte{no}}
@@ -128,7 +128,7 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		}
 		w.apply(t, Prepared(&w.view, s, &prep))
 	case Broadcast:
-		if s.For != 0 {
+		if s.CommandID != 0 {
 			w.apply(t, OriginalSent(&w.view, s, answer))
 			return
 		}
@@ -137,7 +137,7 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 }
 
 // lists are the transactions of the view. A step names them, and what follows from it leaves them as they are: it may never be written down.
-func (w *world) lists() [][]Tx { return [][]Tx{w.view.Open, w.view.Queue, w.view.Ended} }
+func (w *world) lists() [][]Tx { return [][]Tx{w.view.Open, w.view.Queue, w.view.NotExecuted} }
 
 func (w *world) copied() [][]Tx {
 	lists := w.lists()
@@ -153,7 +153,7 @@ func (w *world) copied() [][]Tx {
 // looked is what comes next once the account was looked at, which each repeated hand-over asks for.
 func (w *world) looked(t fataler) Step {
 	t.Helper()
-	if look, ok := Decide(&w.view).(LookAtAccount); ok {
+	if look, ok := Decide(&w.view).(ReadAccount); ok {
 		w.do(t, look, Outcome{}, accepted)
 	}
 	return Decide(&w.view)
@@ -193,7 +193,7 @@ func (w *world) look(a Account) {
 	if w.view.Cursor != nil {
 		a.Expected = w.view.Cursor.Next
 	}
-	w.view.Suspicion, w.view.Open = AccountSeen(&w.view, &a)
+	w.view.Suspicion, w.view.Open = AccountReadDone(&w.view, &a)
 	w.view.Account = &a
 }
 
@@ -228,7 +228,7 @@ func (w *world) guard(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
 		if p.Expect != w.view.Cursor.Next ||
-			w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsByItself() ||
+			w.view.Cursor.Protected != nil && !w.view.Cursor.Protected.EndsAutomatically() ||
 			p.Evidence == "" {
 			t.Fatalf("%+v protects %+v", p, w.view.Cursor)
 		}
@@ -286,7 +286,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 		if x.NewFork {
 			w.told[tx.ID] = nil
 		}
-		w.told[tx.ID] = append(w.told[tx.ID], x.Told...)
+		w.told[tx.ID] = append(w.told[tx.ID], x.Above...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
 	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil &&
@@ -315,8 +315,8 @@ func (w *world) write(t fataler, c Change, x Write) {
 	switch {
 	case tx.State.Final():
 		w.final = append(w.final, tx)
-		if tx.EndedBlock > 0 {
-			w.view.Ended = append(w.view.Ended, tx)
+		if tx.FinalBlock > 0 {
+			w.view.NotExecuted = append(w.view.NotExecuted, tx)
 		}
 	case tx.Nonce == nil:
 		w.view.Queue, w.view.Account = slices.Insert(w.view.Queue, 0, tx), nil
@@ -338,7 +338,7 @@ func mayChangeSilently(tx Tx, next Status) bool {
 }
 
 func (w *world) remove(id TxID) Tx {
-	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.audited, &w.view.Ended} {
+	for _, list := range []*[]Tx{&w.view.Open, &w.view.Queue, &w.audited, &w.view.NotExecuted} {
 		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
 			tx := (*list)[i]
 			*list = slices.Delete(slices.Clone(*list), i, i+1)

@@ -73,13 +73,13 @@ func (c *Chain) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, e
 }
 
 // Receipts looks up every hash.
-func (c *Chain) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer {
+func (c *Chain) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	f, err := c.enter(ctx, Call{Method: MethodReceipts, Hashes: slices.Clone(hashes)})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	answers := make([]txn.ReceiptAnswer, len(hashes))
+	answers := make([]txn.ReceiptResult, len(hashes))
 	for i, hash := range hashes {
-		answers[i] = txn.ReceiptAnswer{Hash: hash, Err: err}
+		answers[i] = txn.ReceiptResult{Hash: hash, Err: err}
 		if err == nil {
 			answers[i].Receipt = c.receipt(hash, c.height(f))
 		}

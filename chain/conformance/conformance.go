@@ -24,7 +24,7 @@ type Chain interface {
 	Head(ctx context.Context) (txn.Block, error)
 	BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error)
 	BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error)
-	Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptAnswer
+	Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult
 	Send(ctx context.Context, signed txn.Signed) txn.Outcome
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)

@@ -15,7 +15,7 @@ func TestWhatIsUnfundedIsShown(t *testing.T) {
 	l.own()
 	const lacks = "the account cannot pay for this transaction: it has 1 ether, may need 3, and 2 ether are missing; it goes on by itself once funded"
 	poor := func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Reason, s.LastError, s.LastAnswer = txn.Unfunded, txn.ReasonInsufficientFunds, lacks, txn.InsufficientFunds
+		s.Sub, s.Reason, s.LastError, s.LastOutcome = txn.Unfunded, txn.ReasonInsufficientFunds, lacks, txn.InsufficientFunds
 	}
 	text := l.create("r1")
 	id, err := txn.ParseTxID(text)

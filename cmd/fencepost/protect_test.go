@@ -30,12 +30,12 @@ func (l *ledger) deciding(nonce txn.Nonce) (end func()) {
 					c,
 					inboxes[l.id].Queue,
 					txn.Account{
-						Latest:   nonce,
-						Pending:  nonce,
-						Settled:  nonce,
-						Head:     100,
-						HeadHash: txn.Hash{100},
-						For:      c.ID,
+						Latest:    nonce,
+						Pending:   nonce,
+						Settled:   nonce,
+						Head:      100,
+						HeadHash:  txn.Hash{100},
+						CommandID: c.ID,
 					},
 				)
 			}
@@ -54,16 +54,16 @@ func (l *ledger) decide(c txn.Command, queue []txn.Tx, account txn.Account) {
 	view := txn.View{
 		Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: queue, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
-		Used: &txn.Used{For: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
-		Seen: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
+		NonceUse: &txn.NonceUse{CommandID: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
+		Seen:     func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 	}
 	switch step := txn.Decide(&view).(type) {
 	case txn.Record:
 		l.commit(step.Change)
 	case *txn.Replace:
 		made := txn.Replacement{Outcome: txn.Outcome{Class: txn.Accepted}, Signed: txn.Signed{Hash: txn.Hash{7 + byte(len(step.Tx.Attempts))}, Raw: []byte{8}}}
-		fees, ok := step.Offer(txn.Fees{})
-		made.Fees, made.Capped = fees, !ok
+		fees, ok := step.BumpedFees(txn.Fees{})
+		made.Fees, made.AboveLimit = fees, !ok
 		l.commit(txn.Replaced(&view, step, made))
 	default:
 		panic(fmt.Sprintf("command %d leads to %T", c.ID, step))

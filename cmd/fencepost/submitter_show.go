@@ -119,13 +119,13 @@ func waysOut(s *pb.Submitter, lost *pb.Tx) (heading string, ways []string) {
 
 // protectedWhy says for each reason of a protection what it means, and what to look at before the decision. That of a reorg ends by itself.
 var protectedWhy = map[string]string{
-	txn.ReasonNonceElsewhere: "Somebody else has used the account's key, as the evidence says. Find out who, and stop them: Fencepost's key must be used by nobody else.",
-	txn.ReasonChainBehind:    "The chain lacks what the ledger has in blocks. Check the endpoints; if the chain lost blocks, wait until what was in flight is included again.",
-	txn.ProtectByOperator:    "Somebody stopped it by hand; the evidence is the reason that they gave.",
-	txn.ProtectByAudit:       "The audit found a law of the ledger broken, as the evidence says. Run \"fencepost audit\", and do not go on before that is understood.",
-	txn.ProtectRestored:      "The ledger was restored, and what came after the backup is not in it. Compare the account with the chain first: see Restore in docs/operations.md.",
-	txn.ProtectRanBefore:     "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWhy,
-	txn.ProtectRanEnded:      "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know. " + ranWhy,
+	txn.ReasonNonceElsewhere:        "Somebody else has used the account's key, as the evidence says. Find out who, and stop them: Fencepost's key must be used by nobody else.",
+	txn.ReasonChainBehind:           "The chain lacks what the ledger has in blocks. Check the endpoints; if the chain lost blocks, wait until what was in flight is included again.",
+	txn.ProtectByOperator:           "Somebody stopped it by hand; the evidence is the reason that they gave.",
+	txn.ProtectByAudit:              "The audit found a law of the ledger broken, as the evidence says. Run \"fencepost audit\", and do not go on before that is understood.",
+	txn.ProtectRestored:             "The ledger was restored, and what came after the backup is not in it. Compare the account with the chain first: see Restore in docs/operations.md.",
+	txn.ProtectExecutedAfterRequeue: "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWhy,
+	txn.ProtectExecutedAfterFinal:   "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know. " + ranWhy,
 }
 
 // ranWhy is what there is to do about a transaction that ran although it had been given up.
@@ -135,7 +135,7 @@ that receipt. Either a reorg went deeper than finality.audit_depth, or somebody 
 // ran are the transactions that say so of themselves, each to be watched; then is what the comment says after that.
 func ran(s *pb.Submitter, then string) (all []string) {
 	for _, w := range []*pb.Waiting{s.GetBlocking(), s.GetQueueHead()} {
-		if w.GetReason() == txn.ProtectRanBefore || w.GetReason() == txn.ProtectRanEnded {
+		if w.GetReason() == txn.ProtectExecutedAfterRequeue || w.GetReason() == txn.ProtectExecutedAfterFinal {
 			all = append(all,
 				"fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends"+then)
 		}

@@ -112,7 +112,7 @@ func TestSubmitterPausedByItsPolicy(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	l.commit(txn.Change{Status: txn.Paused, Why: "transaction x (request \"r\") reverted"})
+	l.commit(txn.Change{Status: txn.Paused, StatusReason: "transaction x (request \"r\") reverted"})
 	l.rows(l.good("submitter", "show", "alice"), `status +PAUSED`, `paused +20\S+Z`,
 		`paused_by +fencepost \(on_failure\)`, `paused_why +transaction x \(request "r"\) reverted`,
 		`A transaction reverted, and its policy paused the account for that\..*`,

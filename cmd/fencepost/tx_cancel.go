@@ -110,7 +110,7 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 			last.GetAttemptNo())
 	case protection != nil:
 		until := "until somebody ends that"
-		if (&txn.Protected{Reason: protection.GetReason()}).EndsByItself() {
+		if (&txn.Protected{Reason: protection.GetReason()}).EndsAutomatically() {
 			until = "until that ends, which it does by itself once all that was final before is final again"
 		}
 		return fmt.Sprintf(

@@ -122,10 +122,10 @@ func policy(c config.Chain) txn.Policy {
 	bump := c.GasBump
 	return txn.Policy{
 		Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth, AuditDepth: c.Finality.Depth(c.Confirmations), LagGrace: c.Protect.LagGrace,
-		TellAbove: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
+		ReportConfirmations: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
 		ResubmitMaxAge: c.Resubmit.MaxAge,
 		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(), BumpMaxFee: bump.MaxFeeCap,
-		Bump: txn.Bumping{
+		Bump: txn.DefaultBumpPolicy{
 			Enabled:     bump.Enabled,
 			MinInterval: bump.MinInterval,
 			MaxAttempts: bump.MaxAttempts,
