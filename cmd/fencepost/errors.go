@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -42,11 +43,8 @@ type codedError struct {
 
 func (c codedError) Unwrap() error { return c.error }
 
-// badFlag is how the parser of flags says that one of them has a value that it cannot have.
-var badFlag = regexp.MustCompile(`^invalid argument .* for "(?:-\w, )?--([a-z-]+)" flag: `)
-
-// forms are what flags hold, by the names of their types.
-var forms = map[string]string{
+// flagTypes describe the values of flags by the names of their types.
+var flagTypes = map[string]string{
 	"uint64":   "a whole number below 2^64; give one like 21000",
 	"int64":    "a whole number; give one like 1",
 	"int":      "a whole number; give one like 100",
@@ -54,12 +52,12 @@ var forms = map[string]string{
 	"bool":     "true or false; give one of them, or the flag alone",
 }
 
-// misread says what is wrong with a flag, without the words of the parser behind it.
-func misread(c *cobra.Command, err error) error {
-	var bad interface{ GetValue() string }
-	if m := badFlag.FindStringSubmatch(err.Error()); m != nil && errors.As(err, &bad) {
-		if f := c.Flags().Lookup(m[1]); f != nil && forms[f.Value.Type()] != "" {
-			return misused(c, "--%s %q is not %s", f.Name, bad.GetValue(), forms[f.Value.Type()])
+// flagError rewords an error of the flag parser.
+func flagError(c *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := bad.GetFlag()
+		if want := flagTypes[f.Value.Type()]; want != "" {
+			return misused(c, "--%s %q is not %s", f.Name, bad.GetValue(), want)
 		}
 	}
 	return misused(c, "%s", err)

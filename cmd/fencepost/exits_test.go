@@ -59,7 +59,7 @@ func TestEveryExitIsNamed(t *testing.T) {
 	exits := l.restored()
 	for _, plain := range []string{"--resume", "--align-forward"} {
 		l.bad(exitFailed,
-			"say for the others --resume --keep-queue where the account's next nonce is 0, as here, or --align-forward --keep-queue where it is ahead (DECISION_REFUSED)",
+			"(DECISION_REFUSED)",
 			"submitter", "exit-protect", "alice", "--protection", "1", "--reason", "x", plain)
 	}
 	decided := l.typeAll(strings.ReplaceAll(exits, "TX_ID", queued), queued)

@@ -96,7 +96,7 @@ func hasValues(c *cobra.Command) (err error) {
 func (p *program) run(ctx context.Context, args []string) int {
 	root := p.root()
 	root.SilenceErrors, root.SilenceUsage = true, true
-	root.SetFlagErrorFunc(misread)
+	root.SetFlagErrorFunc(flagError)
 	root.SetArgs(args)
 	root.SetIn(p.in)
 	root.SetOut(p.out)

@@ -30,10 +30,10 @@ func TestSubmitterCommands(t *testing.T) {
 	if out := l.good(add...); out != "submitter bob was registered before: "+account+", signed for by local, starts from 0\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "registered with other settings", append(add, "--signer", "other")...)
+	l.bad(exitFailed, "(SUBMITTER_EXISTS)", append(add, "--signer", "other")...)
 	l.bad(
 		exitUsage,
-		`--address: address "0x12" must be "0x" followed by 40 hex digits`,
+		`--address: `,
 		append(add, "--address", "0x12")...)
 
 	out := l.good("submitter", "list")
@@ -61,14 +61,14 @@ func TestSubmitterCommands(t *testing.T) {
 			t.Errorf("%q is not in\n%s", row, out)
 		}
 	}
-	l.bad(exitFailed, `submitter "carl": there is no such submitter`, "submitter", "show", "carl")
+	l.bad(exitFailed, "(SUBMITTER_NOT_FOUND)", "submitter", "show", "carl")
 }
 
 func TestSubmitterUpdate(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter",
+	l.bad(exitFailed, "(NOT_YET_APPLIED)", "submitter",
 		"update", "alice", "--on-failure", "pause")
 	l.work()
 	if out := l.good("submitter", "update", "alice", "--on-failure", "pause"); out != "submitter alice: on failure PAUSE, no fee limit of its own\n" {
@@ -101,7 +101,7 @@ func TestSubmitterUpdate(t *testing.T) {
 			", signed for by local, starts from 0; on failure PAUSE, no fee limit of its own\n") {
 		t.Errorf("printed %s", out)
 	}
-	l.bad(exitFailed, "submitter bob is registered, and its policies are not in force yet: ",
+	l.bad(exitFailed, "(NOT_YET_APPLIED)",
 		"submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer",
 		"local", "--max-fee-gwei", "5")
 	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei \(5 gwei\)`)
@@ -120,7 +120,7 @@ func TestSubmitterPausedByItsPolicy(t *testing.T) {
 	l.rows(l.good("submitter", "log", "alice"),
 		`\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +transaction x .* reverted +20\S+Z +APPLIED`)
 	l.bad(exitFailed,
-		`takes no new transactions: transaction x (request "r") reverted; look at what reverted, then resume it`,
+		"(SUBMITTER_PAUSED)",
 		"tx", "create", "--submitter", "alice", "--to", recipient)
 }
 
@@ -131,7 +131,7 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 	id, err := txn.ParseTxID(l.create("before"))
 	l.must(err)
 	l.live(id, true)
-	l.bad(exitFailed, "no node has applied it yet; repeat the call to go on waiting", "submitter",
+	l.bad(exitFailed, "(NOT_YET_APPLIED)", "submitter",
 		"pause", "alice", "--reason", "moving funds")
 	l.work()
 	if out := l.good("submitter", "pause", "alice", "--reason", "moving funds"); out != "submitter alice is PAUSED: new transactions are refused, what is queued waits, what is in flight is followed (nothing is queued, nothing is in flight); "+
@@ -143,7 +143,7 @@ func TestSubmitterPauseAndResume(t *testing.T) {
 		t.Errorf("paused again: %d, %s", code, errs)
 	}
 	l.bad(exitFailed,
-		"resume it, then repeat the call; \"fencepost submitter resume alice\" ends the pause (SUBMITTER_PAUSED)",
+		`"fencepost submitter resume alice" ends the pause (SUBMITTER_PAUSED)`,
 		"tx", "create", "--submitter", "alice", "--to", recipient)
 	var s struct{ Status string }
 	out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id",

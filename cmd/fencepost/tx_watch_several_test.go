@@ -28,19 +28,19 @@ func TestTxWatchSeveral(t *testing.T) {
 		!strings.Contains(out, good) {
 		t.Errorf("printed\n%s", out)
 	}
-	l.bad(exitFailed, "transaction "+ended+" was executed and reverted: the call was reverted",
+	l.bad(exitFailed, "(REVERTED)",
 		"tx", "watch", watching, ended)
 	bad := l.create("bad-1")
-	l.bad(exitFailed, "transaction "+bad+" was executed and reverted: the call was reverted", "tx",
+	l.bad(exitFailed, "(REVERTED)", "tx",
 		"watch", bad, watching)
 	first, then := min(ended, bad), max(ended, bad)
 	l.bad(exitFailed,
-		"transaction "+first+" was executed and reverted: the call was reverted (REVERTED); transaction "+then+" was",
+		"(REVERTED); transaction "+then+" ",
 		"tx", "watch", then, first)
-	l.bad(exitFailed, "TX_ID: names "+good+" again; name each once", "tx", "watch", good, watching,
+	l.bad(exitFailed, "(INVALID_FIELD)", "tx", "watch", good, watching,
 		good)
 	never := "01a21fca-9bb7-8000-8000-058ead4b4abd"
-	l.bad(exitFailed, "transaction "+never+": there is no such transaction", "tx", "watch", good,
+	l.bad(exitFailed, "(TX_NOT_FOUND)", "tx", "watch", good,
 		never)
 	l.bad(exitUsage, "--state goes with many transactions", "tx", "watch", good, watching,
 		"--state", "STUCK")
