@@ -1,0 +1,100 @@
+package limit
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestShares_GreedyCaller_LeavesGuarantee(t *testing.T) {
+	t.Parallel()
+	s := NewShares(100, map[string]int64{"greedy": 1, "small": 1, "large": 3})
+	took := 0
+	for s.Take("greedy", 1) {
+		took++
+	}
+	if took != 60 {
+		t.Errorf("the greedy caller took %d, want its 10 and the common 50", took)
+	}
+	for range 10 {
+		if !s.Take("small", 1) {
+			t.Fatal("a caller did not get its guarantee")
+		}
+	}
+	if s.Take("small", 1) {
+		t.Error("a caller got more than its guarantee from a full node")
+	}
+	if !s.Take("large", 30) {
+		t.Error("the weight of a caller does not count")
+	}
+}
+
+func TestShares_SingleCaller_HasAllRoom(t *testing.T) {
+	t.Parallel()
+	for name, weights := range map[string]map[string]int64{
+		"no callers configured": nil, "one caller": {"one": 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewShares(16, weights)
+			if !s.Take("one", 16) || s.Take("one", 1) {
+				t.Error("want exactly the whole room")
+			}
+		})
+	}
+}
+
+// TestShares_AnyOrder_StaysInBounds checks the sum of what is taken, guarantees included, after
+// any takes, gives and changes of the weights.
+func TestShares_AnyOrder_StaysInBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const room = 64
+		weights := map[string]int64{"a": 1, "b": 2, "c": 5}
+		s := NewShares(room, weights)
+		taken := map[string][]int64{}
+		divided := false
+		callers := rapid.SampledFrom([]string{"a", "b", "c", "unknown"})
+		t.Repeat(map[string]func(*rapid.T){
+			"take": func(t *rapid.T) {
+				caller, weight := callers.Draw(t, "caller"), rapid.Int64Range(1, 16).Draw(t, "weight")
+				within := s.used[caller]+weight <= s.guaranteed[caller]
+				if s.Take(caller, weight) {
+					taken[caller] = append(taken[caller], weight)
+				} else if within {
+					t.Fatalf("%s was refused within its guarantee", caller)
+				}
+			},
+			"give": func(t *rapid.T) {
+				caller := callers.Draw(t, "caller")
+				if mine := taken[caller]; len(mine) > 0 {
+					s.Give(caller, mine[0])
+					taken[caller] = mine[1:]
+				}
+			},
+			"divide": func(t *rapid.T) {
+				divided = true
+				s.Divide(map[string]int64{"a": rapid.Int64Range(1, 9).Draw(t, "a"), "b": 1})
+			},
+			"": func(t *rapid.T) {
+				var sum, beyond int64
+				for caller, used := range s.Used() {
+					sum += used
+					beyond += max(0, used-s.guaranteed[caller])
+				}
+				if beyond != s.commonUsed || !divided && sum > room {
+					t.Fatalf("%d used of %d, %d of the common part counted as %d",
+						sum, room, beyond, s.commonUsed)
+				}
+			},
+		})
+		for caller, mine := range taken {
+			for _, weight := range mine {
+				s.Give(caller, weight)
+			}
+		}
+		if len(s.Used()) != 0 || s.commonUsed != 0 {
+			t.Fatalf("all was given back and %v is left", s.Used())
+		}
+	})
+}
