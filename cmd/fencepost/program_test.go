@@ -491,7 +491,7 @@ func TestConfigShow(t *testing.T) {
 	s.environ = []string{"FENCEPOST_LOG_LEVEL=debug"}
 	out := s.good("config", "show", "--config", "@/c.yaml", "--set", "lease.duration=20s")
 	for _, want := range []string{
-		`(?m)^KEY +VALUE +FROM$`, `(?m)^node\.name +a +@/c\.yaml:1$`, `(?m)^database\.url +postgres://user:redacted@h/d +@/c\.yaml:2$`, `(?m)^chains\.dev\.rpc +\[redacted\] +@/c\.yaml:4$`,
+		`(?m)^KEY +VALUE +FROM$`, `(?m)^node\.name +a +@/c\.yaml:1$`, `(?m)^database\.url +postgres://user:redacted@h/d\?sslmode=verify-full +@/c\.yaml:2$`, `(?m)^chains\.dev\.rpc +\[redacted\] +@/c\.yaml:4$`,
 		`(?m)^log\.level +debug +environment FENCEPOST_LOG_LEVEL$`, `(?m)^lease\.duration +20s +--set$`, `(?m)^lease\.renew_interval +3s +default$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {

@@ -38,10 +38,12 @@ type Config struct {
 	Chains     []Chain
 	Signers    []Signer
 	Submitters []Submitter
+	Insecure   bool // accepts the risks that a node refuses otherwise
 
 	Settings []Setting // every key as it is in force, in the order of the table
 
 	elementPaths map[string][]string // of a list of sections that was read
+	file         string
 }
 
 // Node is this process.

@@ -191,6 +191,7 @@ func postgres() kind[Secret] {
 				return bad[Secret]("add one after //, or ?host=/folder for a Unix socket",
 					"the PostgreSQL URL names no host")
 			}
+			secured(u)
 			return databaseURL(u), nil
 		},
 	}

@@ -169,7 +169,11 @@ func TestKindsOfTheChain(t *testing.T) {
 // Neither kind of URL may tell what it read when it refuses it.
 func TestKindsOfURLs(t *testing.T) {
 	t.Parallel()
-	for _, good := range []string{"postgres://u:p@h:5432/d?sslmode=disable", "postgresql://h/d", "postgres:///d?host=/run/postgresql", "postgres://one:1,two:2/d?target_session_attrs=read-write"} {
+	for _, good := range []string{
+		"postgres://u:p@127.0.0.1:5432/d?sslmode=disable", "postgresql://localhost/d",
+		"postgres:///d?host=/run/postgresql",
+		"postgres://one:1,two:2/d?sslmode=verify-full&target_session_attrs=read-write",
+	} {
 		if s, err := postgres().parse(good); err != nil || s.Reveal() != good {
 			t.Errorf("%s became %s, %v", good, s.Reveal(), err)
 		}

@@ -60,14 +60,15 @@ func Survey(s Source) (*Config, Problems, error) {
 	}
 	readable := len(r.problems) == 0
 	r.setFlags(s.Set)
-	var c Config
+	c := Config{file: s.File}
 	if readable { // else there are no keys to judge by
 		readFields(r, schema(), &c, place{node: root})
 		r.leftovers()
 		r.findDatabase(&c)
+		c.elementPaths = r.elementPaths
 		r.relate(&c)
 	}
-	c.Settings, c.elementPaths = r.settings, r.elementPaths
+	c.Settings = r.settings
 	return &c, r.sorted(), nil
 }
 

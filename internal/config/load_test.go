@@ -365,9 +365,9 @@ func TestDatabaseURLFile(t *testing.T) {
 		environ       string
 		want          string // the URL, or a part of the error
 	}{
-		"beside the file":     {inFile, "postgres://from-file/d\n", "", "postgres://from-file/d"},
-		"environment wins":    {inFile, "", "FENCEPOST_DATABASE_URL=postgres://from-env/d", "postgres://from-env/d"},
-		"file of environment": {example, "postgres://from-file/d", "FENCEPOST_DATABASE_URL_FILE=%s/url", "postgres://from-file/d"},
+		"beside the file":     {inFile, "postgres://localhost/from-file\n", "", "postgres://localhost/from-file"},
+		"environment wins":    {inFile, "", "FENCEPOST_DATABASE_URL=postgres://localhost/from-env", "postgres://localhost/from-env"},
+		"file of environment": {example, "postgres://localhost/from-file", "FENCEPOST_DATABASE_URL_FILE=%s/url", "postgres://localhost/from-file"},
 		"both":                {strings.Replace(example, "  url:", "  url_file: url\n  url:", 1), "x", "", "config.yaml:4: database.url_file: database.url is written too; keep one of them"},
 		"gone":                {inFile, "", "", "url does not exist; write the URL"},
 		"wrong":               {inFile, "mysql://secret", "", "config.yaml:4: database.url_file: it is not a PostgreSQL URL"},
@@ -402,7 +402,7 @@ func TestDatabaseURLFile(t *testing.T) {
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("fencepost@127.0.0.1:5432/fencepost",
-		"user:hush1@h/d?sslmode=require&sslpassword=hush2", "http://127.0.0.1:8545",
+		"user:hush1@h/d?sslmode=verify-full&sslpassword=hush2", "http://127.0.0.1:8545",
 		"https://hush3.example/hush4").Replace(
 		example,
 	)
@@ -427,13 +427,13 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 			t.Errorf("printed a secret: %s", p)
 		}
 	}
-	if got := c.Database.URL.String(); got != "postgres://user:redacted@h/d?sslmode=require&sslpassword=redacted" {
+	if got := c.Database.URL.String(); got != "postgres://user:redacted@h/d?sslmode=verify-full&sslpassword=redacted" {
 		t.Errorf("shows %s", got)
 	}
 	if got := find(t, c, "chains.dev.rpc").Value; got != "[redacted]" {
 		t.Errorf("shows %s", got)
 	}
-	if c.Database.URL.Reveal() != "postgres://user:hush1@h/d?sslmode=require&sslpassword=hush2" ||
+	if c.Database.URL.Reveal() != "postgres://user:hush1@h/d?sslmode=verify-full&sslpassword=hush2" ||
 		c.Chains[0].RPC[0].Reveal() != "https://hush3.example/hush4" {
 		t.Error("the secrets themselves were changed")
 	}

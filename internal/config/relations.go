@@ -76,6 +76,13 @@ func relations() []relation {
 			"No two submitters have the same chain and address: an account has one sequence of nonces.",
 			relateAccounts,
 		},
+		{
+			"Unless insecure is true: grpc.listen is a loopback address or callers authenticate; " +
+				"grpc.allowed_origins has no \"*\" unless they do; database.url does not allow an " +
+				"unencrypted connection to another machine; and other users of the machine can " +
+				"write neither to signers.*.keystore.dir nor to the configuration file.",
+			relateRisks,
+		},
 	}
 }
 

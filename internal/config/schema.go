@@ -138,6 +138,13 @@ func schema() []field[Config] {
 			"Accounts to send from that are registered when the node starts. Others are registered with `fencepost submitter add`.",
 			func(c *Config) *[]Submitter { return &c.Submitters },
 			submitterFields()...),
+		value("insecure", yesNo(), "false",
+			"Accepts the settings that a node refuses otherwise: a listener without authentication "+
+				"on other addresses than loopback, any origin without authentication, an "+
+				"unencrypted database connection to another machine, and a key store or "+
+				"configuration that other users of the machine can write to. Each is logged at "+
+				"the start.",
+			func(c *Config) *bool { return &c.Insecure }),
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
 	warnOfReaders(cfg, log)
+	WarnOfRisks(cfg, log)
 	_, wrong := readAccess(cfg)
 	all = append(all, wrong.problems(cfg)...)
 	held := map[string][]txn.Address{} // by signer; none of one that does not open, which is told once

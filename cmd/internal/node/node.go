@@ -112,12 +112,7 @@ func (n *Node) Run(ctx context.Context) error {
 		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
-	if g := n.cfg.GRPC; g.TokensFile == "" && g.TLS.ClientCAFile == "" && len(n.cfg.Callers) == 0 &&
-		!g.Loopback() {
-		n.log.Warn(
-			"whoever reaches this port can send from every account; set callers, grpc.tokens_file or grpc.tls.client_ca_file, or see to it that nobody else reaches it",
-			"grpc", n.listener.Addr().String())
-	}
+	WarnOfRisks(n.cfg, n.log)
 	return group.Run(ctx)
 }
 
