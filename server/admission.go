@@ -13,11 +13,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 
+	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 )
-
-// healthPrefix is what the methods of health begin with.
-const healthPrefix = "/grpc.health.v1."
 
 // authorizationHeader is where a token comes, over gRPC as over HTTP.
 const authorizationHeader = "authorization"
@@ -69,7 +67,7 @@ func (a *admission) admit(ctx context.Context, method string) (*rights, error) {
 	switch {
 	case a.open != nil:
 		return a.open, nil
-	case strings.HasPrefix(method, healthPrefix):
+	case rpc.IsHealth(method):
 		return &rights{}, nil
 	}
 	given := shownIn(ctx)
@@ -100,7 +98,7 @@ func (s *Server) letIn(ctx context.Context, method string) (context.Context, err
 	a := s.admission.Load()
 	r, err := a.admit(ctx, method)
 	if err != nil || a.open != nil ||
-		strings.HasPrefix(method, healthPrefix) { // what is found at once is not worth a note
+		rpc.IsHealth(method) { // what is found at once is not worth a note
 		return ctx, err
 	}
 	return context.WithValue(ctx, entryKey{}, &entry{a, r}), nil

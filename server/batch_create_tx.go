@@ -8,6 +8,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/accesslog"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -118,9 +119,9 @@ func (b *batch) unanswered() bool {
 
 // tell is what the caller gets for one request. A defect is logged with its cause, under the id that the caller is told.
 func (b *batch) tell(ctx context.Context, err error) *grpcstatus.Status {
-	c := b.begin(pb.TxService_BatchCreateTx_FullMethodName)
-	if s := status.From(err, c.id); levelOf(s.Code()) < slog.LevelError {
+	c := b.access.Begin(pb.TxService_BatchCreateTx_FullMethodName)
+	if s := status.From(err, c.ID); accesslog.Level(s.Code()) < slog.LevelError {
 		return s
 	}
-	return grpcstatus.Convert(c.end(ctx, nil, err))
+	return grpcstatus.Convert(c.End(ctx, nil, err))
 }

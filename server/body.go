@@ -16,6 +16,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -66,7 +67,7 @@ func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 // which net/http sees to: the answer may be a stream.
 func (f *front) inTime(w http.ResponseWriter, r *http.Request) {
 	var end time.Time // none
-	if !endless(methodOf(r)) {
+	if !rpc.IsEndless(methodOf(r)) {
 		end = clock.Real{}.Now().Add(f.limits.wholeCall())
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(

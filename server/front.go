@@ -23,6 +23,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/port"
+	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -197,7 +198,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // weigh gives how large the body of a call may be, and who transcodes it.
 func (f *front) weigh(method string) (most int, by http.Handler) {
 	switch {
-	case strings.HasPrefix(method, healthPrefix):
+	case rpc.IsHealth(method):
 		return healthBytes, f.light
 	case method == pb.TxService_BatchCreateTx_FullMethodName:
 		return f.limits.bodyBytes(), f.heavy
@@ -238,7 +239,7 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Connection",
 			"close") // else net/http reads the body before it sends the answer
 	}
-	s, _ := grpcstatus.FromError(f.begin("HTTP").end(r.Context(), nil, err))
+	s, _ := grpcstatus.FromError(f.access.Begin("HTTP").End(r.Context(), nil, err))
 	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) &&
 		!strings.HasPrefix(r.URL.Path, pathPrefix) {
 		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
@@ -268,7 +269,7 @@ func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
 		)
 		return
 	}
-	if ours(r.URL.Path) {
+	if rpc.IsFencepost(r.URL.Path) {
 		f.refuseHTTP(w, r, status.UnknownMethod(r.URL.Path))
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -533,12 +534,12 @@ func TestMethodsThatWait(t *testing.T) {
 	}
 	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc, pb.TxService_ServiceDesc} {
 		for _, m := range service.Methods {
-			if full := "/" + service.ServiceName + "/" + m.MethodName; waits(
+			if full := "/" + service.ServiceName + "/" + m.MethodName; rpc.AwaitsOwner(
 				full) == slices.Contains(
 				quick,
 				m.MethodName,
 			) {
-				t.Errorf("%s waits for an owner: %v", m.MethodName, waits(full))
+				t.Errorf("%s waits for an owner: %v", m.MethodName, rpc.AwaitsOwner(full))
 			}
 		}
 	}

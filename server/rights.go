@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -107,11 +107,11 @@ var needs = map[string]need{
 }
 
 // mayCall refuses a method that takes more than the caller is. One that is not in the table is for nobody.
-func (r *rights) mayCall(method string) error {
-	if !ours(method) {
+func (r *rights) mayCall(full string) error {
+	if !rpc.IsFencepost(full) {
 		return nil
 	}
-	switch needs[method] {
+	switch needs[full] {
 	case aCaller:
 		return nil
 	case anOperator:
@@ -124,14 +124,12 @@ func (r *rights) mayCall(method string) error {
 		}
 		return r.denied(
 			"%s takes an operator of all accounts; ask one, or have its role made operator and its submitters \"*\" in callers of the nodes' configuration",
-			methodName(method))
+			rpc.Name(full))
 	}
 	return r.denied(
 		"%s takes an operator; ask one, or have its role made operator in callers of the nodes' configuration",
-		methodName(method))
+		rpc.Name(full))
 }
-
-func methodName(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
 
 func (r *rights) denied(format string, args ...any) error {
 	return status.About(

@@ -63,6 +63,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/accesslog"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/status"
 )
@@ -72,6 +73,7 @@ type Server struct {
 	store  Store
 	log    *slog.Logger
 	clock  clock.Clock
+	access *accesslog.Log
 	limits Limits
 	known  known
 	rules  protovalidate.Validator
@@ -93,7 +95,6 @@ type Server struct {
 	// draining ends, with errDraining as its cause, when the node begins to stop.
 	draining context.Context
 	drain    context.CancelCauseFunc
-	drained  atomic.Int64 // calls that ended because of it
 }
 
 // New makes a server that does nothing before Serve.
@@ -118,6 +119,7 @@ func New(o Options) (*Server, error) {
 		store:   o.Store,
 		log:     o.Logger,
 		clock:   o.Clock,
+		access:  accesslog.New(o.Logger, o.Clock),
 		limits:  o.Limits,
 		known:   o.known(),
 		rules:   rules,
@@ -282,7 +284,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) stop(split *port.Split) {
 	defer func() {
 		s.log.Info("calls are ended by the stop of the node; another answers them", "calls",
-			s.drained.Load())
+			s.access.Drained())
 	}()
 	s.health.Shutdown()
 	s.drain(status.ErrDraining)

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -68,7 +68,7 @@ func (s *Server) rooms(l *link, method string) []room {
 			{&l.health, 1, healthCalls, errManyHealth},
 			{&t.healthWatches, 1, s.limits.Watches, errManyWatches},
 		}
-	case strings.HasPrefix(method, healthPrefix):
+	case rpc.IsHealth(method):
 		return []room{{&l.health, 1, healthCalls, errManyHealth}}
 	case method == pb.TxService_WatchTx_FullMethodName:
 		return []room{{&t.watches, 1, s.limits.Watches, errManyWatches}}
@@ -98,7 +98,7 @@ func (s *Server) enter(l *link, method string) (*seat, error) {
 		}
 		taken.rooms = append(taken.rooms, r)
 	}
-	if !l.mayCall() && !strings.HasPrefix(method, healthPrefix) {
+	if !l.mayCall() && !rpc.IsHealth(method) {
 		taken.release()
 		return nil, s.busy(errUnread)
 	}
@@ -127,23 +127,17 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		}
 	}
 	l.refuse(ctx, most)
-	return ctx, s.begin(info.FullMethodName).end(ctx, nil, err)
+	return ctx, s.access.Begin(info.FullMethodName).End(ctx, nil, err)
 }
 
 // whileItMay bounds a call that was let in. Its handler has a limit of its own, which begins with the request: a call whose request never comes would keep its room
 // for as long as its connection stands.
 func (s *Server) whileItMay(ctx context.Context,
 	method string) (context.Context, context.CancelFunc) {
-	if endless(method) {
+	if rpc.IsEndless(method) {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, s.limits.wholeCall())
-}
-
-// endless tells the methods whose answers are streams that may stand for ever.
-func endless(method string) bool {
-	return method == pb.TxService_WatchTx_FullMethodName ||
-		method == healthpb.Health_Watch_FullMethodName
 }
 
 // methodOf is the method of a request over HTTP, as far as the turnstile tells methods apart.

@@ -1,0 +1,42 @@
+// Package rpc classifies the gRPC methods that a node serves, by their full names, such as
+// "/fencepost.v1.TxService/GetTx".
+package rpc
+
+import (
+	"strings"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+)
+
+// IsHealth reports whether a method belongs to the health service, which needs no credentials:
+// load balancers have none.
+func IsHealth(full string) bool { return strings.HasPrefix(full, "/grpc.health.v1.") }
+
+// IsFencepost reports whether a method belongs to the contract. Health and reflection do not.
+func IsFencepost(full string) bool { return strings.HasPrefix(full, "/fencepost.v1.") }
+
+// IsEndless reports whether the response is a stream that may stay open forever.
+func IsEndless(full string) bool {
+	return full == pb.TxService_WatchTx_FullMethodName ||
+		full == healthpb.Health_Watch_FullMethodName
+}
+
+// AwaitsOwner reports whether a call waits until the owner of the submitter has decided.
+func AwaitsOwner(full string) bool {
+	switch full {
+	case pb.TxService_SpeedUpTx_FullMethodName,
+		pb.SubmitterService_UpdateSubmitter_FullMethodName,
+		pb.SubmitterService_PauseSubmitter_FullMethodName,
+		pb.SubmitterService_ResumeSubmitter_FullMethodName,
+		pb.SubmitterService_ProtectSubmitter_FullMethodName,
+		pb.SubmitterService_ExitProtect_FullMethodName,
+		pb.SubmitterService_ResolveStuck_FullMethodName:
+		return true
+	}
+	return false
+}
+
+// Name returns a method without its service.
+func Name(full string) string { return full[strings.LastIndexByte(full, '/')+1:] }
