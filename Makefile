@@ -39,11 +39,10 @@ help: ## List the targets
 tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotestsum) ## Build and fetch the pinned tools
 
 .PHONY: generate
-generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Write all generated code and documents anew
+generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Regenerate all generated code and documents
 	go run -C tools ./validateproto ../third_party
 	$(BUF) generate
-	@# grpc-protobuf brings these two packages to Java, so ours would be there twice.
-	rm -rf gen/java/src/main/java/com/google
+	$(BUF) generate --template buf.gen.clients.yaml
 	$(BUF) generate --template buf.gen.docs.yaml
 	go run -C tools ./openapi ../.cache/openapi/fencepost.swagger.yaml ../docs/openapi.yaml
 	@# sqlc leaves the file of a deleted query file behind, so all go first; not before it said that it can write them.

@@ -1,13 +1,13 @@
 // Command arrows counts the references between the files of each package.
 //
-//	go run -C tools ./arrows                    server, engine, chain, store, txn and their subpackages
+//	go run -C tools ./arrows                    server, engine, chain, store, txn and below
 //	go run -C tools ./arrows server txn         these folders
 //	go run -C tools ./arrows -upward server     list the upward arrows too
 //
 // An arrow leads from a file to another file of the same package that declares something the first
 // one uses: a function, type, method, field, constant or variable. An arrow is upward if it leads
-// against the best order of the files that was found (order.go): cut all upward arrows and the files
-// form layers. Tests and generated files are not counted.
+// against the best file order found (order.go): without upward arrows, the files form layers. Tests
+// and generated files are not counted.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command openapi corrects the description of the JSON API that protoc-gen-openapiv2 writes, where it knows only how its own gateway would answer: what a watch
-// streams, and which parameters each path takes. It reads the first file that it is given, and writes the second.
+// Command openapi corrects the OpenAPI description written by protoc-gen-openapiv2 where it assumes
+// the behaviour of its own gateway: the stream of a watch, and the parameters of each path. It
+// reads the first file argument and writes the second.
 package main
 
 import (
@@ -56,13 +57,13 @@ func correct(from, to string) error {
 	return os.WriteFile(to, written.Bytes(), 0o644)
 }
 
-// target is what a path names, in parameters or in itself, out of what its request can name.
+// target lists the parameters that select the target of a path.
 type target struct {
-	needs  []string // parameters without which it names nothing, in their short spelling
-	leaves []string // others that the node refuses there
+	needs  []string // required parameters, without the prefix of their message
+	leaves []string // other parameters, which the node rejects
 }
 
-// targets are the paths whose request has a field for each kind of what they name, of which a path takes one.
+// targets holds the paths whose request has a oneof of targets; each path takes one of them.
 var targets = map[string]target{
 	"/api/v1/tx/by-request": {needs: []string{"submitter", "requestId"}},
 	"/api/v1/tx/by-request/events": {
@@ -75,7 +76,7 @@ var targets = map[string]target{
 	"/api/v1/events":                        {leaves: []string{"untilFinal"}},
 }
 
-// takes leaves of the parameters of an operation those that name what its path names, and those that name nothing.
+// takes removes the parameters that repeat the target in the path, and those that select nothing.
 func takes(operation *yaml.Node, t target) {
 	parameters := at(operation, "parameters")
 	if parameters == nil {
@@ -97,15 +98,16 @@ func takes(operation *yaml.Node, t target) {
 }
 
 const streamed = `description: |-
-  A stream that goes on until its caller ends it, unless untilFinal does. As application/x-ndjson it is such an object a line. As text/event-stream each is the data of
-  an event, whose type is event, snapshot or heartbeat; an error is an event of the type error, and its data is a Status.
+  A stream that continues until the client or untilFinal ends it. With application/x-ndjson, each
+  line is such an object. With text/event-stream, each object is the data of an event of type
+  event, snapshot or heartbeat; an error is an event of type error, with a Status as data.
 schema:
   $ref: '#/definitions/WatchTxLine'`
 
-const nothingLeft = `description: The stream has ended, and there is nothing to tell any more.`
+const nothingLeft = `description: The stream has ended.`
 
 const line = `type: object
-description: 'One line of a watch: a message of it, or nothing but the error that ended it.'
+description: 'One line of a watch: a message, or only the error that ended it.'
 allOf:
   - $ref: '#/definitions/WatchTxResponse'
   - type: object
@@ -113,7 +115,7 @@ allOf:
       error:
         $ref: '#/definitions/Status'`
 
-// streams says what a watch answers, which is not wrapped into a result.
+// streams corrects the response of a watch, which is not wrapped in a result.
 func streams(whole *yaml.Node) error {
 	paths := at(whole, "paths")
 	for i := 1; i < len(paths.Content); i += 2 {
@@ -124,7 +126,7 @@ func streams(whole *yaml.Node) error {
 		responses := at(paths.Content[i], "get", "responses")
 		if at(responses, "200", "schema", "properties", "result") == nil {
 			return fmt.Errorf(
-				"the stream of %s is described in another way than this program corrects; correct it in tools/openapi",
+				"correct the stream of %s: unknown description; update tools/openapi",
 				paths.Content[i-1].Value)
 		}
 		*at(responses, "200") = *read(streamed)
@@ -138,16 +140,16 @@ func streams(whole *yaml.Node) error {
 	return nil
 }
 
-// read is a part of a document of ours.
+// read parses a constant of this file.
 func read(text string) *yaml.Node {
 	var part yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &part); err != nil {
-		panic(err) // a text of this file
+		panic(err)
 	}
 	return part.Content[0]
 }
 
-// at finds what is under names, of which each is a key of a mapping; nil if there is no such thing.
+// at returns the node under a path of mapping keys, or nil.
 func at(node *yaml.Node, names ...string) *yaml.Node {
 	for _, name := range names {
 		if node == nil {

@@ -247,7 +247,7 @@ var url = regexp.MustCompile(`https?://\S{40,}`)
 
 // notProse are files whose lines are data, or may be as wide as their program writes them.
 var notProse = []string{
-	".json", ".jsonl", ".csv", ".txt", ".xml", ".sum", ".hex", ".abi", ".bin", ".sol",
+	".json", ".jsonl", ".csv", ".txt", ".xml", ".sum", ".hex", ".abi", ".bin", ".sol", ".mod",
 }
 
 // widths finds lines that are too wide. Tables of Markdown and long addresses cannot be wrapped.

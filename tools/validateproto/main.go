@@ -1,17 +1,14 @@
-// Command validateproto writes the files of others that our contract imports
-// under the folder that it is given: the definition of the validation rules
-// (buf/validate/validate.proto), of the mapping to HTTP (google/api) and of an
-// error (google/rpc/status.proto).
+// Command validateproto writes the proto files of other projects that our contract imports into a
+// folder: the validation rules (buf/validate/validate.proto), the HTTP mapping (google/api), and
+// the error status (google/rpc/status.proto).
 //
-// The text of the rules is published through Buf's own registry only, which a
-// build should not have to reach. The compiled descriptors, however, are part of
-// Go modules that the server links anyway. So the texts are printed from the
-// descriptors, compiled again, and written only if that gives the same
-// descriptors: what the server enforces and what the generated clients declare
-// cannot differ. Comments are the one thing that a descriptor lacks.
+// The source of the rules is published only in Buf's registry, which a build should not depend on.
+// Their compiled descriptors are part of Go modules that the server links anyway. This program
+// prints the sources from the descriptors, compiles them again, and writes them only if the result
+// is the same. The rules enforced by the server and those in the contract therefore cannot differ.
+// Only comments are lost.
 //
-// Keep the versions of these modules in go.mod equal to those in the main
-// module's go.mod.
+// Keep the versions of these modules in go.mod equal to the main module's.
 package main
 
 import (

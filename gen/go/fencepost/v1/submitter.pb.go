@@ -25,7 +25,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
+// SubmitterMode limits how many transactions may hold a nonce before they are in a block, at the
+// chain's release_depth.
 type SubmitterMode int32
 
 const (
@@ -123,15 +124,16 @@ func (SubmitterStatus) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{1}
 }
 
-// FailurePolicy is what happens to the queue when a transaction was included and reverted.
+// FailurePolicy is the reaction of the queue to an included transaction that reverted.
 type FailurePolicy int32
 
 const (
 	// The same as CONTINUE.
 	FailurePolicy_FAILURE_POLICY_UNSPECIFIED FailurePolicy = 0
-	// The next one goes on.
+	// The queue continues.
 	FailurePolicy_FAILURE_POLICY_CONTINUE FailurePolicy = 1
-	// The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
+	// The submitter is paused as soon as the block is seen. Queued transactions wait until it is
+	// resumed.
 	FailurePolicy_FAILURE_POLICY_PAUSE FailurePolicy = 2
 )
 
@@ -176,20 +178,25 @@ func (FailurePolicy) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{2}
 }
 
-// ProtectionDecision is how a protection ends.
+// ProtectionDecision chooses how a protection is lifted.
 type ProtectionDecision int32
 
 const (
 	ProtectionDecision_PROTECTION_DECISION_UNSPECIFIED ProtectionDecision = 0
-	// Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
-	// are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
-	// KEEP_QUEUE lead on.
+	// Continue at the current cursor. The account's nonce on chain must agree with it. RESUME and
+	// ALIGN_FORWARD are rejected while transactions are queued that were in a ledger when it was
+	// restored (DATABASE_RESTORED): they may have executed after the backup and would execute again.
+	// This applies to every later protection too, until those transactions are gone. Use a KEEP_QUEUE
+	// decision instead.
 	ProtectionDecision_PROTECTION_DECISION_RESUME ProtectionDecision = 1
-	// Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+	// Continue at the account's settled nonce on chain, at the same depth that FAIL requires. The
+	// skipped nonces are recorded as gaps. No transaction may be in flight outside a block.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD ProtectionDecision = 2
-	// As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
+	// Like ALIGN_FORWARD. Confirms that the queued transactions were compared with the chain, and
+	// that the ones executed after the backup were cancelled.
 	ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE ProtectionDecision = 3
-	// As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+	// Like RESUME, with the confirmation of ALIGN_FORWARD_KEEP_QUEUE. Also allowed while a
+	// transaction holds a nonce and is in no block.
 	ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE ProtectionDecision = 4
 )
 
@@ -238,26 +245,32 @@ func (ProtectionDecision) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{3}
 }
 
-// StuckDecision is what becomes of a STUCK transaction.
+// StuckDecision chooses how a STUCK transaction continues.
 type StuckDecision int32
 
 const (
 	StuckDecision_STUCK_DECISION_UNSPECIFIED StuckDecision = 0
-	// It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+	// The transaction becomes FAILED_FINAL with executed = NO (UNKNOWN if it was in a ledger that was
+	// restored: RESTORED_UNKNOWN). Rejected until the other use of its nonce is below the audit
+	// depth. Also for a transaction that is not STUCK.
 	StuckDecision_STUCK_DECISION_FAIL StuckDecision = 1
-	// It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
+	// The transaction returns to its place in the queue and gets another nonce. Rejected like FAIL.
+	// Only for a STUCK transaction.
 	StuckDecision_STUCK_DECISION_REQUEUE StuckDecision = 2
-	// Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
-	// node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
+	// Broadcasting restarts immediately with a new count. For any STUCK transaction. If it is being
+	// cancelled, the original is broadcast once more (rejected if no endpoint accepts it). Its
+	// cancellation stays in force, and the first of the two in a block wins.
 	StuckDecision_STUCK_DECISION_RETRY StuckDecision = 3
-	// As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
-	// this transaction, and that it is as deep as that.
+	// Like FAIL, if no endpoint can prove any longer how the nonce was used, or none keeps state as
+	// old as the audit depth. The operator confirms that this transaction did not use it, and that
+	// the use is as deep as the audit depth.
 	StuckDecision_STUCK_DECISION_FAIL_UNPROVEN StuckDecision = 4
-	// As REQUEUE, likewise.
+	// Like REQUEUE, with the confirmation of FAIL_UNPROVEN.
 	StuckDecision_STUCK_DECISION_REQUEUE_UNPROVEN StuckDecision = 5
-	// Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+	// Sign a replacement with higher fees: SpeedUpTx, only for a STUCK transaction. It stays STUCK
+	// until an endpoint accepts the replacement.
 	StuckDecision_STUCK_DECISION_BUMP StuckDecision = 6
-	// It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+	// Cancel it: CancelTx, only for a STUCK transaction. The chain decides which attempt is included.
 	StuckDecision_STUCK_DECISION_CANCEL StuckDecision = 7
 )
 
@@ -312,12 +325,12 @@ func (StuckDecision) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_submitter_proto_rawDescGZIP(), []int{4}
 }
 
-// LeaseInfo tells which node works for a submitter.
+// LeaseInfo names the node that owns a submitter.
 type LeaseInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "name/boot-uuid"; empty while nobody does.
+	// "name/boot-uuid"; empty while no node owns it.
 	OwnerNode string `protobuf:"bytes,1,opt,name=owner_node,json=ownerNode,proto3" json:"owner_node,omitempty"`
-	// Rises by one with each acquisition.
+	// Increases by one with each acquisition.
 	FencingToken  int64                  `protobuf:"varint,2,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
 	AcquireTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=acquire_time,json=acquireTime,proto3" json:"acquire_time,omitempty"`
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
@@ -383,16 +396,16 @@ func (x *LeaseInfo) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// Protection says why no new nonce is taken until an operator decides.
+// Protection explains why no new nonce is taken until an operator decides.
 type Protection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-	// REORGED_AFTER_FINAL or BY_OPERATOR.
+	// NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+	// ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What was seen, where, and when: for whoever decides.
+	// The observed facts, with place and time, for the operator who decides.
 	Evidence string                 `protobuf:"bytes,2,opt,name=evidence,proto3" json:"evidence,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
-	// 1, 2, ... within the submitter. A decision names the protection that it is about.
+	// 1, 2, ... within the submitter. A decision refers to the protection by this number.
 	ProtectionId int64 `protobuf:"varint,4,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	// The account's next nonce on chain, its pool included, when the protection began. Unset if
 	// unknown.
@@ -466,15 +479,16 @@ func (x *Protection) GetChainNonce() uint64 {
 	return 0
 }
 
-// Pause says who paused a submitter, and why.
+// Pause explains who paused a submitter, and why.
 type Pause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The words of who asked for it; when its policy did, the transaction that reverted.
+	// As given in the request; for a pause by policy, the transaction that reverted.
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// "fencepost" when its policy did.
+	// "fencepost" for a pause by policy.
 	Operator string                 `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
-	// FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+	// Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+	// before you resume.
 	OnFailure     bool `protobuf:"varint,4,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -538,24 +552,25 @@ func (x *Pause) GetOnFailure() bool {
 	return false
 }
 
-// Waiting is a transaction that those behind it wait for.
+// Waiting is a transaction that blocks the ones behind it.
 type Waiting struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	TxId      string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	State     TxState                `protobuf:"varint,3,opt,name=state,proto3,enum=fencepost.v1.TxState" json:"state,omitempty"`
-	// Unset while it has no nonce.
+	// Unset before a nonce is taken.
 	Nonce *uint64 `protobuf:"varint,4,opt,name=nonce,proto3,oneof" json:"nonce,omitempty"`
-	// What it waits for, if anything; the same words as in the transaction.
+	// The reason why it waits, if any; the same as in Tx.
 	Reason  string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	Message string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
-	// When it was accepted.
+	// Time of acceptance.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+	// It was in the ledger when that was restored from a backup, and may have executed after the
+	// backup. Restored transactions are first in the queue: if the head is not restored, none is.
 	Restored bool `protobuf:"varint,8,opt,name=restored,proto3" json:"restored,omitempty"`
-	// The same as in the transaction; a decision on it may name it.
+	// The same as in Tx; a decision may refer to it.
 	Version uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
-	// Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+	// For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
 	SubState      TxSubState `protobuf:"varint,21,opt,name=sub_state,json=subState,proto3,enum=fencepost.v1.TxSubState" json:"sub_state,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -661,12 +676,13 @@ func (x *Waiting) GetSubState() TxSubState {
 	return TxSubState_TX_SUB_STATE_UNSPECIFIED
 }
 
-// NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
+// NonceGap is a range of nonces used outside the ledger. No transaction of the ledger will use
+// them.
 type NonceGap struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	FirstNonce uint64                 `protobuf:"varint,1,opt,name=first_nonce,json=firstNonce,proto3" json:"first_nonce,omitempty"`
 	LastNonce  uint64                 `protobuf:"varint,2,opt,name=last_nonce,json=lastNonce,proto3" json:"last_nonce,omitempty"`
-	// The transaction that gave the nonce up; empty when the cursor was moved past it.
+	// The transaction that lost the nonce; empty if the cursor was moved past it.
 	TxId          string                 `protobuf:"bytes,3,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
@@ -751,32 +767,35 @@ type Submitter struct {
 	Signer string          `protobuf:"bytes,5,opt,name=signer,proto3" json:"signer,omitempty"`
 	Mode   SubmitterMode   `protobuf:"varint,6,opt,name=mode,proto3,enum=fencepost.v1.SubmitterMode" json:"mode,omitempty"`
 	Status SubmitterStatus `protobuf:"varint,7,opt,name=status,proto3,enum=fencepost.v1.SubmitterStatus" json:"status,omitempty"`
-	// "0", "chain" or the exact nonce that was required at the start.
+	// "0", "chain", or the exact nonce required at registration.
 	StartFrom string     `protobuf:"bytes,8,opt,name=start_from,json=startFrom,proto3" json:"start_from,omitempty"`
 	Lease     *LeaseInfo `protobuf:"bytes,9,opt,name=lease,proto3" json:"lease,omitempty"`
-	// The next nonce to be taken; unset until the account was looked at on chain.
+	// Unset until the account was read on chain.
 	NextNonce *uint64 `protobuf:"varint,10,opt,name=next_nonce,json=nextNonce,proto3,oneof" json:"next_nonce,omitempty"`
-	// The first nonce that Fencepost gave; unset until the account was looked at on chain.
+	// The first nonce assigned by Fencepost; unset until the account was read on chain.
 	InitNonce *uint64 `protobuf:"varint,11,opt,name=init_nonce,json=initNonce,proto3,oneof" json:"init_nonce,omitempty"`
 	// Set while the submitter is protected.
 	Protection *Protection `protobuf:"bytes,12,opt,name=protection,proto3" json:"protection,omitempty"`
-	// Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+	// Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
 	Queued int64 `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
-	// Nonces taken and not yet final.
+	// Nonces taken, not yet final.
 	InFlight   int64                  `protobuf:"varint,14,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+	// The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+	// only by GetSubmitter.
 	Blocking *Waiting `protobuf:"bytes,16,opt,name=blocking,proto3" json:"blocking,omitempty"`
-	// The first of the queue. Set by GetSubmitter alone.
+	// The first transaction in the queue. Set only by GetSubmitter.
 	QueueHead *Waiting `protobuf:"bytes,17,opt,name=queue_head,json=queueHead,proto3" json:"queue_head,omitempty"`
-	// Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+	// Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
 	Gaps      []*NonceGap   `protobuf:"bytes,18,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	OnFailure FailurePolicy `protobuf:"varint,19,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
-	// Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+	// Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+	// chain's limit applies.
 	MaxFee string `protobuf:"bytes,20,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+	// Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+	// else the newest.
 	Pause *Pause `protobuf:"bytes,21,opt,name=pause,proto3" json:"pause,omitempty"`
-	// More transactions wait than queued says.
+	// The queue is longer than queued.
 	QueuedIsAtLeast bool `protobuf:"varint,22,opt,name=queued_is_at_least,json=queuedIsAtLeast,proto3" json:"queued_is_at_least,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -970,14 +989,15 @@ type RegisterSubmitterRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// A chain that the nodes are configured for.
+	// A chain in the configuration of the nodes.
 	ChainId uint64 `protobuf:"varint,2,opt,name=chain_id,json=chainId,proto3" json:"chain_id,omitempty"`
 	// "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// Name of a signer in the configuration of the nodes.
 	Signer string        `protobuf:"bytes,4,opt,name=signer,proto3" json:"signer,omitempty"`
 	Mode   SubmitterMode `protobuf:"varint,5,opt,name=mode,proto3,enum=fencepost.v1.SubmitterMode" json:"mode,omitempty"`
-	// "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+	// "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+	// number requires exactly that nonce.
 	StartFrom     string `protobuf:"bytes,6,opt,name=start_from,json=startFrom,proto3" json:"start_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1060,13 +1080,13 @@ type UpdateSubmitterRequest struct {
 	// Name or account id.
 	Submitter string        `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
 	OnFailure FailurePolicy `protobuf:"varint,2,opt,name=on_failure,json=onFailure,proto3,enum=fencepost.v1.FailurePolicy" json:"on_failure,omitempty"`
-	// In wei, decimal; empty ends the limit.
+	// In wei, decimal; empty removes the limit.
 	MaxFee string `protobuf:"bytes,3,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+	// on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,4,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// Why; kept with the command.
+	// Recorded with the command.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asks; kept with the command.
+	// The person or system that requests it; recorded with the command.
 	Operator      string `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1331,7 +1351,7 @@ func (x *GetSubmitterResponse) GetSubmitter() *Submitter {
 
 type ListSubmittersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Rows a page, 1 to 1000; 0 is 100.
+	// Rows per page, 1 to 1000; 0 means 100.
 	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1437,9 +1457,9 @@ func (x *ListSubmittersResponse) GetNextPageToken() string {
 type PauseSubmitterRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Why; kept with the command.
+	// Recorded with the command.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asks; kept with the command.
+	// The person or system that requests it; recorded with the command.
 	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1543,9 +1563,9 @@ func (x *PauseSubmitterResponse) GetSubmitter() *Submitter {
 type ResumeSubmitterRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Why; kept with the command.
+	// Recorded with the command.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asks; kept with the command.
+	// The person or system that requests it; recorded with the command.
 	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1649,9 +1669,9 @@ func (x *ResumeSubmitterResponse) GetSubmitter() *Submitter {
 type ProtectSubmitterRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Why; kept as the evidence of the protection.
+	// Recorded as evidence of the protection.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asks; kept with the command.
+	// The person or system that requests it; recorded with the command.
 	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1755,12 +1775,13 @@ func (x *ProtectSubmitterResponse) GetSubmitter() *Submitter {
 type ExitProtectRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+	// The protection whose evidence was reviewed. If another one is in force, or another decision
+	// lifted it: ABORTED (PROTECTION_CHANGED).
 	ProtectionId int64              `protobuf:"varint,2,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	Decision     ProtectionDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=fencepost.v1.ProtectionDecision" json:"decision,omitempty"`
-	// Why; kept with the command and the gaps.
+	// Recorded with the command and the gaps.
 	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who decides; kept with the command.
+	// The person or system that decides; recorded with the command.
 	Operator      string `protobuf:"bytes,5,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1879,12 +1900,13 @@ type ResolveStuckRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	TxId     string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Decision StuckDecision          `protobuf:"varint,2,opt,name=decision,proto3,enum=fencepost.v1.StuckDecision" json:"decision,omitempty"`
-	// Why; kept with the command.
+	// Recorded with the command.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who decides; kept with the command.
+	// The person or system that decides; recorded with the command.
 	Operator string `protobuf:"bytes,4,opt,name=operator,proto3" json:"operator,omitempty"`
-	// Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-	// decision that was carried out. 0: whatever it is now.
+	// The version of the transaction that was reviewed. If it has changed when the owner decides, the
+	// decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+	// the change. 0 accepts any version.
 	ExpectVersion uint64 `protobuf:"varint,20,opt,name=expect_version,json=expectVersion,proto3" json:"expect_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1999,25 +2021,26 @@ func (x *ResolveStuckResponse) GetTx() *Tx {
 	return nil
 }
 
-// Command is one thing that was asked of the owner of a submitter.
+// Command is a request to the owner of a submitter.
 type Command struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	CommandId int64                  `protobuf:"varint,1,opt,name=command_id,json=commandId,proto3" json:"command_id,omitempty"`
-	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-	// its owner reads them anew).
+	// PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+	// or UPDATE (changed policies, which the owner reads again).
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-	// of PROTECT; else empty.
+	// PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+	// ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+	// REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
 	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Reason     string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	Operator   string                 `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Unset while the owner has not decided.
+	// Unset until the owner has decided.
 	ApplyTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=apply_time,json=applyTime,proto3" json:"apply_time,omitempty"`
-	// APPLIED, or why nothing was done.
+	// APPLIED, or the reason why nothing changed.
 	Result string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
-	// The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+	// The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
 	ProtectionId  int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2126,7 +2149,7 @@ func (x *Command) GetProtectionId() int64 {
 type ListCommandsRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Submitter string                 `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Rows a page, 1 to 1000; 0 is 100.
+	// Rows per page, 1 to 1000; 0 means 100.
 	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2373,32 +2396,32 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"P\n" +
 	"\x17ResumeSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xe5\x01\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xdd\x01\n" +
 	"\x17ProtectSubmitterRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12z\n" +
-	"\x06reason\x18\x02 \x01(\tBb\xbaH_\xba\x01U\n" +
-	"\x06reason\x12\x19must say why; it is blank\x1a0this == '' || this.matches('[^\\\\s\\\\p{Z}\\\\p{C}]')r\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12r\n" +
+	"\x06reason\x18\x02 \x01(\tBZ\xbaHW\xba\x01M\n" +
+	"\x06reason\x12\x11must not be blank\x1a0this == '' || this.matches('[^\\\\s\\\\p{Z}\\\\p{C}]')r\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"Q\n" +
 	"\x18ProtectSubmitterResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xda\x02\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xd2\x02\n" +
 	"\x12ExitProtectRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12.\n" +
 	"\rprotection_id\x18\x02 \x01(\x03B\t\xbaH\x04\"\x02 \x000\x01R\fprotectionId\x12H\n" +
 	"\bdecision\x18\x03 \x01(\x0e2 .fencepost.v1.ProtectionDecisionB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12z\n" +
-	"\x06reason\x18\x04 \x01(\tBb\xbaH_\xba\x01U\n" +
-	"\x06reason\x12\x19must say why; it is blank\x1a0this == '' || this.matches('[^\\\\s\\\\p{Z}\\\\p{C}]')r\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12r\n" +
+	"\x06reason\x18\x04 \x01(\tBZ\xbaHW\xba\x01M\n" +
+	"\x06reason\x12\x11must not be blank\x1a0this == '' || this.matches('[^\\\\s\\\\p{Z}\\\\p{C}]')r\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"L\n" +
 	"\x13ExitProtectResponse\x125\n" +
-	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xd5\x02\n" +
+	"\tsubmitter\x18\x01 \x01(\v2\x17.fencepost.v1.SubmitterR\tsubmitter\"\xcd\x02\n" +
 	"\x13ResolveStuckRequest\x12\x1d\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01R\x04txId\x12C\n" +
 	"\bdecision\x18\x02 \x01(\x0e2\x1b.fencepost.v1.StuckDecisionB\n" +
-	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12z\n" +
-	"\x06reason\x18\x03 \x01(\tBb\xbaH_\xba\x01U\n" +
-	"\x06reason\x12\x19must say why; it is blank\x1a0this == '' || this.matches('[^\\\\s\\\\p{Z}\\\\p{C}]')r\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
+	"\xbaH\a\x82\x01\x04\x10\x01 \x00R\bdecision\x12r\n" +
+	"\x06reason\x18\x03 \x01(\tBZ\xbaHW\xba\x01M\n" +
+	"\x06reason\x12\x11must not be blank\x1a0this == '' || this.matches('[^\\\\s\\\\p{Z}\\\\p{C}]')r\x05\x10\x01\x18\x80\x04R\x06reason\x12$\n" +
 	"\boperator\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\x128\n" +
 	"\x0eexpect_version\x18\x14 \x01(\x04B\x11\xbaH\f2\n" +
 	"\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f0\x01R\rexpectVersion\"8\n" +

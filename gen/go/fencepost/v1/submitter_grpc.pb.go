@@ -35,38 +35,48 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SubmitterService is for operators: the accounts that Fencepost sends from.
+// SubmitterService manages the accounts that Fencepost sends from. It is for operators.
 type SubmitterServiceClient interface {
-	// RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+	// RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+	// call with other settings is rejected with ALREADY_EXISTS.
 	RegisterSubmitter(ctx context.Context, in *RegisterSubmitterRequest, opts ...grpc.CallOption) (*RegisterSubmitterResponse, error)
-	// GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+	// GetSubmitter returns owner, next nonce, queue and status of one submitter.
 	GetSubmitter(ctx context.Context, in *GetSubmitterRequest, opts ...grpc.CallOption) (*GetSubmitterResponse, error)
-	// ListSubmitters pages through them by name.
+	// ListSubmitters returns pages of submitters, ordered by name.
 	ListSubmitters(ctx context.Context, in *ListSubmittersRequest, opts ...grpc.CallOption) (*ListSubmittersResponse, error)
-	// UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+	// UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+	// them.
 	UpdateSubmitter(ctx context.Context, in *UpdateSubmitterRequest, opts ...grpc.CallOption) (*UpdateSubmitterResponse, error)
-	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-	// FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+	// PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+	// outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+	// ResumeSubmitter. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(ctx context.Context, in *PauseSubmitterRequest, opts ...grpc.CallOption) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(ctx context.Context, in *ResumeSubmitterRequest, opts ...grpc.CallOption) (*ResumeSubmitterResponse, error)
-	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-	// (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-	// the nonce that is held by what ran.
-	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+	// ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+	// is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+	// their outcome. Returns once the owner has applied it. Idempotent: an already protected
+	// submitter keeps its reason, and a protection that would lift automatically then waits for an
+	// operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+	// signed for the nonce that the executed transaction still holds. A submitter that never took a
+	// nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
 	ProtectSubmitter(ctx context.Context, in *ProtectSubmitterRequest, opts ...grpc.CallOption) (*ProtectSubmitterResponse, error)
-	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-	// what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+	// ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+	// and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+	// Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+	// that lifted the protection returns OK, another decision on it returns ABORTED
+	// (PROTECTION_CHANGED).
 	ExitProtect(ctx context.Context, in *ExitProtectRequest, opts ...grpc.CallOption) (*ExitProtectResponse, error)
-	// ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
+	// ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+	// transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+	// first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+	// included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+	// Repeating the applied decision returns OK with the current transaction.
 	ResolveStuck(ctx context.Context, in *ResolveStuckRequest, opts ...grpc.CallOption) (*ResolveStuckResponse, error)
-	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-	// (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-	// Nothing is ever removed from it.
+	// ListCommands returns the history of a submitter, newest first: each command with its operator
+	// and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+	// Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
 	ListCommands(ctx context.Context, in *ListCommandsRequest, opts ...grpc.CallOption) (*ListCommandsResponse, error)
 }
 
@@ -182,38 +192,48 @@ func (c *submitterServiceClient) ListCommands(ctx context.Context, in *ListComma
 // All implementations must embed UnimplementedSubmitterServiceServer
 // for forward compatibility.
 //
-// SubmitterService is for operators: the accounts that Fencepost sends from.
+// SubmitterService manages the accounts that Fencepost sends from. It is for operators.
 type SubmitterServiceServer interface {
-	// RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+	// RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+	// call with other settings is rejected with ALREADY_EXISTS.
 	RegisterSubmitter(context.Context, *RegisterSubmitterRequest) (*RegisterSubmitterResponse, error)
-	// GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+	// GetSubmitter returns owner, next nonce, queue and status of one submitter.
 	GetSubmitter(context.Context, *GetSubmitterRequest) (*GetSubmitterResponse, error)
-	// ListSubmitters pages through them by name.
+	// ListSubmitters returns pages of submitters, ordered by name.
 	ListSubmitters(context.Context, *ListSubmittersRequest) (*ListSubmittersResponse, error)
-	// UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+	// UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+	// them.
 	UpdateSubmitter(context.Context, *UpdateSubmitterRequest) (*UpdateSubmitterResponse, error)
-	// PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-	// FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+	// PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+	// outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+	// ResumeSubmitter. Returns once the owner has applied it. Idempotent.
 	PauseSubmitter(context.Context, *PauseSubmitterRequest) (*PauseSubmitterResponse, error)
 	// ResumeSubmitter ends a pause. Returns once the owner has applied it. Idempotent.
 	ResumeSubmitter(context.Context, *ResumeSubmitterRequest) (*ResumeSubmitterResponse, error)
-	// ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-	// is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-	// (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-	// the nonce that is held by what ran.
-	// One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+	// ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+	// is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+	// their outcome. Returns once the owner has applied it. Idempotent: an already protected
+	// submitter keeps its reason, and a protection that would lift automatically then waits for an
+	// operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+	// signed for the nonce that the executed transaction still holds. A submitter that never took a
+	// nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
 	ProtectSubmitter(context.Context, *ProtectSubmitterRequest) (*ProtectSubmitterResponse, error)
-	// ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-	// what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-	// when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+	// ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+	// and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+	// Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+	// that lifted the protection returns OK, another decision on it returns ABORTED
+	// (PROTECTION_CHANGED).
 	ExitProtect(context.Context, *ExitProtectRequest) (*ExitProtectResponse, error)
-	// ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-	// FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-	// decision that was carried out answers OK with the transaction as it is now when it is repeated.
+	// ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+	// transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+	// first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+	// included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+	// Repeating the applied decision returns OK with the current transaction.
 	ResolveStuck(context.Context, *ResolveStuckRequest) (*ResolveStuckResponse, error)
-	// ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-	// (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-	// Nothing is ever removed from it.
+	// ListCommands returns the history of a submitter, newest first: each command with its operator
+	// and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+	// Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+	// EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
 	ListCommands(context.Context, *ListCommandsRequest) (*ListCommandsResponse, error)
 	mustEmbedUnimplementedSubmitterServiceServer()
 }

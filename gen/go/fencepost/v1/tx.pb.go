@@ -26,24 +26,26 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// TxState is where a transaction stands. See ARCHITECTURE for the picture of legal moves.
+// TxState is the state of a transaction. ARCHITECTURE.md shows the transitions.
 type TxState int32
 
 const (
 	TxState_TX_STATE_UNSPECIFIED TxState = 0
-	// Accepted; no nonce is taken.
+	// Accepted, no nonce yet.
 	TxState_TX_STATE_QUEUED TxState = 1
-	// A nonce is taken and a signed attempt is recorded; no chain node is known to have it.
+	// Nonce taken and signed attempt recorded; not known to be at an RPC endpoint.
 	TxState_TX_STATE_ALLOCATED TxState = 2
-	// A chain node has it; see TxSubState.
+	// An RPC endpoint accepted it; see TxSubState.
 	TxState_TX_STATE_TRACKING TxState = 3
-	// Needs a decision of a policy or an operator. Keeps its nonce and is still followed.
+	// Needs a decision by a policy or an operator. Keeps its nonce and is still tracked.
 	TxState_TX_STATE_STUCK TxState = 4
 	// Final: executed successfully.
 	TxState_TX_STATE_CONFIRMED TxState = 5
-	// Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
+	// Final. Tx.executed distinguishes reverted (REVERTED), never executed (NO), and unknown after a
+	// restore of the ledger (UNKNOWN).
 	TxState_TX_STATE_FAILED_FINAL TxState = 6
-	// Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
+	// Final: never executed and never will be. Tx.executed is UNKNOWN if it may have executed in the
+	// part of the ledger that a restore lost.
 	TxState_TX_STATE_CANCELLED TxState = 7
 )
 
@@ -103,15 +105,18 @@ type TxSubState int32
 
 const (
 	TxSubState_TX_SUB_STATE_UNSPECIFIED TxSubState = 0
-	// TRACKING: handed to a node, not yet in a block.
+	// TRACKING: broadcast, in no block.
 	TxSubState_TX_SUB_STATE_PENDING TxSubState = 1
 	// TRACKING: in a canonical block, not yet final.
 	TxSubState_TX_SUB_STATE_INCLUDED TxSubState = 2
-	// QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
-	// the same reason again is not.
+	// QUEUED: the head of the queue waits for an external condition other than funds (endpoint,
+	// signer, fees); see reason and last_error. A new reason causes an event, the same reason again
+	// does not.
 	TxSubState_TX_SUB_STATE_BACKING_OFF TxSubState = 3
-	// QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
-	// what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+	// QUEUED, ALLOCATED, TRACKING or STUCK, in no block: the account cannot afford it. It is retried
+	// on the normal schedule and proceeds once the account is funded. last_error gives the missing
+	// amount if known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another reason. Its begin
+	// and end are events.
 	TxSubState_TX_SUB_STATE_UNFUNDED TxSubState = 4
 )
 
@@ -160,19 +165,20 @@ func (TxSubState) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{1}
 }
 
-// Executed answers "did the payload run on chain?".
+// Executed reports whether the payload was executed on chain.
 type Executed int32
 
 const (
 	Executed_EXECUTED_UNSPECIFIED Executed = 0
-	// Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
-	// run after the backup. See on chain before you send the same again.
+	// Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
+	// in the ledger when that was restored from a backup, and may have executed after the backup.
+	// Check the chain before you send the same intent again.
 	Executed_EXECUTED_UNKNOWN Executed = 1
-	// Final: it did not run and never will.
+	// Final: it was not executed and never will be.
 	Executed_EXECUTED_NO Executed = 2
-	// It ran and succeeded.
+	// Executed successfully.
 	Executed_EXECUTED_SUCCESS Executed = 3
-	// It ran and was reverted; gas was paid.
+	// Executed and reverted; gas was paid.
 	Executed_EXECUTED_REVERTED Executed = 4
 )
 
@@ -221,7 +227,7 @@ func (Executed) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{2}
 }
 
-// TxEventKind names what a TxEvent tells.
+// TxEventKind is the kind of a TxEvent.
 type TxEventKind int32
 
 const (
@@ -230,34 +236,39 @@ const (
 	TxEventKind_TX_EVENT_KIND_QUEUED TxEventKind = 1
 	// A nonce was taken together with a signed attempt.
 	TxEventKind_TX_EVENT_KIND_ALLOCATED TxEventKind = 2
-	// A chain node accepted it.
+	// An RPC endpoint accepted it.
 	TxEventKind_TX_EVENT_KIND_SUBMITTED TxEventKind = 3
-	// It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
+	// An endpoint accepted it again: the same signed bytes, or after REPLACED the newest attempt for
+	// the first time.
 	TxEventKind_TX_EVENT_KIND_RESUBMITTED TxEventKind = 4
-	// It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
+	// It is in a canonical block. Sent again for the same block if it turns out that it executed
+	// before an operator requeued it (REQUEUED_AND_RAN).
 	TxEventKind_TX_EVENT_KIND_INCLUDED TxEventKind = 5
-	// Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
+	// Its block left the canonical chain; or it was final as never executed and is in a block after
+	// all (ENDED_AND_RAN). It is tracked again.
 	TxEventKind_TX_EVENT_KIND_REORGED TxEventKind = 6
 	// Final and successful.
 	TxEventKind_TX_EVENT_KIND_CONFIRMED TxEventKind = 7
-	// Final and failed; executed says how.
+	// Final and failed; see executed.
 	TxEventKind_TX_EVENT_KIND_FAILED TxEventKind = 8
-	// Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
+	// A cancellation was requested after its nonce was taken, or after it was requeued.
 	TxEventKind_TX_EVENT_KIND_CANCEL_REQUESTED TxEventKind = 9
-	// Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
+	// Final: it will never execute. If executed is UNKNOWN, it may have executed in the part of the
+	// ledger that a restore lost.
 	TxEventKind_TX_EVENT_KIND_CANCELLED TxEventKind = 10
-	// It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
+	// It needs a decision. Sent again when the reason changes, and when TX_SUB_STATE_UNFUNDED begins
+	// or ends.
 	TxEventKind_TX_EVENT_KIND_STUCK TxEventKind = 11
-	// A decision put it back on its way, or what it lacked (money, another form) is there now.
+	// A decision was made, or the missing condition (funds, another attempt) is met.
 	TxEventKind_TX_EVENT_KIND_UNSTUCK TxEventKind = 12
-	// An operator put it back into the queue after its nonce was consumed by somebody else.
+	// An operator requeued it after another transaction used its nonce.
 	TxEventKind_TX_EVENT_KIND_REQUEUED TxEventKind = 13
-	// The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
-	// (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
+	// The head of the queue waits for an external condition; see reason and message. Sent once per
+	// reason. With a nonce: TX_SUB_STATE_UNFUNDED began or ended.
 	TxEventKind_TX_EVENT_KIND_DELAYED TxEventKind = 14
-	// Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+	// A replacement was recorded, with higher fees or as a cancel transaction; it is broadcast next.
 	TxEventKind_TX_EVENT_KIND_REPLACED TxEventKind = 15
-	// Blocks above the one with the receipt, where the chain's configuration wants them told.
+	// Blocks on top of the receipt's block, if enabled in the chain's configuration.
 	TxEventKind_TX_EVENT_KIND_CONFIRMATIONS TxEventKind = 16
 )
 
@@ -330,15 +341,15 @@ func (TxEventKind) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{3}
 }
 
-// TxView chooses how much of a transaction is told.
+// TxView chooses the fields of a returned transaction.
 type TxView int32
 
 const (
 	// The same as BASIC.
 	TxView_TX_VIEW_UNSPECIFIED TxView = 0
-	// What a caller needs.
+	// The fields that clients need.
 	TxView_TX_VIEW_BASIC TxView = 1
-	// Nonce, fees and attempts as well.
+	// Also nonce, fees and attempts.
 	TxView_TX_VIEW_OPERATOR TxView = 2
 )
 
@@ -383,11 +394,11 @@ func (TxView) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{4}
 }
 
-// TxSpeed is how much is offered to be included soon.
+// TxSpeed chooses the fee offered for fast inclusion.
 type TxSpeed int32
 
 const (
-	// As the chain's configuration says.
+	// As in the chain's configuration.
 	TxSpeed_TX_SPEED_UNSPECIFIED TxSpeed = 0
 	TxSpeed_TX_SPEED_SLOW        TxSpeed = 1
 	TxSpeed_TX_SPEED_STANDARD    TxSpeed = 2
@@ -437,17 +448,19 @@ func (TxSpeed) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{5}
 }
 
-// CancelOutcome is what a cancel did.
+// CancelOutcome is the immediate result of a cancellation.
 type CancelOutcome int32
 
 const (
 	CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED CancelOutcome = 0
-	// It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
+	// It will never execute: Tx.executed is `NO`, or `UNKNOWN` after a restore of the ledger
+	// (RESTORED_UNKNOWN).
 	CancelOutcome_CANCEL_OUTCOME_CANCELLED CancelOutcome = 1
-	// Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-	// come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
+	// Its nonce is taken, so the chain decides: the owner was asked to broadcast a cancel transaction
+	// with the same nonce, which may be too late. Or it was requeued, and the owner was asked to
+	// prove that no earlier attempt executed. The outcome is an event.
 	CancelOutcome_CANCEL_OUTCOME_REQUESTED CancelOutcome = 2
-	// It was final before the request.
+	// It was already final.
 	CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL CancelOutcome = 3
 )
 
@@ -494,21 +507,26 @@ func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_fencepost_v1_tx_proto_rawDescGZIP(), []int{6}
 }
 
-// Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
-// carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
-// go by that mark (docs/clients.md, "Printing messages").
+// Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
+// nonce; a payload cannot set either, and a request with an unknown field is rejected. Recipient,
+// amount and call data are marked debug_redact, because they do not belong in logs; few runtimes
+// honor that mark (docs/clients.md, "Printing messages").
 type Payload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+	// Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+	// contract.
 	To string `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
 	// Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-	// Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-	// lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+	// Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+	// is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+	// padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+	// and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+	// and cannot be detected.
 	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
-	// Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-	// configured otherwise (`prepare.simulate`).
+	// Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+	// transaction is still simulated unless the chain's configuration disables it
+	// (`prepare.simulate`).
 	GasLimit      uint64 `protobuf:"varint,4,opt,name=gas_limit,json=gasLimit,proto3" json:"gas_limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -572,7 +590,7 @@ func (x *Payload) GetGasLimit() uint64 {
 	return 0
 }
 
-// Receipt is what the chain says of an included transaction.
+// Receipt is the chain's receipt of an included transaction.
 type Receipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hash of the signed transaction that was included.
@@ -581,16 +599,17 @@ type Receipt struct {
 	BlockNumber uint64 `protobuf:"varint,2,opt,name=block_number,json=blockNumber,proto3" json:"block_number,omitempty"`
 	// Hash of the block.
 	BlockHash string `protobuf:"bytes,3,opt,name=block_hash,json=blockHash,proto3" json:"block_hash,omitempty"`
-	// Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-	// is final.
+	// Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+	// whether the payload was executed, once the transaction is final.
 	Success bool `protobuf:"varint,4,opt,name=success,proto3" json:"success,omitempty"`
-	// Gas used by it.
+	// Gas used.
 	GasUsed uint64 `protobuf:"varint,5,opt,name=gas_used,json=gasUsed,proto3" json:"gas_used,omitempty"`
-	// Price paid for each unit of gas, in wei, decimal.
+	// Price paid per gas, in wei, decimal.
 	EffectiveGasPrice string `protobuf:"bytes,6,opt,name=effective_gas_price,json=effectiveGasPrice,proto3" json:"effective_gas_price,omitempty"`
-	// Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-	// the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-	// was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+	// The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+	// A successful CANCEL means that the payload was not executed in this block; once the block is
+	// final, the transaction ends as not executed (unless it executed before it was requeued:
+	// REQUEUED_AND_RAN). Empty: the server is too old to report it.
 	Kind          string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -675,10 +694,11 @@ func (x *Receipt) GetKind() string {
 	return ""
 }
 
-// Attempt is one signed form of a transaction. All attempts of a transaction share its nonce, so at most one can be included.
+// Attempt is one signed transaction. All attempts of a transaction share its nonce, so at most one
+// can be included.
 type Attempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1, 2, ... in the order of signing.
+	// 1, 2, ... in signing order.
 	AttemptNo uint32 `protobuf:"varint,1,opt,name=attempt_no,json=attemptNo,proto3" json:"attempt_no,omitempty"`
 	// ORIGINAL, BUMP or CANCEL.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -686,11 +706,11 @@ type Attempt struct {
 	TxHash string `protobuf:"bytes,3,opt,name=tx_hash,json=txHash,proto3" json:"tx_hash,omitempty"`
 	// Gas limit.
 	GasLimit uint64 `protobuf:"varint,4,opt,name=gas_limit,json=gasLimit,proto3" json:"gas_limit,omitempty"`
-	// Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+	// Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
 	FeeCap string `protobuf:"bytes,5,opt,name=fee_cap,json=feeCap,proto3" json:"fee_cap,omitempty"`
-	// Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+	// Maximum priority fee per gas, in wei, decimal.
 	Tip string `protobuf:"bytes,6,opt,name=tip,proto3" json:"tip,omitempty"`
-	// When it was recorded.
+	// Time of recording.
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -775,24 +795,24 @@ func (x *Attempt) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// OperatorDetails is what callers do not need and operators do.
+// OperatorDetails are the fields that operators need and clients do not.
 type OperatorDetails struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The nonce, once taken.
+	// Unset until taken.
 	Nonce *uint64 `protobuf:"varint,1,opt,name=nonce,proto3,oneof" json:"nonce,omitempty"`
-	// Position in the queue of the submitter; gaps are normal.
+	// Position in the submitter's queue; gaps are normal.
 	QueueSeq int64 `protobuf:"varint,2,opt,name=queue_seq,json=queueSeq,proto3" json:"queue_seq,omitempty"`
-	// Fencing token of the last write, 0 while only callers have written.
+	// Fencing token of the last write; 0 until an owner has written.
 	FencingToken int64 `protobuf:"varint,3,opt,name=fencing_token,json=fencingToken,proto3" json:"fencing_token,omitempty"`
-	// How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-	// could not be signed counts too. 0 while it has no nonce.
+	// Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+	// a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
 	SubmitAttempts uint32 `protobuf:"varint,4,opt,name=submit_attempts,json=submitAttempts,proto3" json:"submit_attempts,omitempty"`
-	// Every signed form of it.
+	// All attempts.
 	Attempts []*Attempt `protobuf:"bytes,5,rep,name=attempts,proto3" json:"attempts,omitempty"`
-	// Number of the newest attempt that a node said it took; 0: none.
+	// Number of the newest attempt that an endpoint accepted; 0: none.
 	AcceptedAttempt uint32 `protobuf:"varint,6,opt,name=accepted_attempt,json=acceptedAttempt,proto3" json:"accepted_attempt,omitempty"`
-	// What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-	// NONCE_CONSUMED. A hint that decides nothing.
+	// The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+	// POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
 	Diagnosis     string `protobuf:"bytes,7,opt,name=diagnosis,proto3" json:"diagnosis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -877,44 +897,46 @@ func (x *OperatorDetails) GetDiagnosis() string {
 	return ""
 }
 
-// Tx is a transaction as the ledger has it.
+// Tx is a transaction in the ledger.
 type Tx struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Opaque id, a UUID.
 	TxId string `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	// Name of the submitter.
 	Submitter string `protobuf:"bytes,2,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// The caller's key.
+	// The idempotency key chosen by the caller.
 	RequestId string     `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	State     TxState    `protobuf:"varint,4,opt,name=state,proto3,enum=fencepost.v1.TxState" json:"state,omitempty"`
 	SubState  TxSubState `protobuf:"varint,5,opt,name=sub_state,json=subState,proto3,enum=fencepost.v1.TxSubState" json:"sub_state,omitempty"`
-	// Rises by one with each event; equals the seq of the newest event.
+	// Increases by one with each event; equals the seq of the newest event.
 	Version uint64   `protobuf:"varint,6,opt,name=version,proto3" json:"version,omitempty"`
 	Payload *Payload `protobuf:"bytes,7,opt,name=payload,proto3" json:"payload,omitempty"`
-	// Hash of the included attempt, else of the newest one; empty while there is none.
+	// Hash of the included attempt, otherwise of the newest one; empty without attempts.
 	TxHash string `protobuf:"bytes,8,opt,name=tx_hash,json=txHash,proto3" json:"tx_hash,omitempty"`
-	// Set while it sits in a canonical block.
+	// Set while it is in a canonical block.
 	Receipt  *Receipt `protobuf:"bytes,9,opt,name=receipt,proto3" json:"receipt,omitempty"`
 	Executed Executed `protobuf:"varint,10,opt,name=executed,proto3,enum=fencepost.v1.Executed" json:"executed,omitempty"`
-	// True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-	// ledger (RESTORED_UNKNOWN).
+	// True if it is final and was not executed: sending the same intent under a new request_id cannot
+	// execute it twice. False if this is unknown, as after a restore of the ledger
+	// (RESTORED_UNKNOWN).
 	RetrySafe bool `protobuf:"varint,11,opt,name=retry_safe,json=retrySafe,proto3" json:"retry_safe,omitempty"`
-	// Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+	// Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
 	Reason string `protobuf:"bytes,12,opt,name=reason,proto3" json:"reason,omitempty"`
-	// A sentence that explains the reason.
+	// Explains the reason to people.
 	LastError string `protobuf:"bytes,13,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	// Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+	// A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
 	CancelRequested bool                   `protobuf:"varint,14,opt,name=cancel_requested,json=cancelRequested,proto3" json:"cancel_requested,omitempty"`
 	CreateTime      *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	UpdateTime      *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// When it became final.
+	// Time at which it became final.
 	FinalTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=final_time,json=finalTime,proto3" json:"final_time,omitempty"`
-	// Only in TX_VIEW_OPERATOR.
+	// Set only in TX_VIEW_OPERATOR.
 	Operator *OperatorDetails `protobuf:"bytes,18,opt,name=operator,proto3" json:"operator,omitempty"`
 	Terms    *Terms           `protobuf:"bytes,19,opt,name=terms,proto3" json:"terms,omitempty"`
-	// Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+	// Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+	// configuration.
 	Confirmations []*BlockRef `protobuf:"bytes,20,rep,name=confirmations,proto3" json:"confirmations,omitempty"`
-	// Of the request that created it.
+	// As in the request that created it.
 	Labels        map[string]string `protobuf:"bytes,21,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1150,12 +1172,12 @@ func (x *BlockRef) GetHash() string {
 	return ""
 }
 
-// TxEvent is one step in the life of a transaction, with what was true right after it.
+// TxEvent is one step in the life of a transaction, with the fields as they were after it.
 type TxEvent struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	TxId      string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
 	Submitter string                 `protobuf:"bytes,2,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// 1, 2, 3, ... per transaction, without a hole.
+	// 1, 2, 3, ... per transaction, without gaps.
 	Seq      uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
 	Kind     TxEventKind            `protobuf:"varint,4,opt,name=kind,proto3,enum=fencepost.v1.TxEventKind" json:"kind,omitempty"`
 	State    TxState                `protobuf:"varint,5,opt,name=state,proto3,enum=fencepost.v1.TxState" json:"state,omitempty"`
@@ -1166,7 +1188,8 @@ type TxEvent struct {
 	Reason   string                 `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
 	Message  string                 `protobuf:"bytes,11,opt,name=message,proto3" json:"message,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=time,proto3" json:"time,omitempty"`
-	// What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+	// Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+	// appended.
 	NewFork       bool        `protobuf:"varint,13,opt,name=new_fork,json=newFork,proto3" json:"new_fork,omitempty"`
 	Confirmations []*BlockRef `protobuf:"bytes,14,rep,name=confirmations,proto3" json:"confirmations,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1305,14 +1328,15 @@ type CreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Registered name, or CAIP-10 account id ("eip155:31337:0x...").
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-	// good choice.
+	// The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+	// UUID or the primary key of the requesting row is a good choice.
 	RequestId string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Payload   *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
 	Terms     *Terms   `protobuf:"bytes,4,opt,name=terms,proto3" json:"terms,omitempty"`
-	// What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-	// identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-	// with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+	// Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+	// not part of the request's identity: the same request_id with other labels returns the same
+	// transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+	// starting with a letter. A value has at most 128 characters without control characters.
 	Labels        map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1383,16 +1407,20 @@ func (x *CreateTxRequest) GetLabels() map[string]string {
 	return nil
 }
 
-// Terms are what a caller demands of how and until when a transaction is sent. They are part of the request: the same request_id with other terms is refused.
+// Terms limit how and until when a transaction is sent. They are part of the request: the same
+// request_id with other terms is rejected.
 type Terms struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Speed TxSpeed                `protobuf:"varint,1,opt,name=speed,proto3,enum=fencepost.v1.TxSpeed" json:"speed,omitempty"`
-	// Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+	// Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+	// apply.
 	MaxFee string `protobuf:"bytes,2,opt,name=max_fee,json=maxFee,proto3" json:"max_fee,omitempty"`
-	// No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+	// No nonce is taken after this time, with microsecond precision. The transaction then becomes
+	// FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+	// RESTORED_UNKNOWN, executed = UNKNOWN).
 	NotAfter *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=not_after,json=notAfter,proto3" json:"not_after,omitempty"`
-	// Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-	// was included first.
+	// Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+	// CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
 	CancelLate    bool `protobuf:"varint,4,opt,name=cancel_late,json=cancelLate,proto3" json:"cancel_late,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1459,7 +1487,7 @@ func (x *Terms) GetCancelLate() bool {
 type CreateTxResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Tx    *Tx                    `protobuf:"bytes,1,opt,name=tx,proto3" json:"tx,omitempty"`
-	// True when this call queued it, false when an earlier one had.
+	// True if this call queued it, false if an earlier one did.
 	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1511,7 +1539,7 @@ func (x *CreateTxResponse) GetCreated() bool {
 
 type BatchCreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Each stands for itself: what is wrong with one is told in its result.
+	// Independent of each other: an error is reported in the result of its request.
 	Requests      []*CreateTxRequest `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1556,7 +1584,7 @@ func (x *BatchCreateTxRequest) GetRequests() []*CreateTxRequest {
 
 type BatchCreateTxResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One for each request, in their order.
+	// One per request, in their order.
 	Results       []*BatchCreateTxResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1599,7 +1627,7 @@ func (x *BatchCreateTxResponse) GetResults() []*BatchCreateTxResult {
 	return nil
 }
 
-// BatchCreateTxResult is what became of one request of a batch.
+// BatchCreateTxResult is the result of one request of a batch.
 type BatchCreateTxResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Result:
@@ -1607,7 +1635,7 @@ type BatchCreateTxResult struct {
 	//	*BatchCreateTxResult_Tx
 	//	*BatchCreateTxResult_Error
 	Result isBatchCreateTxResult_Result `protobuf_oneof:"result"`
-	// True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+	// True if this call queued it, false if an earlier call or an earlier request of this batch did.
 	Created       bool `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1685,7 +1713,7 @@ type BatchCreateTxResult_Tx struct {
 }
 
 type BatchCreateTxResult_Error struct {
-	// As CreateTx would have answered: code, message, and details with the reason.
+	// The error that CreateTx would return: code, message, and details with the reason.
 	Error *status.Status `protobuf:"bytes,2,opt,name=error,proto3,oneof"`
 }
 
@@ -1881,20 +1909,20 @@ func (x *GetTxResponse) GetTx() *Tx {
 
 type ListTxsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only this submitter; empty lists all.
+	// Only this submitter; empty: all.
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// Only these states; empty lists all.
+	// Only these states; empty: all.
 	States []TxState `protobuf:"varint,2,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
-	// Rows a page at most, 1 to 1000; 0 is 100.
+	// Maximum rows per page, 1 to 1000; 0 means 100.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// next_page_token of the page before.
+	// next_page_token of the previous page.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	View      TxView `protobuf:"varint,5,opt,name=view,proto3,enum=fencepost.v1.TxView" json:"view,omitempty"`
-	// Only those that have all of these labels, each written as "key=value".
+	// Only transactions that have all of these labels, each written as "key=value".
 	Labels []string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only those that were accepted at this time or later.
+	// Only transactions accepted at or after this time.
 	CreatedFrom *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created_from,json=createdFrom,proto3" json:"created_from,omitempty"`
-	// Only those that were accepted before this time.
+	// Only transactions accepted before this time.
 	CreatedBefore *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created_before,json=createdBefore,proto3" json:"created_before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2042,9 +2070,10 @@ func (x *ListTxsResponse) GetNextPageToken() string {
 type CancelTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
-	// Why; kept with the command.
+	// Recorded with the command.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+	// The person or system that requests it; recorded with the command. The cancellation of a queued
+	// transaction is recorded as a command only if reason or operator is set.
 	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2156,9 +2185,9 @@ func (x *CancelTxResponse) GetTx() *Tx {
 type SpeedUpTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	TxId  string                 `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
-	// Why; kept with the command.
+	// Recorded with the command.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Who asks; kept with the command.
+	// The person or system that requests it; recorded with the command.
 	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2306,20 +2335,23 @@ type WatchTxRequest struct {
 	//	*WatchTxRequest_Request
 	//	*WatchTxRequest_Txs
 	Target isWatchTxRequest_Target `protobuf_oneof:"target"`
-	// The last resume_token received; empty starts anew.
+	// The last resume_token received; empty starts from the beginning.
 	ResumeToken string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-	// several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-	// be told how it ended. Of several that are final from the start, the snapshots tell it.
+	// End the stream with OK after the final event; for several transactions, once all are final and
+	// everything was sent. Only for one transaction or several by id. With states, it ends at the
+	// final event even if that event is filtered out: include the final states to receive it. For
+	// transactions that are final from the start, the snapshots show the outcome.
 	UntilFinal bool `protobuf:"varint,5,opt,name=until_final,json=untilFinal,proto3" json:"until_final,omitempty"`
-	// How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+	// Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
 	Heartbeat *durationpb.Duration `protobuf:"bytes,6,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`
-	// Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+	// For submitter and all: only transactions that have all of these labels, each written as
+	// "key=value". A resume_token is valid only with the same labels.
 	Labels []string `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-	// FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-	// with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-	// has told what there is so far. A resume_token belongs to its states.
+	// Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+	// STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+	// sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+	// for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+	// end of past events. A resume_token is valid only with the same states.
 	States        []TxState `protobuf:"varint,9,rep,packed,name=states,proto3,enum=fencepost.v1.TxState" json:"states,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2447,29 +2479,30 @@ type isWatchTxRequest_Target interface {
 }
 
 type WatchTxRequest_TxId struct {
-	// One transaction: every event from the first (or after resume_token).
+	// One transaction: every event from the first, or after resume_token.
 	TxId string `protobuf:"bytes,1,opt,name=tx_id,json=txId,proto3,oneof"`
 }
 
 type WatchTxRequest_Submitter struct {
-	// One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+	// One submitter, by name or account id: snapshots of its transactions that are not final, then
+	// every event.
 	Submitter string `protobuf:"bytes,2,opt,name=submitter,proto3,oneof"`
 }
 
 type WatchTxRequest_All struct {
-	// As submitter, for all of them.
+	// Like submitter, for all submitters.
 	All *AllTxs `protobuf:"bytes,3,opt,name=all,proto3,oneof"`
 }
 
 type WatchTxRequest_Request struct {
-	// As tx_id, by the key that created it.
+	// Like tx_id, by the key that created it.
 	Request *RequestKey `protobuf:"bytes,7,opt,name=request,proto3,oneof"`
 }
 
 type WatchTxRequest_Txs struct {
-	// Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-	// snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-	// stream is refused, and the error tells which.
+	// Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+	// follows the snapshots and carries the first resume_token, which is valid for these ids in any
+	// order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
 	Txs *TxIds `protobuf:"bytes,10,opt,name=txs,proto3,oneof"`
 }
 
@@ -2483,10 +2516,11 @@ func (*WatchTxRequest_Request) isWatchTxRequest_Target() {}
 
 func (*WatchTxRequest_Txs) isWatchTxRequest_Target() {}
 
-// TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
+// TxIds names several transactions. For more than fit here, give them a common label and watch
+// that.
 type TxIds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 to 100 ids, each once.
+	// 1 to 100 ids, no duplicates.
 	TxIds         []string `protobuf:"bytes,1,rep,name=tx_ids,json=txIds,proto3" json:"tx_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2529,11 +2563,11 @@ func (x *TxIds) GetTxIds() []string {
 	return nil
 }
 
-// Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
+// Heartbeat shows that the stream is alive and, unless behind is set, up to date.
 type Heartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Time  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
-	// A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+	// A resumed stream is still reading past events, and has found none to send for a while.
 	Behind        bool `protobuf:"varint,2,opt,name=behind,proto3" json:"behind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2591,7 +2625,8 @@ type WatchTxResponse struct {
 	//	*WatchTxResponse_Snapshot
 	//	*WatchTxResponse_Heartbeat
 	Message isWatchTxResponse_Message `protobuf_oneof:"message"`
-	// Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+	// Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+	// stream does not repeat snapshots.
 	ResumeToken   string `protobuf:"bytes,4,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2694,13 +2729,13 @@ var File_fencepost_v1_tx_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\n" +
-	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xb4\x03\n" +
+	"\x15fencepost/v1/tx.proto\x12\ffencepost.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\"\xa5\x03\n" +
 	"\aPayload\x12\x89\x01\n" +
 	"\x02to\x18\x01 \x01(\tBy\xbaHs\xba\x01p\n" +
 	"\n" +
-	"payload.to\x12/must be empty or \"0x\" followed by 40 hex digits\x1a1this == '' || this.matches('^0x[0-9a-fA-F]{40}$')\x80\x01\x01R\x02to\x12\xc9\x01\n" +
-	"\x05value\x18\x02 \x01(\tB\xb2\x01\xbaH\xab\x01\xba\x01\xa7\x01\n" +
-	"\rpayload.value\x12`must be a whole number of wei in decimal digits, for example \"1000000000000000000\" for one ether\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')\x80\x01\x01R\x05value\x12\x17\n" +
+	"payload.to\x12/must be empty or \"0x\" followed by 40 hex digits\x1a1this == '' || this.matches('^0x[0-9a-fA-F]{40}$')\x80\x01\x01R\x02to\x12\xba\x01\n" +
+	"\x05value\x18\x02 \x01(\tB\xa3\x01\xbaH\x9c\x01\xba\x01\x98\x01\n" +
+	"\rpayload.value\x12Qmust be a whole number of wei in decimal digits; one ether is 1000000000000000000\x1a4this == '' || this.matches('^(0|[1-9][0-9]{0,77})$')\x80\x01\x01R\x05value\x12\x17\n" +
 	"\x04data\x18\x03 \x01(\fB\x03\x80\x01\x01R\x04data\x12\x1f\n" +
 	"\tgas_limit\x18\x04 \x01(\x04B\x020\x01R\bgasLimitJ\x04\b\x0e\x10\x0fJ\x04\b\x0f\x10\x10R\x04fromR\x05nonce\"\xe5\x01\n" +
 	"\aReceipt\x12\x17\n" +

@@ -12,7 +12,8 @@ export const file_fencepost_v1_errors: GenFile = /*@__PURE__*/
   fileDesc("ChlmZW5jZXBvc3QvdjEvZXJyb3JzLnByb3RvEgxmZW5jZXBvc3QudjEqkAYKC0Vycm9yUmVhc29uEhwKGEVSUk9SX1JFQVNPTl9VTlNQRUNJRklFRBAAEh4KGkVSUk9SX1JFQVNPTl9JTlZBTElEX0ZJRUxEEAESHgoaRVJST1JfUkVBU09OX1VOS05PV05fRklFTEQQAhIiCh5FUlJPUl9SRUFTT05fUEFZTE9BRF9UT09fTEFSR0UQAxIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX05PVF9GT1VORBAEEh0KGUVSUk9SX1JFQVNPTl9UWF9OT1RfRk9VTkQQBRInCiNFUlJPUl9SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAGEiEKHUVSUk9SX1JFQVNPTl9TVUJNSVRURVJfRVhJU1RTEAcSIQodRVJST1JfUkVBU09OX1NVQk1JVFRFUl9QQVVTRUQQCBIkCiBFUlJPUl9SRUFTT05fU1VCTUlUVEVSX1BST1RFQ1RFRBAJEiUKIUVSUk9SX1JFQVNPTl9SRVNVTUVfVE9LRU5fRVhQSVJFRBAKEiIKHkVSUk9SX1JFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRALEhkKFUVSUk9SX1JFQVNPTl9EUkFJTklORxAMEiAKHEVSUk9SX1JFQVNPTl9OT1RfWUVUX0FQUExJRUQQDRIZChVFUlJPUl9SRUFTT05fSU5URVJOQUwQDhIjCh9FUlJPUl9SRUFTT05fUFJPVEVDVElPTl9DSEFOR0VEEA8SIQodRVJST1JfUkVBU09OX0RFQ0lTSU9OX1JFRlVTRUQQEBIgChxFUlJPUl9SRUFTT05fVU5BVVRIRU5USUNBVEVEEBESGwoXRVJST1JfUkVBU09OX1FVRVVFX0ZVTEwQEhIaChZFUlJPUl9SRUFTT05fTk9ERV9CVVNZEBMSIgoeRVJST1JfUkVBU09OX1BFUk1JU1NJT05fREVOSUVEEBQSGgoWRVJST1JfUkVBU09OX0JPRFlfTEFURRAVEh8KG0VSUk9SX1JFQVNPTl9VTktOT1dOX01FVEhPRBAWQlQKEGRldi5mZW5jZXBvc3QudjFQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw");
 
 /**
- * ErrorReason is the reason in google.rpc.ErrorInfo of every error (without the prefix, domain "fencepost.dev"). The comment says the gRPC code and the remedy.
+ * ErrorReason is the reason in google.rpc.ErrorInfo (domain "fencepost.dev"), without this prefix.
+ * Every error has one. Each comment gives the gRPC code and the remedy.
  *
  * @generated from enum fencepost.v1.ErrorReason
  */
@@ -23,50 +24,56 @@ export enum ErrorReason {
   UNSPECIFIED = 0,
 
   /**
-   * INVALID_ARGUMENT: a field breaks its rule, or the request is not a message of its kind at all; BadRequest names it. Correct it.
+   * INVALID_ARGUMENT: a field breaks its rule, or the request cannot be decoded; BadRequest names
+   * the field. Correct it.
    *
    * @generated from enum value: ERROR_REASON_INVALID_FIELD = 1;
    */
   INVALID_FIELD = 1,
 
   /**
-   * INVALID_ARGUMENT: a field that this server does not know, or that is Fencepost's to set (nonce, from). Remove it, or update the server.
+   * INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
+   * Remove the field, or upgrade the server.
    *
    * @generated from enum value: ERROR_REASON_UNKNOWN_FIELD = 2;
    */
   UNKNOWN_FIELD = 2,
 
   /**
-   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
-   * ask for less with page_size.
+   * INVALID_ARGUMENT: the call data is larger than the server's limit. Over HTTP (413) also: the
+   * request or the response as a whole is. Send less, raise payload.max_bytes, or request smaller
+   * pages with page_size.
    *
    * @generated from enum value: ERROR_REASON_PAYLOAD_TOO_LARGE = 3;
    */
   PAYLOAD_TOO_LARGE = 3,
 
   /**
-   * NOT_FOUND: no such submitter. Register it, or correct the name.
+   * NOT_FOUND: unknown submitter. Register it, or correct the name.
    *
    * @generated from enum value: ERROR_REASON_SUBMITTER_NOT_FOUND = 4;
    */
   SUBMITTER_NOT_FOUND = 4,
 
   /**
-   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
+   * NOT_FOUND: unknown transaction. Use the tx_id that CreateTx returned, or the submitter and
+   * request_id it was created with.
    *
    * @generated from enum value: ERROR_REASON_TX_NOT_FOUND = 5;
    */
   TX_NOT_FOUND = 5,
 
   /**
-   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send the original
+   * ones to get its transaction, or use a new request_id for a new intent.
    *
    * @generated from enum value: ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;
    */
   IDEMPOTENCY_KEY_REUSED = 6,
 
   /**
-   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Read them with
+   * GetSubmitter; then use them, or another name.
    *
    * @generated from enum value: ERROR_REASON_SUBMITTER_EXISTS = 7;
    */
@@ -80,108 +87,117 @@ export enum ErrorReason {
   SUBMITTER_PAUSED = 8,
 
   /**
-   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
+   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Read its
+   * evidence with GetSubmitter and decide with ExitProtect.
    *
    * @generated from enum value: ERROR_REASON_SUBMITTER_PROTECTED = 9;
    */
   SUBMITTER_PROTECTED = 9,
 
   /**
-   * OUT_OF_RANGE: the resume token lies before what is kept, or before a restore. Start anew without a token.
+   * OUT_OF_RANGE: the events after the resume token are no longer kept, or the ledger was restored.
+   * Watch again without a token.
    *
    * @generated from enum value: ERROR_REASON_RESUME_TOKEN_EXPIRED = 10;
    */
   RESUME_TOKEN_EXPIRED = 10,
 
   /**
-   * UNAVAILABLE: the database cannot be reached, or the fate of a write is unknown. Repeat the call unchanged.
+   * UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
+   * unchanged.
    *
    * @generated from enum value: ERROR_REASON_STORE_UNAVAILABLE = 11;
    */
   STORE_UNAVAILABLE = 11,
 
   /**
-   * UNAVAILABLE: the node is stopping. Repeat the call; another node answers.
+   * UNAVAILABLE: the node is stopping. Retry the call; another node serves it.
    *
    * @generated from enum value: ERROR_REASON_DRAINING = 12;
    */
   DRAINING = 12,
 
   /**
-   * DEADLINE_EXCEEDED: the request was recorded but no node has applied it yet. Repeat the call to go on waiting.
+   * DEADLINE_EXCEEDED: the request was recorded, but no node has applied it yet. Retry the call to
+   * continue waiting.
    *
    * @generated from enum value: ERROR_REASON_NOT_YET_APPLIED = 13;
    */
   NOT_YET_APPLIED = 13,
 
   /**
-   * INTERNAL: a defect in Fencepost. The log has the cause under the request's id.
+   * INTERNAL: a defect in Fencepost. The log has the cause under the request id.
    *
    * @generated from enum value: ERROR_REASON_INTERNAL = 14;
    */
   INTERNAL = 14,
 
   /**
-   * ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
-   * again if there is something to decide.
+   * ABORTED: the protection named by the decision is not in force. Another one began, or another
+   * decision lifted it. Read the submitter again, and decide again if necessary.
    *
    * @generated from enum value: ERROR_REASON_PROTECTION_CHANGED = 15;
    */
   PROTECTION_CHANGED = 15,
 
   /**
-   * FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
-   * ask again once they do.
+   * FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
+   * Decide differently, or retry when they have changed.
    *
    * @generated from enum value: ERROR_REASON_DECISION_REFUSED = 16;
    */
   DECISION_REFUSED = 16,
 
   /**
-   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
-   * "authorization: Bearer TOKEN", or show the certificate of a caller.
+   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
+   * token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
+   * use the certificate of a caller.
    *
    * @generated from enum value: ERROR_REASON_UNAUTHENTICATED = 17;
    */
   UNAUTHENTICATED = 17,
 
   /**
-   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
-   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
-   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * RESOURCE_EXHAUSTED: the queue of the submitter or of the whole ledger is full; the message
+   * names the limit. Retry the call unchanged after RetryInfo's delay. Retries of transactions that
+   * were already accepted succeed. If it persists: send less, use more submitters, or raise
+   * queue.max_per_submitter or queue.max_total.
    *
    * @generated from enum value: ERROR_REASON_QUEUE_FULL = 18;
    */
   QUEUE_FULL = 18,
 
   /**
-   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
-   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * RESOURCE_EXHAUSTED: the node has reached its limit of concurrent calls or of memory for new
+   * transactions; the request was not processed. Retry the call unchanged after RetryInfo's delay.
+   * If it persists: send less concurrently, or run another node.
    *
    * @generated from enum value: ERROR_REASON_NODE_BUSY = 19;
    */
   NODE_BUSY = 19,
 
   /**
-   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; or it is a page
-   * of a web site that may not call. The message says which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes'
-   * configuration, or the site named in grpc.allowed_origins.
+   * PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
+   * exists; or the call needs another role; or a web page of an origin that is not allowed made it.
+   * The message names which. Use the caller's own accounts, change its submitters or role under
+   * callers in the configuration, or add the origin to grpc.allowed_origins.
    *
    * @generated from enum value: ERROR_REASON_PERMISSION_DENIED = 20;
    */
   PERMISSION_DENIED = 20,
 
   /**
-   * DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
-   * at a time.
+   * DEADLINE_EXCEEDED: the body of an HTTP request (408) did not arrive in time; the request was
+   * not processed. Retry the call unchanged over a faster connection, or send less per call.
    *
    * @generated from enum value: ERROR_REASON_BODY_LATE = 21;
    */
   BODY_LATE = 21,
 
   /**
-   * UNIMPLEMENTED: there is no such method, or in the JSON API no such path (404), or none with this method of HTTP (405; Allow names those that it has). Correct the name,
-   * or update the server.
+   * UNIMPLEMENTED: unknown method. In the JSON API: unknown path (404), or the path does not
+   * support this HTTP method (405; the Allow header lists the supported ones). Correct the name, or
+   * upgrade the server.
    *
    * @generated from enum value: ERROR_REASON_UNKNOWN_METHOD = 22;
    */

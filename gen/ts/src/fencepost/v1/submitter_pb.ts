@@ -4,10 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
 import type { Tx, TxState, TxSubState } from "./tx_pb.js";
 import { file_fencepost_v1_tx } from "./tx_pb.js";
-import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import type { FieldMask, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_field_mask, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,23 +14,23 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/submitter.proto.
  */
 export const file_fencepost_v1_submitter: GenFile = /*@__PURE__*/
-  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqEBCgpQcm90ZWN0aW9uEg4KBnJlYXNvbhgBIAEoCRIQCghldmlkZW5jZRgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZCg1wcm90ZWN0aW9uX2lkGAQgASgDQgIwARIcCgtjaGFpbl9ub25jZRgFIAEoBEICMAFIAIgBAUIOCgxfY2hhaW5fbm9uY2UiZwoFUGF1c2USDgoGcmVhc29uGAEgASgJEhAKCG9wZXJhdG9yGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCm9uX2ZhaWx1cmUYBCABKAgimgIKB1dhaXRpbmcSDQoFdHhfaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRIkCgVzdGF0ZRgDIAEoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlEhYKBW5vbmNlGAQgASgEQgIwAUgAiAEBEg4KBnJlYXNvbhgFIAEoCRIPCgdtZXNzYWdlGAYgASgJEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXN0b3JlZBgIIAEoCBITCgd2ZXJzaW9uGBQgASgEQgIwARIrCglzdWJfc3RhdGUYFSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZUIICgZfbm9uY2UihAEKCE5vbmNlR2FwEhcKC2ZpcnN0X25vbmNlGAEgASgEQgIwARIWCgpsYXN0X25vbmNlGAIgASgEQgIwARINCgV0eF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2AUKCVN1Ym1pdHRlchIMCgRuYW1lGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSFAoIY2hhaW5faWQYAyABKARCAjABEg8KB2FkZHJlc3MYBCABKAkSDgoGc2lnbmVyGAUgASgJEikKBG1vZGUYBiABKA4yGy5mZW5jZXBvc3QudjEuU3VibWl0dGVyTW9kZRItCgZzdGF0dXMYByABKA4yHS5mZW5jZXBvc3QudjEuU3VibWl0dGVyU3RhdHVzEhIKCnN0YXJ0X2Zyb20YCCABKAkSJgoFbGVhc2UYCSABKAsyFy5mZW5jZXBvc3QudjEuTGVhc2VJbmZvEhsKCm5leHRfbm9uY2UYCiABKARCAjABSACIAQESGwoKaW5pdF9ub25jZRgLIAEoBEICMAFIAYgBARIsCgpwcm90ZWN0aW9uGAwgASgLMhguZmVuY2Vwb3N0LnYxLlByb3RlY3Rpb24SEgoGcXVldWVkGA0gASgDQgIwARIVCglpbl9mbGlnaHQYDiABKANCAjABEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCghibG9ja2luZxgQIAEoCzIVLmZlbmNlcG9zdC52MS5XYWl0aW5nEikKCnF1ZXVlX2hlYWQYESABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIkCgRnYXBzGBIgAygLMhYuZmVuY2Vwb3N0LnYxLk5vbmNlR2FwEi8KCm9uX2ZhaWx1cmUYEyABKA4yGy5mZW5jZXBvc3QudjEuRmFpbHVyZVBvbGljeRIPCgdtYXhfZmVlGBQgASgJEiIKBXBhdXNlGBUgASgLMhMuZmVuY2Vwb3N0LnYxLlBhdXNlEhoKEnF1ZXVlZF9pc19hdF9sZWFzdBgWIAEoCEINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKfAwoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0Ei0KBG5hbWUYASABKAlCH7pIHHIaMhheW2Etel1bYS16MC05Ll8tXXswLDYzfSQSJQoIY2hhaW5faWQYAiABKARCEzABukgOMgwY//////////9/IAASKwoHYWRkcmVzcxgDIAEoCUIaukgXchUyE14weFswLTlhLWZBLUZdezQwfSQSGQoGc2lnbmVyGAQgASgJQgm6SAZyBBABGEASMwoEbW9kZRgFIAEoDjIbLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXJNb2RlQgi6SAWCAQIQARKvAQoKc3RhcnRfZnJvbRgGIAEoCUKaAbpIlgG6AZIBCgpzdGFydF9mcm9tEjttdXN0IGJlICIwIiwgImNoYWluIiBvciB0aGUgZXhhY3QgbmV4dCBub25jZSBvZiB0aGUgYWNjb3VudBpHdGhpcyA9PSAnJyB8fCB0aGlzID09ICdjaGFpbicgfHwgdGhpcy5tYXRjaGVzKCdeKDB8WzEtOV1bMC05XXswLDE3fSkkJykiiAIKFlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEjkKCm9uX2ZhaWx1cmUYAiABKA4yGy5mZW5jZXBvc3QudjEuRmFpbHVyZVBvbGljeUIIukgFggECEAESJQoHbWF4X2ZlZRgDIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSNwoLdXBkYXRlX21hc2sYBCABKAsyGi5nb29nbGUucHJvdG9idWYuRmllbGRNYXNrQga6SAPIAQESGAoGcmVhc29uGAUgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgGIAEoCUIIukgFcgMYgAEiRQoXVXBkYXRlU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciJYChlSZWdpc3RlclN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXISDwoHY3JlYXRlZBgCIAEoCCI0ChNHZXRTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAASJCChRHZXRTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIlQKFUxpc3RTdWJtaXR0ZXJzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAIiXgoWTGlzdFN1Ym1pdHRlcnNSZXNwb25zZRIrCgpzdWJtaXR0ZXJzGAEgAygLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkibAoVUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAEEhoKCG9wZXJhdG9yGAMgASgJQgi6SAVyAxiAASJEChZQYXVzZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIibQoWUmVzdW1lU3VibWl0dGVyUmVxdWVzdBIdCglzdWJtaXR0ZXIYASABKAlCCrpIB3IFEAEYgAESGAoGcmVhc29uGAIgASgJQgi6SAVyAxiABBIaCghvcGVyYXRvchgDIAEoCUIIukgFcgMYgAEiRQoXUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciLIAQoXUHJvdGVjdFN1Ym1pdHRlclJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEnIKBnJlYXNvbhgCIAEoCUJiukhfugFVCgZyZWFzb24SGW11c3Qgc2F5IHdoeTsgaXQgaXMgYmxhbmsaMHRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdbXlxcc1xccHtafVxccHtDfV0nKXIFEAEYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIkYKGFByb3RlY3RTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIqUCChJFeGl0UHJvdGVjdFJlcXVlc3QSHQoJc3VibWl0dGVyGAEgASgJQgq6SAdyBRABGIABEiAKDXByb3RlY3Rpb25faWQYAiABKANCCTABukgEIgIgABI+CghkZWNpc2lvbhgDIAEoDjIgLmZlbmNlcG9zdC52MS5Qcm90ZWN0aW9uRGVjaXNpb25CCrpIB4IBBBABIAAScgoGcmVhc29uGAQgASgJQmK6SF+6AVUKBnJlYXNvbhIZbXVzdCBzYXkgd2h5OyBpdCBpcyBibGFuaxowdGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ1teXFxzXFxwe1p9XFxwe0N9XScpcgUQARiABBIaCghvcGVyYXRvchgFIAEoCUIIukgFcgMYgAEiQQoTRXhpdFByb3RlY3RSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIqQCChNSZXNvbHZlU3R1Y2tSZXF1ZXN0EhcKBXR4X2lkGAEgASgJQgi6SAVyA7ABARI5CghkZWNpc2lvbhgCIAEoDjIbLmZlbmNlcG9zdC52MS5TdHVja0RlY2lzaW9uQgq6SAeCAQQQASAAEnIKBnJlYXNvbhgDIAEoCUJiukhfugFVCgZyZWFzb24SGW11c3Qgc2F5IHdoeTsgaXQgaXMgYmxhbmsaMHRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdbXlxcc1xccHtafVxccHtDfV0nKXIFEAEYgAQSGgoIb3BlcmF0b3IYBCABKAlCCLpIBXIDGIABEikKDmV4cGVjdF92ZXJzaW9uGBQgASgEQhEwAbpIDDIKGP//////////fyI0ChRSZXNvbHZlU3R1Y2tSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCL8AQoHQ29tbWFuZBIWCgpjb21tYW5kX2lkGAEgASgDQgIwARIMCgRraW5kGAIgASgJEg4KBmFjdGlvbhgDIAEoCRINCgV0eF9pZBgEIAEoCRIOCgZyZWFzb24YBSABKAkSEAoIb3BlcmF0b3IYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmFwcGx5X3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlc3VsdBgJIAEoCRIZCg1wcm90ZWN0aW9uX2lkGAogASgDQgIwASJxChNMaXN0Q29tbWFuZHNSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAIiWAoUTGlzdENvbW1hbmRzUmVzcG9uc2USJwoIY29tbWFuZHMYASADKAsyFS5mZW5jZXBvc3QudjEuQ29tbWFuZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqSgoNU3VibWl0dGVyTW9kZRIeChpTVUJNSVRURVJfTU9ERV9VTlNQRUNJRklFRBAAEhkKFVNVQk1JVFRFUl9NT0RFX1NUUklDVBABKm0KD1N1Ym1pdHRlclN0YXR1cxIgChxTVUJNSVRURVJfU1RBVFVTX1VOU1BFQ0lGSUVEEAASGwoXU1VCTUlUVEVSX1NUQVRVU19BQ1RJVkUQARIbChdTVUJNSVRURVJfU1RBVFVTX1BBVVNFRBACKmYKDUZhaWx1cmVQb2xpY3kSHgoaRkFJTFVSRV9QT0xJQ1lfVU5TUEVDSUZJRUQQABIbChdGQUlMVVJFX1BPTElDWV9DT05USU5VRRABEhgKFEZBSUxVUkVfUE9MSUNZX1BBVVNFEAIq3QEKElByb3RlY3Rpb25EZWNpc2lvbhIjCh9QUk9URUNUSU9OX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASHgoaUFJPVEVDVElPTl9ERUNJU0lPTl9SRVNVTUUQARIlCiFQUk9URUNUSU9OX0RFQ0lTSU9OX0FMSUdOX0ZPUldBUkQQAhIwCixQUk9URUNUSU9OX0RFQ0lTSU9OX0FMSUdOX0ZPUldBUkRfS0VFUF9RVUVVRRADEikKJVBST1RFQ1RJT05fREVDSVNJT05fUkVTVU1FX0tFRVBfUVVFVUUQBCr5AQoNU3R1Y2tEZWNpc2lvbhIeChpTVFVDS19ERUNJU0lPTl9VTlNQRUNJRklFRBAAEhcKE1NUVUNLX0RFQ0lTSU9OX0ZBSUwQARIaChZTVFVDS19ERUNJU0lPTl9SRVFVRVVFEAISGAoUU1RVQ0tfREVDSVNJT05fUkVUUlkQAxIgChxTVFVDS19ERUNJU0lPTl9GQUlMX1VOUFJPVkVOEAQSIwofU1RVQ0tfREVDSVNJT05fUkVRVUVVRV9VTlBST1ZFThAFEhcKE1NUVUNLX0RFQ0lTSU9OX0JVTVAQBhIZChVTVFVDS19ERUNJU0lPTl9DQU5DRUwQBzLpCgoQU3VibWl0dGVyU2VydmljZRKDAQoRUmVnaXN0ZXJTdWJtaXR0ZXISJi5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0GicuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2UiHYLT5JMCFzoBKiISL2FwaS92MS9zdWJtaXR0ZXJzEn0KDEdldFN1Ym1pdHRlchIhLmZlbmNlcG9zdC52MS5HZXRTdWJtaXR0ZXJSZXF1ZXN0GiIuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlc3BvbnNlIiaC0+STAiASHi9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfRJ3Cg5MaXN0U3VibWl0dGVycxIjLmZlbmNlcG9zdC52MS5MaXN0U3VibWl0dGVyc1JlcXVlc3QaJC5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXNwb25zZSIagtPkkwIUEhIvYXBpL3YxL3N1Ym1pdHRlcnMSiQEKD1VwZGF0ZVN1Ym1pdHRlchIkLmZlbmNlcG9zdC52MS5VcGRhdGVTdWJtaXR0ZXJSZXF1ZXN0GiUuZmVuY2Vwb3N0LnYxLlVwZGF0ZVN1Ym1pdHRlclJlc3BvbnNlIimC0+STAiM6ASoyHi9hcGkvdjEvc3VibWl0dGVycy97c3VibWl0dGVyfRKMAQoOUGF1c2VTdWJtaXR0ZXISIy5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVzcG9uc2UiL4LT5JMCKToBKiIkL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9L3BhdXNlEpABCg9SZXN1bWVTdWJtaXR0ZXISJC5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVxdWVzdBolLmZlbmNlcG9zdC52MS5SZXN1bWVTdWJtaXR0ZXJSZXNwb25zZSIwgtPkkwIqOgEqIiUvYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0vcmVzdW1lEpQBChBQcm90ZWN0U3VibWl0dGVyEiUuZmVuY2Vwb3N0LnYxLlByb3RlY3RTdWJtaXR0ZXJSZXF1ZXN0GiYuZmVuY2Vwb3N0LnYxLlByb3RlY3RTdWJtaXR0ZXJSZXNwb25zZSIxgtPkkwIrOgEqIiYvYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0vcHJvdGVjdBKKAQoLRXhpdFByb3RlY3QSIC5mZW5jZXBvc3QudjEuRXhpdFByb3RlY3RSZXF1ZXN0GiEuZmVuY2Vwb3N0LnYxLkV4aXRQcm90ZWN0UmVzcG9uc2UiNoLT5JMCMDoBKiIrL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9L2V4aXQtcHJvdGVjdBJ8CgxSZXNvbHZlU3R1Y2sSIS5mZW5jZXBvc3QudjEuUmVzb2x2ZVN0dWNrUmVxdWVzdBoiLmZlbmNlcG9zdC52MS5SZXNvbHZlU3R1Y2tSZXNwb25zZSIlgtPkkwIfOgEqIhovYXBpL3YxL3R4L3t0eF9pZH0vcmVzb2x2ZRKGAQoMTGlzdENvbW1hbmRzEiEuZmVuY2Vwb3N0LnYxLkxpc3RDb21tYW5kc1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuTGlzdENvbW1hbmRzUmVzcG9uc2UiL4LT5JMCKRInL2FwaS92MS9zdWJtaXR0ZXJzL3tzdWJtaXR0ZXJ9L2NvbW1hbmRzQlQKEGRldi5mZW5jZXBvc3QudjFQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw", [file_buf_validate_validate, file_fencepost_v1_tx, file_google_api_annotations, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
+  fileDesc("ChxmZW5jZXBvc3QvdjEvc3VibWl0dGVyLnByb3RvEgxmZW5jZXBvc3QudjEinQEKCUxlYXNlSW5mbxISCgpvd25lcl9ub2RlGAEgASgJEhkKDWZlbmNpbmdfdG9rZW4YAiABKANCAjABEjAKDGFjcXVpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqEBCgpQcm90ZWN0aW9uEg4KBnJlYXNvbhgBIAEoCRIQCghldmlkZW5jZRgCIAEoCRIoCgR0aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZCg1wcm90ZWN0aW9uX2lkGAQgASgDQgIwARIcCgtjaGFpbl9ub25jZRgFIAEoBEICMAFIAIgBAUIOCgxfY2hhaW5fbm9uY2UiZwoFUGF1c2USDgoGcmVhc29uGAEgASgJEhAKCG9wZXJhdG9yGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCm9uX2ZhaWx1cmUYBCABKAgimgIKB1dhaXRpbmcSDQoFdHhfaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRIkCgVzdGF0ZRgDIAEoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlEhYKBW5vbmNlGAQgASgEQgIwAUgAiAEBEg4KBnJlYXNvbhgFIAEoCRIPCgdtZXNzYWdlGAYgASgJEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXN0b3JlZBgIIAEoCBITCgd2ZXJzaW9uGBQgASgEQgIwARIrCglzdWJfc3RhdGUYFSABKA4yGC5mZW5jZXBvc3QudjEuVHhTdWJTdGF0ZUIICgZfbm9uY2UihAEKCE5vbmNlR2FwEhcKC2ZpcnN0X25vbmNlGAEgASgEQgIwARIWCgpsYXN0X25vbmNlGAIgASgEQgIwARINCgV0eF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSKAoEdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi2AUKCVN1Ym1pdHRlchIMCgRuYW1lGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSFAoIY2hhaW5faWQYAyABKARCAjABEg8KB2FkZHJlc3MYBCABKAkSDgoGc2lnbmVyGAUgASgJEikKBG1vZGUYBiABKA4yGy5mZW5jZXBvc3QudjEuU3VibWl0dGVyTW9kZRItCgZzdGF0dXMYByABKA4yHS5mZW5jZXBvc3QudjEuU3VibWl0dGVyU3RhdHVzEhIKCnN0YXJ0X2Zyb20YCCABKAkSJgoFbGVhc2UYCSABKAsyFy5mZW5jZXBvc3QudjEuTGVhc2VJbmZvEhsKCm5leHRfbm9uY2UYCiABKARCAjABSACIAQESGwoKaW5pdF9ub25jZRgLIAEoBEICMAFIAYgBARIsCgpwcm90ZWN0aW9uGAwgASgLMhguZmVuY2Vwb3N0LnYxLlByb3RlY3Rpb24SEgoGcXVldWVkGA0gASgDQgIwARIVCglpbl9mbGlnaHQYDiABKANCAjABEi8KC2NyZWF0ZV90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCghibG9ja2luZxgQIAEoCzIVLmZlbmNlcG9zdC52MS5XYWl0aW5nEikKCnF1ZXVlX2hlYWQYESABKAsyFS5mZW5jZXBvc3QudjEuV2FpdGluZxIkCgRnYXBzGBIgAygLMhYuZmVuY2Vwb3N0LnYxLk5vbmNlR2FwEi8KCm9uX2ZhaWx1cmUYEyABKA4yGy5mZW5jZXBvc3QudjEuRmFpbHVyZVBvbGljeRIPCgdtYXhfZmVlGBQgASgJEiIKBXBhdXNlGBUgASgLMhMuZmVuY2Vwb3N0LnYxLlBhdXNlEhoKEnF1ZXVlZF9pc19hdF9sZWFzdBgWIAEoCEINCgtfbmV4dF9ub25jZUINCgtfaW5pdF9ub25jZSKeAQoYUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSFAoIY2hhaW5faWQYAiABKARCAjABEg8KB2FkZHJlc3MYAyABKAkSDgoGc2lnbmVyGAQgASgJEikKBG1vZGUYBSABKA4yGy5mZW5jZXBvc3QudjEuU3VibWl0dGVyTW9kZRISCgpzdGFydF9mcm9tGAYgASgJIsABChZVcGRhdGVTdWJtaXR0ZXJSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRIvCgpvbl9mYWlsdXJlGAIgASgOMhsuZmVuY2Vwb3N0LnYxLkZhaWx1cmVQb2xpY3kSDwoHbWF4X2ZlZRgDIAEoCRIvCgt1cGRhdGVfbWFzaxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2sSDgoGcmVhc29uGAUgASgJEhAKCG9wZXJhdG9yGAYgASgJIkUKF1VwZGF0ZVN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIiWAoZUmVnaXN0ZXJTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyEg8KB2NyZWF0ZWQYAiABKAgiKAoTR2V0U3VibWl0dGVyUmVxdWVzdBIRCglzdWJtaXR0ZXIYASABKAkiQgoUR2V0U3VibWl0dGVyUmVzcG9uc2USKgoJc3VibWl0dGVyGAEgASgLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlciI+ChVMaXN0U3VibWl0dGVyc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiXgoWTGlzdFN1Ym1pdHRlcnNSZXNwb25zZRIrCgpzdWJtaXR0ZXJzGAEgAygLMhcuZmVuY2Vwb3N0LnYxLlN1Ym1pdHRlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiTAoVUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiRAoWUGF1c2VTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIk0KFlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QSEQoJc3VibWl0dGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSJFChdSZXN1bWVTdWJtaXR0ZXJSZXNwb25zZRIqCglzdWJtaXR0ZXIYASABKAsyFy5mZW5jZXBvc3QudjEuU3VibWl0dGVyIk4KF1Byb3RlY3RTdWJtaXR0ZXJSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRIOCgZyZWFzb24YAiABKAkSEAoIb3BlcmF0b3IYAyABKAkiRgoYUHJvdGVjdFN1Ym1pdHRlclJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIimAEKEkV4aXRQcm90ZWN0UmVxdWVzdBIRCglzdWJtaXR0ZXIYASABKAkSGQoNcHJvdGVjdGlvbl9pZBgCIAEoA0ICMAESMgoIZGVjaXNpb24YAyABKA4yIC5mZW5jZXBvc3QudjEuUHJvdGVjdGlvbkRlY2lzaW9uEg4KBnJlYXNvbhgEIAEoCRIQCghvcGVyYXRvchgFIAEoCSJBChNFeGl0UHJvdGVjdFJlc3BvbnNlEioKCXN1Ym1pdHRlchgBIAEoCzIXLmZlbmNlcG9zdC52MS5TdWJtaXR0ZXIikQEKE1Jlc29sdmVTdHVja1JlcXVlc3QSDQoFdHhfaWQYASABKAkSLQoIZGVjaXNpb24YAiABKA4yGy5mZW5jZXBvc3QudjEuU3R1Y2tEZWNpc2lvbhIOCgZyZWFzb24YAyABKAkSEAoIb3BlcmF0b3IYBCABKAkSGgoOZXhwZWN0X3ZlcnNpb24YFCABKARCAjABIjQKFFJlc29sdmVTdHVja1Jlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4IvwBCgdDb21tYW5kEhYKCmNvbW1hbmRfaWQYASABKANCAjABEgwKBGtpbmQYAiABKAkSDgoGYWN0aW9uGAMgASgJEg0KBXR4X2lkGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIQCghvcGVyYXRvchgGIAEoCRIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKYXBwbHlfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVzdWx0GAkgASgJEhkKDXByb3RlY3Rpb25faWQYCiABKANCAjABIk8KE0xpc3RDb21tYW5kc1JlcXVlc3QSEQoJc3VibWl0dGVyGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJIlgKFExpc3RDb21tYW5kc1Jlc3BvbnNlEicKCGNvbW1hbmRzGAEgAygLMhUuZmVuY2Vwb3N0LnYxLkNvbW1hbmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKkoKDVN1Ym1pdHRlck1vZGUSHgoaU1VCTUlUVEVSX01PREVfVU5TUEVDSUZJRUQQABIZChVTVUJNSVRURVJfTU9ERV9TVFJJQ1QQASptCg9TdWJtaXR0ZXJTdGF0dXMSIAocU1VCTUlUVEVSX1NUQVRVU19VTlNQRUNJRklFRBAAEhsKF1NVQk1JVFRFUl9TVEFUVVNfQUNUSVZFEAESGwoXU1VCTUlUVEVSX1NUQVRVU19QQVVTRUQQAipmCg1GYWlsdXJlUG9saWN5Eh4KGkZBSUxVUkVfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXRkFJTFVSRV9QT0xJQ1lfQ09OVElOVUUQARIYChRGQUlMVVJFX1BPTElDWV9QQVVTRRACKt0BChJQcm90ZWN0aW9uRGVjaXNpb24SIwofUFJPVEVDVElPTl9ERUNJU0lPTl9VTlNQRUNJRklFRBAAEh4KGlBST1RFQ1RJT05fREVDSVNJT05fUkVTVU1FEAESJQohUFJPVEVDVElPTl9ERUNJU0lPTl9BTElHTl9GT1JXQVJEEAISMAosUFJPVEVDVElPTl9ERUNJU0lPTl9BTElHTl9GT1JXQVJEX0tFRVBfUVVFVUUQAxIpCiVQUk9URUNUSU9OX0RFQ0lTSU9OX1JFU1VNRV9LRUVQX1FVRVVFEAQq+QEKDVN0dWNrRGVjaXNpb24SHgoaU1RVQ0tfREVDSVNJT05fVU5TUEVDSUZJRUQQABIXChNTVFVDS19ERUNJU0lPTl9GQUlMEAESGgoWU1RVQ0tfREVDSVNJT05fUkVRVUVVRRACEhgKFFNUVUNLX0RFQ0lTSU9OX1JFVFJZEAMSIAocU1RVQ0tfREVDSVNJT05fRkFJTF9VTlBST1ZFThAEEiMKH1NUVUNLX0RFQ0lTSU9OX1JFUVVFVUVfVU5QUk9WRU4QBRIXChNTVFVDS19ERUNJU0lPTl9CVU1QEAYSGQoVU1RVQ0tfREVDSVNJT05fQ0FOQ0VMEAcyrgcKEFN1Ym1pdHRlclNlcnZpY2USZAoRUmVnaXN0ZXJTdWJtaXR0ZXISJi5mZW5jZXBvc3QudjEuUmVnaXN0ZXJTdWJtaXR0ZXJSZXF1ZXN0GicuZmVuY2Vwb3N0LnYxLlJlZ2lzdGVyU3VibWl0dGVyUmVzcG9uc2USVQoMR2V0U3VibWl0dGVyEiEuZmVuY2Vwb3N0LnYxLkdldFN1Ym1pdHRlclJlcXVlc3QaIi5mZW5jZXBvc3QudjEuR2V0U3VibWl0dGVyUmVzcG9uc2USWwoOTGlzdFN1Ym1pdHRlcnMSIy5mZW5jZXBvc3QudjEuTGlzdFN1Ym1pdHRlcnNSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLkxpc3RTdWJtaXR0ZXJzUmVzcG9uc2USXgoPVXBkYXRlU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlVwZGF0ZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuVXBkYXRlU3VibWl0dGVyUmVzcG9uc2USWwoOUGF1c2VTdWJtaXR0ZXISIy5mZW5jZXBvc3QudjEuUGF1c2VTdWJtaXR0ZXJSZXF1ZXN0GiQuZmVuY2Vwb3N0LnYxLlBhdXNlU3VibWl0dGVyUmVzcG9uc2USXgoPUmVzdW1lU3VibWl0dGVyEiQuZmVuY2Vwb3N0LnYxLlJlc3VtZVN1Ym1pdHRlclJlcXVlc3QaJS5mZW5jZXBvc3QudjEuUmVzdW1lU3VibWl0dGVyUmVzcG9uc2USYQoQUHJvdGVjdFN1Ym1pdHRlchIlLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVxdWVzdBomLmZlbmNlcG9zdC52MS5Qcm90ZWN0U3VibWl0dGVyUmVzcG9uc2USUgoLRXhpdFByb3RlY3QSIC5mZW5jZXBvc3QudjEuRXhpdFByb3RlY3RSZXF1ZXN0GiEuZmVuY2Vwb3N0LnYxLkV4aXRQcm90ZWN0UmVzcG9uc2USVQoMUmVzb2x2ZVN0dWNrEiEuZmVuY2Vwb3N0LnYxLlJlc29sdmVTdHVja1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuUmVzb2x2ZVN0dWNrUmVzcG9uc2USVQoMTGlzdENvbW1hbmRzEiEuZmVuY2Vwb3N0LnYxLkxpc3RDb21tYW5kc1JlcXVlc3QaIi5mZW5jZXBvc3QudjEuTGlzdENvbW1hbmRzUmVzcG9uc2VCVAoQZGV2LmZlbmNlcG9zdC52MVABWj5naXRodWIuY29tL2ZlbmNlcG9zdC9mZW5jZXBvc3QvZ2VuL2dvL2ZlbmNlcG9zdC92MTtmZW5jZXBvc3R2MWIGcHJvdG8z", [file_fencepost_v1_tx, file_google_protobuf_field_mask, file_google_protobuf_timestamp]);
 
 /**
- * LeaseInfo tells which node works for a submitter.
+ * LeaseInfo names the node that owns a submitter.
  *
  * @generated from message fencepost.v1.LeaseInfo
  */
 export type LeaseInfo = Message<"fencepost.v1.LeaseInfo"> & {
   /**
-   * "name/boot-uuid"; empty while nobody does.
+   * "name/boot-uuid"; empty while no node owns it.
    *
    * @generated from field: string owner_node = 1;
    */
   ownerNode: string;
 
   /**
-   * Rises by one with each acquisition.
+   * Increases by one with each acquisition.
    *
    * @generated from field: int64 fencing_token = 2 [jstype = JS_STRING];
    */
@@ -57,21 +55,21 @@ export const LeaseInfoSchema: GenMessage<LeaseInfo> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_submitter, 0);
 
 /**
- * Protection says why no new nonce is taken until an operator decides.
+ * Protection explains why no new nonce is taken until an operator decides.
  *
  * @generated from message fencepost.v1.Protection
  */
 export type Protection = Message<"fencepost.v1.Protection"> & {
   /**
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-   * REORGED_AFTER_FINAL or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+   * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
    *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
-   * What was seen, where, and when: for whoever decides.
+   * The observed facts, with place and time, for the operator who decides.
    *
    * @generated from field: string evidence = 2;
    */
@@ -83,7 +81,7 @@ export type Protection = Message<"fencepost.v1.Protection"> & {
   time?: Timestamp | undefined;
 
   /**
-   * 1, 2, ... within the submitter. A decision names the protection that it is about.
+   * 1, 2, ... within the submitter. A decision refers to the protection by this number.
    *
    * @generated from field: int64 protection_id = 4 [jstype = JS_STRING];
    */
@@ -106,20 +104,20 @@ export const ProtectionSchema: GenMessage<Protection> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_submitter, 1);
 
 /**
- * Pause says who paused a submitter, and why.
+ * Pause explains who paused a submitter, and why.
  *
  * @generated from message fencepost.v1.Pause
  */
 export type Pause = Message<"fencepost.v1.Pause"> & {
   /**
-   * The words of who asked for it; when its policy did, the transaction that reverted.
+   * As given in the request; for a pause by policy, the transaction that reverted.
    *
    * @generated from field: string reason = 1;
    */
   reason: string;
 
   /**
-   * "fencepost" when its policy did.
+   * "fencepost" for a pause by policy.
    *
    * @generated from field: string operator = 2;
    */
@@ -131,7 +129,8 @@ export type Pause = Message<"fencepost.v1.Pause"> & {
   time?: Timestamp | undefined;
 
   /**
-   * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+   * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+   * before you resume.
    *
    * @generated from field: bool on_failure = 4;
    */
@@ -146,7 +145,7 @@ export const PauseSchema: GenMessage<Pause> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_submitter, 2);
 
 /**
- * Waiting is a transaction that those behind it wait for.
+ * Waiting is a transaction that blocks the ones behind it.
  *
  * @generated from message fencepost.v1.Waiting
  */
@@ -167,14 +166,14 @@ export type Waiting = Message<"fencepost.v1.Waiting"> & {
   state: TxState;
 
   /**
-   * Unset while it has no nonce.
+   * Unset before a nonce is taken.
    *
    * @generated from field: optional uint64 nonce = 4 [jstype = JS_STRING];
    */
   nonce?: string | undefined;
 
   /**
-   * What it waits for, if anything; the same words as in the transaction.
+   * The reason why it waits, if any; the same as in Tx.
    *
    * @generated from field: string reason = 5;
    */
@@ -186,28 +185,29 @@ export type Waiting = Message<"fencepost.v1.Waiting"> & {
   message: string;
 
   /**
-   * When it was accepted.
+   * Time of acceptance.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+   * It was in the ledger when that was restored from a backup, and may have executed after the
+   * backup. Restored transactions are first in the queue: if the head is not restored, none is.
    *
    * @generated from field: bool restored = 8;
    */
   restored: boolean;
 
   /**
-   * The same as in the transaction; a decision on it may name it.
+   * The same as in Tx; a decision may refer to it.
    *
    * @generated from field: uint64 version = 20 [jstype = JS_STRING];
    */
   version: string;
 
   /**
-   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
    *
    * @generated from field: fencepost.v1.TxSubState sub_state = 21;
    */
@@ -222,7 +222,8 @@ export const WaitingSchema: GenMessage<Waiting> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_submitter, 3);
 
 /**
- * NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
+ * NonceGap is a range of nonces used outside the ledger. No transaction of the ledger will use
+ * them.
  *
  * @generated from message fencepost.v1.NonceGap
  */
@@ -238,7 +239,7 @@ export type NonceGap = Message<"fencepost.v1.NonceGap"> & {
   lastNonce: string;
 
   /**
-   * The transaction that gave the nonce up; empty when the cursor was moved past it.
+   * The transaction that lost the nonce; empty if the cursor was moved past it.
    *
    * @generated from field: string tx_id = 3;
    */
@@ -308,7 +309,7 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
   status: SubmitterStatus;
 
   /**
-   * "0", "chain" or the exact nonce that was required at the start.
+   * "0", "chain", or the exact nonce required at registration.
    *
    * @generated from field: string start_from = 8;
    */
@@ -320,14 +321,14 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
   lease?: LeaseInfo | undefined;
 
   /**
-   * The next nonce to be taken; unset until the account was looked at on chain.
+   * Unset until the account was read on chain.
    *
    * @generated from field: optional uint64 next_nonce = 10 [jstype = JS_STRING];
    */
   nextNonce?: string | undefined;
 
   /**
-   * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+   * The first nonce assigned by Fencepost; unset until the account was read on chain.
    *
    * @generated from field: optional uint64 init_nonce = 11 [jstype = JS_STRING];
    */
@@ -341,14 +342,14 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
   protection?: Protection | undefined;
 
   /**
-   * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+   * Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
    *
    * @generated from field: int64 queued = 13 [jstype = JS_STRING];
    */
   queued: string;
 
   /**
-   * Nonces taken and not yet final.
+   * Nonces taken, not yet final.
    *
    * @generated from field: int64 in_flight = 14 [jstype = JS_STRING];
    */
@@ -360,21 +361,22 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    *
    * @generated from field: fencepost.v1.Waiting blocking = 16;
    */
   blocking?: Waiting | undefined;
 
   /**
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    *
    * @generated from field: fencepost.v1.Waiting queue_head = 17;
    */
   queueHead?: Waiting | undefined;
 
   /**
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    *
    * @generated from field: repeated fencepost.v1.NonceGap gaps = 18;
    */
@@ -386,21 +388,23 @@ export type Submitter = Message<"fencepost.v1.Submitter"> & {
   onFailure: FailurePolicy;
 
   /**
-   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+   * chain's limit applies.
    *
    * @generated from field: string max_fee = 20;
    */
   maxFee: string;
 
   /**
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    *
    * @generated from field: fencepost.v1.Pause pause = 21;
    */
   pause?: Pause | undefined;
 
   /**
-   * More transactions wait than queued says.
+   * The queue is longer than queued.
    *
    * @generated from field: bool queued_is_at_least = 22;
    */
@@ -426,7 +430,7 @@ export type RegisterSubmitterRequest = Message<"fencepost.v1.RegisterSubmitterRe
   name: string;
 
   /**
-   * A chain that the nodes are configured for.
+   * A chain in the configuration of the nodes.
    *
    * @generated from field: uint64 chain_id = 2 [jstype = JS_STRING];
    */
@@ -452,7 +456,8 @@ export type RegisterSubmitterRequest = Message<"fencepost.v1.RegisterSubmitterRe
   mode: SubmitterMode;
 
   /**
-   * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+   * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+   * number requires exactly that nonce.
    *
    * @generated from field: string start_from = 6;
    */
@@ -483,28 +488,28 @@ export type UpdateSubmitterRequest = Message<"fencepost.v1.UpdateSubmitterReques
   onFailure: FailurePolicy;
 
   /**
-   * In wei, decimal; empty ends the limit.
+   * In wei, decimal; empty removes the limit.
    *
    * @generated from field: string max_fee = 3;
    */
   maxFee: string;
 
   /**
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    *
    * @generated from field: google.protobuf.FieldMask update_mask = 4;
    */
   updateMask?: FieldMask | undefined;
 
   /**
-   * Why; kept with the command.
+   * Recorded with the command.
    *
    * @generated from field: string reason = 5;
    */
   reason: string;
 
   /**
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    *
    * @generated from field: string operator = 6;
    */
@@ -598,7 +603,7 @@ export const GetSubmitterResponseSchema: GenMessage<GetSubmitterResponse> = /*@_
  */
 export type ListSubmittersRequest = Message<"fencepost.v1.ListSubmittersRequest"> & {
   /**
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows per page, 1 to 1000; 0 means 100.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -649,14 +654,14 @@ export type PauseSubmitterRequest = Message<"fencepost.v1.PauseSubmitterRequest"
   submitter: string;
 
   /**
-   * Why; kept with the command.
+   * Recorded with the command.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    *
    * @generated from field: string operator = 3;
    */
@@ -697,14 +702,14 @@ export type ResumeSubmitterRequest = Message<"fencepost.v1.ResumeSubmitterReques
   submitter: string;
 
   /**
-   * Why; kept with the command.
+   * Recorded with the command.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    *
    * @generated from field: string operator = 3;
    */
@@ -745,14 +750,14 @@ export type ProtectSubmitterRequest = Message<"fencepost.v1.ProtectSubmitterRequ
   submitter: string;
 
   /**
-   * Why; kept as the evidence of the protection.
+   * Recorded as evidence of the protection.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    *
    * @generated from field: string operator = 3;
    */
@@ -793,7 +798,8 @@ export type ExitProtectRequest = Message<"fencepost.v1.ExitProtectRequest"> & {
   submitter: string;
 
   /**
-   * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+   * The protection whose evidence was reviewed. If another one is in force, or another decision
+   * lifted it: ABORTED (PROTECTION_CHANGED).
    *
    * @generated from field: int64 protection_id = 2 [jstype = JS_STRING];
    */
@@ -805,14 +811,14 @@ export type ExitProtectRequest = Message<"fencepost.v1.ExitProtectRequest"> & {
   decision: ProtectionDecision;
 
   /**
-   * Why; kept with the command and the gaps.
+   * Recorded with the command and the gaps.
    *
    * @generated from field: string reason = 4;
    */
   reason: string;
 
   /**
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    *
    * @generated from field: string operator = 5;
    */
@@ -858,22 +864,23 @@ export type ResolveStuckRequest = Message<"fencepost.v1.ResolveStuckRequest"> & 
   decision: StuckDecision;
 
   /**
-   * Why; kept with the command.
+   * Recorded with the command.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    *
    * @generated from field: string operator = 4;
    */
   operator: string;
 
   /**
-   * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-   * decision that was carried out. 0: whatever it is now.
+   * The version of the transaction that was reviewed. If it has changed when the owner decides, the
+   * decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+   * the change. 0 accepts any version.
    *
    * @generated from field: uint64 expect_version = 20 [jstype = JS_STRING];
    */
@@ -905,7 +912,7 @@ export const ResolveStuckResponseSchema: GenMessage<ResolveStuckResponse> = /*@_
   messageDesc(file_fencepost_v1_submitter, 23);
 
 /**
- * Command is one thing that was asked of the owner of a submitter.
+ * Command is a request to the owner of a submitter.
  *
  * @generated from message fencepost.v1.Command
  */
@@ -916,16 +923,17 @@ export type Command = Message<"fencepost.v1.Command"> & {
   commandId: string;
 
   /**
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-   * its owner reads them anew).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+   * or UPDATE (changed policies, which the owner reads again).
    *
    * @generated from field: string kind = 2;
    */
   kind: string;
 
   /**
-   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-   * of PROTECT; else empty.
+   * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+   * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
    *
    * @generated from field: string action = 3;
    */
@@ -952,21 +960,21 @@ export type Command = Message<"fencepost.v1.Command"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    *
    * @generated from field: google.protobuf.Timestamp apply_time = 8;
    */
   applyTime?: Timestamp | undefined;
 
   /**
-   * APPLIED, or why nothing was done.
+   * APPLIED, or the reason why nothing changed.
    *
    * @generated from field: string result = 9;
    */
   result: string;
 
   /**
-   * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+   * The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
    *
    * @generated from field: int64 protection_id = 10 [jstype = JS_STRING];
    */
@@ -990,7 +998,7 @@ export type ListCommandsRequest = Message<"fencepost.v1.ListCommandsRequest"> & 
   submitter: string;
 
   /**
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows per page, 1 to 1000; 0 means 100.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -1032,7 +1040,8 @@ export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@_
   messageDesc(file_fencepost_v1_submitter, 26);
 
 /**
- * SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
+ * SubmitterMode limits how many transactions may hold a nonce before they are in a block, at the
+ * chain's release_depth.
  *
  * @generated from enum fencepost.v1.SubmitterMode
  */
@@ -1085,7 +1094,7 @@ export const SubmitterStatusSchema: GenEnum<SubmitterStatus> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_submitter, 1);
 
 /**
- * FailurePolicy is what happens to the queue when a transaction was included and reverted.
+ * FailurePolicy is the reaction of the queue to an included transaction that reverted.
  *
  * @generated from enum fencepost.v1.FailurePolicy
  */
@@ -1098,14 +1107,15 @@ export enum FailurePolicy {
   UNSPECIFIED = 0,
 
   /**
-   * The next one goes on.
+   * The queue continues.
    *
    * @generated from enum value: FAILURE_POLICY_CONTINUE = 1;
    */
   CONTINUE = 1,
 
   /**
-   * The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
+   * The submitter is paused as soon as the block is seen. Queued transactions wait until it is
+   * resumed.
    *
    * @generated from enum value: FAILURE_POLICY_PAUSE = 2;
    */
@@ -1119,7 +1129,7 @@ export const FailurePolicySchema: GenEnum<FailurePolicy> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_submitter, 2);
 
 /**
- * ProtectionDecision is how a protection ends.
+ * ProtectionDecision chooses how a protection is lifted.
  *
  * @generated from enum fencepost.v1.ProtectionDecision
  */
@@ -1130,30 +1140,35 @@ export enum ProtectionDecision {
   UNSPECIFIED = 0,
 
   /**
-   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
-   * are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
-   * KEEP_QUEUE lead on.
+   * Continue at the current cursor. The account's nonce on chain must agree with it. RESUME and
+   * ALIGN_FORWARD are rejected while transactions are queued that were in a ledger when it was
+   * restored (DATABASE_RESTORED): they may have executed after the backup and would execute again.
+   * This applies to every later protection too, until those transactions are gone. Use a KEEP_QUEUE
+   * decision instead.
    *
    * @generated from enum value: PROTECTION_DECISION_RESUME = 1;
    */
   RESUME = 1,
 
   /**
-   * Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   * Continue at the account's settled nonce on chain, at the same depth that FAIL requires. The
+   * skipped nonces are recorded as gaps. No transaction may be in flight outside a block.
    *
    * @generated from enum value: PROTECTION_DECISION_ALIGN_FORWARD = 2;
    */
   ALIGN_FORWARD = 2,
 
   /**
-   * As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
+   * Like ALIGN_FORWARD. Confirms that the queued transactions were compared with the chain, and
+   * that the ones executed after the backup were cancelled.
    *
    * @generated from enum value: PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;
    */
   ALIGN_FORWARD_KEEP_QUEUE = 3,
 
   /**
-   * As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+   * Like RESUME, with the confirmation of ALIGN_FORWARD_KEEP_QUEUE. Also allowed while a
+   * transaction holds a nonce and is in no block.
    *
    * @generated from enum value: PROTECTION_DECISION_RESUME_KEEP_QUEUE = 4;
    */
@@ -1167,7 +1182,7 @@ export const ProtectionDecisionSchema: GenEnum<ProtectionDecision> = /*@__PURE__
   enumDesc(file_fencepost_v1_submitter, 3);
 
 /**
- * StuckDecision is what becomes of a STUCK transaction.
+ * StuckDecision chooses how a STUCK transaction continues.
  *
  * @generated from enum fencepost.v1.StuckDecision
  */
@@ -1178,51 +1193,57 @@ export enum StuckDecision {
   UNSPECIFIED = 0,
 
   /**
-   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * The transaction becomes FAILED_FINAL with executed = NO (UNKNOWN if it was in a ledger that was
+   * restored: RESTORED_UNKNOWN). Rejected until the other use of its nonce is below the audit
+   * depth. Also for a transaction that is not STUCK.
    *
    * @generated from enum value: STUCK_DECISION_FAIL = 1;
    */
   FAIL = 1,
 
   /**
-   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
+   * The transaction returns to its place in the queue and gets another nonce. Rejected like FAIL.
+   * Only for a STUCK transaction.
    *
    * @generated from enum value: STUCK_DECISION_REQUEUE = 2;
    */
   REQUEUE = 2,
 
   /**
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
-   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
+   * Broadcasting restarts immediately with a new count. For any STUCK transaction. If it is being
+   * cancelled, the original is broadcast once more (rejected if no endpoint accepts it). Its
+   * cancellation stays in force, and the first of the two in a block wins.
    *
    * @generated from enum value: STUCK_DECISION_RETRY = 3;
    */
   RETRY = 3,
 
   /**
-   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
-   * this transaction, and that it is as deep as that.
+   * Like FAIL, if no endpoint can prove any longer how the nonce was used, or none keeps state as
+   * old as the audit depth. The operator confirms that this transaction did not use it, and that
+   * the use is as deep as the audit depth.
    *
    * @generated from enum value: STUCK_DECISION_FAIL_UNPROVEN = 4;
    */
   FAIL_UNPROVEN = 4,
 
   /**
-   * As REQUEUE, likewise.
+   * Like REQUEUE, with the confirmation of FAIL_UNPROVEN.
    *
    * @generated from enum value: STUCK_DECISION_REQUEUE_UNPROVEN = 5;
    */
   REQUEUE_UNPROVEN = 5,
 
   /**
-   * Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+   * Sign a replacement with higher fees: SpeedUpTx, only for a STUCK transaction. It stays STUCK
+   * until an endpoint accepts the replacement.
    *
    * @generated from enum value: STUCK_DECISION_BUMP = 6;
    */
   BUMP = 6,
 
   /**
-   * It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+   * Cancel it: CancelTx, only for a STUCK transaction. The chain decides which attempt is included.
    *
    * @generated from enum value: STUCK_DECISION_CANCEL = 7;
    */
@@ -1236,13 +1257,14 @@ export const StuckDecisionSchema: GenEnum<StuckDecision> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_submitter, 4);
 
 /**
- * SubmitterService is for operators: the accounts that Fencepost sends from.
+ * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
  *
  * @generated from service fencepost.v1.SubmitterService
  */
 export const SubmitterService: GenService<{
   /**
-   * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+   * RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+   * call with other settings is rejected with ALREADY_EXISTS.
    *
    * @generated from rpc fencepost.v1.SubmitterService.RegisterSubmitter
    */
@@ -1252,7 +1274,7 @@ export const SubmitterService: GenService<{
     output: typeof RegisterSubmitterResponseSchema;
   },
   /**
-   * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+   * GetSubmitter returns owner, next nonce, queue and status of one submitter.
    *
    * @generated from rpc fencepost.v1.SubmitterService.GetSubmitter
    */
@@ -1262,7 +1284,7 @@ export const SubmitterService: GenService<{
     output: typeof GetSubmitterResponseSchema;
   },
   /**
-   * ListSubmitters pages through them by name.
+   * ListSubmitters returns pages of submitters, ordered by name.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ListSubmitters
    */
@@ -1272,7 +1294,8 @@ export const SubmitterService: GenService<{
     output: typeof ListSubmittersResponseSchema;
   },
   /**
-   * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+   * UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+   * them.
    *
    * @generated from rpc fencepost.v1.SubmitterService.UpdateSubmitter
    */
@@ -1282,8 +1305,9 @@ export const SubmitterService: GenService<{
     output: typeof UpdateSubmitterResponseSchema;
   },
   /**
-   * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-   * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+   * PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+   * outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+   * ResumeSubmitter. Returns once the owner has applied it. Idempotent.
    *
    * @generated from rpc fencepost.v1.SubmitterService.PauseSubmitter
    */
@@ -1303,11 +1327,13 @@ export const SubmitterService: GenService<{
     output: typeof ResumeSubmitterResponseSchema;
   },
   /**
-   * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-   * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-   * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-   * the nonce that is held by what ran.
-   * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+   * ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+   * is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+   * their outcome. Returns once the owner has applied it. Idempotent: an already protected
+   * submitter keeps its reason, and a protection that would lift automatically then waits for an
+   * operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+   * signed for the nonce that the executed transaction still holds. A submitter that never took a
+   * nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ProtectSubmitter
    */
@@ -1317,9 +1343,11 @@ export const SubmitterService: GenService<{
     output: typeof ProtectSubmitterResponseSchema;
   },
   /**
-   * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-   * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-   * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+   * ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+   * and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+   * Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+   * that lifted the protection returns OK, another decision on it returns ABORTED
+   * (PROTECTION_CHANGED).
    *
    * @generated from rpc fencepost.v1.SubmitterService.ExitProtect
    */
@@ -1329,9 +1357,11 @@ export const SubmitterService: GenService<{
     output: typeof ExitProtectResponseSchema;
   },
   /**
-   * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-   * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-   * decision that was carried out answers OK with the transaction as it is now when it is repeated.
+   * ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+   * transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+   * first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+   * included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+   * Repeating the applied decision returns OK with the current transaction.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ResolveStuck
    */
@@ -1341,9 +1371,10 @@ export const SubmitterService: GenService<{
     output: typeof ResolveStuckResponseSchema;
   },
   /**
-   * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-   * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-   * Nothing is ever removed from it.
+   * ListCommands returns the history of a submitter, newest first: each command with its operator
+   * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+   * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+   * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
    *
    * @generated from rpc fencepost.v1.SubmitterService.ListCommands
    */

@@ -4,8 +4,6 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
-import { file_buf_validate_validate } from "../../buf/validate/validate_pb.js";
-import { file_google_api_annotations } from "../../google/api/annotations_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Status } from "../../google/rpc/status_pb.js";
@@ -16,18 +14,20 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file fencepost/v1/tx.proto.
  */
 export const file_fencepost_v1_tx: GenFile = /*@__PURE__*/
-  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSKZAwoHUGF5bG9hZBKFAQoCdG8YASABKAlCeYABAbpIc7oBcAoKcGF5bG9hZC50bxIvbXVzdCBiZSBlbXB0eSBvciAiMHgiIGZvbGxvd2VkIGJ5IDQwIGhleCBkaWdpdHMaMXRoaXMgPT0gJycgfHwgdGhpcy5tYXRjaGVzKCdeMHhbMC05YS1mQS1GXXs0MH0kJykSwgEKBXZhbHVlGAIgASgJQrIBgAEBukirAboBpwEKDXBheWxvYWQudmFsdWUSYG11c3QgYmUgYSB3aG9sZSBudW1iZXIgb2Ygd2VpIGluIGRlY2ltYWwgZGlnaXRzLCBmb3IgZXhhbXBsZSAiMTAwMDAwMDAwMDAwMDAwMDAwMCIgZm9yIG9uZSBldGhlcho0dGhpcyA9PSAnJyB8fCB0aGlzLm1hdGNoZXMoJ14oMHxbMS05XVswLTldezAsNzd9KSQnKRIRCgRkYXRhGAMgASgMQgOAAQESFQoJZ2FzX2xpbWl0GAQgASgEQgIwAUoECA4QD0oECA8QEFIEZnJvbVIFbm9uY2UimgEKB1JlY2VpcHQSDwoHdHhfaGFzaBgBIAEoCRIYCgxibG9ja19udW1iZXIYAiABKARCAjABEhIKCmJsb2NrX2hhc2gYAyABKAkSDwoHc3VjY2VzcxgEIAEoCBIUCghnYXNfdXNlZBgFIAEoBEICMAESGwoTZWZmZWN0aXZlX2dhc19wcmljZRgGIAEoCRIMCgRraW5kGAcgASgJIqIBCgdBdHRlbXB0EhIKCmF0dGVtcHRfbm8YASABKA0SDAoEa2luZBgCIAEoCRIPCgd0eF9oYXNoGAMgASgJEhUKCWdhc19saW1pdBgEIAEoBEICMAESDwoHZmVlX2NhcBgFIAEoCRILCgN0aXAYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItQBCg9PcGVyYXRvckRldGFpbHMSFgoFbm9uY2UYASABKARCAjABSACIAQESFQoJcXVldWVfc2VxGAIgASgDQgIwARIZCg1mZW5jaW5nX3Rva2VuGAMgASgDQgIwARIXCg9zdWJtaXRfYXR0ZW1wdHMYBCABKA0SJwoIYXR0ZW1wdHMYBSADKAsyFS5mZW5jZXBvc3QudjEuQXR0ZW1wdBIYChBhY2NlcHRlZF9hdHRlbXB0GAYgASgNEhEKCWRpYWdub3NpcxgHIAEoCUIICgZfbm9uY2Ui8gUKAlR4Eg0KBXR4X2lkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiQKBXN0YXRlGAQgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSKwoJc3ViX3N0YXRlGAUgASgOMhguZmVuY2Vwb3N0LnYxLlR4U3ViU3RhdGUSEwoHdmVyc2lvbhgGIAEoBEICMAESJgoHcGF5bG9hZBgHIAEoCzIVLmZlbmNlcG9zdC52MS5QYXlsb2FkEg8KB3R4X2hhc2gYCCABKAkSJgoHcmVjZWlwdBgJIAEoCzIVLmZlbmNlcG9zdC52MS5SZWNlaXB0EigKCGV4ZWN1dGVkGAogASgOMhYuZmVuY2Vwb3N0LnYxLkV4ZWN1dGVkEhIKCnJldHJ5X3NhZmUYCyABKAgSDgoGcmVhc29uGAwgASgJEhIKCmxhc3RfZXJyb3IYDSABKAkSGAoQY2FuY2VsX3JlcXVlc3RlZBgOIAEoCBIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmZpbmFsX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KCG9wZXJhdG9yGBIgASgLMh0uZmVuY2Vwb3N0LnYxLk9wZXJhdG9yRGV0YWlscxIiCgV0ZXJtcxgTIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcxItCg1jb25maXJtYXRpb25zGBQgAygLMhYuZmVuY2Vwb3N0LnYxLkJsb2NrUmVmEiwKBmxhYmVscxgVIAMoCzIcLmZlbmNlcG9zdC52MS5UeC5MYWJlbHNFbnRyeRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiwKCEJsb2NrUmVmEhIKBm51bWJlchgBIAEoBEICMAESDAoEaGFzaBgCIAEoCSKnAwoHVHhFdmVudBINCgV0eF9pZBgBIAEoCRIRCglzdWJtaXR0ZXIYAiABKAkSDwoDc2VxGAMgASgEQgIwARInCgRraW5kGAQgASgOMhkuZmVuY2Vwb3N0LnYxLlR4RXZlbnRLaW5kEiQKBXN0YXRlGAUgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSKwoJc3ViX3N0YXRlGAYgASgOMhguZmVuY2Vwb3N0LnYxLlR4U3ViU3RhdGUSKAoIZXhlY3V0ZWQYByABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSDgoGcmVhc29uGAogASgJEg8KB21lc3NhZ2UYCyABKAkSKAoEdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbmV3X2ZvcmsYDSABKAgSLQoNY29uZmlybWF0aW9ucxgOIAMoCzIWLmZlbmNlcG9zdC52MS5CbG9ja1JlZiKlBAoPQ3JlYXRlVHhSZXF1ZXN0Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARKRAQoKcmVxdWVzdF9pZBgCIAEoCUJ9ukh6ugFwChRyZXF1ZXN0X2lkLnByaW50YWJsZRI2bXVzdCBub3QgaG9sZCBjb250cm9sIGNoYXJhY3RlcnMsIHN1Y2ggYXMgYSBsaW5lIGJyZWFrGiAhdGhpcy5tYXRjaGVzKCdbXHgwMS1ceDFmXHg3Zl0nKXIFEAEYgAESLgoHcGF5bG9hZBgDIAEoCzIVLmZlbmNlcG9zdC52MS5QYXlsb2FkQga6SAPIAQESIgoFdGVybXMYBCABKAsyEy5mZW5jZXBvc3QudjEuVGVybXMS2wEKBmxhYmVscxgFIAMoCzIpLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QuTGFiZWxzRW50cnlCnwG6SJsBmgGXARAQIh1yGzIZXlthLXpdW2EtejAtOS5fLy1dezAsNjJ9JCp0ugFsChBsYWJlbHMucHJpbnRhYmxlEjZtdXN0IG5vdCBob2xkIGNvbnRyb2wgY2hhcmFjdGVycywgc3VjaCBhcyBhIGxpbmUgYnJlYWsaICF0aGlzLm1hdGNoZXMoJ1tceDAxLVx4MWZceDdmXScpcgMYgAEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKiAQoFVGVybXMSLgoFc3BlZWQYASABKA4yFS5mZW5jZXBvc3QudjEuVHhTcGVlZEIIukgFggECEAESJQoHbWF4X2ZlZRgCIAEoCUIUukgRcg8yDV5bMC05XXswLDc4fSQSLQoJbm90X2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtjYW5jZWxfbGF0ZRgEIAEoCCJBChBDcmVhdGVUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4Eg8KB2NyZWF0ZWQYAiABKAgiWQoUQmF0Y2hDcmVhdGVUeFJlcXVlc3QSQQoIcmVxdWVzdHMYASADKAsyHS5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXF1ZXN0QhC6SA2SAQoIARDoByID2AEDIksKFUJhdGNoQ3JlYXRlVHhSZXNwb25zZRIyCgdyZXN1bHRzGAEgAygLMiEuZmVuY2Vwb3N0LnYxLkJhdGNoQ3JlYXRlVHhSZXN1bHQidQoTQmF0Y2hDcmVhdGVUeFJlc3VsdBIeCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiMKBWVycm9yGAIgASgLMhIuZ29vZ2xlLnJwYy5TdGF0dXNIABIPCgdjcmVhdGVkGAMgASgIQggKBnJlc3VsdCJLCgpSZXF1ZXN0S2V5Eh0KCXN1Ym1pdHRlchgBIAEoCUIKukgHcgUQARiAARIeCgpyZXF1ZXN0X2lkGAIgASgJQgq6SAdyBRABGIABIpIBCgxHZXRUeFJlcXVlc3QSGQoFdHhfaWQYASABKAlCCLpIBXIDsAEBSAASKwoHcmVxdWVzdBgCIAEoCzIYLmZlbmNlcG9zdC52MS5SZXF1ZXN0S2V5SAASLAoEdmlldxgDIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXdCCLpIBYIBAhABQgwKA2tleRIFukgCCAEiLQoNR2V0VHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCL0AgoOTGlzdFR4c1JlcXVlc3QSGwoJc3VibWl0dGVyGAEgASgJQgi6SAVyAxiAARI4CgZzdGF0ZXMYAiADKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZUIRukgOkgELEAciB4IBBBABIAASHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGIACEiwKBHZpZXcYBSABKA4yFC5mZW5jZXBvc3QudjEuVHhWaWV3Qgi6SAWCAQIQARI6CgZsYWJlbHMYBiADKAlCKrpIJ5IBJBAQIiByHhjAATIZXlthLXpdW2EtejAtOS5fLy1dezAsNjJ9PRIwCgxjcmVhdGVkX2Zyb20YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJJCg9MaXN0VHhzUmVzcG9uc2USHQoDdHhzGAEgAygLMhAuZmVuY2Vwb3N0LnYxLlR4EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJgCg9DYW5jZWxUeFJlcXVlc3QSFwoFdHhfaWQYASABKAlCCLpIBXIDsAEBEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIl4KEENhbmNlbFR4UmVzcG9uc2USLAoHb3V0Y29tZRgBIAEoDjIbLmZlbmNlcG9zdC52MS5DYW5jZWxPdXRjb21lEhwKAnR4GAIgASgLMhAuZmVuY2Vwb3N0LnYxLlR4ImEKEFNwZWVkVXBUeFJlcXVlc3QSFwoFdHhfaWQYASABKAlCCLpIBXIDsAEBEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAQSGgoIb3BlcmF0b3IYAyABKAlCCLpIBXIDGIABIjEKEVNwZWVkVXBUeFJlc3BvbnNlEhwKAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4IggKBkFsbFR4cyLSAwoOV2F0Y2hUeFJlcXVlc3QSGQoFdHhfaWQYASABKAlCCLpIBXIDsAEBSAASHwoJc3VibWl0dGVyGAIgASgJQgq6SAdyBRABGIABSAASIwoDYWxsGAMgASgLMhQuZmVuY2Vwb3N0LnYxLkFsbFR4c0gAEisKB3JlcXVlc3QYByABKAsyGC5mZW5jZXBvc3QudjEuUmVxdWVzdEtleUgAEiIKA3R4cxgKIAEoCzITLmZlbmNlcG9zdC52MS5UeElkc0gAEh4KDHJlc3VtZV90b2tlbhgEIAEoCUIIukgFcgMYgEASEwoLdW50aWxfZmluYWwYBSABKAgSPQoJaGVhcnRiZWF0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiAwisAjICCAESTwoGbGFiZWxzGAggAygJQj+6SDySATkQECI1cjMyMV5bYS16XVthLXowLTkuXy8tXXswLDYyfT1bXlx4MDAtXHgxZlx4N2ZdezAsMTI4fSQSOAoGc3RhdGVzGAkgAygOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGVCEbpIDpIBCxAHIgeCAQQQASAAQg8KBnRhcmdldBIFukgCCAEiKgoFVHhJZHMSIQoGdHhfaWRzGAEgAygJQhG6SA6SAQsIARBkIgVyA7ABASJFCglIZWFydGJlYXQSKAoEdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGYmVoaW5kGAIgASgIIq4BCg9XYXRjaFR4UmVzcG9uc2USJgoFZXZlbnQYASABKAsyFS5mZW5jZXBvc3QudjEuVHhFdmVudEgAEiQKCHNuYXBzaG90GAIgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASLAoJaGVhcnRiZWF0GAMgASgLMhcuZmVuY2Vwb3N0LnYxLkhlYXJ0YmVhdEgAEhQKDHJlc3VtZV90b2tlbhgEIAEoCUIJCgdtZXNzYWdlKsYBCgdUeFN0YXRlEhgKFFRYX1NUQVRFX1VOU1BFQ0lGSUVEEAASEwoPVFhfU1RBVEVfUVVFVUVEEAESFgoSVFhfU1RBVEVfQUxMT0NBVEVEEAISFQoRVFhfU1RBVEVfVFJBQ0tJTkcQAxISCg5UWF9TVEFURV9TVFVDSxAEEhYKElRYX1NUQVRFX0NPTkZJUk1FRBAFEhkKFVRYX1NUQVRFX0ZBSUxFRF9GSU5BTBAGEhYKElRYX1NUQVRFX0NBTkNFTExFRBAHKpgBCgpUeFN1YlN0YXRlEhwKGFRYX1NVQl9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFRYX1NVQl9TVEFURV9QRU5ESU5HEAESGQoVVFhfU1VCX1NUQVRFX0lOQ0xVREVEEAISHAoYVFhfU1VCX1NUQVRFX0JBQ0tJTkdfT0ZGEAMSGQoVVFhfU1VCX1NUQVRFX1VORlVOREVEEAQqeAoIRXhlY3V0ZWQSGAoURVhFQ1VURURfVU5TUEVDSUZJRUQQABIUChBFWEVDVVRFRF9VTktOT1dOEAESDwoLRVhFQ1VURURfTk8QAhIUChBFWEVDVVRFRF9TVUNDRVNTEAMSFQoRRVhFQ1VURURfUkVWRVJURUQQBCr2AwoLVHhFdmVudEtpbmQSHQoZVFhfRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhgKFFRYX0VWRU5UX0tJTkRfUVVFVUVEEAESGwoXVFhfRVZFTlRfS0lORF9BTExPQ0FURUQQAhIbChdUWF9FVkVOVF9LSU5EX1NVQk1JVFRFRBADEh0KGVRYX0VWRU5UX0tJTkRfUkVTVUJNSVRURUQQBBIaChZUWF9FVkVOVF9LSU5EX0lOQ0xVREVEEAUSGQoVVFhfRVZFTlRfS0lORF9SRU9SR0VEEAYSGwoXVFhfRVZFTlRfS0lORF9DT05GSVJNRUQQBxIYChRUWF9FVkVOVF9LSU5EX0ZBSUxFRBAIEiIKHlRYX0VWRU5UX0tJTkRfQ0FOQ0VMX1JFUVVFU1RFRBAJEhsKF1RYX0VWRU5UX0tJTkRfQ0FOQ0VMTEVEEAoSFwoTVFhfRVZFTlRfS0lORF9TVFVDSxALEhkKFVRYX0VWRU5UX0tJTkRfVU5TVFVDSxAMEhoKFlRYX0VWRU5UX0tJTkRfUkVRVUVVRUQQDRIZChVUWF9FVkVOVF9LSU5EX0RFTEFZRUQQDhIaChZUWF9FVkVOVF9LSU5EX1JFUExBQ0VEEA8SHwobVFhfRVZFTlRfS0lORF9DT05GSVJNQVRJT05TEBAqSgoGVHhWaWV3EhcKE1RYX1ZJRVdfVU5TUEVDSUZJRUQQABIRCg1UWF9WSUVXX0JBU0lDEAESFAoQVFhfVklFV19PUEVSQVRPUhACKmAKB1R4U3BlZWQSGAoUVFhfU1BFRURfVU5TUEVDSUZJRUQQABIRCg1UWF9TUEVFRF9TTE9XEAESFQoRVFhfU1BFRURfU1RBTkRBUkQQAhIRCg1UWF9TUEVFRF9GQVNUEAMqjQEKDUNhbmNlbE91dGNvbWUSHgoaQ0FOQ0VMX09VVENPTUVfVU5TUEVDSUZJRUQQABIcChhDQU5DRUxfT1VUQ09NRV9DQU5DRUxMRUQQARIcChhDQU5DRUxfT1VUQ09NRV9SRVFVRVNURUQQAhIgChxDQU5DRUxfT1VUQ09NRV9BTFJFQURZX0ZJTkFMEAMyhQcKCVR4U2VydmljZRJgCghDcmVhdGVUeBIdLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QaHi5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXNwb25zZSIVgtPkkwIPOgEqIgovYXBpL3YxL3R4EnUKDUJhdGNoQ3JlYXRlVHgSIi5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlcXVlc3QaIy5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3BvbnNlIhuC0+STAhU6ASoiEC9hcGkvdjEvdHgvYmF0Y2gSdQoFR2V0VHgSGi5mZW5jZXBvc3QudjEuR2V0VHhSZXF1ZXN0GhsuZmVuY2Vwb3N0LnYxLkdldFR4UmVzcG9uc2UiM4LT5JMCLVoXEhUvYXBpL3YxL3R4L2J5LXJlcXVlc3QSEi9hcGkvdjEvdHgve3R4X2lkfRJaCgdMaXN0VHhzEhwuZmVuY2Vwb3N0LnYxLkxpc3RUeHNSZXF1ZXN0Gh0uZmVuY2Vwb3N0LnYxLkxpc3RUeHNSZXNwb25zZSISgtPkkwIMEgovYXBpL3YxL3R4Em8KCENhbmNlbFR4Eh0uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVxdWVzdBoeLmZlbmNlcG9zdC52MS5DYW5jZWxUeFJlc3BvbnNlIiSC0+STAh46ASoiGS9hcGkvdjEvdHgve3R4X2lkfS9jYW5jZWwSdAoJU3BlZWRVcFR4Eh4uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlcXVlc3QaHy5mZW5jZXBvc3QudjEuU3BlZWRVcFR4UmVzcG9uc2UiJoLT5JMCIDoBKiIbL2FwaS92MS90eC97dHhfaWR9L3NwZWVkLXVwEuQBCgdXYXRjaFR4EhwuZmVuY2Vwb3N0LnYxLldhdGNoVHhSZXF1ZXN0Gh0uZmVuY2Vwb3N0LnYxLldhdGNoVHhSZXNwb25zZSKZAYLT5JMCkgFaHhIcL2FwaS92MS90eC9ieS1yZXF1ZXN0L2V2ZW50c1onEiUvYXBpL3YxL3N1Ym1pdHRlcnMve3N1Ym1pdHRlcn0vZXZlbnRzWhASDi9hcGkvdjEvZXZlbnRzWhoSGC9hcGkvdjEvdHgvYnktaWRzL2V2ZW50cxIZL2FwaS92MS90eC97dHhfaWR9L2V2ZW50czABQlQKEGRldi5mZW5jZXBvc3QudjFQAVo+Z2l0aHViLmNvbS9mZW5jZXBvc3QvZmVuY2Vwb3N0L2dlbi9nby9mZW5jZXBvc3QvdjE7ZmVuY2Vwb3N0djFiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
+  fileDesc("ChVmZW5jZXBvc3QvdjEvdHgucHJvdG8SDGZlbmNlcG9zdC52MSJxCgdQYXlsb2FkEg8KAnRvGAEgASgJQgOAAQESEgoFdmFsdWUYAiABKAlCA4ABARIRCgRkYXRhGAMgASgMQgOAAQESFQoJZ2FzX2xpbWl0GAQgASgEQgIwAUoECA4QD0oECA8QEFIEZnJvbVIFbm9uY2UimgEKB1JlY2VpcHQSDwoHdHhfaGFzaBgBIAEoCRIYCgxibG9ja19udW1iZXIYAiABKARCAjABEhIKCmJsb2NrX2hhc2gYAyABKAkSDwoHc3VjY2VzcxgEIAEoCBIUCghnYXNfdXNlZBgFIAEoBEICMAESGwoTZWZmZWN0aXZlX2dhc19wcmljZRgGIAEoCRIMCgRraW5kGAcgASgJIqIBCgdBdHRlbXB0EhIKCmF0dGVtcHRfbm8YASABKA0SDAoEa2luZBgCIAEoCRIPCgd0eF9oYXNoGAMgASgJEhUKCWdhc19saW1pdBgEIAEoBEICMAESDwoHZmVlX2NhcBgFIAEoCRILCgN0aXAYBiABKAkSLwoLY3JlYXRlX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItQBCg9PcGVyYXRvckRldGFpbHMSFgoFbm9uY2UYASABKARCAjABSACIAQESFQoJcXVldWVfc2VxGAIgASgDQgIwARIZCg1mZW5jaW5nX3Rva2VuGAMgASgDQgIwARIXCg9zdWJtaXRfYXR0ZW1wdHMYBCABKA0SJwoIYXR0ZW1wdHMYBSADKAsyFS5mZW5jZXBvc3QudjEuQXR0ZW1wdBIYChBhY2NlcHRlZF9hdHRlbXB0GAYgASgNEhEKCWRpYWdub3NpcxgHIAEoCUIICgZfbm9uY2Ui8gUKAlR4Eg0KBXR4X2lkGAEgASgJEhEKCXN1Ym1pdHRlchgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiQKBXN0YXRlGAQgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSKwoJc3ViX3N0YXRlGAUgASgOMhguZmVuY2Vwb3N0LnYxLlR4U3ViU3RhdGUSEwoHdmVyc2lvbhgGIAEoBEICMAESJgoHcGF5bG9hZBgHIAEoCzIVLmZlbmNlcG9zdC52MS5QYXlsb2FkEg8KB3R4X2hhc2gYCCABKAkSJgoHcmVjZWlwdBgJIAEoCzIVLmZlbmNlcG9zdC52MS5SZWNlaXB0EigKCGV4ZWN1dGVkGAogASgOMhYuZmVuY2Vwb3N0LnYxLkV4ZWN1dGVkEhIKCnJldHJ5X3NhZmUYCyABKAgSDgoGcmVhc29uGAwgASgJEhIKCmxhc3RfZXJyb3IYDSABKAkSGAoQY2FuY2VsX3JlcXVlc3RlZBgOIAEoCBIvCgtjcmVhdGVfdGltZRgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmZpbmFsX3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KCG9wZXJhdG9yGBIgASgLMh0uZmVuY2Vwb3N0LnYxLk9wZXJhdG9yRGV0YWlscxIiCgV0ZXJtcxgTIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcxItCg1jb25maXJtYXRpb25zGBQgAygLMhYuZmVuY2Vwb3N0LnYxLkJsb2NrUmVmEiwKBmxhYmVscxgVIAMoCzIcLmZlbmNlcG9zdC52MS5UeC5MYWJlbHNFbnRyeRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIiwKCEJsb2NrUmVmEhIKBm51bWJlchgBIAEoBEICMAESDAoEaGFzaBgCIAEoCSKnAwoHVHhFdmVudBINCgV0eF9pZBgBIAEoCRIRCglzdWJtaXR0ZXIYAiABKAkSDwoDc2VxGAMgASgEQgIwARInCgRraW5kGAQgASgOMhkuZmVuY2Vwb3N0LnYxLlR4RXZlbnRLaW5kEiQKBXN0YXRlGAUgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3RhdGUSKwoJc3ViX3N0YXRlGAYgASgOMhguZmVuY2Vwb3N0LnYxLlR4U3ViU3RhdGUSKAoIZXhlY3V0ZWQYByABKA4yFi5mZW5jZXBvc3QudjEuRXhlY3V0ZWQSDwoHdHhfaGFzaBgIIAEoCRImCgdyZWNlaXB0GAkgASgLMhUuZmVuY2Vwb3N0LnYxLlJlY2VpcHQSDgoGcmVhc29uGAogASgJEg8KB21lc3NhZ2UYCyABKAkSKAoEdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIbmV3X2ZvcmsYDSABKAgSLQoNY29uZmlybWF0aW9ucxgOIAMoCzIWLmZlbmNlcG9zdC52MS5CbG9ja1JlZiLuAQoPQ3JlYXRlVHhSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRISCgpyZXF1ZXN0X2lkGAIgASgJEiYKB3BheWxvYWQYAyABKAsyFS5mZW5jZXBvc3QudjEuUGF5bG9hZBIiCgV0ZXJtcxgEIAEoCzITLmZlbmNlcG9zdC52MS5UZXJtcxI5CgZsYWJlbHMYBSADKAsyKS5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXF1ZXN0LkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiggEKBVRlcm1zEiQKBXNwZWVkGAEgASgOMhUuZmVuY2Vwb3N0LnYxLlR4U3BlZWQSDwoHbWF4X2ZlZRgCIAEoCRItCglub3RfYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2NhbmNlbF9sYXRlGAQgASgIIkEKEENyZWF0ZVR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgSDwoHY3JlYXRlZBgCIAEoCCJHChRCYXRjaENyZWF0ZVR4UmVxdWVzdBIvCghyZXF1ZXN0cxgBIAMoCzIdLmZlbmNlcG9zdC52MS5DcmVhdGVUeFJlcXVlc3QiSwoVQmF0Y2hDcmVhdGVUeFJlc3BvbnNlEjIKB3Jlc3VsdHMYASADKAsyIS5mZW5jZXBvc3QudjEuQmF0Y2hDcmVhdGVUeFJlc3VsdCJ1ChNCYXRjaENyZWF0ZVR4UmVzdWx0Eh4KAnR4GAEgASgLMhAuZmVuY2Vwb3N0LnYxLlR4SAASIwoFZXJyb3IYAiABKAsyEi5nb29nbGUucnBjLlN0YXR1c0gAEg8KB2NyZWF0ZWQYAyABKAhCCAoGcmVzdWx0IjMKClJlcXVlc3RLZXkSEQoJc3VibWl0dGVyGAEgASgJEhIKCnJlcXVlc3RfaWQYAiABKAkidwoMR2V0VHhSZXF1ZXN0Eg8KBXR4X2lkGAEgASgJSAASKwoHcmVxdWVzdBgCIAEoCzIYLmZlbmNlcG9zdC52MS5SZXF1ZXN0S2V5SAASIgoEdmlldxgDIAEoDjIULmZlbmNlcG9zdC52MS5UeFZpZXdCBQoDa2V5Ii0KDUdldFR4UmVzcG9uc2USHAoCdHgYASABKAsyEC5mZW5jZXBvc3QudjEuVHgiiwIKDkxpc3RUeHNSZXF1ZXN0EhEKCXN1Ym1pdHRlchgBIAEoCRIlCgZzdGF0ZXMYAiADKA4yFS5mZW5jZXBvc3QudjEuVHhTdGF0ZRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCRIiCgR2aWV3GAUgASgOMhQuZmVuY2Vwb3N0LnYxLlR4VmlldxIOCgZsYWJlbHMYBiADKAkSMAoMY3JlYXRlZF9mcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCg5jcmVhdGVkX2JlZm9yZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiSQoPTGlzdFR4c1Jlc3BvbnNlEh0KA3R4cxgBIAMoCzIQLmZlbmNlcG9zdC52MS5UeBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiQgoPQ2FuY2VsVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSJeChBDYW5jZWxUeFJlc3BvbnNlEiwKB291dGNvbWUYASABKA4yGy5mZW5jZXBvc3QudjEuQ2FuY2VsT3V0Y29tZRIcCgJ0eBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeCJDChBTcGVlZFVwVHhSZXF1ZXN0Eg0KBXR4X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIQCghvcGVyYXRvchgDIAEoCSIxChFTcGVlZFVwVHhSZXNwb25zZRIcCgJ0eBgBIAEoCzIQLmZlbmNlcG9zdC52MS5UeCIICgZBbGxUeHMixgIKDldhdGNoVHhSZXF1ZXN0Eg8KBXR4X2lkGAEgASgJSAASEwoJc3VibWl0dGVyGAIgASgJSAASIwoDYWxsGAMgASgLMhQuZmVuY2Vwb3N0LnYxLkFsbFR4c0gAEisKB3JlcXVlc3QYByABKAsyGC5mZW5jZXBvc3QudjEuUmVxdWVzdEtleUgAEiIKA3R4cxgKIAEoCzITLmZlbmNlcG9zdC52MS5UeElkc0gAEhQKDHJlc3VtZV90b2tlbhgEIAEoCRITCgt1bnRpbF9maW5hbBgFIAEoCBIsCgloZWFydGJlYXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGbGFiZWxzGAggAygJEiUKBnN0YXRlcxgJIAMoDjIVLmZlbmNlcG9zdC52MS5UeFN0YXRlQggKBnRhcmdldCIXCgVUeElkcxIOCgZ0eF9pZHMYASADKAkiRQoJSGVhcnRiZWF0EigKBHRpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmJlaGluZBgCIAEoCCKuAQoPV2F0Y2hUeFJlc3BvbnNlEiYKBWV2ZW50GAEgASgLMhUuZmVuY2Vwb3N0LnYxLlR4RXZlbnRIABIkCghzbmFwc2hvdBgCIAEoCzIQLmZlbmNlcG9zdC52MS5UeEgAEiwKCWhlYXJ0YmVhdBgDIAEoCzIXLmZlbmNlcG9zdC52MS5IZWFydGJlYXRIABIUCgxyZXN1bWVfdG9rZW4YBCABKAlCCQoHbWVzc2FnZSrGAQoHVHhTdGF0ZRIYChRUWF9TVEFURV9VTlNQRUNJRklFRBAAEhMKD1RYX1NUQVRFX1FVRVVFRBABEhYKElRYX1NUQVRFX0FMTE9DQVRFRBACEhUKEVRYX1NUQVRFX1RSQUNLSU5HEAMSEgoOVFhfU1RBVEVfU1RVQ0sQBBIWChJUWF9TVEFURV9DT05GSVJNRUQQBRIZChVUWF9TVEFURV9GQUlMRURfRklOQUwQBhIWChJUWF9TVEFURV9DQU5DRUxMRUQQByqYAQoKVHhTdWJTdGF0ZRIcChhUWF9TVUJfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRUWF9TVUJfU1RBVEVfUEVORElORxABEhkKFVRYX1NVQl9TVEFURV9JTkNMVURFRBACEhwKGFRYX1NVQl9TVEFURV9CQUNLSU5HX09GRhADEhkKFVRYX1NVQl9TVEFURV9VTkZVTkRFRBAEKngKCEV4ZWN1dGVkEhgKFEVYRUNVVEVEX1VOU1BFQ0lGSUVEEAASFAoQRVhFQ1VURURfVU5LTk9XThABEg8KC0VYRUNVVEVEX05PEAISFAoQRVhFQ1VURURfU1VDQ0VTUxADEhUKEUVYRUNVVEVEX1JFVkVSVEVEEAQq9gMKC1R4RXZlbnRLaW5kEh0KGVRYX0VWRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIYChRUWF9FVkVOVF9LSU5EX1FVRVVFRBABEhsKF1RYX0VWRU5UX0tJTkRfQUxMT0NBVEVEEAISGwoXVFhfRVZFTlRfS0lORF9TVUJNSVRURUQQAxIdChlUWF9FVkVOVF9LSU5EX1JFU1VCTUlUVEVEEAQSGgoWVFhfRVZFTlRfS0lORF9JTkNMVURFRBAFEhkKFVRYX0VWRU5UX0tJTkRfUkVPUkdFRBAGEhsKF1RYX0VWRU5UX0tJTkRfQ09ORklSTUVEEAcSGAoUVFhfRVZFTlRfS0lORF9GQUlMRUQQCBIiCh5UWF9FVkVOVF9LSU5EX0NBTkNFTF9SRVFVRVNURUQQCRIbChdUWF9FVkVOVF9LSU5EX0NBTkNFTExFRBAKEhcKE1RYX0VWRU5UX0tJTkRfU1RVQ0sQCxIZChVUWF9FVkVOVF9LSU5EX1VOU1RVQ0sQDBIaChZUWF9FVkVOVF9LSU5EX1JFUVVFVUVEEA0SGQoVVFhfRVZFTlRfS0lORF9ERUxBWUVEEA4SGgoWVFhfRVZFTlRfS0lORF9SRVBMQUNFRBAPEh8KG1RYX0VWRU5UX0tJTkRfQ09ORklSTUFUSU9OUxAQKkoKBlR4VmlldxIXChNUWF9WSUVXX1VOU1BFQ0lGSUVEEAASEQoNVFhfVklFV19CQVNJQxABEhQKEFRYX1ZJRVdfT1BFUkFUT1IQAipgCgdUeFNwZWVkEhgKFFRYX1NQRUVEX1VOU1BFQ0lGSUVEEAASEQoNVFhfU1BFRURfU0xPVxABEhUKEVRYX1NQRUVEX1NUQU5EQVJEEAISEQoNVFhfU1BFRURfRkFTVBADKo0BCg1DYW5jZWxPdXRjb21lEh4KGkNBTkNFTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASHAoYQ0FOQ0VMX09VVENPTUVfQ0FOQ0VMTEVEEAESHAoYQ0FOQ0VMX09VVENPTUVfUkVRVUVTVEVEEAISIAocQ0FOQ0VMX09VVENPTUVfQUxSRUFEWV9GSU5BTBADMp0ECglUeFNlcnZpY2USSQoIQ3JlYXRlVHgSHS5mZW5jZXBvc3QudjEuQ3JlYXRlVHhSZXF1ZXN0Gh4uZmVuY2Vwb3N0LnYxLkNyZWF0ZVR4UmVzcG9uc2USWAoNQmF0Y2hDcmVhdGVUeBIiLmZlbmNlcG9zdC52MS5CYXRjaENyZWF0ZVR4UmVxdWVzdBojLmZlbmNlcG9zdC52MS5CYXRjaENyZWF0ZVR4UmVzcG9uc2USQAoFR2V0VHgSGi5mZW5jZXBvc3QudjEuR2V0VHhSZXF1ZXN0GhsuZmVuY2Vwb3N0LnYxLkdldFR4UmVzcG9uc2USRgoHTGlzdFR4cxIcLmZlbmNlcG9zdC52MS5MaXN0VHhzUmVxdWVzdBodLmZlbmNlcG9zdC52MS5MaXN0VHhzUmVzcG9uc2USSQoIQ2FuY2VsVHgSHS5mZW5jZXBvc3QudjEuQ2FuY2VsVHhSZXF1ZXN0Gh4uZmVuY2Vwb3N0LnYxLkNhbmNlbFR4UmVzcG9uc2USTAoJU3BlZWRVcFR4Eh4uZmVuY2Vwb3N0LnYxLlNwZWVkVXBUeFJlcXVlc3QaHy5mZW5jZXBvc3QudjEuU3BlZWRVcFR4UmVzcG9uc2USSAoHV2F0Y2hUeBIcLmZlbmNlcG9zdC52MS5XYXRjaFR4UmVxdWVzdBodLmZlbmNlcG9zdC52MS5XYXRjaFR4UmVzcG9uc2UwAUJUChBkZXYuZmVuY2Vwb3N0LnYxUAFaPmdpdGh1Yi5jb20vZmVuY2Vwb3N0L2ZlbmNlcG9zdC9nZW4vZ28vZmVuY2Vwb3N0L3YxO2ZlbmNlcG9zdHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_google_rpc_status]);
 
 /**
- * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
- * carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
- * go by that mark (docs/clients.md, "Printing messages").
+ * Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
+ * nonce; a payload cannot set either, and a request with an unknown field is rejected. Recipient,
+ * amount and call data are marked debug_redact, because they do not belong in logs; few runtimes
+ * honor that mark (docs/clients.md, "Printing messages").
  *
  * @generated from message fencepost.v1.Payload
  */
 export type Payload = Message<"fencepost.v1.Payload"> & {
   /**
-   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+   * contract.
    *
    * @generated from field: string to = 1;
    */
@@ -41,17 +41,20 @@ export type Payload = Message<"fencepost.v1.Payload"> & {
   value: string;
 
   /**
-   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-   * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-   * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+   * Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+   * is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+   * padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+   * and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+   * and cannot be detected.
    *
    * @generated from field: bytes data = 3;
    */
   data: Uint8Array;
 
   /**
-   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-   * configured otherwise (`prepare.simulate`).
+   * Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+   * transaction is still simulated unless the chain's configuration disables it
+   * (`prepare.simulate`).
    *
    * @generated from field: uint64 gas_limit = 4 [jstype = JS_STRING];
    */
@@ -66,7 +69,7 @@ export const PayloadSchema: GenMessage<Payload> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 0);
 
 /**
- * Receipt is what the chain says of an included transaction.
+ * Receipt is the chain's receipt of an included transaction.
  *
  * @generated from message fencepost.v1.Receipt
  */
@@ -93,31 +96,32 @@ export type Receipt = Message<"fencepost.v1.Receipt"> & {
   blockHash: string;
 
   /**
-   * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-   * is final.
+   * Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+   * whether the payload was executed, once the transaction is final.
    *
    * @generated from field: bool success = 4;
    */
   success: boolean;
 
   /**
-   * Gas used by it.
+   * Gas used.
    *
    * @generated from field: uint64 gas_used = 5 [jstype = JS_STRING];
    */
   gasUsed: string;
 
   /**
-   * Price paid for each unit of gas, in wei, decimal.
+   * Price paid per gas, in wei, decimal.
    *
    * @generated from field: string effective_gas_price = 6;
    */
   effectiveGasPrice: string;
 
   /**
-   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+   * A successful CANCEL means that the payload was not executed in this block; once the block is
+   * final, the transaction ends as not executed (unless it executed before it was requeued:
+   * REQUEUED_AND_RAN). Empty: the server is too old to report it.
    *
    * @generated from field: string kind = 7;
    */
@@ -132,13 +136,14 @@ export const ReceiptSchema: GenMessage<Receipt> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 1);
 
 /**
- * Attempt is one signed form of a transaction. All attempts of a transaction share its nonce, so at most one can be included.
+ * Attempt is one signed transaction. All attempts of a transaction share its nonce, so at most one
+ * can be included.
  *
  * @generated from message fencepost.v1.Attempt
  */
 export type Attempt = Message<"fencepost.v1.Attempt"> & {
   /**
-   * 1, 2, ... in the order of signing.
+   * 1, 2, ... in signing order.
    *
    * @generated from field: uint32 attempt_no = 1;
    */
@@ -166,21 +171,21 @@ export type Attempt = Message<"fencepost.v1.Attempt"> & {
   gasLimit: string;
 
   /**
-   * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+   * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
    *
    * @generated from field: string fee_cap = 5;
    */
   feeCap: string;
 
   /**
-   * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+   * Maximum priority fee per gas, in wei, decimal.
    *
    * @generated from field: string tip = 6;
    */
   tip: string;
 
   /**
-   * When it was recorded.
+   * Time of recording.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 7;
    */
@@ -195,57 +200,57 @@ export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 2);
 
 /**
- * OperatorDetails is what callers do not need and operators do.
+ * OperatorDetails are the fields that operators need and clients do not.
  *
  * @generated from message fencepost.v1.OperatorDetails
  */
 export type OperatorDetails = Message<"fencepost.v1.OperatorDetails"> & {
   /**
-   * The nonce, once taken.
+   * Unset until taken.
    *
    * @generated from field: optional uint64 nonce = 1 [jstype = JS_STRING];
    */
   nonce?: string | undefined;
 
   /**
-   * Position in the queue of the submitter; gaps are normal.
+   * Position in the submitter's queue; gaps are normal.
    *
    * @generated from field: int64 queue_seq = 2 [jstype = JS_STRING];
    */
   queueSeq: string;
 
   /**
-   * Fencing token of the last write, 0 while only callers have written.
+   * Fencing token of the last write; 0 until an owner has written.
    *
    * @generated from field: int64 fencing_token = 3 [jstype = JS_STRING];
    */
   fencingToken: string;
 
   /**
-   * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-   * could not be signed counts too. 0 while it has no nonce.
+   * Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+   * a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
    *
    * @generated from field: uint32 submit_attempts = 4;
    */
   submitAttempts: number;
 
   /**
-   * Every signed form of it.
+   * All attempts.
    *
    * @generated from field: repeated fencepost.v1.Attempt attempts = 5;
    */
   attempts: Attempt[];
 
   /**
-   * Number of the newest attempt that a node said it took; 0: none.
+   * Number of the newest attempt that an endpoint accepted; 0: none.
    *
    * @generated from field: uint32 accepted_attempt = 6;
    */
   acceptedAttempt: number;
 
   /**
-   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-   * NONCE_CONSUMED. A hint that decides nothing.
+   * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
    *
    * @generated from field: string diagnosis = 7;
    */
@@ -260,7 +265,7 @@ export const OperatorDetailsSchema: GenMessage<OperatorDetails> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 3);
 
 /**
- * Tx is a transaction as the ledger has it.
+ * Tx is a transaction in the ledger.
  *
  * @generated from message fencepost.v1.Tx
  */
@@ -280,7 +285,7 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   submitter: string;
 
   /**
-   * The caller's key.
+   * The idempotency key chosen by the caller.
    *
    * @generated from field: string request_id = 3;
    */
@@ -297,7 +302,7 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   subState: TxSubState;
 
   /**
-   * Rises by one with each event; equals the seq of the newest event.
+   * Increases by one with each event; equals the seq of the newest event.
    *
    * @generated from field: uint64 version = 6 [jstype = JS_STRING];
    */
@@ -309,14 +314,14 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   payload?: Payload | undefined;
 
   /**
-   * Hash of the included attempt, else of the newest one; empty while there is none.
+   * Hash of the included attempt, otherwise of the newest one; empty without attempts.
    *
    * @generated from field: string tx_hash = 8;
    */
   txHash: string;
 
   /**
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    *
    * @generated from field: fencepost.v1.Receipt receipt = 9;
    */
@@ -328,29 +333,30 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   executed: Executed;
 
   /**
-   * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-   * ledger (RESTORED_UNKNOWN).
+   * True if it is final and was not executed: sending the same intent under a new request_id cannot
+   * execute it twice. False if this is unknown, as after a restore of the ledger
+   * (RESTORED_UNKNOWN).
    *
    * @generated from field: bool retry_safe = 11;
    */
   retrySafe: boolean;
 
   /**
-   * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+   * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
    *
    * @generated from field: string reason = 12;
    */
   reason: string;
 
   /**
-   * A sentence that explains the reason.
+   * Explains the reason to people.
    *
    * @generated from field: string last_error = 13;
    */
   lastError: string;
 
   /**
-   * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+   * A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
    *
    * @generated from field: bool cancel_requested = 14;
    */
@@ -367,14 +373,14 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * When it became final.
+   * Time at which it became final.
    *
    * @generated from field: google.protobuf.Timestamp final_time = 17;
    */
   finalTime?: Timestamp | undefined;
 
   /**
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    *
    * @generated from field: fencepost.v1.OperatorDetails operator = 18;
    */
@@ -386,14 +392,15 @@ export type Tx = Message<"fencepost.v1.Tx"> & {
   terms?: Terms | undefined;
 
   /**
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    *
    * @generated from field: repeated fencepost.v1.BlockRef confirmations = 20;
    */
   confirmations: BlockRef[];
 
   /**
-   * Of the request that created it.
+   * As in the request that created it.
    *
    * @generated from field: map<string, string> labels = 21;
    */
@@ -432,7 +439,7 @@ export const BlockRefSchema: GenMessage<BlockRef> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 5);
 
 /**
- * TxEvent is one step in the life of a transaction, with what was true right after it.
+ * TxEvent is one step in the life of a transaction, with the fields as they were after it.
  *
  * @generated from message fencepost.v1.TxEvent
  */
@@ -448,7 +455,7 @@ export type TxEvent = Message<"fencepost.v1.TxEvent"> & {
   submitter: string;
 
   /**
-   * 1, 2, 3, ... per transaction, without a hole.
+   * 1, 2, 3, ... per transaction, without gaps.
    *
    * @generated from field: uint64 seq = 3 [jstype = JS_STRING];
    */
@@ -500,7 +507,8 @@ export type TxEvent = Message<"fencepost.v1.TxEvent"> & {
   time?: Timestamp | undefined;
 
   /**
-   * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+   * Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+   * appended.
    *
    * @generated from field: bool new_fork = 13;
    */
@@ -531,8 +539,8 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
   submitter: string;
 
   /**
-   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-   * good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+   * UUID or the primary key of the requesting row is a good choice.
    *
    * @generated from field: string request_id = 2;
    */
@@ -549,9 +557,10 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
   terms?: Terms | undefined;
 
   /**
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    *
    * @generated from field: map<string, string> labels = 5;
    */
@@ -566,7 +575,8 @@ export const CreateTxRequestSchema: GenMessage<CreateTxRequest> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 7);
 
 /**
- * Terms are what a caller demands of how and until when a transaction is sent. They are part of the request: the same request_id with other terms is refused.
+ * Terms limit how and until when a transaction is sent. They are part of the request: the same
+ * request_id with other terms is rejected.
  *
  * @generated from message fencepost.v1.Terms
  */
@@ -577,22 +587,25 @@ export type Terms = Message<"fencepost.v1.Terms"> & {
   speed: TxSpeed;
 
   /**
-   * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+   * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+   * apply.
    *
    * @generated from field: string max_fee = 2;
    */
   maxFee: string;
 
   /**
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    *
    * @generated from field: google.protobuf.Timestamp not_after = 3;
    */
   notAfter?: Timestamp | undefined;
 
   /**
-   * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-   * was included first.
+   * Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+   * CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
    *
    * @generated from field: bool cancel_late = 4;
    */
@@ -616,7 +629,7 @@ export type CreateTxResponse = Message<"fencepost.v1.CreateTxResponse"> & {
   tx?: Tx | undefined;
 
   /**
-   * True when this call queued it, false when an earlier one had.
+   * True if this call queued it, false if an earlier one did.
    *
    * @generated from field: bool created = 2;
    */
@@ -635,7 +648,7 @@ export const CreateTxResponseSchema: GenMessage<CreateTxResponse> = /*@__PURE__*
  */
 export type BatchCreateTxRequest = Message<"fencepost.v1.BatchCreateTxRequest"> & {
   /**
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    *
    * @generated from field: repeated fencepost.v1.CreateTxRequest requests = 1;
    */
@@ -654,7 +667,7 @@ export const BatchCreateTxRequestSchema: GenMessage<BatchCreateTxRequest> = /*@_
  */
 export type BatchCreateTxResponse = Message<"fencepost.v1.BatchCreateTxResponse"> & {
   /**
-   * One for each request, in their order.
+   * One per request, in their order.
    *
    * @generated from field: repeated fencepost.v1.BatchCreateTxResult results = 1;
    */
@@ -669,7 +682,7 @@ export const BatchCreateTxResponseSchema: GenMessage<BatchCreateTxResponse> = /*
   messageDesc(file_fencepost_v1_tx, 11);
 
 /**
- * BatchCreateTxResult is what became of one request of a batch.
+ * BatchCreateTxResult is the result of one request of a batch.
  *
  * @generated from message fencepost.v1.BatchCreateTxResult
  */
@@ -687,7 +700,7 @@ export type BatchCreateTxResult = Message<"fencepost.v1.BatchCreateTxResult"> & 
     case: "tx";
   } | {
     /**
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      *
      * @generated from field: google.rpc.Status error = 2;
      */
@@ -696,7 +709,7 @@ export type BatchCreateTxResult = Message<"fencepost.v1.BatchCreateTxResult"> & 
   } | { case: undefined; value?: undefined };
 
   /**
-   * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+   * True if this call queued it, false if an earlier call or an earlier request of this batch did.
    *
    * @generated from field: bool created = 3;
    */
@@ -788,28 +801,28 @@ export const GetTxResponseSchema: GenMessage<GetTxResponse> = /*@__PURE__*/
  */
 export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
   /**
-   * Only this submitter; empty lists all.
+   * Only this submitter; empty: all.
    *
    * @generated from field: string submitter = 1;
    */
   submitter: string;
 
   /**
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    *
    * @generated from field: repeated fencepost.v1.TxState states = 2;
    */
   states: TxState[];
 
   /**
-   * Rows a page at most, 1 to 1000; 0 is 100.
+   * Maximum rows per page, 1 to 1000; 0 means 100.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * next_page_token of the page before.
+   * next_page_token of the previous page.
    *
    * @generated from field: string page_token = 4;
    */
@@ -821,21 +834,21 @@ export type ListTxsRequest = Message<"fencepost.v1.ListTxsRequest"> & {
   view: TxView;
 
   /**
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    *
    * @generated from field: repeated string labels = 6;
    */
   labels: string[];
 
   /**
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    *
    * @generated from field: google.protobuf.Timestamp created_from = 7;
    */
   createdFrom?: Timestamp | undefined;
 
   /**
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    *
    * @generated from field: google.protobuf.Timestamp created_before = 8;
    */
@@ -883,14 +896,15 @@ export type CancelTxRequest = Message<"fencepost.v1.CancelTxRequest"> & {
   txId: string;
 
   /**
-   * Why; kept with the command.
+   * Recorded with the command.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * The person or system that requests it; recorded with the command. The cancellation of a queued
+   * transaction is recorded as a command only if reason or operator is set.
    *
    * @generated from field: string operator = 3;
    */
@@ -936,14 +950,14 @@ export type SpeedUpTxRequest = Message<"fencepost.v1.SpeedUpTxRequest"> & {
   txId: string;
 
   /**
-   * Why; kept with the command.
+   * Recorded with the command.
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    *
    * @generated from field: string operator = 3;
    */
@@ -998,7 +1012,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
    */
   target: {
     /**
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      *
      * @generated from field: string tx_id = 1;
      */
@@ -1006,7 +1020,8 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
     case: "txId";
   } | {
     /**
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      *
      * @generated from field: string submitter = 2;
      */
@@ -1014,7 +1029,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
     case: "submitter";
   } | {
     /**
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      *
      * @generated from field: fencepost.v1.AllTxs all = 3;
      */
@@ -1022,7 +1037,7 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
     case: "all";
   } | {
     /**
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      *
      * @generated from field: fencepost.v1.RequestKey request = 7;
      */
@@ -1030,9 +1045,9 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
     case: "request";
   } | {
     /**
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      *
      * @generated from field: fencepost.v1.TxIds txs = 10;
      */
@@ -1041,40 +1056,43 @@ export type WatchTxRequest = Message<"fencepost.v1.WatchTxRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * The last resume_token received; empty starts anew.
+   * The last resume_token received; empty starts from the beginning.
    *
    * @generated from field: string resume_token = 4;
    */
   resumeToken: string;
 
   /**
-   * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-   * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-   * be told how it ended. Of several that are final from the start, the snapshots tell it.
+   * End the stream with OK after the final event; for several transactions, once all are final and
+   * everything was sent. Only for one transaction or several by id. With states, it ends at the
+   * final event even if that event is filtered out: include the final states to receive it. For
+   * transactions that are final from the start, the snapshots show the outcome.
    *
    * @generated from field: bool until_final = 5;
    */
   untilFinal: boolean;
 
   /**
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    *
    * @generated from field: google.protobuf.Duration heartbeat = 6;
    */
   heartbeat?: Duration | undefined;
 
   /**
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    *
    * @generated from field: repeated string labels = 8;
    */
   labels: string[];
 
   /**
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    *
    * @generated from field: repeated fencepost.v1.TxState states = 9;
    */
@@ -1089,13 +1107,14 @@ export const WatchTxRequestSchema: GenMessage<WatchTxRequest> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 23);
 
 /**
- * TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
+ * TxIds names several transactions. For more than fit here, give them a common label and watch
+ * that.
  *
  * @generated from message fencepost.v1.TxIds
  */
 export type TxIds = Message<"fencepost.v1.TxIds"> & {
   /**
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    *
    * @generated from field: repeated string tx_ids = 1;
    */
@@ -1110,7 +1129,7 @@ export const TxIdsSchema: GenMessage<TxIds> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 24);
 
 /**
- * Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
+ * Heartbeat shows that the stream is alive and, unless behind is set, up to date.
  *
  * @generated from message fencepost.v1.Heartbeat
  */
@@ -1121,7 +1140,7 @@ export type Heartbeat = Message<"fencepost.v1.Heartbeat"> & {
   time?: Timestamp | undefined;
 
   /**
-   * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+   * A resumed stream is still reading past events, and has found none to send for a while.
    *
    * @generated from field: bool behind = 2;
    */
@@ -1163,7 +1182,8 @@ export type WatchTxResponse = Message<"fencepost.v1.WatchTxResponse"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+   * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+   * stream does not repeat snapshots.
    *
    * @generated from field: string resume_token = 4;
    */
@@ -1178,7 +1198,7 @@ export const WatchTxResponseSchema: GenMessage<WatchTxResponse> = /*@__PURE__*/
   messageDesc(file_fencepost_v1_tx, 26);
 
 /**
- * TxState is where a transaction stands. See ARCHITECTURE for the picture of legal moves.
+ * TxState is the state of a transaction. ARCHITECTURE.md shows the transitions.
  *
  * @generated from enum fencepost.v1.TxState
  */
@@ -1189,28 +1209,28 @@ export enum TxState {
   UNSPECIFIED = 0,
 
   /**
-   * Accepted; no nonce is taken.
+   * Accepted, no nonce yet.
    *
    * @generated from enum value: TX_STATE_QUEUED = 1;
    */
   QUEUED = 1,
 
   /**
-   * A nonce is taken and a signed attempt is recorded; no chain node is known to have it.
+   * Nonce taken and signed attempt recorded; not known to be at an RPC endpoint.
    *
    * @generated from enum value: TX_STATE_ALLOCATED = 2;
    */
   ALLOCATED = 2,
 
   /**
-   * A chain node has it; see TxSubState.
+   * An RPC endpoint accepted it; see TxSubState.
    *
    * @generated from enum value: TX_STATE_TRACKING = 3;
    */
   TRACKING = 3,
 
   /**
-   * Needs a decision of a policy or an operator. Keeps its nonce and is still followed.
+   * Needs a decision by a policy or an operator. Keeps its nonce and is still tracked.
    *
    * @generated from enum value: TX_STATE_STUCK = 4;
    */
@@ -1224,14 +1244,16 @@ export enum TxState {
   CONFIRMED = 5,
 
   /**
-   * Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
+   * Final. Tx.executed distinguishes reverted (REVERTED), never executed (NO), and unknown after a
+   * restore of the ledger (UNKNOWN).
    *
    * @generated from enum value: TX_STATE_FAILED_FINAL = 6;
    */
   FAILED_FINAL = 6,
 
   /**
-   * Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
+   * Final: never executed and never will be. Tx.executed is UNKNOWN if it may have executed in the
+   * part of the ledger that a restore lost.
    *
    * @generated from enum value: TX_STATE_CANCELLED = 7;
    */
@@ -1256,7 +1278,7 @@ export enum TxSubState {
   UNSPECIFIED = 0,
 
   /**
-   * TRACKING: handed to a node, not yet in a block.
+   * TRACKING: broadcast, in no block.
    *
    * @generated from enum value: TX_SUB_STATE_PENDING = 1;
    */
@@ -1270,16 +1292,19 @@ export enum TxSubState {
   INCLUDED = 2,
 
   /**
-   * QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
-   * the same reason again is not.
+   * QUEUED: the head of the queue waits for an external condition other than funds (endpoint,
+   * signer, fees); see reason and last_error. A new reason causes an event, the same reason again
+   * does not.
    *
    * @generated from enum value: TX_SUB_STATE_BACKING_OFF = 3;
    */
   BACKING_OFF = 3,
 
   /**
-   * QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
-   * what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+   * QUEUED, ALLOCATED, TRACKING or STUCK, in no block: the account cannot afford it. It is retried
+   * on the normal schedule and proceeds once the account is funded. last_error gives the missing
+   * amount if known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another reason. Its begin
+   * and end are events.
    *
    * @generated from enum value: TX_SUB_STATE_UNFUNDED = 4;
    */
@@ -1293,7 +1318,7 @@ export const TxSubStateSchema: GenEnum<TxSubState> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 1);
 
 /**
- * Executed answers "did the payload run on chain?".
+ * Executed reports whether the payload was executed on chain.
  *
  * @generated from enum fencepost.v1.Executed
  */
@@ -1304,29 +1329,30 @@ export enum Executed {
   UNSPECIFIED = 0,
 
   /**
-   * Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
-   * run after the backup. See on chain before you send the same again.
+   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
+   * in the ledger when that was restored from a backup, and may have executed after the backup.
+   * Check the chain before you send the same intent again.
    *
    * @generated from enum value: EXECUTED_UNKNOWN = 1;
    */
   UNKNOWN = 1,
 
   /**
-   * Final: it did not run and never will.
+   * Final: it was not executed and never will be.
    *
    * @generated from enum value: EXECUTED_NO = 2;
    */
   NO = 2,
 
   /**
-   * It ran and succeeded.
+   * Executed successfully.
    *
    * @generated from enum value: EXECUTED_SUCCESS = 3;
    */
   SUCCESS = 3,
 
   /**
-   * It ran and was reverted; gas was paid.
+   * Executed and reverted; gas was paid.
    *
    * @generated from enum value: EXECUTED_REVERTED = 4;
    */
@@ -1340,7 +1366,7 @@ export const ExecutedSchema: GenEnum<Executed> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 2);
 
 /**
- * TxEventKind names what a TxEvent tells.
+ * TxEventKind is the kind of a TxEvent.
  *
  * @generated from enum fencepost.v1.TxEventKind
  */
@@ -1365,28 +1391,31 @@ export enum TxEventKind {
   ALLOCATED = 2,
 
   /**
-   * A chain node accepted it.
+   * An RPC endpoint accepted it.
    *
    * @generated from enum value: TX_EVENT_KIND_SUBMITTED = 3;
    */
   SUBMITTED = 3,
 
   /**
-   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
+   * An endpoint accepted it again: the same signed bytes, or after REPLACED the newest attempt for
+   * the first time.
    *
    * @generated from enum value: TX_EVENT_KIND_RESUBMITTED = 4;
    */
   RESUBMITTED = 4,
 
   /**
-   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
+   * It is in a canonical block. Sent again for the same block if it turns out that it executed
+   * before an operator requeued it (REQUEUED_AND_RAN).
    *
    * @generated from enum value: TX_EVENT_KIND_INCLUDED = 5;
    */
   INCLUDED = 5,
 
   /**
-   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
+   * Its block left the canonical chain; or it was final as never executed and is in a block after
+   * all (ENDED_AND_RAN). It is tracked again.
    *
    * @generated from enum value: TX_EVENT_KIND_REORGED = 6;
    */
@@ -1400,64 +1429,66 @@ export enum TxEventKind {
   CONFIRMED = 7,
 
   /**
-   * Final and failed; executed says how.
+   * Final and failed; see executed.
    *
    * @generated from enum value: TX_EVENT_KIND_FAILED = 8;
    */
   FAILED = 8,
 
   /**
-   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
+   * A cancellation was requested after its nonce was taken, or after it was requeued.
    *
    * @generated from enum value: TX_EVENT_KIND_CANCEL_REQUESTED = 9;
    */
   CANCEL_REQUESTED = 9,
 
   /**
-   * Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
+   * Final: it will never execute. If executed is UNKNOWN, it may have executed in the part of the
+   * ledger that a restore lost.
    *
    * @generated from enum value: TX_EVENT_KIND_CANCELLED = 10;
    */
   CANCELLED = 10,
 
   /**
-   * It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
+   * It needs a decision. Sent again when the reason changes, and when TX_SUB_STATE_UNFUNDED begins
+   * or ends.
    *
    * @generated from enum value: TX_EVENT_KIND_STUCK = 11;
    */
   STUCK = 11,
 
   /**
-   * A decision put it back on its way, or what it lacked (money, another form) is there now.
+   * A decision was made, or the missing condition (funds, another attempt) is met.
    *
    * @generated from enum value: TX_EVENT_KIND_UNSTUCK = 12;
    */
   UNSTUCK = 12,
 
   /**
-   * An operator put it back into the queue after its nonce was consumed by somebody else.
+   * An operator requeued it after another transaction used its nonce.
    *
    * @generated from enum value: TX_EVENT_KIND_REQUEUED = 13;
    */
   REQUEUED = 13,
 
   /**
-   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
-   * (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
+   * The head of the queue waits for an external condition; see reason and message. Sent once per
+   * reason. With a nonce: TX_SUB_STATE_UNFUNDED began or ended.
    *
    * @generated from enum value: TX_EVENT_KIND_DELAYED = 14;
    */
   DELAYED = 14,
 
   /**
-   * Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+   * A replacement was recorded, with higher fees or as a cancel transaction; it is broadcast next.
    *
    * @generated from enum value: TX_EVENT_KIND_REPLACED = 15;
    */
   REPLACED = 15,
 
   /**
-   * Blocks above the one with the receipt, where the chain's configuration wants them told.
+   * Blocks on top of the receipt's block, if enabled in the chain's configuration.
    *
    * @generated from enum value: TX_EVENT_KIND_CONFIRMATIONS = 16;
    */
@@ -1471,7 +1502,7 @@ export const TxEventKindSchema: GenEnum<TxEventKind> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 3);
 
 /**
- * TxView chooses how much of a transaction is told.
+ * TxView chooses the fields of a returned transaction.
  *
  * @generated from enum fencepost.v1.TxView
  */
@@ -1484,14 +1515,14 @@ export enum TxView {
   UNSPECIFIED = 0,
 
   /**
-   * What a caller needs.
+   * The fields that clients need.
    *
    * @generated from enum value: TX_VIEW_BASIC = 1;
    */
   BASIC = 1,
 
   /**
-   * Nonce, fees and attempts as well.
+   * Also nonce, fees and attempts.
    *
    * @generated from enum value: TX_VIEW_OPERATOR = 2;
    */
@@ -1505,13 +1536,13 @@ export const TxViewSchema: GenEnum<TxView> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 4);
 
 /**
- * TxSpeed is how much is offered to be included soon.
+ * TxSpeed chooses the fee offered for fast inclusion.
  *
  * @generated from enum fencepost.v1.TxSpeed
  */
 export enum TxSpeed {
   /**
-   * As the chain's configuration says.
+   * As in the chain's configuration.
    *
    * @generated from enum value: TX_SPEED_UNSPECIFIED = 0;
    */
@@ -1540,7 +1571,7 @@ export const TxSpeedSchema: GenEnum<TxSpeed> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 5);
 
 /**
- * CancelOutcome is what a cancel did.
+ * CancelOutcome is the immediate result of a cancellation.
  *
  * @generated from enum fencepost.v1.CancelOutcome
  */
@@ -1551,22 +1582,24 @@ export enum CancelOutcome {
   UNSPECIFIED = 0,
 
   /**
-   * It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
+   * It will never execute: Tx.executed is `NO`, or `UNKNOWN` after a restore of the ledger
+   * (RESTORED_UNKNOWN).
    *
    * @generated from enum value: CANCEL_OUTCOME_CANCELLED = 1;
    */
   CANCELLED = 1,
 
   /**
-   * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
+   * Its nonce is taken, so the chain decides: the owner was asked to broadcast a cancel transaction
+   * with the same nonce, which may be too late. Or it was requeued, and the owner was asked to
+   * prove that no earlier attempt executed. The outcome is an event.
    *
    * @generated from enum value: CANCEL_OUTCOME_REQUESTED = 2;
    */
   REQUESTED = 2,
 
   /**
-   * It was final before the request.
+   * It was already final.
    *
    * @generated from enum value: CANCEL_OUTCOME_ALREADY_FINAL = 3;
    */
@@ -1580,16 +1613,19 @@ export const CancelOutcomeSchema: GenEnum<CancelOutcome> = /*@__PURE__*/
   enumDesc(file_fencepost_v1_tx, 6);
 
 /**
- * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+ * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+ * works on every node.
  *
  * @generated from service fencepost.v1.TxService
  */
 export const TxService: GenService<{
   /**
-   * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-   * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
-   * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
-   * also while the queue is full.
+   * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
+   * names one transaction forever: repeating the call returns the same transaction, and another
+   * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
+   * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
+   * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
+   * even while the queue is full.
    *
    * @generated from rpc fencepost.v1.TxService.CreateTx
    */
@@ -1599,12 +1635,15 @@ export const TxService: GenService<{
     output: typeof CreateTxResponseSchema;
   },
   /**
-   * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-   * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
-   * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
-   * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-   * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
-   * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+   * BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
+   * per request, in their order; a rejected request does not affect the others. The limit for a
+   * whole batch is payload.max_bytes plus 4 MiB, by default 4,323,328 bytes, and twice that as
+   * JSON; split larger batches. Results omit payload.data, so that every response can be read.
+   * Requests of one submitter are queued in their order. A request that occurs twice in a batch
+   * returns the same transaction twice. Malformed JSON in any request fails the whole batch,
+   * because nothing in it can be read then. QUEUE_FULL is reported per result, and clients do not
+   * retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
+   * or of single results, retry the batch or those requests unchanged: nothing is sent twice.
    *
    * @generated from rpc fencepost.v1.TxService.BatchCreateTx
    */
@@ -1614,7 +1653,8 @@ export const TxService: GenService<{
     output: typeof BatchCreateTxResponseSchema;
   },
   /**
-   * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&request_id=KEY.
+   * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
+   * key is by-request?submitter=NAME&request_id=KEY.
    *
    * @generated from rpc fencepost.v1.TxService.GetTx
    */
@@ -1624,8 +1664,8 @@ export const TxService: GenService<{
     output: typeof GetTxResponseSchema;
   },
   /**
-   * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
-   * empty next_page_token says that it is the last.
+   * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
+   * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
    *
    * @generated from rpc fencepost.v1.TxService.ListTxs
    */
@@ -1635,11 +1675,14 @@ export const TxService: GenService<{
     output: typeof ListTxsResponseSchema;
   },
   /**
-   * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
-   * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
-   * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-   * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
-   * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
+   * CancelTx requests that a transaction is not executed. A queued transaction that never had a
+   * nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
+   * a cancel transaction with the same nonce, and the first one included wins. A transaction that
+   * an operator requeued may have executed before; the owner cancels it once it is certain that it
+   * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
+   * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
+   * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
+   * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
    *
    * @generated from rpc fencepost.v1.TxService.CancelTx
    */
@@ -1649,9 +1692,10 @@ export const TxService: GenService<{
     output: typeof CancelTxResponseSchema;
   },
   /**
-   * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
-   * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
-   * when there is nothing to speed up, or a fee cap does not allow it.
+   * SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
+   * regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
+   * included. Returns once the owner has recorded the replacement. Rejected with
+   * FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
    *
    * @generated from rpc fencepost.v1.TxService.SpeedUpTx
    */
@@ -1661,9 +1705,10 @@ export const TxService: GenService<{
     output: typeof SpeedUpTxResponseSchema;
   },
   /**
-   * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
-   * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
-   * parameter, as in events?states=TX_STATE_STUCK&heartbeat=5s.
+   * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
+   * per transaction. labels and states filter them. An interrupted stream resumes on any node with
+   * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
+   * in events?states=TX_STATE_STUCK&heartbeat=5s.
    *
    * @generated from rpc fencepost.v1.TxService.WatchTx
    */

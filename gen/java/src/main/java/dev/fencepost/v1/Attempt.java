@@ -7,7 +7,8 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Attempt is one signed form of a transaction. All attempts of a transaction share its nonce, so at most one can be included.
+ * Attempt is one signed transaction. All attempts of a transaction share its nonce, so at most one
+ * can be included.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Attempt}
@@ -61,7 +62,7 @@ private static final long serialVersionUID = 0L;
   private int attemptNo_ = 0;
   /**
    * <pre>
-   * 1, 2, ... in the order of signing.
+   * 1, 2, ... in signing order.
    * </pre>
    *
    * <code>uint32 attempt_no = 1 [json_name = "attemptNo"];</code>
@@ -186,7 +187,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object feeCap_ = "";
   /**
    * <pre>
-   * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+   * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
    * </pre>
    *
    * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -207,7 +208,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+   * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
    * </pre>
    *
    * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -233,7 +234,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object tip_ = "";
   /**
    * <pre>
-   * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+   * Maximum priority fee per gas, in wei, decimal.
    * </pre>
    *
    * <code>string tip = 6 [json_name = "tip"];</code>
@@ -254,7 +255,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+   * Maximum priority fee per gas, in wei, decimal.
    * </pre>
    *
    * <code>string tip = 6 [json_name = "tip"];</code>
@@ -279,7 +280,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp createTime_;
   /**
    * <pre>
-   * When it was recorded.
+   * Time of recording.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -291,7 +292,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * When it was recorded.
+   * Time of recording.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -303,7 +304,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * When it was recorded.
+   * Time of recording.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -544,7 +545,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Attempt is one signed form of a transaction. All attempts of a transaction share its nonce, so at most one can be included.
+   * Attempt is one signed transaction. All attempts of a transaction share its nonce, so at most one
+   * can be included.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Attempt}
@@ -780,7 +782,7 @@ private static final long serialVersionUID = 0L;
     private int attemptNo_ ;
     /**
      * <pre>
-     * 1, 2, ... in the order of signing.
+     * 1, 2, ... in signing order.
      * </pre>
      *
      * <code>uint32 attempt_no = 1 [json_name = "attemptNo"];</code>
@@ -792,7 +794,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, ... in the order of signing.
+     * 1, 2, ... in signing order.
      * </pre>
      *
      * <code>uint32 attempt_no = 1 [json_name = "attemptNo"];</code>
@@ -808,7 +810,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, ... in the order of signing.
+     * 1, 2, ... in signing order.
      * </pre>
      *
      * <code>uint32 attempt_no = 1 [json_name = "attemptNo"];</code>
@@ -1052,7 +1054,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object feeCap_ = "";
     /**
      * <pre>
-     * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+     * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
      * </pre>
      *
      * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -1072,7 +1074,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+     * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
      * </pre>
      *
      * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -1093,7 +1095,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+     * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
      * </pre>
      *
      * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -1110,7 +1112,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+     * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
      * </pre>
      *
      * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -1124,7 +1126,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+     * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
      * </pre>
      *
      * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -1144,7 +1146,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object tip_ = "";
     /**
      * <pre>
-     * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+     * Maximum priority fee per gas, in wei, decimal.
      * </pre>
      *
      * <code>string tip = 6 [json_name = "tip"];</code>
@@ -1164,7 +1166,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+     * Maximum priority fee per gas, in wei, decimal.
      * </pre>
      *
      * <code>string tip = 6 [json_name = "tip"];</code>
@@ -1185,7 +1187,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+     * Maximum priority fee per gas, in wei, decimal.
      * </pre>
      *
      * <code>string tip = 6 [json_name = "tip"];</code>
@@ -1202,7 +1204,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+     * Maximum priority fee per gas, in wei, decimal.
      * </pre>
      *
      * <code>string tip = 6 [json_name = "tip"];</code>
@@ -1216,7 +1218,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+     * Maximum priority fee per gas, in wei, decimal.
      * </pre>
      *
      * <code>string tip = 6 [json_name = "tip"];</code>
@@ -1238,7 +1240,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> createTimeBuilder_;
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1249,7 +1251,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1264,7 +1266,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1282,7 +1284,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1300,7 +1302,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1325,7 +1327,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1342,7 +1344,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1354,7 +1356,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1369,7 +1371,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was recorded.
+     * Time of recording.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>

@@ -12,7 +12,7 @@ public interface AttemptOrBuilder extends
 
   /**
    * <pre>
-   * 1, 2, ... in the order of signing.
+   * 1, 2, ... in signing order.
    * </pre>
    *
    * <code>uint32 attempt_no = 1 [json_name = "attemptNo"];</code>
@@ -72,7 +72,7 @@ public interface AttemptOrBuilder extends
 
   /**
    * <pre>
-   * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+   * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
    * </pre>
    *
    * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -81,7 +81,7 @@ public interface AttemptOrBuilder extends
   java.lang.String getFeeCap();
   /**
    * <pre>
-   * Most that is paid for each unit of gas, in wei, decimal (the gas price of a legacy transaction).
+   * Maximum total price per gas, in wei, decimal (the gas price of a legacy transaction).
    * </pre>
    *
    * <code>string fee_cap = 5 [json_name = "feeCap"];</code>
@@ -92,7 +92,7 @@ public interface AttemptOrBuilder extends
 
   /**
    * <pre>
-   * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+   * Maximum priority fee per gas, in wei, decimal.
    * </pre>
    *
    * <code>string tip = 6 [json_name = "tip"];</code>
@@ -101,7 +101,7 @@ public interface AttemptOrBuilder extends
   java.lang.String getTip();
   /**
    * <pre>
-   * Most that is paid to the block's proposer for each unit of gas, in wei, decimal.
+   * Maximum priority fee per gas, in wei, decimal.
    * </pre>
    *
    * <code>string tip = 6 [json_name = "tip"];</code>
@@ -112,7 +112,7 @@ public interface AttemptOrBuilder extends
 
   /**
    * <pre>
-   * When it was recorded.
+   * Time of recording.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -121,7 +121,7 @@ public interface AttemptOrBuilder extends
   boolean hasCreateTime();
   /**
    * <pre>
-   * When it was recorded.
+   * Time of recording.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -130,7 +130,7 @@ public interface AttemptOrBuilder extends
   com.google.protobuf.Timestamp getCreateTime();
   /**
    * <pre>
-   * When it was recorded.
+   * Time of recording.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>

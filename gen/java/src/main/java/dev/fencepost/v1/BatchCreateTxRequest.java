@@ -54,10 +54,10 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fencepost.v1.CreateTxRequest> requests_;
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   @java.lang.Override
   public java.util.List<dev.fencepost.v1.CreateTxRequest> getRequestsList() {
@@ -65,10 +65,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   @java.lang.Override
   public java.util.List<? extends dev.fencepost.v1.CreateTxRequestOrBuilder> 
@@ -77,10 +77,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   @java.lang.Override
   public int getRequestsCount() {
@@ -88,10 +88,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   @java.lang.Override
   public dev.fencepost.v1.CreateTxRequest getRequests(int index) {
@@ -99,10 +99,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   @java.lang.Override
   public dev.fencepost.v1.CreateTxRequestOrBuilder getRequestsOrBuilder(
@@ -473,10 +473,10 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public java.util.List<dev.fencepost.v1.CreateTxRequest> getRequestsList() {
       if (requestsBuilder_ == null) {
@@ -487,10 +487,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public int getRequestsCount() {
       if (requestsBuilder_ == null) {
@@ -501,10 +501,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public dev.fencepost.v1.CreateTxRequest getRequests(int index) {
       if (requestsBuilder_ == null) {
@@ -515,10 +515,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder setRequests(
         int index, dev.fencepost.v1.CreateTxRequest value) {
@@ -534,10 +534,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder setRequests(
         int index, dev.fencepost.v1.CreateTxRequest.Builder builderForValue) {
@@ -552,10 +552,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder addRequests(dev.fencepost.v1.CreateTxRequest value) {
       if (requestsBuilder_ == null) {
@@ -570,10 +570,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder addRequests(
         int index, dev.fencepost.v1.CreateTxRequest value) {
@@ -589,10 +589,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder addRequests(
         dev.fencepost.v1.CreateTxRequest.Builder builderForValue) {
@@ -607,10 +607,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder addRequests(
         int index, dev.fencepost.v1.CreateTxRequest.Builder builderForValue) {
@@ -625,10 +625,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder addAllRequests(
         java.lang.Iterable<? extends dev.fencepost.v1.CreateTxRequest> values) {
@@ -644,10 +644,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder clearRequests() {
       if (requestsBuilder_ == null) {
@@ -661,10 +661,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public Builder removeRequests(int index) {
       if (requestsBuilder_ == null) {
@@ -678,10 +678,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public dev.fencepost.v1.CreateTxRequest.Builder getRequestsBuilder(
         int index) {
@@ -689,10 +689,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public dev.fencepost.v1.CreateTxRequestOrBuilder getRequestsOrBuilder(
         int index) {
@@ -703,10 +703,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public java.util.List<? extends dev.fencepost.v1.CreateTxRequestOrBuilder> 
          getRequestsOrBuilderList() {
@@ -718,10 +718,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public dev.fencepost.v1.CreateTxRequest.Builder addRequestsBuilder() {
       return internalGetRequestsFieldBuilder().addBuilder(
@@ -729,10 +729,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public dev.fencepost.v1.CreateTxRequest.Builder addRequestsBuilder(
         int index) {
@@ -741,10 +741,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Each stands for itself: what is wrong with one is told in its result.
+     * Independent of each other: an error is reported in the result of its request.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
      */
     public java.util.List<dev.fencepost.v1.CreateTxRequest.Builder> 
          getRequestsBuilderList() {

@@ -12,44 +12,44 @@ public interface BatchCreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   java.util.List<dev.fencepost.v1.CreateTxRequest> 
       getRequestsList();
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   dev.fencepost.v1.CreateTxRequest getRequests(int index);
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   int getRequestsCount();
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   java.util.List<? extends dev.fencepost.v1.CreateTxRequestOrBuilder> 
       getRequestsOrBuilderList();
   /**
    * <pre>
-   * Each stands for itself: what is wrong with one is told in its result.
+   * Independent of each other: an error is reported in the result of its request.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.CreateTxRequest requests = 1 [json_name = "requests"];</code>
    */
   dev.fencepost.v1.CreateTxRequestOrBuilder getRequestsOrBuilder(
       int index);

@@ -54,7 +54,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fencepost.v1.BatchCreateTxResult> results_;
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -65,7 +65,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -77,7 +77,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -88,7 +88,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -99,7 +99,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -473,7 +473,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -487,7 +487,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -501,7 +501,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -515,7 +515,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -534,7 +534,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -552,7 +552,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -570,7 +570,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -589,7 +589,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -607,7 +607,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -625,7 +625,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -644,7 +644,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -661,7 +661,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -678,7 +678,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -689,7 +689,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -703,7 +703,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -718,7 +718,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -729,7 +729,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -741,7 +741,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One for each request, in their order.
+     * One per request, in their order.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>

@@ -12,7 +12,7 @@ public interface BatchCreateTxResponseOrBuilder extends
 
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -21,7 +21,7 @@ public interface BatchCreateTxResponseOrBuilder extends
       getResultsList();
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -29,7 +29,7 @@ public interface BatchCreateTxResponseOrBuilder extends
   dev.fencepost.v1.BatchCreateTxResult getResults(int index);
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -37,7 +37,7 @@ public interface BatchCreateTxResponseOrBuilder extends
   int getResultsCount();
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>
@@ -46,7 +46,7 @@ public interface BatchCreateTxResponseOrBuilder extends
       getResultsOrBuilderList();
   /**
    * <pre>
-   * One for each request, in their order.
+   * One per request, in their order.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BatchCreateTxResult results = 1 [json_name = "results"];</code>

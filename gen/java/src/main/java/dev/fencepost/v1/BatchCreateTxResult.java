@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * BatchCreateTxResult is what became of one request of a batch.
+ * BatchCreateTxResult is the result of one request of a batch.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.BatchCreateTxResult}
@@ -140,7 +140,7 @@ private static final long serialVersionUID = 0L;
   public static final int ERROR_FIELD_NUMBER = 2;
   /**
    * <pre>
-   * As CreateTx would have answered: code, message, and details with the reason.
+   * The error that CreateTx would return: code, message, and details with the reason.
    * </pre>
    *
    * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -152,7 +152,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * As CreateTx would have answered: code, message, and details with the reason.
+   * The error that CreateTx would return: code, message, and details with the reason.
    * </pre>
    *
    * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -167,7 +167,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * As CreateTx would have answered: code, message, and details with the reason.
+   * The error that CreateTx would return: code, message, and details with the reason.
    * </pre>
    *
    * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -184,7 +184,7 @@ private static final long serialVersionUID = 0L;
   private boolean created_ = false;
   /**
    * <pre>
-   * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+   * True if this call queued it, false if an earlier call or an earlier request of this batch did.
    * </pre>
    *
    * <code>bool created = 3 [json_name = "created"];</code>
@@ -398,7 +398,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * BatchCreateTxResult is what became of one request of a batch.
+   * BatchCreateTxResult is the result of one request of a batch.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.BatchCreateTxResult}
@@ -778,7 +778,7 @@ private static final long serialVersionUID = 0L;
         com.google.rpc.Status, com.google.rpc.Status.Builder, com.google.rpc.StatusOrBuilder> errorBuilder_;
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -790,7 +790,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -812,7 +812,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -830,7 +830,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -848,7 +848,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -875,7 +875,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -898,7 +898,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -908,7 +908,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -926,7 +926,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As CreateTx would have answered: code, message, and details with the reason.
+     * The error that CreateTx would return: code, message, and details with the reason.
      * </pre>
      *
      * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -953,7 +953,7 @@ private static final long serialVersionUID = 0L;
     private boolean created_ ;
     /**
      * <pre>
-     * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+     * True if this call queued it, false if an earlier call or an earlier request of this batch did.
      * </pre>
      *
      * <code>bool created = 3 [json_name = "created"];</code>
@@ -965,7 +965,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+     * True if this call queued it, false if an earlier call or an earlier request of this batch did.
      * </pre>
      *
      * <code>bool created = 3 [json_name = "created"];</code>
@@ -981,7 +981,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+     * True if this call queued it, false if an earlier call or an earlier request of this batch did.
      * </pre>
      *
      * <code>bool created = 3 [json_name = "created"];</code>

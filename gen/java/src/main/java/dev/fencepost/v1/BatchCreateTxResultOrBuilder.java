@@ -39,7 +39,7 @@ public interface BatchCreateTxResultOrBuilder extends
 
   /**
    * <pre>
-   * As CreateTx would have answered: code, message, and details with the reason.
+   * The error that CreateTx would return: code, message, and details with the reason.
    * </pre>
    *
    * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -48,7 +48,7 @@ public interface BatchCreateTxResultOrBuilder extends
   boolean hasError();
   /**
    * <pre>
-   * As CreateTx would have answered: code, message, and details with the reason.
+   * The error that CreateTx would return: code, message, and details with the reason.
    * </pre>
    *
    * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -57,7 +57,7 @@ public interface BatchCreateTxResultOrBuilder extends
   com.google.rpc.Status getError();
   /**
    * <pre>
-   * As CreateTx would have answered: code, message, and details with the reason.
+   * The error that CreateTx would return: code, message, and details with the reason.
    * </pre>
    *
    * <code>.google.rpc.Status error = 2 [json_name = "error"];</code>
@@ -66,7 +66,7 @@ public interface BatchCreateTxResultOrBuilder extends
 
   /**
    * <pre>
-   * True when this call queued it, false when an earlier one had, or an earlier request of this batch.
+   * True if this call queued it, false if an earlier call or an earlier request of this batch did.
    * </pre>
    *
    * <code>bool created = 3 [json_name = "created"];</code>

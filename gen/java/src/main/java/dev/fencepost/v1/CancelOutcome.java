@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * CancelOutcome is what a cancel did.
+ * CancelOutcome is the immediate result of a cancellation.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.CancelOutcome}
@@ -21,7 +21,8 @@ public enum CancelOutcome
   CANCEL_OUTCOME_UNSPECIFIED(0),
   /**
    * <pre>
-   * It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
+   * It will never execute: Tx.executed is `NO`, or `UNKNOWN` after a restore of the ledger
+   * (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>CANCEL_OUTCOME_CANCELLED = 1;</code>
@@ -29,8 +30,9 @@ public enum CancelOutcome
   CANCEL_OUTCOME_CANCELLED(1),
   /**
    * <pre>
-   * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
+   * Its nonce is taken, so the chain decides: the owner was asked to broadcast a cancel transaction
+   * with the same nonce, which may be too late. Or it was requeued, and the owner was asked to
+   * prove that no earlier attempt executed. The outcome is an event.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_REQUESTED = 2;</code>
@@ -38,7 +40,7 @@ public enum CancelOutcome
   CANCEL_OUTCOME_REQUESTED(2),
   /**
    * <pre>
-   * It was final before the request.
+   * It was already final.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_ALREADY_FINAL = 3;</code>
@@ -62,7 +64,8 @@ public enum CancelOutcome
   public static final int CANCEL_OUTCOME_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It will never run. Whether it did is told by executed of the transaction: NO, or UNKNOWN after a restore of the ledger (RESTORED_UNKNOWN).
+   * It will never execute: Tx.executed is `NO`, or `UNKNOWN` after a restore of the ledger
+   * (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>CANCEL_OUTCOME_CANCELLED = 1;</code>
@@ -70,8 +73,9 @@ public enum CancelOutcome
   public static final int CANCEL_OUTCOME_CANCELLED_VALUE = 1;
   /**
    * <pre>
-   * Its nonce is taken, so the chain decides: the owner of the account has been asked to send a transaction that does nothing under the same nonce, which may
-   * come too late. Or it was given back to the queue, and the owner has been asked to make sure that nothing of it ran. Its events tell how it ends.
+   * Its nonce is taken, so the chain decides: the owner was asked to broadcast a cancel transaction
+   * with the same nonce, which may be too late. Or it was requeued, and the owner was asked to
+   * prove that no earlier attempt executed. The outcome is an event.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_REQUESTED = 2;</code>
@@ -79,7 +83,7 @@ public enum CancelOutcome
   public static final int CANCEL_OUTCOME_REQUESTED_VALUE = 2;
   /**
    * <pre>
-   * It was final before the request.
+   * It was already final.
    * </pre>
    *
    * <code>CANCEL_OUTCOME_ALREADY_FINAL = 3;</code>

@@ -55,7 +55,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object txId_ = "";
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   @java.lang.Override
@@ -72,7 +72,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   @java.lang.Override
@@ -95,10 +95,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 2 [json_name = "reason"];</code>
    * @return The reason.
    */
   @java.lang.Override
@@ -116,10 +116,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 2 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   @java.lang.Override
@@ -142,10 +142,11 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * The person or system that requests it; recorded with the command. The cancellation of a queued
+   * transaction is recorded as a command only if reason or operator is set.
    * </pre>
    *
-   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 3 [json_name = "operator"];</code>
    * @return The operator.
    */
   @java.lang.Override
@@ -163,10 +164,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+   * The person or system that requests it; recorded with the command. The cancellation of a queued
+   * transaction is recorded as a command only if reason or operator is set.
    * </pre>
    *
-   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 3 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   @java.lang.Override
@@ -530,7 +532,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object txId_ = "";
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The txId.
      */
     public java.lang.String getTxId() {
@@ -546,7 +548,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The bytes for txId.
      */
     public com.google.protobuf.ByteString
@@ -563,7 +565,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The txId to set.
      * @return This builder for chaining.
      */
@@ -576,7 +578,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return This builder for chaining.
      */
     public Builder clearTxId() {
@@ -586,7 +588,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The bytes for txId to set.
      * @return This builder for chaining.
      */
@@ -603,10 +605,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @return The reason.
      */
     public java.lang.String getReason() {
@@ -623,10 +625,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @return The bytes for reason.
      */
     public com.google.protobuf.ByteString
@@ -644,10 +646,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @param value The reason to set.
      * @return This builder for chaining.
      */
@@ -661,10 +663,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @return This builder for chaining.
      */
     public Builder clearReason() {
@@ -675,10 +677,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @param value The bytes for reason to set.
      * @return This builder for chaining.
      */
@@ -695,10 +697,11 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * The person or system that requests it; recorded with the command. The cancellation of a queued
+     * transaction is recorded as a command only if reason or operator is set.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @return The operator.
      */
     public java.lang.String getOperator() {
@@ -715,10 +718,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * The person or system that requests it; recorded with the command. The cancellation of a queued
+     * transaction is recorded as a command only if reason or operator is set.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @return The bytes for operator.
      */
     public com.google.protobuf.ByteString
@@ -736,10 +740,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * The person or system that requests it; recorded with the command. The cancellation of a queued
+     * transaction is recorded as a command only if reason or operator is set.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @param value The operator to set.
      * @return This builder for chaining.
      */
@@ -753,10 +758,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * The person or system that requests it; recorded with the command. The cancellation of a queued
+     * transaction is recorded as a command only if reason or operator is set.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @return This builder for chaining.
      */
     public Builder clearOperator() {
@@ -767,10 +773,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command. A cancel of what is queued is kept as one when reason or operator is given.
+     * The person or system that requests it; recorded with the command. The cancellation of a queued
+     * transaction is recorded as a command only if reason or operator is set.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @param value The bytes for operator to set.
      * @return This builder for chaining.
      */

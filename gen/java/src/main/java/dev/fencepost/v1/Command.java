@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Command is one thing that was asked of the owner of a submitter.
+ * Command is a request to the owner of a submitter.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Command}
@@ -75,8 +75,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object kind_ = "";
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-   * its owner reads them anew).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+   * or UPDATE (changed policies, which the owner reads again).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -97,8 +97,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-   * its owner reads them anew).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+   * or UPDATE (changed policies, which the owner reads again).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -124,8 +124,9 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object action_ = "";
   /**
    * <pre>
-   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-   * of PROTECT; else empty.
+   * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+   * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -146,8 +147,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-   * of PROTECT; else empty.
+   * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+   * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -315,7 +317,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp applyTime_;
   /**
    * <pre>
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -327,7 +329,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -339,7 +341,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -354,7 +356,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object result_ = "";
   /**
    * <pre>
-   * APPLIED, or why nothing was done.
+   * APPLIED, or the reason why nothing changed.
    * </pre>
    *
    * <code>string result = 9 [json_name = "result"];</code>
@@ -375,7 +377,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * APPLIED, or why nothing was done.
+   * APPLIED, or the reason why nothing changed.
    * </pre>
    *
    * <code>string result = 9 [json_name = "result"];</code>
@@ -400,7 +402,7 @@ private static final long serialVersionUID = 0L;
   private long protectionId_ = 0L;
   /**
    * <pre>
-   * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+   * The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
    * </pre>
    *
    * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -679,7 +681,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Command is one thing that was asked of the owner of a submitter.
+   * Command is a request to the owner of a submitter.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Command}
@@ -997,8 +999,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object kind_ = "";
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-     * its owner reads them anew).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+     * or UPDATE (changed policies, which the owner reads again).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1018,8 +1020,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-     * its owner reads them anew).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+     * or UPDATE (changed policies, which the owner reads again).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1040,8 +1042,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-     * its owner reads them anew).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+     * or UPDATE (changed policies, which the owner reads again).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1058,8 +1060,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-     * its owner reads them anew).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+     * or UPDATE (changed policies, which the owner reads again).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1073,8 +1075,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-     * its owner reads them anew).
+     * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+     * or UPDATE (changed policies, which the owner reads again).
      * </pre>
      *
      * <code>string kind = 2 [json_name = "kind"];</code>
@@ -1094,8 +1096,9 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object action_ = "";
     /**
      * <pre>
-     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-     * of PROTECT; else empty.
+     * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+     * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1115,8 +1118,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-     * of PROTECT; else empty.
+     * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+     * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1137,8 +1141,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-     * of PROTECT; else empty.
+     * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+     * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1155,8 +1160,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-     * of PROTECT; else empty.
+     * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+     * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1170,8 +1176,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-     * of PROTECT; else empty.
+     * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+     * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+     * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
      * </pre>
      *
      * <code>string action = 3 [json_name = "action"];</code>
@@ -1528,7 +1535,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> applyTimeBuilder_;
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1539,7 +1546,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1554,7 +1561,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1572,7 +1579,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1590,7 +1597,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1615,7 +1622,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1632,7 +1639,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1644,7 +1651,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1659,7 +1666,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while the owner has not decided.
+     * Unset until the owner has decided.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -1681,7 +1688,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object result_ = "";
     /**
      * <pre>
-     * APPLIED, or why nothing was done.
+     * APPLIED, or the reason why nothing changed.
      * </pre>
      *
      * <code>string result = 9 [json_name = "result"];</code>
@@ -1701,7 +1708,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * APPLIED, or why nothing was done.
+     * APPLIED, or the reason why nothing changed.
      * </pre>
      *
      * <code>string result = 9 [json_name = "result"];</code>
@@ -1722,7 +1729,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * APPLIED, or why nothing was done.
+     * APPLIED, or the reason why nothing changed.
      * </pre>
      *
      * <code>string result = 9 [json_name = "result"];</code>
@@ -1739,7 +1746,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * APPLIED, or why nothing was done.
+     * APPLIED, or the reason why nothing changed.
      * </pre>
      *
      * <code>string result = 9 [json_name = "result"];</code>
@@ -1753,7 +1760,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * APPLIED, or why nothing was done.
+     * APPLIED, or the reason why nothing changed.
      * </pre>
      *
      * <code>string result = 9 [json_name = "result"];</code>
@@ -1773,7 +1780,7 @@ private static final long serialVersionUID = 0L;
     private long protectionId_ ;
     /**
      * <pre>
-     * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+     * The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
      * </pre>
      *
      * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -1785,7 +1792,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+     * The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
      * </pre>
      *
      * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -1801,7 +1808,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+     * The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
      * </pre>
      *
      * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>

@@ -18,8 +18,8 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-   * its owner reads them anew).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+   * or UPDATE (changed policies, which the owner reads again).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -28,8 +28,8 @@ public interface CommandOrBuilder extends
   java.lang.String getKind();
   /**
    * <pre>
-   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (another signed form with higher fees) or UPDATE (the policies of the submitter were changed:
-   * its owner reads them anew).
+   * PAUSE, RESUME, CANCEL, PROTECT, EXIT_PROTECT, RESOLVE, SPEED_UP (replacement with higher fees)
+   * or UPDATE (changed policies, which the owner reads again).
    * </pre>
    *
    * <code>string kind = 2 [json_name = "kind"];</code>
@@ -40,8 +40,9 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-   * of PROTECT; else empty.
+   * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+   * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -50,8 +51,9 @@ public interface CommandOrBuilder extends
   java.lang.String getAction();
   /**
    * <pre>
-   * ON_FAILURE of a PAUSE by the policy; RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE, ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF of EXIT_PROTECT; FAIL, REQUEUE, RETRY, FAIL_UNPROVEN, REQUEUE_UNPROVEN, BUMP or CANCEL of RESOLVE; the protection's reason
-   * of PROTECT; else empty.
+   * PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
+   * ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
+   * REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
    * </pre>
    *
    * <code>string action = 3 [json_name = "action"];</code>
@@ -113,7 +115,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -122,7 +124,7 @@ public interface CommandOrBuilder extends
   boolean hasApplyTime();
   /**
    * <pre>
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -131,7 +133,7 @@ public interface CommandOrBuilder extends
   com.google.protobuf.Timestamp getApplyTime();
   /**
    * <pre>
-   * Unset while the owner has not decided.
+   * Unset until the owner has decided.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp apply_time = 8 [json_name = "applyTime"];</code>
@@ -140,7 +142,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * APPLIED, or why nothing was done.
+   * APPLIED, or the reason why nothing changed.
    * </pre>
    *
    * <code>string result = 9 [json_name = "result"];</code>
@@ -149,7 +151,7 @@ public interface CommandOrBuilder extends
   java.lang.String getResult();
   /**
    * <pre>
-   * APPLIED, or why nothing was done.
+   * APPLIED, or the reason why nothing changed.
    * </pre>
    *
    * <code>string result = 9 [json_name = "result"];</code>
@@ -160,7 +162,7 @@ public interface CommandOrBuilder extends
 
   /**
    * <pre>
-   * The protection that a PROTECT began, or that an EXIT_PROTECT is about; else 0.
+   * The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
    * </pre>
    *
    * <code>int64 protection_id = 10 [json_name = "protectionId", jstype = JS_STRING];</code>

@@ -71,7 +71,7 @@ private static final long serialVersionUID = 0L;
    * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -92,7 +92,7 @@ private static final long serialVersionUID = 0L;
    * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -115,11 +115,11 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object requestId_ = "";
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-   * good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+   * UUID or the primary key of the requesting row is a good choice.
    * </pre>
    *
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The requestId.
    */
   @java.lang.Override
@@ -137,11 +137,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-   * good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+   * UUID or the primary key of the requesting row is a good choice.
    * </pre>
    *
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The bytes for requestId.
    */
   @java.lang.Override
@@ -162,7 +162,7 @@ private static final long serialVersionUID = 0L;
   public static final int PAYLOAD_FIELD_NUMBER = 3;
   private dev.fencepost.v1.Payload payload_;
   /**
-   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
    * @return Whether the payload field is set.
    */
   @java.lang.Override
@@ -170,7 +170,7 @@ private static final long serialVersionUID = 0L;
     return ((bitField0_ & 0x00000001) != 0);
   }
   /**
-   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
    * @return The payload.
    */
   @java.lang.Override
@@ -178,7 +178,7 @@ private static final long serialVersionUID = 0L;
     return payload_ == null ? dev.fencepost.v1.Payload.getDefaultInstance() : payload_;
   }
   /**
-   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
    */
   @java.lang.Override
   public dev.fencepost.v1.PayloadOrBuilder getPayloadOrBuilder() {
@@ -239,12 +239,13 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   @java.lang.Override
   public boolean containsLabels(
@@ -262,12 +263,13 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   @java.lang.Override
   public java.util.Map<java.lang.String, java.lang.String> getLabelsMap() {
@@ -275,12 +277,13 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   @java.lang.Override
   public /* nullable */
@@ -295,12 +298,13 @@ java.lang.String defaultValue) {
   }
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   @java.lang.Override
   public java.lang.String getLabelsOrThrow(
@@ -784,7 +788,7 @@ java.lang.String defaultValue) {
      * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -804,7 +808,7 @@ java.lang.String defaultValue) {
      * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -825,7 +829,7 @@ java.lang.String defaultValue) {
      * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -842,7 +846,7 @@ java.lang.String defaultValue) {
      * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -856,7 +860,7 @@ java.lang.String defaultValue) {
      * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -873,11 +877,11 @@ java.lang.String defaultValue) {
     private java.lang.Object requestId_ = "";
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-     * good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+     * UUID or the primary key of the requesting row is a good choice.
      * </pre>
      *
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @return The requestId.
      */
     public java.lang.String getRequestId() {
@@ -894,11 +898,11 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-     * good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+     * UUID or the primary key of the requesting row is a good choice.
      * </pre>
      *
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @return The bytes for requestId.
      */
     public com.google.protobuf.ByteString
@@ -916,11 +920,11 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-     * good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+     * UUID or the primary key of the requesting row is a good choice.
      * </pre>
      *
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @param value The requestId to set.
      * @return This builder for chaining.
      */
@@ -934,11 +938,11 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-     * good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+     * UUID or the primary key of the requesting row is a good choice.
      * </pre>
      *
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @return This builder for chaining.
      */
     public Builder clearRequestId() {
@@ -949,11 +953,11 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-     * good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+     * UUID or the primary key of the requesting row is a good choice.
      * </pre>
      *
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @param value The bytes for requestId to set.
      * @return This builder for chaining.
      */
@@ -971,14 +975,14 @@ java.lang.String defaultValue) {
     private com.google.protobuf.SingleFieldBuilder<
         dev.fencepost.v1.Payload, dev.fencepost.v1.Payload.Builder, dev.fencepost.v1.PayloadOrBuilder> payloadBuilder_;
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      * @return Whether the payload field is set.
      */
     public boolean hasPayload() {
       return ((bitField0_ & 0x00000004) != 0);
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      * @return The payload.
      */
     public dev.fencepost.v1.Payload getPayload() {
@@ -989,7 +993,7 @@ java.lang.String defaultValue) {
       }
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     public Builder setPayload(dev.fencepost.v1.Payload value) {
       if (payloadBuilder_ == null) {
@@ -1003,7 +1007,7 @@ java.lang.String defaultValue) {
       return this;
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     public Builder setPayload(
         dev.fencepost.v1.Payload.Builder builderForValue) {
@@ -1017,7 +1021,7 @@ java.lang.String defaultValue) {
       return this;
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     public Builder mergePayload(dev.fencepost.v1.Payload value) {
       if (payloadBuilder_ == null) {
@@ -1038,7 +1042,7 @@ java.lang.String defaultValue) {
       return this;
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     public Builder clearPayload() {
       bitField0_ = (bitField0_ & ~0x00000004);
@@ -1051,7 +1055,7 @@ java.lang.String defaultValue) {
       return this;
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     public dev.fencepost.v1.Payload.Builder getPayloadBuilder() {
       bitField0_ |= 0x00000004;
@@ -1059,7 +1063,7 @@ java.lang.String defaultValue) {
       return internalGetPayloadFieldBuilder().getBuilder();
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     public dev.fencepost.v1.PayloadOrBuilder getPayloadOrBuilder() {
       if (payloadBuilder_ != null) {
@@ -1070,7 +1074,7 @@ java.lang.String defaultValue) {
       }
     }
     /**
-     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
      */
     private com.google.protobuf.SingleFieldBuilder<
         dev.fencepost.v1.Payload, dev.fencepost.v1.Payload.Builder, dev.fencepost.v1.PayloadOrBuilder> 
@@ -1233,12 +1237,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     @java.lang.Override
     public boolean containsLabels(
@@ -1256,12 +1261,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     @java.lang.Override
     public java.util.Map<java.lang.String, java.lang.String> getLabelsMap() {
@@ -1269,12 +1275,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     @java.lang.Override
     public /* nullable */
@@ -1289,12 +1296,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     @java.lang.Override
     public java.lang.String getLabelsOrThrow(
@@ -1315,12 +1323,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     public Builder removeLabels(
         java.lang.String key) {
@@ -1340,12 +1349,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     public Builder putLabels(
         java.lang.String key,
@@ -1359,12 +1369,13 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-     * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-     * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+     * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+     * not part of the request's identity: the same request_id with other labels returns the same
+     * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+     * starting with a letter. A value has at most 128 characters without control characters.
      * </pre>
      *
-     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
      */
     public Builder putAllLabels(
         java.util.Map<java.lang.String, java.lang.String> values) {

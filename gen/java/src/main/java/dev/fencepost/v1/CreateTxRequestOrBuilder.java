@@ -15,7 +15,7 @@ public interface CreateTxRequestOrBuilder extends
    * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
@@ -24,7 +24,7 @@ public interface CreateTxRequestOrBuilder extends
    * Registered name, or CAIP-10 account id ("eip155:31337:0x...").
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
@@ -32,38 +32,38 @@ public interface CreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-   * good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+   * UUID or the primary key of the requesting row is a good choice.
    * </pre>
    *
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The requestId.
    */
   java.lang.String getRequestId();
   /**
    * <pre>
-   * The caller's key for this intent, 1 to 128 characters, none of them a control character. A UUID, or the primary key of the row that asks for it, is a
-   * good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
+   * UUID or the primary key of the requesting row is a good choice.
    * </pre>
    *
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The bytes for requestId.
    */
   com.google.protobuf.ByteString
       getRequestIdBytes();
 
   /**
-   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
    * @return Whether the payload field is set.
    */
   boolean hasPayload();
   /**
-   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
    * @return The payload.
    */
   dev.fencepost.v1.Payload getPayload();
   /**
-   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.Payload payload = 3 [json_name = "payload"];</code>
    */
   dev.fencepost.v1.PayloadOrBuilder getPayloadOrBuilder();
 
@@ -84,22 +84,24 @@ public interface CreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   int getLabelsCount();
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   boolean containsLabels(
       java.lang.String key);
@@ -111,23 +113,25 @@ public interface CreateTxRequestOrBuilder extends
   getLabels();
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   java.util.Map<java.lang.String, java.lang.String>
   getLabelsMap();
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   /* nullable */
 java.lang.String getLabelsOrDefault(
@@ -136,12 +140,13 @@ java.lang.String getLabelsOrDefault(
 java.lang.String defaultValue);
   /**
    * <pre>
-   * What the caller wants to find it by, at most 16: lists and watches select by them, and whoever reads the transaction sees them. They are no part of the request's
-   * identity, since they change nothing of what is sent: the same request_id with other labels gives the same transaction, with the labels that it was created
-   * with. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/", starting with a letter; a value is at most 128 characters, none of them a control character.
+   * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
+   * not part of the request's identity: the same request_id with other labels returns the same
+   * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
+   * starting with a letter. A value has at most 128 characters without control characters.
    * </pre>
    *
-   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
    */
   java.lang.String getLabelsOrThrow(
       java.lang.String key);

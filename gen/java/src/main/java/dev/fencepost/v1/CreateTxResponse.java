@@ -79,7 +79,7 @@ private static final long serialVersionUID = 0L;
   private boolean created_ = false;
   /**
    * <pre>
-   * True when this call queued it, false when an earlier one had.
+   * True if this call queued it, false if an earlier one did.
    * </pre>
    *
    * <code>bool created = 2 [json_name = "created"];</code>
@@ -553,7 +553,7 @@ private static final long serialVersionUID = 0L;
     private boolean created_ ;
     /**
      * <pre>
-     * True when this call queued it, false when an earlier one had.
+     * True if this call queued it, false if an earlier one did.
      * </pre>
      *
      * <code>bool created = 2 [json_name = "created"];</code>
@@ -565,7 +565,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when this call queued it, false when an earlier one had.
+     * True if this call queued it, false if an earlier one did.
      * </pre>
      *
      * <code>bool created = 2 [json_name = "created"];</code>
@@ -581,7 +581,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * True when this call queued it, false when an earlier one had.
+     * True if this call queued it, false if an earlier one did.
      * </pre>
      *
      * <code>bool created = 2 [json_name = "created"];</code>

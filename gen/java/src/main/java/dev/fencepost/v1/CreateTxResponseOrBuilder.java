@@ -27,7 +27,7 @@ public interface CreateTxResponseOrBuilder extends
 
   /**
    * <pre>
-   * True when this call queued it, false when an earlier one had.
+   * True if this call queued it, false if an earlier one did.
    * </pre>
    *
    * <code>bool created = 2 [json_name = "created"];</code>

@@ -7,7 +7,8 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * ErrorReason is the reason in google.rpc.ErrorInfo of every error (without the prefix, domain "fencepost.dev"). The comment says the gRPC code and the remedy.
+ * ErrorReason is the reason in google.rpc.ErrorInfo (domain "fencepost.dev"), without this prefix.
+ * Every error has one. Each comment gives the gRPC code and the remedy.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.ErrorReason}
@@ -21,7 +22,8 @@ public enum ErrorReason
   ERROR_REASON_UNSPECIFIED(0),
   /**
    * <pre>
-   * INVALID_ARGUMENT: a field breaks its rule, or the request is not a message of its kind at all; BadRequest names it. Correct it.
+   * INVALID_ARGUMENT: a field breaks its rule, or the request cannot be decoded; BadRequest names
+   * the field. Correct it.
    * </pre>
    *
    * <code>ERROR_REASON_INVALID_FIELD = 1;</code>
@@ -29,7 +31,8 @@ public enum ErrorReason
   ERROR_REASON_INVALID_FIELD(1),
   /**
    * <pre>
-   * INVALID_ARGUMENT: a field that this server does not know, or that is Fencepost's to set (nonce, from). Remove it, or update the server.
+   * INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
+   * Remove the field, or upgrade the server.
    * </pre>
    *
    * <code>ERROR_REASON_UNKNOWN_FIELD = 2;</code>
@@ -37,8 +40,9 @@ public enum ErrorReason
   ERROR_REASON_UNKNOWN_FIELD(2),
   /**
    * <pre>
-   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
-   * ask for less with page_size.
+   * INVALID_ARGUMENT: the call data is larger than the server's limit. Over HTTP (413) also: the
+   * request or the response as a whole is. Send less, raise payload.max_bytes, or request smaller
+   * pages with page_size.
    * </pre>
    *
    * <code>ERROR_REASON_PAYLOAD_TOO_LARGE = 3;</code>
@@ -46,7 +50,7 @@ public enum ErrorReason
   ERROR_REASON_PAYLOAD_TOO_LARGE(3),
   /**
    * <pre>
-   * NOT_FOUND: no such submitter. Register it, or correct the name.
+   * NOT_FOUND: unknown submitter. Register it, or correct the name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_NOT_FOUND = 4;</code>
@@ -54,7 +58,8 @@ public enum ErrorReason
   ERROR_REASON_SUBMITTER_NOT_FOUND(4),
   /**
    * <pre>
-   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
+   * NOT_FOUND: unknown transaction. Use the tx_id that CreateTx returned, or the submitter and
+   * request_id it was created with.
    * </pre>
    *
    * <code>ERROR_REASON_TX_NOT_FOUND = 5;</code>
@@ -62,7 +67,8 @@ public enum ErrorReason
   ERROR_REASON_TX_NOT_FOUND(5),
   /**
    * <pre>
-   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send the original
+   * ones to get its transaction, or use a new request_id for a new intent.
    * </pre>
    *
    * <code>ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;</code>
@@ -70,7 +76,8 @@ public enum ErrorReason
   ERROR_REASON_IDEMPOTENCY_KEY_REUSED(6),
   /**
    * <pre>
-   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Read them with
+   * GetSubmitter; then use them, or another name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_EXISTS = 7;</code>
@@ -86,7 +93,8 @@ public enum ErrorReason
   ERROR_REASON_SUBMITTER_PAUSED(8),
   /**
    * <pre>
-   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
+   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Read its
+   * evidence with GetSubmitter and decide with ExitProtect.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_PROTECTED = 9;</code>
@@ -94,7 +102,8 @@ public enum ErrorReason
   ERROR_REASON_SUBMITTER_PROTECTED(9),
   /**
    * <pre>
-   * OUT_OF_RANGE: the resume token lies before what is kept, or before a restore. Start anew without a token.
+   * OUT_OF_RANGE: the events after the resume token are no longer kept, or the ledger was restored.
+   * Watch again without a token.
    * </pre>
    *
    * <code>ERROR_REASON_RESUME_TOKEN_EXPIRED = 10;</code>
@@ -102,7 +111,8 @@ public enum ErrorReason
   ERROR_REASON_RESUME_TOKEN_EXPIRED(10),
   /**
    * <pre>
-   * UNAVAILABLE: the database cannot be reached, or the fate of a write is unknown. Repeat the call unchanged.
+   * UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
+   * unchanged.
    * </pre>
    *
    * <code>ERROR_REASON_STORE_UNAVAILABLE = 11;</code>
@@ -110,7 +120,7 @@ public enum ErrorReason
   ERROR_REASON_STORE_UNAVAILABLE(11),
   /**
    * <pre>
-   * UNAVAILABLE: the node is stopping. Repeat the call; another node answers.
+   * UNAVAILABLE: the node is stopping. Retry the call; another node serves it.
    * </pre>
    *
    * <code>ERROR_REASON_DRAINING = 12;</code>
@@ -118,7 +128,8 @@ public enum ErrorReason
   ERROR_REASON_DRAINING(12),
   /**
    * <pre>
-   * DEADLINE_EXCEEDED: the request was recorded but no node has applied it yet. Repeat the call to go on waiting.
+   * DEADLINE_EXCEEDED: the request was recorded, but no node has applied it yet. Retry the call to
+   * continue waiting.
    * </pre>
    *
    * <code>ERROR_REASON_NOT_YET_APPLIED = 13;</code>
@@ -126,7 +137,7 @@ public enum ErrorReason
   ERROR_REASON_NOT_YET_APPLIED(13),
   /**
    * <pre>
-   * INTERNAL: a defect in Fencepost. The log has the cause under the request's id.
+   * INTERNAL: a defect in Fencepost. The log has the cause under the request id.
    * </pre>
    *
    * <code>ERROR_REASON_INTERNAL = 14;</code>
@@ -134,8 +145,8 @@ public enum ErrorReason
   ERROR_REASON_INTERNAL(14),
   /**
    * <pre>
-   * ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
-   * again if there is something to decide.
+   * ABORTED: the protection named by the decision is not in force. Another one began, or another
+   * decision lifted it. Read the submitter again, and decide again if necessary.
    * </pre>
    *
    * <code>ERROR_REASON_PROTECTION_CHANGED = 15;</code>
@@ -143,8 +154,8 @@ public enum ErrorReason
   ERROR_REASON_PROTECTION_CHANGED(15),
   /**
    * <pre>
-   * FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
-   * ask again once they do.
+   * FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
+   * Decide differently, or retry when they have changed.
    * </pre>
    *
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
@@ -152,8 +163,9 @@ public enum ErrorReason
   ERROR_REASON_DECISION_REFUSED(16),
   /**
    * <pre>
-   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
-   * "authorization: Bearer TOKEN", or show the certificate of a caller.
+   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
+   * token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
+   * use the certificate of a caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
@@ -161,9 +173,10 @@ public enum ErrorReason
   ERROR_REASON_UNAUTHENTICATED(17),
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
-   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
-   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * RESOURCE_EXHAUSTED: the queue of the submitter or of the whole ledger is full; the message
+   * names the limit. Retry the call unchanged after RetryInfo's delay. Retries of transactions that
+   * were already accepted succeed. If it persists: send less, use more submitters, or raise
+   * queue.max_per_submitter or queue.max_total.
    * </pre>
    *
    * <code>ERROR_REASON_QUEUE_FULL = 18;</code>
@@ -171,8 +184,9 @@ public enum ErrorReason
   ERROR_REASON_QUEUE_FULL(18),
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
-   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * RESOURCE_EXHAUSTED: the node has reached its limit of concurrent calls or of memory for new
+   * transactions; the request was not processed. Retry the call unchanged after RetryInfo's delay.
+   * If it persists: send less concurrently, or run another node.
    * </pre>
    *
    * <code>ERROR_REASON_NODE_BUSY = 19;</code>
@@ -180,9 +194,10 @@ public enum ErrorReason
   ERROR_REASON_NODE_BUSY(19),
   /**
    * <pre>
-   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; or it is a page
-   * of a web site that may not call. The message says which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes'
-   * configuration, or the site named in grpc.allowed_origins.
+   * PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
+   * exists; or the call needs another role; or a web page of an origin that is not allowed made it.
+   * The message names which. Use the caller's own accounts, change its submitters or role under
+   * callers in the configuration, or add the origin to grpc.allowed_origins.
    * </pre>
    *
    * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
@@ -190,8 +205,8 @@ public enum ErrorReason
   ERROR_REASON_PERMISSION_DENIED(20),
   /**
    * <pre>
-   * DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
-   * at a time.
+   * DEADLINE_EXCEEDED: the body of an HTTP request (408) did not arrive in time; the request was
+   * not processed. Retry the call unchanged over a faster connection, or send less per call.
    * </pre>
    *
    * <code>ERROR_REASON_BODY_LATE = 21;</code>
@@ -199,8 +214,9 @@ public enum ErrorReason
   ERROR_REASON_BODY_LATE(21),
   /**
    * <pre>
-   * UNIMPLEMENTED: there is no such method, or in the JSON API no such path (404), or none with this method of HTTP (405; Allow names those that it has). Correct the name,
-   * or update the server.
+   * UNIMPLEMENTED: unknown method. In the JSON API: unknown path (404), or the path does not
+   * support this HTTP method (405; the Allow header lists the supported ones). Correct the name, or
+   * upgrade the server.
    * </pre>
    *
    * <code>ERROR_REASON_UNKNOWN_METHOD = 22;</code>
@@ -224,7 +240,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * INVALID_ARGUMENT: a field breaks its rule, or the request is not a message of its kind at all; BadRequest names it. Correct it.
+   * INVALID_ARGUMENT: a field breaks its rule, or the request cannot be decoded; BadRequest names
+   * the field. Correct it.
    * </pre>
    *
    * <code>ERROR_REASON_INVALID_FIELD = 1;</code>
@@ -232,7 +249,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_INVALID_FIELD_VALUE = 1;
   /**
    * <pre>
-   * INVALID_ARGUMENT: a field that this server does not know, or that is Fencepost's to set (nonce, from). Remove it, or update the server.
+   * INVALID_ARGUMENT: the server does not know a field, or only Fencepost may set it (nonce, from).
+   * Remove the field, or upgrade the server.
    * </pre>
    *
    * <code>ERROR_REASON_UNKNOWN_FIELD = 2;</code>
@@ -240,8 +258,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_UNKNOWN_FIELD_VALUE = 2;
   /**
    * <pre>
-   * INVALID_ARGUMENT: the call data is over the server's limit, or over HTTP (413) the request or its answer as a whole. Send less or raise payload.max_bytes;
-   * ask for less with page_size.
+   * INVALID_ARGUMENT: the call data is larger than the server's limit. Over HTTP (413) also: the
+   * request or the response as a whole is. Send less, raise payload.max_bytes, or request smaller
+   * pages with page_size.
    * </pre>
    *
    * <code>ERROR_REASON_PAYLOAD_TOO_LARGE = 3;</code>
@@ -249,7 +268,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_PAYLOAD_TOO_LARGE_VALUE = 3;
   /**
    * <pre>
-   * NOT_FOUND: no such submitter. Register it, or correct the name.
+   * NOT_FOUND: unknown submitter. Register it, or correct the name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_NOT_FOUND = 4;</code>
@@ -257,7 +276,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_SUBMITTER_NOT_FOUND_VALUE = 4;
   /**
    * <pre>
-   * NOT_FOUND: no such transaction. Use the tx_id that CreateTx answered, or the submitter and request_id that it was created with.
+   * NOT_FOUND: unknown transaction. Use the tx_id that CreateTx returned, or the submitter and
+   * request_id it was created with.
    * </pre>
    *
    * <code>ERROR_REASON_TX_NOT_FOUND = 5;</code>
@@ -265,7 +285,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_TX_NOT_FOUND_VALUE = 5;
   /**
    * <pre>
-   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send those unchanged to get its transaction, or use a new request_id for a new intent.
+   * ALREADY_EXISTS: this request_id was used with another payload or other terms. Send the original
+   * ones to get its transaction, or use a new request_id for a new intent.
    * </pre>
    *
    * <code>ERROR_REASON_IDEMPOTENCY_KEY_REUSED = 6;</code>
@@ -273,7 +294,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_IDEMPOTENCY_KEY_REUSED_VALUE = 6;
   /**
    * <pre>
-   * ALREADY_EXISTS: the name or the account is registered with other settings. Look at them with GetSubmitter, then use them or another name.
+   * ALREADY_EXISTS: the name or the account is registered with other settings. Read them with
+   * GetSubmitter; then use them, or another name.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_EXISTS = 7;</code>
@@ -289,7 +311,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_SUBMITTER_PAUSED_VALUE = 8;
   /**
    * <pre>
-   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Look at its evidence with GetSubmitter and decide with ExitProtect.
+   * FAILED_PRECONDITION: the submitter is protected; the message names the protection. Read its
+   * evidence with GetSubmitter and decide with ExitProtect.
    * </pre>
    *
    * <code>ERROR_REASON_SUBMITTER_PROTECTED = 9;</code>
@@ -297,7 +320,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_SUBMITTER_PROTECTED_VALUE = 9;
   /**
    * <pre>
-   * OUT_OF_RANGE: the resume token lies before what is kept, or before a restore. Start anew without a token.
+   * OUT_OF_RANGE: the events after the resume token are no longer kept, or the ledger was restored.
+   * Watch again without a token.
    * </pre>
    *
    * <code>ERROR_REASON_RESUME_TOKEN_EXPIRED = 10;</code>
@@ -305,7 +329,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_RESUME_TOKEN_EXPIRED_VALUE = 10;
   /**
    * <pre>
-   * UNAVAILABLE: the database cannot be reached, or the fate of a write is unknown. Repeat the call unchanged.
+   * UNAVAILABLE: the database is unreachable, or the outcome of a write is unknown. Retry the call
+   * unchanged.
    * </pre>
    *
    * <code>ERROR_REASON_STORE_UNAVAILABLE = 11;</code>
@@ -313,7 +338,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_STORE_UNAVAILABLE_VALUE = 11;
   /**
    * <pre>
-   * UNAVAILABLE: the node is stopping. Repeat the call; another node answers.
+   * UNAVAILABLE: the node is stopping. Retry the call; another node serves it.
    * </pre>
    *
    * <code>ERROR_REASON_DRAINING = 12;</code>
@@ -321,7 +346,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_DRAINING_VALUE = 12;
   /**
    * <pre>
-   * DEADLINE_EXCEEDED: the request was recorded but no node has applied it yet. Repeat the call to go on waiting.
+   * DEADLINE_EXCEEDED: the request was recorded, but no node has applied it yet. Retry the call to
+   * continue waiting.
    * </pre>
    *
    * <code>ERROR_REASON_NOT_YET_APPLIED = 13;</code>
@@ -329,7 +355,7 @@ public enum ErrorReason
   public static final int ERROR_REASON_NOT_YET_APPLIED_VALUE = 13;
   /**
    * <pre>
-   * INTERNAL: a defect in Fencepost. The log has the cause under the request's id.
+   * INTERNAL: a defect in Fencepost. The log has the cause under the request id.
    * </pre>
    *
    * <code>ERROR_REASON_INTERNAL = 14;</code>
@@ -337,8 +363,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_INTERNAL_VALUE = 14;
   /**
    * <pre>
-   * ABORTED: the protection that the decision names is not in force: there is another one, or another decision has ended it. Look at the submitter, and decide
-   * again if there is something to decide.
+   * ABORTED: the protection named by the decision is not in force. Another one began, or another
+   * decision lifted it. Read the submitter again, and decide again if necessary.
    * </pre>
    *
    * <code>ERROR_REASON_PROTECTION_CHANGED = 15;</code>
@@ -346,8 +372,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_PROTECTION_CHANGED_VALUE = 15;
   /**
    * <pre>
-   * FAILED_PRECONDITION: the owner looked at the chain and the ledger, which do not bear the decision out; the message says what they show. Decide otherwise, or
-   * ask again once they do.
+   * FAILED_PRECONDITION: chain and ledger contradict the decision; the message lists the facts.
+   * Decide differently, or retry when they have changed.
    * </pre>
    *
    * <code>ERROR_REASON_DECISION_REFUSED = 16;</code>
@@ -355,8 +381,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_DECISION_REFUSED_VALUE = 16;
   /**
    * <pre>
-   * UNAUTHENTICATED: the call shows neither a token nor a certificate that the node knows. Send a token of its grpc.tokens_file, or of one of its callers, as
-   * "authorization: Bearer TOKEN", or show the certificate of a caller.
+   * UNAUTHENTICATED: the call has neither a token nor a certificate that the node knows. Send a
+   * token from its grpc.tokens_file or of one of its callers as "authorization: Bearer TOKEN", or
+   * use the certificate of a caller.
    * </pre>
    *
    * <code>ERROR_REASON_UNAUTHENTICATED = 17;</code>
@@ -364,9 +391,10 @@ public enum ErrorReason
   public static final int ERROR_REASON_UNAUTHENTICATED_VALUE = 17;
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED: the queue of the submitter, or the ledger as a whole, holds as many transactions that wait as it takes; the message says which. Repeat the
-   * call unchanged after RetryInfo's delay, when there is room again. What was accepted before is answered as ever. If it lasts: send less, or spread it over more
-   * submitters, or raise queue.max_per_submitter or queue.max_total.
+   * RESOURCE_EXHAUSTED: the queue of the submitter or of the whole ledger is full; the message
+   * names the limit. Retry the call unchanged after RetryInfo's delay. Retries of transactions that
+   * were already accepted succeed. If it persists: send less, use more submitters, or raise
+   * queue.max_per_submitter or queue.max_total.
    * </pre>
    *
    * <code>ERROR_REASON_QUEUE_FULL = 18;</code>
@@ -374,8 +402,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_QUEUE_FULL_VALUE = 18;
   /**
    * <pre>
-   * RESOURCE_EXHAUSTED: the node answers as many calls, or holds as much of new transactions, as it has room for; nothing was done. Repeat the call unchanged after
-   * RetryInfo's delay. If it lasts: send less at a time, or run another node.
+   * RESOURCE_EXHAUSTED: the node has reached its limit of concurrent calls or of memory for new
+   * transactions; the request was not processed. Retry the call unchanged after RetryInfo's delay.
+   * If it persists: send less concurrently, or run another node.
    * </pre>
    *
    * <code>ERROR_REASON_NODE_BUSY = 19;</code>
@@ -383,9 +412,10 @@ public enum ErrorReason
   public static final int ERROR_REASON_NODE_BUSY_VALUE = 19;
   /**
    * <pre>
-   * PERMISSION_DENIED: the caller has no right to that account or transaction, whether or not it exists, or has not the role that the call takes; or it is a page
-   * of a web site that may not call. The message says which. Use what is the caller's own, or have its submitters or its role changed in callers of the nodes'
-   * configuration, or the site named in grpc.allowed_origins.
+   * PERMISSION_DENIED: the caller has no right to the account or transaction, whether or not it
+   * exists; or the call needs another role; or a web page of an origin that is not allowed made it.
+   * The message names which. Use the caller's own accounts, change its submitters or role under
+   * callers in the configuration, or add the origin to grpc.allowed_origins.
    * </pre>
    *
    * <code>ERROR_REASON_PERMISSION_DENIED = 20;</code>
@@ -393,8 +423,8 @@ public enum ErrorReason
   public static final int ERROR_REASON_PERMISSION_DENIED_VALUE = 20;
   /**
    * <pre>
-   * DEADLINE_EXCEEDED: the body of a request over HTTP (408) was not there in time; nothing was done. Repeat the call unchanged, over a faster line, or send less
-   * at a time.
+   * DEADLINE_EXCEEDED: the body of an HTTP request (408) did not arrive in time; the request was
+   * not processed. Retry the call unchanged over a faster connection, or send less per call.
    * </pre>
    *
    * <code>ERROR_REASON_BODY_LATE = 21;</code>
@@ -402,8 +432,9 @@ public enum ErrorReason
   public static final int ERROR_REASON_BODY_LATE_VALUE = 21;
   /**
    * <pre>
-   * UNIMPLEMENTED: there is no such method, or in the JSON API no such path (404), or none with this method of HTTP (405; Allow names those that it has). Correct the name,
-   * or update the server.
+   * UNIMPLEMENTED: unknown method. In the JSON API: unknown path (404), or the path does not
+   * support this HTTP method (405; the Allow header lists the supported ones). Correct the name, or
+   * upgrade the server.
    * </pre>
    *
    * <code>ERROR_REASON_UNKNOWN_METHOD = 22;</code>

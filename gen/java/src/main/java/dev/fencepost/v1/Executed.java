@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Executed answers "did the payload run on chain?".
+ * Executed reports whether the payload was executed on chain.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.Executed}
@@ -21,8 +21,9 @@ public enum Executed
   EXECUTED_UNSPECIFIED(0),
   /**
    * <pre>
-   * Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
-   * run after the backup. See on chain before you send the same again.
+   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
+   * in the ledger when that was restored from a backup, and may have executed after the backup.
+   * Check the chain before you send the same intent again.
    * </pre>
    *
    * <code>EXECUTED_UNKNOWN = 1;</code>
@@ -30,7 +31,7 @@ public enum Executed
   EXECUTED_UNKNOWN(1),
   /**
    * <pre>
-   * Final: it did not run and never will.
+   * Final: it was not executed and never will be.
    * </pre>
    *
    * <code>EXECUTED_NO = 2;</code>
@@ -38,7 +39,7 @@ public enum Executed
   EXECUTED_NO(2),
   /**
    * <pre>
-   * It ran and succeeded.
+   * Executed successfully.
    * </pre>
    *
    * <code>EXECUTED_SUCCESS = 3;</code>
@@ -46,7 +47,7 @@ public enum Executed
   EXECUTED_SUCCESS(3),
   /**
    * <pre>
-   * It ran and was reverted; gas was paid.
+   * Executed and reverted; gas was paid.
    * </pre>
    *
    * <code>EXECUTED_REVERTED = 4;</code>
@@ -70,8 +71,9 @@ public enum Executed
   public static final int EXECUTED_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Not decided yet: it may still run. Of what is final, with the reason RESTORED_UNKNOWN: it was in the ledger when that was restored from a backup, and may have
-   * run after the backup. See on chain before you send the same again.
+   * Not decided yet; it may still execute. On a final transaction (reason RESTORED_UNKNOWN): it was
+   * in the ledger when that was restored from a backup, and may have executed after the backup.
+   * Check the chain before you send the same intent again.
    * </pre>
    *
    * <code>EXECUTED_UNKNOWN = 1;</code>
@@ -79,7 +81,7 @@ public enum Executed
   public static final int EXECUTED_UNKNOWN_VALUE = 1;
   /**
    * <pre>
-   * Final: it did not run and never will.
+   * Final: it was not executed and never will be.
    * </pre>
    *
    * <code>EXECUTED_NO = 2;</code>
@@ -87,7 +89,7 @@ public enum Executed
   public static final int EXECUTED_NO_VALUE = 2;
   /**
    * <pre>
-   * It ran and succeeded.
+   * Executed successfully.
    * </pre>
    *
    * <code>EXECUTED_SUCCESS = 3;</code>
@@ -95,7 +97,7 @@ public enum Executed
   public static final int EXECUTED_SUCCESS_VALUE = 3;
   /**
    * <pre>
-   * It ran and was reverted; gas was paid.
+   * Executed and reverted; gas was paid.
    * </pre>
    *
    * <code>EXECUTED_REVERTED = 4;</code>

@@ -56,7 +56,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -73,7 +73,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -95,10 +95,11 @@ private static final long serialVersionUID = 0L;
   private long protectionId_ = 0L;
   /**
    * <pre>
-   * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+   * The protection whose evidence was reviewed. If another one is in force, or another decision
+   * lifted it: ABORTED (PROTECTION_CHANGED).
    * </pre>
    *
-   * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING];</code>
    * @return The protectionId.
    */
   @java.lang.Override
@@ -109,14 +110,14 @@ private static final long serialVersionUID = 0L;
   public static final int DECISION_FIELD_NUMBER = 3;
   private int decision_ = 0;
   /**
-   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
    * @return The enum numeric value on the wire for decision.
    */
   @java.lang.Override public int getDecisionValue() {
     return decision_;
   }
   /**
-   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
    * @return The decision.
    */
   @java.lang.Override public dev.fencepost.v1.ProtectionDecision getDecision() {
@@ -129,10 +130,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Why; kept with the command and the gaps.
+   * Recorded with the command and the gaps.
    * </pre>
    *
-   * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 4 [json_name = "reason"];</code>
    * @return The reason.
    */
   @java.lang.Override
@@ -150,10 +151,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Why; kept with the command and the gaps.
+   * Recorded with the command and the gaps.
    * </pre>
    *
-   * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 4 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   @java.lang.Override
@@ -176,10 +177,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 5 [json_name = "operator"];</code>
    * @return The operator.
    */
   @java.lang.Override
@@ -197,10 +198,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 5 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   @java.lang.Override
@@ -610,7 +611,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object submitter_ = "";
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -626,7 +627,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -643,7 +644,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -656,7 +657,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -666,7 +667,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -683,10 +684,11 @@ private static final long serialVersionUID = 0L;
     private long protectionId_ ;
     /**
      * <pre>
-     * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+     * The protection whose evidence was reviewed. If another one is in force, or another decision
+     * lifted it: ABORTED (PROTECTION_CHANGED).
      * </pre>
      *
-     * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING];</code>
      * @return The protectionId.
      */
     @java.lang.Override
@@ -695,10 +697,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+     * The protection whose evidence was reviewed. If another one is in force, or another decision
+     * lifted it: ABORTED (PROTECTION_CHANGED).
      * </pre>
      *
-     * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING];</code>
      * @param value The protectionId to set.
      * @return This builder for chaining.
      */
@@ -711,10 +714,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+     * The protection whose evidence was reviewed. If another one is in force, or another decision
+     * lifted it: ABORTED (PROTECTION_CHANGED).
      * </pre>
      *
-     * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING];</code>
      * @return This builder for chaining.
      */
     public Builder clearProtectionId() {
@@ -726,14 +730,14 @@ private static final long serialVersionUID = 0L;
 
     private int decision_ = 0;
     /**
-     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
      * @return The enum numeric value on the wire for decision.
      */
     @java.lang.Override public int getDecisionValue() {
       return decision_;
     }
     /**
-     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
      * @param value The enum numeric value on the wire for decision to set.
      * @return This builder for chaining.
      */
@@ -744,7 +748,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
      * @return The decision.
      */
     @java.lang.Override
@@ -753,7 +757,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.ProtectionDecision.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
      * @param value The decision to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -766,7 +770,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
      * @return This builder for chaining.
      */
     public Builder clearDecision() {
@@ -779,10 +783,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Why; kept with the command and the gaps.
+     * Recorded with the command and the gaps.
      * </pre>
      *
-     * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 4 [json_name = "reason"];</code>
      * @return The reason.
      */
     public java.lang.String getReason() {
@@ -799,10 +803,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command and the gaps.
+     * Recorded with the command and the gaps.
      * </pre>
      *
-     * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 4 [json_name = "reason"];</code>
      * @return The bytes for reason.
      */
     public com.google.protobuf.ByteString
@@ -820,10 +824,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command and the gaps.
+     * Recorded with the command and the gaps.
      * </pre>
      *
-     * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 4 [json_name = "reason"];</code>
      * @param value The reason to set.
      * @return This builder for chaining.
      */
@@ -837,10 +841,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command and the gaps.
+     * Recorded with the command and the gaps.
      * </pre>
      *
-     * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 4 [json_name = "reason"];</code>
      * @return This builder for chaining.
      */
     public Builder clearReason() {
@@ -851,10 +855,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command and the gaps.
+     * Recorded with the command and the gaps.
      * </pre>
      *
-     * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 4 [json_name = "reason"];</code>
      * @param value The bytes for reason to set.
      * @return This builder for chaining.
      */
@@ -871,10 +875,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 5 [json_name = "operator"];</code>
      * @return The operator.
      */
     public java.lang.String getOperator() {
@@ -891,10 +895,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 5 [json_name = "operator"];</code>
      * @return The bytes for operator.
      */
     public com.google.protobuf.ByteString
@@ -912,10 +916,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 5 [json_name = "operator"];</code>
      * @param value The operator to set.
      * @return This builder for chaining.
      */
@@ -929,10 +933,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 5 [json_name = "operator"];</code>
      * @return This builder for chaining.
      */
     public Builder clearOperator() {
@@ -943,10 +947,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 5 [json_name = "operator"];</code>
      * @param value The bytes for operator to set.
      * @return This builder for chaining.
      */

@@ -11,12 +11,12 @@ public interface ExitProtectRequestOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
@@ -24,40 +24,41 @@ public interface ExitProtectRequestOrBuilder extends
 
   /**
    * <pre>
-   * Of the protection whose evidence was looked at. When another one is in force, or it was ended by another decision: ABORTED (PROTECTION_CHANGED).
+   * The protection whose evidence was reviewed. If another one is in force, or another decision
+   * lifted it: ABORTED (PROTECTION_CHANGED).
    * </pre>
    *
-   * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * <code>int64 protection_id = 2 [json_name = "protectionId", jstype = JS_STRING];</code>
    * @return The protectionId.
    */
   long getProtectionId();
 
   /**
-   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
    * @return The enum numeric value on the wire for decision.
    */
   int getDecisionValue();
   /**
-   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.ProtectionDecision decision = 3 [json_name = "decision"];</code>
    * @return The decision.
    */
   dev.fencepost.v1.ProtectionDecision getDecision();
 
   /**
    * <pre>
-   * Why; kept with the command and the gaps.
+   * Recorded with the command and the gaps.
    * </pre>
    *
-   * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 4 [json_name = "reason"];</code>
    * @return The reason.
    */
   java.lang.String getReason();
   /**
    * <pre>
-   * Why; kept with the command and the gaps.
+   * Recorded with the command and the gaps.
    * </pre>
    *
-   * <code>string reason = 4 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 4 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   com.google.protobuf.ByteString
@@ -65,19 +66,19 @@ public interface ExitProtectRequestOrBuilder extends
 
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 5 [json_name = "operator"];</code>
    * @return The operator.
    */
   java.lang.String getOperator();
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 5 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 5 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   com.google.protobuf.ByteString

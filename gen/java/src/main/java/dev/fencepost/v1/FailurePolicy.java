@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * FailurePolicy is what happens to the queue when a transaction was included and reverted.
+ * FailurePolicy is the reaction of the queue to an included transaction that reverted.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.FailurePolicy}
@@ -25,7 +25,7 @@ public enum FailurePolicy
   FAILURE_POLICY_UNSPECIFIED(0),
   /**
    * <pre>
-   * The next one goes on.
+   * The queue continues.
    * </pre>
    *
    * <code>FAILURE_POLICY_CONTINUE = 1;</code>
@@ -33,7 +33,8 @@ public enum FailurePolicy
   FAILURE_POLICY_CONTINUE(1),
   /**
    * <pre>
-   * The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
+   * The submitter is paused as soon as the block is seen. Queued transactions wait until it is
+   * resumed.
    * </pre>
    *
    * <code>FAILURE_POLICY_PAUSE = 2;</code>
@@ -61,7 +62,7 @@ public enum FailurePolicy
   public static final int FAILURE_POLICY_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * The next one goes on.
+   * The queue continues.
    * </pre>
    *
    * <code>FAILURE_POLICY_CONTINUE = 1;</code>
@@ -69,7 +70,8 @@ public enum FailurePolicy
   public static final int FAILURE_POLICY_CONTINUE_VALUE = 1;
   /**
    * <pre>
-   * The submitter is paused as soon as the block is seen: what is queued behind it is not sent before somebody resumes it.
+   * The submitter is paused as soon as the block is seen. Queued transactions wait until it is
+   * resumed.
    * </pre>
    *
    * <code>FAILURE_POLICY_PAUSE = 2;</code>

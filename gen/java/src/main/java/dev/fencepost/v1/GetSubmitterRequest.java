@@ -57,7 +57,7 @@ private static final long serialVersionUID = 0L;
    * Name or account id.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -78,7 +78,7 @@ private static final long serialVersionUID = 0L;
    * Name or account id.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -398,7 +398,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -418,7 +418,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -439,7 +439,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -456,7 +456,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -470,7 +470,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */

@@ -93,14 +93,14 @@ private static final long serialVersionUID = 0L;
 
   public static final int TX_ID_FIELD_NUMBER = 1;
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return Whether the txId field is set.
    */
   public boolean hasTxId() {
     return keyCase_ == 1;
   }
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   public java.lang.String getTxId() {
@@ -119,7 +119,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   public com.google.protobuf.ByteString
@@ -173,14 +173,14 @@ private static final long serialVersionUID = 0L;
   public static final int VIEW_FIELD_NUMBER = 3;
   private int view_ = 0;
   /**
-   * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
    * @return The enum numeric value on the wire for view.
    */
   @java.lang.Override public int getViewValue() {
     return view_;
   }
   /**
-   * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
    * @return The view.
    */
   @java.lang.Override public dev.fencepost.v1.TxView getView() {
@@ -578,7 +578,7 @@ private static final long serialVersionUID = 0L;
     private int bitField0_;
 
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return Whether the txId field is set.
      */
     @java.lang.Override
@@ -586,7 +586,7 @@ private static final long serialVersionUID = 0L;
       return keyCase_ == 1;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The txId.
      */
     @java.lang.Override
@@ -606,7 +606,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The bytes for txId.
      */
     @java.lang.Override
@@ -627,7 +627,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The txId to set.
      * @return This builder for chaining.
      */
@@ -640,7 +640,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return This builder for chaining.
      */
     public Builder clearTxId() {
@@ -652,7 +652,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The bytes for txId to set.
      * @return This builder for chaining.
      */
@@ -808,14 +808,14 @@ private static final long serialVersionUID = 0L;
 
     private int view_ = 0;
     /**
-     * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
      * @return The enum numeric value on the wire for view.
      */
     @java.lang.Override public int getViewValue() {
       return view_;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
      * @param value The enum numeric value on the wire for view to set.
      * @return This builder for chaining.
      */
@@ -826,7 +826,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
      * @return The view.
      */
     @java.lang.Override
@@ -835,7 +835,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.TxView.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
      * @param value The view to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -848,7 +848,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
      * @return This builder for chaining.
      */
     public Builder clearView() {

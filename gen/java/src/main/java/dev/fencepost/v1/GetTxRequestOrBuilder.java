@@ -11,17 +11,17 @@ public interface GetTxRequestOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return Whether the txId field is set.
    */
   boolean hasTxId();
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   java.lang.String getTxId();
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   com.google.protobuf.ByteString
@@ -43,12 +43,12 @@ public interface GetTxRequestOrBuilder extends
   dev.fencepost.v1.RequestKeyOrBuilder getRequestOrBuilder();
 
   /**
-   * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
    * @return The enum numeric value on the wire for view.
    */
   int getViewValue();
   /**
-   * <code>.fencepost.v1.TxView view = 3 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 3 [json_name = "view"];</code>
    * @return The view.
    */
   dev.fencepost.v1.TxView getView();

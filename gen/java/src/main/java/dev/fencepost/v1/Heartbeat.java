@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
+ * Heartbeat shows that the stream is alive and, unless behind is set, up to date.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Heartbeat}
@@ -83,7 +83,7 @@ private static final long serialVersionUID = 0L;
   private boolean behind_ = false;
   /**
    * <pre>
-   * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+   * A resumed stream is still reading past events, and has found none to send for a while.
    * </pre>
    *
    * <code>bool behind = 2 [json_name = "behind"];</code>
@@ -274,7 +274,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Heartbeat says that the stream is alive and, unless behind says otherwise, up to date.
+   * Heartbeat shows that the stream is alive and, unless behind is set, up to date.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Heartbeat}
@@ -561,7 +561,7 @@ private static final long serialVersionUID = 0L;
     private boolean behind_ ;
     /**
      * <pre>
-     * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+     * A resumed stream is still reading past events, and has found none to send for a while.
      * </pre>
      *
      * <code>bool behind = 2 [json_name = "behind"];</code>
@@ -573,7 +573,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+     * A resumed stream is still reading past events, and has found none to send for a while.
      * </pre>
      *
      * <code>bool behind = 2 [json_name = "behind"];</code>
@@ -589,7 +589,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+     * A resumed stream is still reading past events, and has found none to send for a while.
      * </pre>
      *
      * <code>bool behind = 2 [json_name = "behind"];</code>

@@ -27,7 +27,7 @@ public interface HeartbeatOrBuilder extends
 
   /**
    * <pre>
-   * A stream that was resumed is still looking through what came meanwhile, and found nothing to tell for a while.
+   * A resumed stream is still reading past events, and has found none to send for a while.
    * </pre>
    *
    * <code>bool behind = 2 [json_name = "behind"];</code>

@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * LeaseInfo tells which node works for a submitter.
+ * LeaseInfo names the node that owns a submitter.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.LeaseInfo}
@@ -59,7 +59,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object ownerNode_ = "";
   /**
    * <pre>
-   * "name/boot-uuid"; empty while nobody does.
+   * "name/boot-uuid"; empty while no node owns it.
    * </pre>
    *
    * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -80,7 +80,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * "name/boot-uuid"; empty while nobody does.
+   * "name/boot-uuid"; empty while no node owns it.
    * </pre>
    *
    * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -105,7 +105,7 @@ private static final long serialVersionUID = 0L;
   private long fencingToken_ = 0L;
   /**
    * <pre>
-   * Rises by one with each acquisition.
+   * Increases by one with each acquisition.
    * </pre>
    *
    * <code>int64 fencing_token = 2 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -374,7 +374,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * LeaseInfo tells which node works for a submitter.
+   * LeaseInfo names the node that owns a submitter.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.LeaseInfo}
@@ -578,7 +578,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object ownerNode_ = "";
     /**
      * <pre>
-     * "name/boot-uuid"; empty while nobody does.
+     * "name/boot-uuid"; empty while no node owns it.
      * </pre>
      *
      * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -598,7 +598,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "name/boot-uuid"; empty while nobody does.
+     * "name/boot-uuid"; empty while no node owns it.
      * </pre>
      *
      * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -619,7 +619,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "name/boot-uuid"; empty while nobody does.
+     * "name/boot-uuid"; empty while no node owns it.
      * </pre>
      *
      * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -636,7 +636,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "name/boot-uuid"; empty while nobody does.
+     * "name/boot-uuid"; empty while no node owns it.
      * </pre>
      *
      * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -650,7 +650,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "name/boot-uuid"; empty while nobody does.
+     * "name/boot-uuid"; empty while no node owns it.
      * </pre>
      *
      * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -670,7 +670,7 @@ private static final long serialVersionUID = 0L;
     private long fencingToken_ ;
     /**
      * <pre>
-     * Rises by one with each acquisition.
+     * Increases by one with each acquisition.
      * </pre>
      *
      * <code>int64 fencing_token = 2 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -682,7 +682,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rises by one with each acquisition.
+     * Increases by one with each acquisition.
      * </pre>
      *
      * <code>int64 fencing_token = 2 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -698,7 +698,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rises by one with each acquisition.
+     * Increases by one with each acquisition.
      * </pre>
      *
      * <code>int64 fencing_token = 2 [json_name = "fencingToken", jstype = JS_STRING];</code>

@@ -12,7 +12,7 @@ public interface LeaseInfoOrBuilder extends
 
   /**
    * <pre>
-   * "name/boot-uuid"; empty while nobody does.
+   * "name/boot-uuid"; empty while no node owns it.
    * </pre>
    *
    * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -21,7 +21,7 @@ public interface LeaseInfoOrBuilder extends
   java.lang.String getOwnerNode();
   /**
    * <pre>
-   * "name/boot-uuid"; empty while nobody does.
+   * "name/boot-uuid"; empty while no node owns it.
    * </pre>
    *
    * <code>string owner_node = 1 [json_name = "ownerNode"];</code>
@@ -32,7 +32,7 @@ public interface LeaseInfoOrBuilder extends
 
   /**
    * <pre>
-   * Rises by one with each acquisition.
+   * Increases by one with each acquisition.
    * </pre>
    *
    * <code>int64 fencing_token = 2 [json_name = "fencingToken", jstype = JS_STRING];</code>

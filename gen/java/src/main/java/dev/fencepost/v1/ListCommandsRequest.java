@@ -54,7 +54,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -71,7 +71,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -93,10 +93,10 @@ private static final long serialVersionUID = 0L;
   private int pageSize_ = 0;
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows per page, 1 to 1000; 0 means 100.
    * </pre>
    *
-   * <code>int32 page_size = 2 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+   * <code>int32 page_size = 2 [json_name = "pageSize"];</code>
    * @return The pageSize.
    */
   @java.lang.Override
@@ -108,7 +108,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object pageToken_ = "";
   /**
-   * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 3 [json_name = "pageToken"];</code>
    * @return The pageToken.
    */
   @java.lang.Override
@@ -125,7 +125,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 3 [json_name = "pageToken"];</code>
    * @return The bytes for pageToken.
    */
   @java.lang.Override
@@ -488,7 +488,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object submitter_ = "";
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -504,7 +504,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -521,7 +521,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -534,7 +534,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -544,7 +544,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -561,10 +561,10 @@ private static final long serialVersionUID = 0L;
     private int pageSize_ ;
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 2 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 2 [json_name = "pageSize"];</code>
      * @return The pageSize.
      */
     @java.lang.Override
@@ -573,10 +573,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 2 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 2 [json_name = "pageSize"];</code>
      * @param value The pageSize to set.
      * @return This builder for chaining.
      */
@@ -589,10 +589,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 2 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 2 [json_name = "pageSize"];</code>
      * @return This builder for chaining.
      */
     public Builder clearPageSize() {
@@ -604,7 +604,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object pageToken_ = "";
     /**
-     * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 3 [json_name = "pageToken"];</code>
      * @return The pageToken.
      */
     public java.lang.String getPageToken() {
@@ -620,7 +620,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 3 [json_name = "pageToken"];</code>
      * @return The bytes for pageToken.
      */
     public com.google.protobuf.ByteString
@@ -637,7 +637,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 3 [json_name = "pageToken"];</code>
      * @param value The pageToken to set.
      * @return This builder for chaining.
      */
@@ -650,7 +650,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 3 [json_name = "pageToken"];</code>
      * @return This builder for chaining.
      */
     public Builder clearPageToken() {
@@ -660,7 +660,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 3 [json_name = "pageToken"];</code>
      * @param value The bytes for pageToken to set.
      * @return This builder for chaining.
      */

@@ -11,12 +11,12 @@ public interface ListCommandsRequestOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
@@ -24,21 +24,21 @@ public interface ListCommandsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows per page, 1 to 1000; 0 means 100.
    * </pre>
    *
-   * <code>int32 page_size = 2 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+   * <code>int32 page_size = 2 [json_name = "pageSize"];</code>
    * @return The pageSize.
    */
   int getPageSize();
 
   /**
-   * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 3 [json_name = "pageToken"];</code>
    * @return The pageToken.
    */
   java.lang.String getPageToken();
   /**
-   * <code>string page_token = 3 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 3 [json_name = "pageToken"];</code>
    * @return The bytes for pageToken.
    */
   com.google.protobuf.ByteString

@@ -53,10 +53,10 @@ private static final long serialVersionUID = 0L;
   private int pageSize_ = 0;
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows per page, 1 to 1000; 0 means 100.
    * </pre>
    *
-   * <code>int32 page_size = 1 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+   * <code>int32 page_size = 1 [json_name = "pageSize"];</code>
    * @return The pageSize.
    */
   @java.lang.Override
@@ -68,7 +68,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object pageToken_ = "";
   /**
-   * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 2 [json_name = "pageToken"];</code>
    * @return The pageToken.
    */
   @java.lang.Override
@@ -85,7 +85,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 2 [json_name = "pageToken"];</code>
    * @return The bytes for pageToken.
    */
   @java.lang.Override
@@ -425,10 +425,10 @@ private static final long serialVersionUID = 0L;
     private int pageSize_ ;
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 1 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 1 [json_name = "pageSize"];</code>
      * @return The pageSize.
      */
     @java.lang.Override
@@ -437,10 +437,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 1 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 1 [json_name = "pageSize"];</code>
      * @param value The pageSize to set.
      * @return This builder for chaining.
      */
@@ -453,10 +453,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page, 1 to 1000; 0 is 100.
+     * Rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 1 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 1 [json_name = "pageSize"];</code>
      * @return This builder for chaining.
      */
     public Builder clearPageSize() {
@@ -468,7 +468,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object pageToken_ = "";
     /**
-     * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 2 [json_name = "pageToken"];</code>
      * @return The pageToken.
      */
     public java.lang.String getPageToken() {
@@ -484,7 +484,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 2 [json_name = "pageToken"];</code>
      * @return The bytes for pageToken.
      */
     public com.google.protobuf.ByteString
@@ -501,7 +501,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 2 [json_name = "pageToken"];</code>
      * @param value The pageToken to set.
      * @return This builder for chaining.
      */
@@ -514,7 +514,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 2 [json_name = "pageToken"];</code>
      * @return This builder for chaining.
      */
     public Builder clearPageToken() {
@@ -524,7 +524,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 2 [json_name = "pageToken"];</code>
      * @param value The bytes for pageToken to set.
      * @return This builder for chaining.
      */

@@ -12,21 +12,21 @@ public interface ListSubmittersRequestOrBuilder extends
 
   /**
    * <pre>
-   * Rows a page, 1 to 1000; 0 is 100.
+   * Rows per page, 1 to 1000; 0 means 100.
    * </pre>
    *
-   * <code>int32 page_size = 1 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+   * <code>int32 page_size = 1 [json_name = "pageSize"];</code>
    * @return The pageSize.
    */
   int getPageSize();
 
   /**
-   * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 2 [json_name = "pageToken"];</code>
    * @return The pageToken.
    */
   java.lang.String getPageToken();
   /**
-   * <code>string page_token = 2 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 2 [json_name = "pageToken"];</code>
    * @return The bytes for pageToken.
    */
   com.google.protobuf.ByteString

@@ -60,10 +60,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object submitter_ = "";
   /**
    * <pre>
-   * Only this submitter; empty lists all.
+   * Only this submitter; empty: all.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -81,10 +81,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only this submitter; empty lists all.
+   * Only this submitter; empty: all.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -117,10 +117,10 @@ private static final long serialVersionUID = 0L;
           };
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @return A list containing the states.
    */
   @java.lang.Override
@@ -130,10 +130,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @return The count of states.
    */
   @java.lang.Override
@@ -142,10 +142,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @param index The index of the element to return.
    * @return The states at the given index.
    */
@@ -155,10 +155,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @return A list containing the enum numeric values on the wire for states.
    */
   @java.lang.Override
@@ -168,10 +168,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @param index The index of the value to return.
    * @return The enum numeric value on the wire of states at the given index.
    */
@@ -185,10 +185,10 @@ private static final long serialVersionUID = 0L;
   private int pageSize_ = 0;
   /**
    * <pre>
-   * Rows a page at most, 1 to 1000; 0 is 100.
+   * Maximum rows per page, 1 to 1000; 0 means 100.
    * </pre>
    *
-   * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+   * <code>int32 page_size = 3 [json_name = "pageSize"];</code>
    * @return The pageSize.
    */
   @java.lang.Override
@@ -201,10 +201,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object pageToken_ = "";
   /**
    * <pre>
-   * next_page_token of the page before.
+   * next_page_token of the previous page.
    * </pre>
    *
-   * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 4 [json_name = "pageToken"];</code>
    * @return The pageToken.
    */
   @java.lang.Override
@@ -222,10 +222,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * next_page_token of the page before.
+   * next_page_token of the previous page.
    * </pre>
    *
-   * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 4 [json_name = "pageToken"];</code>
    * @return The bytes for pageToken.
    */
   @java.lang.Override
@@ -246,14 +246,14 @@ private static final long serialVersionUID = 0L;
   public static final int VIEW_FIELD_NUMBER = 5;
   private int view_ = 0;
   /**
-   * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
    * @return The enum numeric value on the wire for view.
    */
   @java.lang.Override public int getViewValue() {
     return view_;
   }
   /**
-   * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
    * @return The view.
    */
   @java.lang.Override public dev.fencepost.v1.TxView getView() {
@@ -267,10 +267,10 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @return A list containing the labels.
    */
   public com.google.protobuf.ProtocolStringList
@@ -279,10 +279,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @return The count of labels.
    */
   public int getLabelsCount() {
@@ -290,10 +290,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @param index The index of the element to return.
    * @return The labels at the given index.
    */
@@ -302,10 +302,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @param index The index of the value to return.
    * @return The bytes of the labels at the given index.
    */
@@ -318,7 +318,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp createdFrom_;
   /**
    * <pre>
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -330,7 +330,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -342,7 +342,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -356,7 +356,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp createdBefore_;
   /**
    * <pre>
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -368,7 +368,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -380,7 +380,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -936,10 +936,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object submitter_ = "";
     /**
      * <pre>
-     * Only this submitter; empty lists all.
+     * Only this submitter; empty: all.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -956,10 +956,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this submitter; empty lists all.
+     * Only this submitter; empty: all.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -977,10 +977,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this submitter; empty lists all.
+     * Only this submitter; empty: all.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -994,10 +994,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this submitter; empty lists all.
+     * Only this submitter; empty: all.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -1008,10 +1008,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only this submitter; empty lists all.
+     * Only this submitter; empty: all.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -1034,10 +1034,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @return A list containing the states.
      */
     public java.util.List<dev.fencepost.v1.TxState> getStatesList() {
@@ -1046,10 +1046,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @return The count of states.
      */
     public int getStatesCount() {
@@ -1057,10 +1057,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param index The index of the element to return.
      * @return The states at the given index.
      */
@@ -1069,10 +1069,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param index The index to set the value at.
      * @param value The states to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
@@ -1088,10 +1088,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param value The states to add.
      * @return This builder for chaining.
      */
@@ -1104,10 +1104,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param values The states to add.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -1123,10 +1123,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @return This builder for chaining.
      */
     public Builder clearStates() {
@@ -1137,10 +1137,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @return A list containing the enum numeric values on the wire for states.
      */
     public java.util.List<java.lang.Integer>
@@ -1150,10 +1150,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param index The index of the value to return.
      * @return The enum numeric value on the wire of states at the given index.
      */
@@ -1162,10 +1162,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param index The index to set the value at.
      * @param value The enum numeric value on the wire for states to set.
      * @return This builder for chaining.
@@ -1179,10 +1179,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param value The enum numeric value on the wire for states to add.
      * @return This builder for chaining.
      */
@@ -1194,10 +1194,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only these states; empty lists all.
+     * Only these states; empty: all.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
      * @param values The enum numeric values on the wire for states to add.
      * @return This builder for chaining.
      */
@@ -1214,10 +1214,10 @@ private static final long serialVersionUID = 0L;
     private int pageSize_ ;
     /**
      * <pre>
-     * Rows a page at most, 1 to 1000; 0 is 100.
+     * Maximum rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 3 [json_name = "pageSize"];</code>
      * @return The pageSize.
      */
     @java.lang.Override
@@ -1226,10 +1226,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page at most, 1 to 1000; 0 is 100.
+     * Maximum rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 3 [json_name = "pageSize"];</code>
      * @param value The pageSize to set.
      * @return This builder for chaining.
      */
@@ -1242,10 +1242,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Rows a page at most, 1 to 1000; 0 is 100.
+     * Maximum rows per page, 1 to 1000; 0 means 100.
      * </pre>
      *
-     * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+     * <code>int32 page_size = 3 [json_name = "pageSize"];</code>
      * @return This builder for chaining.
      */
     public Builder clearPageSize() {
@@ -1258,10 +1258,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object pageToken_ = "";
     /**
      * <pre>
-     * next_page_token of the page before.
+     * next_page_token of the previous page.
      * </pre>
      *
-     * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 4 [json_name = "pageToken"];</code>
      * @return The pageToken.
      */
     public java.lang.String getPageToken() {
@@ -1278,10 +1278,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * next_page_token of the page before.
+     * next_page_token of the previous page.
      * </pre>
      *
-     * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 4 [json_name = "pageToken"];</code>
      * @return The bytes for pageToken.
      */
     public com.google.protobuf.ByteString
@@ -1299,10 +1299,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * next_page_token of the page before.
+     * next_page_token of the previous page.
      * </pre>
      *
-     * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 4 [json_name = "pageToken"];</code>
      * @param value The pageToken to set.
      * @return This builder for chaining.
      */
@@ -1316,10 +1316,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * next_page_token of the page before.
+     * next_page_token of the previous page.
      * </pre>
      *
-     * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 4 [json_name = "pageToken"];</code>
      * @return This builder for chaining.
      */
     public Builder clearPageToken() {
@@ -1330,10 +1330,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * next_page_token of the page before.
+     * next_page_token of the previous page.
      * </pre>
      *
-     * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+     * <code>string page_token = 4 [json_name = "pageToken"];</code>
      * @param value The bytes for pageToken to set.
      * @return This builder for chaining.
      */
@@ -1349,14 +1349,14 @@ private static final long serialVersionUID = 0L;
 
     private int view_ = 0;
     /**
-     * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
      * @return The enum numeric value on the wire for view.
      */
     @java.lang.Override public int getViewValue() {
       return view_;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
      * @param value The enum numeric value on the wire for view to set.
      * @return This builder for chaining.
      */
@@ -1367,7 +1367,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
      * @return The view.
      */
     @java.lang.Override
@@ -1376,7 +1376,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.TxView.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
      * @param value The view to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -1389,7 +1389,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
      * @return This builder for chaining.
      */
     public Builder clearView() {
@@ -1409,10 +1409,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @return A list containing the labels.
      */
     public com.google.protobuf.ProtocolStringList
@@ -1422,10 +1422,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @return The count of labels.
      */
     public int getLabelsCount() {
@@ -1433,10 +1433,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @param index The index of the element to return.
      * @return The labels at the given index.
      */
@@ -1445,10 +1445,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @param index The index of the value to return.
      * @return The bytes of the labels at the given index.
      */
@@ -1458,10 +1458,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @param index The index to set the value at.
      * @param value The labels to set.
      * @return This builder for chaining.
@@ -1477,10 +1477,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @param value The labels to add.
      * @return This builder for chaining.
      */
@@ -1495,10 +1495,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @param values The labels to add.
      * @return This builder for chaining.
      */
@@ -1513,10 +1513,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @return This builder for chaining.
      */
     public Builder clearLabels() {
@@ -1528,10 +1528,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that have all of these labels, each written as "key=value".
+     * Only transactions that have all of these labels, each written as "key=value".
      * </pre>
      *
-     * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 6 [json_name = "labels"];</code>
      * @param value The bytes of the labels to add.
      * @return This builder for chaining.
      */
@@ -1551,7 +1551,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> createdFromBuilder_;
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1562,7 +1562,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1577,7 +1577,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1595,7 +1595,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1613,7 +1613,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1638,7 +1638,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1655,7 +1655,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1667,7 +1667,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1682,7 +1682,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted at this time or later.
+     * Only transactions accepted at or after this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -1706,7 +1706,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> createdBeforeBuilder_;
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1717,7 +1717,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1732,7 +1732,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1750,7 +1750,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1768,7 +1768,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1793,7 +1793,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1810,7 +1810,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1822,7 +1822,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -1837,7 +1837,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only those that were accepted before this time.
+     * Only transactions accepted before this time.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>

@@ -12,19 +12,19 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only this submitter; empty lists all.
+   * Only this submitter; empty: all.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
    * <pre>
-   * Only this submitter; empty lists all.
+   * Only this submitter; empty: all.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
@@ -32,48 +32,48 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @return A list containing the states.
    */
   java.util.List<dev.fencepost.v1.TxState> getStatesList();
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @return The count of states.
    */
   int getStatesCount();
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @param index The index of the element to return.
    * @return The states at the given index.
    */
   dev.fencepost.v1.TxState getStates(int index);
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @return A list containing the enum numeric values on the wire for states.
    */
   java.util.List<java.lang.Integer>
   getStatesValueList();
   /**
    * <pre>
-   * Only these states; empty lists all.
+   * Only these states; empty: all.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 2 [json_name = "states"];</code>
    * @param index The index of the value to return.
    * @return The enum numeric value on the wire of states at the given index.
    */
@@ -81,80 +81,80 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Rows a page at most, 1 to 1000; 0 is 100.
+   * Maximum rows per page, 1 to 1000; 0 means 100.
    * </pre>
    *
-   * <code>int32 page_size = 3 [json_name = "pageSize", (.buf.validate.field) = { ... }</code>
+   * <code>int32 page_size = 3 [json_name = "pageSize"];</code>
    * @return The pageSize.
    */
   int getPageSize();
 
   /**
    * <pre>
-   * next_page_token of the page before.
+   * next_page_token of the previous page.
    * </pre>
    *
-   * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 4 [json_name = "pageToken"];</code>
    * @return The pageToken.
    */
   java.lang.String getPageToken();
   /**
    * <pre>
-   * next_page_token of the page before.
+   * next_page_token of the previous page.
    * </pre>
    *
-   * <code>string page_token = 4 [json_name = "pageToken", (.buf.validate.field) = { ... }</code>
+   * <code>string page_token = 4 [json_name = "pageToken"];</code>
    * @return The bytes for pageToken.
    */
   com.google.protobuf.ByteString
       getPageTokenBytes();
 
   /**
-   * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
    * @return The enum numeric value on the wire for view.
    */
   int getViewValue();
   /**
-   * <code>.fencepost.v1.TxView view = 5 [json_name = "view", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxView view = 5 [json_name = "view"];</code>
    * @return The view.
    */
   dev.fencepost.v1.TxView getView();
 
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @return A list containing the labels.
    */
   java.util.List<java.lang.String>
       getLabelsList();
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @return The count of labels.
    */
   int getLabelsCount();
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @param index The index of the element to return.
    * @return The labels at the given index.
    */
   java.lang.String getLabels(int index);
   /**
    * <pre>
-   * Only those that have all of these labels, each written as "key=value".
+   * Only transactions that have all of these labels, each written as "key=value".
    * </pre>
    *
-   * <code>repeated string labels = 6 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 6 [json_name = "labels"];</code>
    * @param index The index of the value to return.
    * @return The bytes of the labels at the given index.
    */
@@ -163,7 +163,7 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -172,7 +172,7 @@ public interface ListTxsRequestOrBuilder extends
   boolean hasCreatedFrom();
   /**
    * <pre>
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -181,7 +181,7 @@ public interface ListTxsRequestOrBuilder extends
   com.google.protobuf.Timestamp getCreatedFrom();
   /**
    * <pre>
-   * Only those that were accepted at this time or later.
+   * Only transactions accepted at or after this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_from = 7 [json_name = "createdFrom"];</code>
@@ -190,7 +190,7 @@ public interface ListTxsRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -199,7 +199,7 @@ public interface ListTxsRequestOrBuilder extends
   boolean hasCreatedBefore();
   /**
    * <pre>
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>
@@ -208,7 +208,7 @@ public interface ListTxsRequestOrBuilder extends
   com.google.protobuf.Timestamp getCreatedBefore();
   /**
    * <pre>
-   * Only those that were accepted before this time.
+   * Only transactions accepted before this time.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp created_before = 8 [json_name = "createdBefore"];</code>

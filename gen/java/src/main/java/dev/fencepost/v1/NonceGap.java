@@ -7,7 +7,8 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
+ * NonceGap is a range of nonces used outside the ledger. No transaction of the ledger will use
+ * them.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.NonceGap}
@@ -82,7 +83,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object txId_ = "";
   /**
    * <pre>
-   * The transaction that gave the nonce up; empty when the cursor was moved past it.
+   * The transaction that lost the nonce; empty if the cursor was moved past it.
    * </pre>
    *
    * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -103,7 +104,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The transaction that gave the nonce up; empty when the cursor was moved past it.
+   * The transaction that lost the nonce; empty if the cursor was moved past it.
    * </pre>
    *
    * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -401,7 +402,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * NonceGap is a range of nonces that no transaction of the ledger will use: somebody else did.
+   * NonceGap is a range of nonces used outside the ledger. No transaction of the ledger will use
+   * them.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.NonceGap}
@@ -673,7 +675,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object txId_ = "";
     /**
      * <pre>
-     * The transaction that gave the nonce up; empty when the cursor was moved past it.
+     * The transaction that lost the nonce; empty if the cursor was moved past it.
      * </pre>
      *
      * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -693,7 +695,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The transaction that gave the nonce up; empty when the cursor was moved past it.
+     * The transaction that lost the nonce; empty if the cursor was moved past it.
      * </pre>
      *
      * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -714,7 +716,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The transaction that gave the nonce up; empty when the cursor was moved past it.
+     * The transaction that lost the nonce; empty if the cursor was moved past it.
      * </pre>
      *
      * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -731,7 +733,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The transaction that gave the nonce up; empty when the cursor was moved past it.
+     * The transaction that lost the nonce; empty if the cursor was moved past it.
      * </pre>
      *
      * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -745,7 +747,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The transaction that gave the nonce up; empty when the cursor was moved past it.
+     * The transaction that lost the nonce; empty if the cursor was moved past it.
      * </pre>
      *
      * <code>string tx_id = 3 [json_name = "txId"];</code>

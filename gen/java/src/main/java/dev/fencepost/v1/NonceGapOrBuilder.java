@@ -24,7 +24,7 @@ public interface NonceGapOrBuilder extends
 
   /**
    * <pre>
-   * The transaction that gave the nonce up; empty when the cursor was moved past it.
+   * The transaction that lost the nonce; empty if the cursor was moved past it.
    * </pre>
    *
    * <code>string tx_id = 3 [json_name = "txId"];</code>
@@ -33,7 +33,7 @@ public interface NonceGapOrBuilder extends
   java.lang.String getTxId();
   /**
    * <pre>
-   * The transaction that gave the nonce up; empty when the cursor was moved past it.
+   * The transaction that lost the nonce; empty if the cursor was moved past it.
    * </pre>
    *
    * <code>string tx_id = 3 [json_name = "txId"];</code>

@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * OperatorDetails is what callers do not need and operators do.
+ * OperatorDetails are the fields that operators need and clients do not.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.OperatorDetails}
@@ -59,7 +59,7 @@ private static final long serialVersionUID = 0L;
   private long nonce_ = 0L;
   /**
    * <pre>
-   * The nonce, once taken.
+   * Unset until taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -71,7 +71,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The nonce, once taken.
+   * Unset until taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -86,7 +86,7 @@ private static final long serialVersionUID = 0L;
   private long queueSeq_ = 0L;
   /**
    * <pre>
-   * Position in the queue of the submitter; gaps are normal.
+   * Position in the submitter's queue; gaps are normal.
    * </pre>
    *
    * <code>int64 queue_seq = 2 [json_name = "queueSeq", jstype = JS_STRING];</code>
@@ -101,7 +101,7 @@ private static final long serialVersionUID = 0L;
   private long fencingToken_ = 0L;
   /**
    * <pre>
-   * Fencing token of the last write, 0 while only callers have written.
+   * Fencing token of the last write; 0 until an owner has written.
    * </pre>
    *
    * <code>int64 fencing_token = 3 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -116,8 +116,8 @@ private static final long serialVersionUID = 0L;
   private int submitAttempts_ = 0;
   /**
    * <pre>
-   * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-   * could not be signed counts too. 0 while it has no nonce.
+   * Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+   * a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
    * </pre>
    *
    * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -133,7 +133,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fencepost.v1.Attempt> attempts_;
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -144,7 +144,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -156,7 +156,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -167,7 +167,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -178,7 +178,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -193,7 +193,7 @@ private static final long serialVersionUID = 0L;
   private int acceptedAttempt_ = 0;
   /**
    * <pre>
-   * Number of the newest attempt that a node said it took; 0: none.
+   * Number of the newest attempt that an endpoint accepted; 0: none.
    * </pre>
    *
    * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
@@ -209,8 +209,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object diagnosis_ = "";
   /**
    * <pre>
-   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-   * NONCE_CONSUMED. A hint that decides nothing.
+   * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -231,8 +231,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-   * NONCE_CONSUMED. A hint that decides nothing.
+   * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -496,7 +496,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * OperatorDetails is what callers do not need and operators do.
+   * OperatorDetails are the fields that operators need and clients do not.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.OperatorDetails}
@@ -759,7 +759,7 @@ private static final long serialVersionUID = 0L;
     private long nonce_ ;
     /**
      * <pre>
-     * The nonce, once taken.
+     * Unset until taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -771,7 +771,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The nonce, once taken.
+     * Unset until taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -783,7 +783,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The nonce, once taken.
+     * Unset until taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -799,7 +799,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The nonce, once taken.
+     * Unset until taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -815,7 +815,7 @@ private static final long serialVersionUID = 0L;
     private long queueSeq_ ;
     /**
      * <pre>
-     * Position in the queue of the submitter; gaps are normal.
+     * Position in the submitter's queue; gaps are normal.
      * </pre>
      *
      * <code>int64 queue_seq = 2 [json_name = "queueSeq", jstype = JS_STRING];</code>
@@ -827,7 +827,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Position in the queue of the submitter; gaps are normal.
+     * Position in the submitter's queue; gaps are normal.
      * </pre>
      *
      * <code>int64 queue_seq = 2 [json_name = "queueSeq", jstype = JS_STRING];</code>
@@ -843,7 +843,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Position in the queue of the submitter; gaps are normal.
+     * Position in the submitter's queue; gaps are normal.
      * </pre>
      *
      * <code>int64 queue_seq = 2 [json_name = "queueSeq", jstype = JS_STRING];</code>
@@ -859,7 +859,7 @@ private static final long serialVersionUID = 0L;
     private long fencingToken_ ;
     /**
      * <pre>
-     * Fencing token of the last write, 0 while only callers have written.
+     * Fencing token of the last write; 0 until an owner has written.
      * </pre>
      *
      * <code>int64 fencing_token = 3 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -871,7 +871,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fencing token of the last write, 0 while only callers have written.
+     * Fencing token of the last write; 0 until an owner has written.
      * </pre>
      *
      * <code>int64 fencing_token = 3 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -887,7 +887,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Fencing token of the last write, 0 while only callers have written.
+     * Fencing token of the last write; 0 until an owner has written.
      * </pre>
      *
      * <code>int64 fencing_token = 3 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -903,8 +903,8 @@ private static final long serialVersionUID = 0L;
     private int submitAttempts_ ;
     /**
      * <pre>
-     * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-     * could not be signed counts too. 0 while it has no nonce.
+     * Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+     * a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
      * </pre>
      *
      * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -916,8 +916,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-     * could not be signed counts too. 0 while it has no nonce.
+     * Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+     * a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
      * </pre>
      *
      * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -933,8 +933,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-     * could not be signed counts too. 0 while it has no nonce.
+     * Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+     * a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
      * </pre>
      *
      * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -961,7 +961,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -975,7 +975,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -989,7 +989,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1003,7 +1003,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1022,7 +1022,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1040,7 +1040,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1058,7 +1058,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1077,7 +1077,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1095,7 +1095,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1113,7 +1113,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1132,7 +1132,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1149,7 +1149,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1166,7 +1166,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1177,7 +1177,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1191,7 +1191,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1206,7 +1206,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1217,7 +1217,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1229,7 +1229,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Every signed form of it.
+     * All attempts.
      * </pre>
      *
      * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -1256,7 +1256,7 @@ private static final long serialVersionUID = 0L;
     private int acceptedAttempt_ ;
     /**
      * <pre>
-     * Number of the newest attempt that a node said it took; 0: none.
+     * Number of the newest attempt that an endpoint accepted; 0: none.
      * </pre>
      *
      * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
@@ -1268,7 +1268,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Number of the newest attempt that a node said it took; 0: none.
+     * Number of the newest attempt that an endpoint accepted; 0: none.
      * </pre>
      *
      * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
@@ -1284,7 +1284,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Number of the newest attempt that a node said it took; 0: none.
+     * Number of the newest attempt that an endpoint accepted; 0: none.
      * </pre>
      *
      * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
@@ -1300,8 +1300,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object diagnosis_ = "";
     /**
      * <pre>
-     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-     * NONCE_CONSUMED. A hint that decides nothing.
+     * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1321,8 +1321,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-     * NONCE_CONSUMED. A hint that decides nothing.
+     * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1343,8 +1343,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-     * NONCE_CONSUMED. A hint that decides nothing.
+     * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1361,8 +1361,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-     * NONCE_CONSUMED. A hint that decides nothing.
+     * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -1376,8 +1376,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-     * NONCE_CONSUMED. A hint that decides nothing.
+     * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+     * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
      * </pre>
      *
      * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>

@@ -12,7 +12,7 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * The nonce, once taken.
+   * Unset until taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -21,7 +21,7 @@ public interface OperatorDetailsOrBuilder extends
   boolean hasNonce();
   /**
    * <pre>
-   * The nonce, once taken.
+   * Unset until taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 1 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -31,7 +31,7 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * Position in the queue of the submitter; gaps are normal.
+   * Position in the submitter's queue; gaps are normal.
    * </pre>
    *
    * <code>int64 queue_seq = 2 [json_name = "queueSeq", jstype = JS_STRING];</code>
@@ -41,7 +41,7 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * Fencing token of the last write, 0 while only callers have written.
+   * Fencing token of the last write; 0 until an owner has written.
    * </pre>
    *
    * <code>int64 fencing_token = 3 [json_name = "fencingToken", jstype = JS_STRING];</code>
@@ -51,8 +51,8 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * How often its newest form was handed to a node, since the count began: with that form, a block that was lost, or a decision. A try to sign a cancel that
-   * could not be signed counts too. 0 while it has no nonce.
+   * Broadcasts of the newest attempt since the count started, which a new attempt, a lost block or
+   * a decision does. Failed attempts to sign a cancel transaction count too. 0 without a nonce.
    * </pre>
    *
    * <code>uint32 submit_attempts = 4 [json_name = "submitAttempts"];</code>
@@ -62,7 +62,7 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -71,7 +71,7 @@ public interface OperatorDetailsOrBuilder extends
       getAttemptsList();
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -79,7 +79,7 @@ public interface OperatorDetailsOrBuilder extends
   dev.fencepost.v1.Attempt getAttempts(int index);
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -87,7 +87,7 @@ public interface OperatorDetailsOrBuilder extends
   int getAttemptsCount();
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -96,7 +96,7 @@ public interface OperatorDetailsOrBuilder extends
       getAttemptsOrBuilderList();
   /**
    * <pre>
-   * Every signed form of it.
+   * All attempts.
    * </pre>
    *
    * <code>repeated .fencepost.v1.Attempt attempts = 5 [json_name = "attempts"];</code>
@@ -106,7 +106,7 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * Number of the newest attempt that a node said it took; 0: none.
+   * Number of the newest attempt that an endpoint accepted; 0: none.
    * </pre>
    *
    * <code>uint32 accepted_attempt = 6 [json_name = "acceptedAttempt"];</code>
@@ -116,8 +116,8 @@ public interface OperatorDetailsOrBuilder extends
 
   /**
    * <pre>
-   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-   * NONCE_CONSUMED. A hint that decides nothing.
+   * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>
@@ -126,8 +126,8 @@ public interface OperatorDetailsOrBuilder extends
   java.lang.String getDiagnosis();
   /**
    * <pre>
-   * What a node's pool showed of it at the newest look, where the chain's configuration wants that: IN_POOL, POSSIBLY_LOST, POSSIBLY_REPLACED or
-   * NONCE_CONSUMED. A hint that decides nothing.
+   * The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
+   * POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
    * </pre>
    *
    * <code>string diagnosis = 7 [json_name = "diagnosis"];</code>

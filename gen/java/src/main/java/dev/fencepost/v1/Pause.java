@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Pause says who paused a submitter, and why.
+ * Pause explains who paused a submitter, and why.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Pause}
@@ -60,7 +60,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * The words of who asked for it; when its policy did, the transaction that reverted.
+   * As given in the request; for a pause by policy, the transaction that reverted.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -81,7 +81,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The words of who asked for it; when its policy did, the transaction that reverted.
+   * As given in the request; for a pause by policy, the transaction that reverted.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -107,7 +107,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * "fencepost" when its policy did.
+   * "fencepost" for a pause by policy.
    * </pre>
    *
    * <code>string operator = 2 [json_name = "operator"];</code>
@@ -128,7 +128,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * "fencepost" when its policy did.
+   * "fencepost" for a pause by policy.
    * </pre>
    *
    * <code>string operator = 2 [json_name = "operator"];</code>
@@ -179,7 +179,8 @@ private static final long serialVersionUID = 0L;
   private boolean onFailure_ = false;
   /**
    * <pre>
-   * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+   * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+   * before you resume.
    * </pre>
    *
    * <code>bool on_failure = 4 [json_name = "onFailure"];</code>
@@ -390,7 +391,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Pause says who paused a submitter, and why.
+   * Pause explains who paused a submitter, and why.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Pause}
@@ -586,7 +587,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * The words of who asked for it; when its policy did, the transaction that reverted.
+     * As given in the request; for a pause by policy, the transaction that reverted.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -606,7 +607,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The words of who asked for it; when its policy did, the transaction that reverted.
+     * As given in the request; for a pause by policy, the transaction that reverted.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -627,7 +628,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The words of who asked for it; when its policy did, the transaction that reverted.
+     * As given in the request; for a pause by policy, the transaction that reverted.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -644,7 +645,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The words of who asked for it; when its policy did, the transaction that reverted.
+     * As given in the request; for a pause by policy, the transaction that reverted.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -658,7 +659,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The words of who asked for it; when its policy did, the transaction that reverted.
+     * As given in the request; for a pause by policy, the transaction that reverted.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -678,7 +679,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * "fencepost" when its policy did.
+     * "fencepost" for a pause by policy.
      * </pre>
      *
      * <code>string operator = 2 [json_name = "operator"];</code>
@@ -698,7 +699,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "fencepost" when its policy did.
+     * "fencepost" for a pause by policy.
      * </pre>
      *
      * <code>string operator = 2 [json_name = "operator"];</code>
@@ -719,7 +720,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "fencepost" when its policy did.
+     * "fencepost" for a pause by policy.
      * </pre>
      *
      * <code>string operator = 2 [json_name = "operator"];</code>
@@ -736,7 +737,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "fencepost" when its policy did.
+     * "fencepost" for a pause by policy.
      * </pre>
      *
      * <code>string operator = 2 [json_name = "operator"];</code>
@@ -750,7 +751,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "fencepost" when its policy did.
+     * "fencepost" for a pause by policy.
      * </pre>
      *
      * <code>string operator = 2 [json_name = "operator"];</code>
@@ -889,7 +890,8 @@ private static final long serialVersionUID = 0L;
     private boolean onFailure_ ;
     /**
      * <pre>
-     * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+     * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+     * before you resume.
      * </pre>
      *
      * <code>bool on_failure = 4 [json_name = "onFailure"];</code>
@@ -901,7 +903,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+     * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+     * before you resume.
      * </pre>
      *
      * <code>bool on_failure = 4 [json_name = "onFailure"];</code>
@@ -917,7 +920,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+     * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+     * before you resume.
      * </pre>
      *
      * <code>bool on_failure = 4 [json_name = "onFailure"];</code>

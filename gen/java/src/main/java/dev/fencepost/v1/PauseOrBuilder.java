@@ -12,7 +12,7 @@ public interface PauseOrBuilder extends
 
   /**
    * <pre>
-   * The words of who asked for it; when its policy did, the transaction that reverted.
+   * As given in the request; for a pause by policy, the transaction that reverted.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -21,7 +21,7 @@ public interface PauseOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * The words of who asked for it; when its policy did, the transaction that reverted.
+   * As given in the request; for a pause by policy, the transaction that reverted.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -32,7 +32,7 @@ public interface PauseOrBuilder extends
 
   /**
    * <pre>
-   * "fencepost" when its policy did.
+   * "fencepost" for a pause by policy.
    * </pre>
    *
    * <code>string operator = 2 [json_name = "operator"];</code>
@@ -41,7 +41,7 @@ public interface PauseOrBuilder extends
   java.lang.String getOperator();
   /**
    * <pre>
-   * "fencepost" when its policy did.
+   * "fencepost" for a pause by policy.
    * </pre>
    *
    * <code>string operator = 2 [json_name = "operator"];</code>
@@ -67,7 +67,8 @@ public interface PauseOrBuilder extends
 
   /**
    * <pre>
-   * FAILURE_POLICY_PAUSE did, and not somebody: see what the reason tells of before you resume it.
+   * Paused by FAILURE_POLICY_PAUSE, not by an operator. Check the transaction named in reason
+   * before you resume.
    * </pre>
    *
    * <code>bool on_failure = 4 [json_name = "onFailure"];</code>

@@ -55,7 +55,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -72,7 +72,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -95,10 +95,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 2 [json_name = "reason"];</code>
    * @return The reason.
    */
   @java.lang.Override
@@ -116,10 +116,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 2 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   @java.lang.Override
@@ -142,10 +142,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 3 [json_name = "operator"];</code>
    * @return The operator.
    */
   @java.lang.Override
@@ -163,10 +163,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 3 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   @java.lang.Override
@@ -530,7 +530,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object submitter_ = "";
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -546,7 +546,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -563,7 +563,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -576,7 +576,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -586,7 +586,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -603,10 +603,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @return The reason.
      */
     public java.lang.String getReason() {
@@ -623,10 +623,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @return The bytes for reason.
      */
     public com.google.protobuf.ByteString
@@ -644,10 +644,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @param value The reason to set.
      * @return This builder for chaining.
      */
@@ -661,10 +661,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @return This builder for chaining.
      */
     public Builder clearReason() {
@@ -675,10 +675,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 2 [json_name = "reason"];</code>
      * @param value The bytes for reason to set.
      * @return This builder for chaining.
      */
@@ -695,10 +695,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @return The operator.
      */
     public java.lang.String getOperator() {
@@ -715,10 +715,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @return The bytes for operator.
      */
     public com.google.protobuf.ByteString
@@ -736,10 +736,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @param value The operator to set.
      * @return This builder for chaining.
      */
@@ -753,10 +753,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @return This builder for chaining.
      */
     public Builder clearOperator() {
@@ -767,10 +767,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 3 [json_name = "operator"];</code>
      * @param value The bytes for operator to set.
      * @return This builder for chaining.
      */

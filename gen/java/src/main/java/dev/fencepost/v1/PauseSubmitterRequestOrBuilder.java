@@ -11,12 +11,12 @@ public interface PauseSubmitterRequestOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
@@ -24,19 +24,19 @@ public interface PauseSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 2 [json_name = "reason"];</code>
    * @return The reason.
    */
   java.lang.String getReason();
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 2 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 2 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   com.google.protobuf.ByteString
@@ -44,19 +44,19 @@ public interface PauseSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 3 [json_name = "operator"];</code>
    * @return The operator.
    */
   java.lang.String getOperator();
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 3 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 3 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   com.google.protobuf.ByteString

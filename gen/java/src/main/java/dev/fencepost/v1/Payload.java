@@ -7,9 +7,10 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
- * carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
- * go by that mark (docs/clients.md, "Printing messages").
+ * Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
+ * nonce; a payload cannot set either, and a request with an unknown field is rejected. Recipient,
+ * amount and call data are marked debug_redact, because they do not belong in logs; few runtimes
+ * honor that mark (docs/clients.md, "Printing messages").
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Payload}
@@ -62,10 +63,11 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object to_ = "";
   /**
    * <pre>
-   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+   * contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
    * @return The to.
    */
   @java.lang.Override
@@ -83,10 +85,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+   * contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
    * @return The bytes for to.
    */
   @java.lang.Override
@@ -112,7 +115,7 @@ private static final long serialVersionUID = 0L;
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
    * @return The value.
    */
   @java.lang.Override
@@ -133,7 +136,7 @@ private static final long serialVersionUID = 0L;
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
    * @return The bytes for value.
    */
   @java.lang.Override
@@ -155,9 +158,11 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.ByteString data_ = com.google.protobuf.ByteString.EMPTY;
   /**
    * <pre>
-   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-   * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-   * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+   * Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+   * is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+   * padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+   * and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+   * and cannot be detected.
    * </pre>
    *
    * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -172,8 +177,9 @@ private static final long serialVersionUID = 0L;
   private long gasLimit_ = 0L;
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-   * configured otherwise (`prepare.simulate`).
+   * Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+   * transaction is still simulated unless the chain's configuration disables it
+   * (`prepare.simulate`).
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -379,9 +385,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Payload is what shall be executed. The sender is the submitter and the nonce is Fencepost's to give: neither can be part of a payload, and a request that
-   * carries a field unknown to the server is refused. Whom it is for, how much, and the call data are marked debug_redact, as they are nothing for a log: but few runtimes
-   * go by that mark (docs/clients.md, "Printing messages").
+   * Payload is the content of a transaction. The submitter is the sender, and Fencepost assigns the
+   * nonce; a payload cannot set either, and a request with an unknown field is rejected. Recipient,
+   * amount and call data are marked debug_redact, because they do not belong in logs; few runtimes
+   * honor that mark (docs/clients.md, "Printing messages").
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Payload}
@@ -560,10 +567,11 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object to_ = "";
     /**
      * <pre>
-     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+     * contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
      * @return The to.
      */
     public java.lang.String getTo() {
@@ -580,10 +588,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+     * contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
      * @return The bytes for to.
      */
     public com.google.protobuf.ByteString
@@ -601,10 +610,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+     * contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
      * @param value The to to set.
      * @return This builder for chaining.
      */
@@ -618,10 +628,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+     * contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
      * @return This builder for chaining.
      */
     public Builder clearTo() {
@@ -632,10 +643,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+     * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+     * contract.
      * </pre>
      *
-     * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
      * @param value The bytes for to to set.
      * @return This builder for chaining.
      */
@@ -655,7 +667,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
      * @return The value.
      */
     public java.lang.String getValue() {
@@ -675,7 +687,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
      * @return The bytes for value.
      */
     public com.google.protobuf.ByteString
@@ -696,7 +708,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
      * @param value The value to set.
      * @return This builder for chaining.
      */
@@ -713,7 +725,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
      * @return This builder for chaining.
      */
     public Builder clearValue() {
@@ -727,7 +739,7 @@ private static final long serialVersionUID = 0L;
      * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
      * </pre>
      *
-     * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+     * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
      * @param value The bytes for value to set.
      * @return This builder for chaining.
      */
@@ -744,9 +756,11 @@ private static final long serialVersionUID = 0L;
     private com.google.protobuf.ByteString data_ = com.google.protobuf.ByteString.EMPTY;
     /**
      * <pre>
-     * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-     * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+     * Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+     * is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+     * padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+     * and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+     * and cannot be detected.
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -758,9 +772,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-     * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+     * Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+     * is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+     * padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+     * and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+     * and cannot be detected.
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -776,9 +792,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-     * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-     * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+     * Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+     * is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+     * padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+     * and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+     * and cannot be detected.
      * </pre>
      *
      * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -794,8 +812,9 @@ private static final long serialVersionUID = 0L;
     private long gasLimit_ ;
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-     * configured otherwise (`prepare.simulate`).
+     * Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+     * transaction is still simulated unless the chain's configuration disables it
+     * (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -807,8 +826,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-     * configured otherwise (`prepare.simulate`).
+     * Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+     * transaction is still simulated unless the chain's configuration disables it
+     * (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>
@@ -824,8 +844,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-     * configured otherwise (`prepare.simulate`).
+     * Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+     * transaction is still simulated unless the chain's configuration disables it
+     * (`prepare.simulate`).
      * </pre>
      *
      * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>

@@ -12,19 +12,21 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+   * contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
    * @return The to.
    */
   java.lang.String getTo();
   /**
    * <pre>
-   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a contract.
+   * Recipient: "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum. Empty creates a
+   * contract.
    * </pre>
    *
-   * <code>string to = 1 [json_name = "to", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string to = 1 [json_name = "to", debug_redact = true];</code>
    * @return The bytes for to.
    */
   com.google.protobuf.ByteString
@@ -35,7 +37,7 @@ public interface PayloadOrBuilder extends
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
    * @return The value.
    */
   java.lang.String getValue();
@@ -44,7 +46,7 @@ public interface PayloadOrBuilder extends
    * Amount in wei as a decimal string, 0 to 2^256-1. Empty is "0".
    * </pre>
    *
-   * <code>string value = 2 [json_name = "value", debug_redact = true, (.buf.validate.field) = { ... }</code>
+   * <code>string value = 2 [json_name = "value", debug_redact = true];</code>
    * @return The bytes for value.
    */
   com.google.protobuf.ByteString
@@ -52,9 +54,11 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Call data, or init code when to is empty. The server's payload limit applies (default 126 KiB). In JSON it is base64, never hex: 0xd09de08a is "0J3gig==".
-   * Standard or URL-safe, with padding or without; "0x" with nothing but hex digits after it, or bits that no encoder leaves, are refused. So is
-   * lower-case hex without its "0x" from 32 digits on; what is shorter, or has upper case, looks like base64, and nobody can tell.
+   * Call data, or init code if to is empty. Limited by the server (126 KiB by default). In JSON it
+   * is base64, never hex: 0xd09de08a is "0J3gig==". Standard or URL-safe alphabet, with or without
+   * padding. Rejected: "0x" followed by hex digits only, trailing bits that no encoder produces,
+   * and lower-case hex without "0x" of 32 digits or more. Shorter or upper-case hex is valid base64
+   * and cannot be detected.
    * </pre>
    *
    * <code>bytes data = 3 [json_name = "data", debug_redact = true];</code>
@@ -64,8 +68,9 @@ public interface PayloadOrBuilder extends
 
   /**
    * <pre>
-   * Gas limit. 0 lets Fencepost estimate it and add a margin. One of your own is taken as it is; the transaction is simulated all the same, unless the chain is
-   * configured otherwise (`prepare.simulate`).
+   * Gas limit. 0: Fencepost estimates it and adds a margin. A given limit is used unchanged; the
+   * transaction is still simulated unless the chain's configuration disables it
+   * (`prepare.simulate`).
    * </pre>
    *
    * <code>uint64 gas_limit = 4 [json_name = "gasLimit", jstype = JS_STRING];</code>

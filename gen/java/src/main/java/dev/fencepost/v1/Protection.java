@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Protection says why no new nonce is taken until an operator decides.
+ * Protection explains why no new nonce is taken until an operator decides.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Protection}
@@ -60,8 +60,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-   * REORGED_AFTER_FINAL or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+   * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -82,8 +82,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-   * REORGED_AFTER_FINAL or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+   * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -109,7 +109,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object evidence_ = "";
   /**
    * <pre>
-   * What was seen, where, and when: for whoever decides.
+   * The observed facts, with place and time, for the operator who decides.
    * </pre>
    *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -130,7 +130,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What was seen, where, and when: for whoever decides.
+   * The observed facts, with place and time, for the operator who decides.
    * </pre>
    *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -181,7 +181,7 @@ private static final long serialVersionUID = 0L;
   private long protectionId_ = 0L;
   /**
    * <pre>
-   * 1, 2, ... within the submitter. A decision names the protection that it is about.
+   * 1, 2, ... within the submitter. A decision refers to the protection by this number.
    * </pre>
    *
    * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -438,7 +438,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Protection says why no new nonce is taken until an operator decides.
+   * Protection explains why no new nonce is taken until an operator decides.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Protection}
@@ -647,8 +647,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-     * REORGED_AFTER_FINAL or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+     * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -668,8 +668,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-     * REORGED_AFTER_FINAL or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+     * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -690,8 +690,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-     * REORGED_AFTER_FINAL or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+     * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -708,8 +708,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-     * REORGED_AFTER_FINAL or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+     * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -723,8 +723,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-     * REORGED_AFTER_FINAL or BY_OPERATOR.
+     * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+     * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
      * </pre>
      *
      * <code>string reason = 1 [json_name = "reason"];</code>
@@ -744,7 +744,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object evidence_ = "";
     /**
      * <pre>
-     * What was seen, where, and when: for whoever decides.
+     * The observed facts, with place and time, for the operator who decides.
      * </pre>
      *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -764,7 +764,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was seen, where, and when: for whoever decides.
+     * The observed facts, with place and time, for the operator who decides.
      * </pre>
      *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -785,7 +785,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was seen, where, and when: for whoever decides.
+     * The observed facts, with place and time, for the operator who decides.
      * </pre>
      *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -802,7 +802,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was seen, where, and when: for whoever decides.
+     * The observed facts, with place and time, for the operator who decides.
      * </pre>
      *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -816,7 +816,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was seen, where, and when: for whoever decides.
+     * The observed facts, with place and time, for the operator who decides.
      * </pre>
      *
      * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -955,7 +955,7 @@ private static final long serialVersionUID = 0L;
     private long protectionId_ ;
     /**
      * <pre>
-     * 1, 2, ... within the submitter. A decision names the protection that it is about.
+     * 1, 2, ... within the submitter. A decision refers to the protection by this number.
      * </pre>
      *
      * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -967,7 +967,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, ... within the submitter. A decision names the protection that it is about.
+     * 1, 2, ... within the submitter. A decision refers to the protection by this number.
      * </pre>
      *
      * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>
@@ -983,7 +983,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, ... within the submitter. A decision names the protection that it is about.
+     * 1, 2, ... within the submitter. A decision refers to the protection by this number.
      * </pre>
      *
      * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>

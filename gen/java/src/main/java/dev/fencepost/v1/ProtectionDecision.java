@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * ProtectionDecision is how a protection ends.
+ * ProtectionDecision chooses how a protection is lifted.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.ProtectionDecision}
@@ -21,9 +21,11 @@ public enum ProtectionDecision
   PROTECTION_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
-   * are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
-   * KEEP_QUEUE lead on.
+   * Continue at the current cursor. The account's nonce on chain must agree with it. RESUME and
+   * ALIGN_FORWARD are rejected while transactions are queued that were in a ledger when it was
+   * restored (DATABASE_RESTORED): they may have executed after the backup and would execute again.
+   * This applies to every later protection too, until those transactions are gone. Use a KEEP_QUEUE
+   * decision instead.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME = 1;</code>
@@ -31,7 +33,8 @@ public enum ProtectionDecision
   PROTECTION_DECISION_RESUME(1),
   /**
    * <pre>
-   * Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   * Continue at the account's settled nonce on chain, at the same depth that FAIL requires. The
+   * skipped nonces are recorded as gaps. No transaction may be in flight outside a block.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD = 2;</code>
@@ -39,7 +42,8 @@ public enum ProtectionDecision
   PROTECTION_DECISION_ALIGN_FORWARD(2),
   /**
    * <pre>
-   * As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
+   * Like ALIGN_FORWARD. Confirms that the queued transactions were compared with the chain, and
+   * that the ones executed after the backup were cancelled.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
@@ -47,7 +51,8 @@ public enum ProtectionDecision
   PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE(3),
   /**
    * <pre>
-   * As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+   * Like RESUME, with the confirmation of ALIGN_FORWARD_KEEP_QUEUE. Also allowed while a
+   * transaction holds a nonce and is in no block.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME_KEEP_QUEUE = 4;</code>
@@ -71,9 +76,11 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Go on where the cursor stands. The account's nonce on chain must agree with it. Refused, like ALIGN_FORWARD, after a restore (DATABASE_RESTORED) while transactions
-   * are queued: they may have run after the backup and would run again. So both are of each later protection while some of these are queued. Then the two with
-   * KEEP_QUEUE lead on.
+   * Continue at the current cursor. The account's nonce on chain must agree with it. RESUME and
+   * ALIGN_FORWARD are rejected while transactions are queued that were in a ledger when it was
+   * restored (DATABASE_RESTORED): they may have executed after the backup and would execute again.
+   * This applies to every later protection too, until those transactions are gone. Use a KEEP_QUEUE
+   * decision instead.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME = 1;</code>
@@ -81,7 +88,8 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_RESUME_VALUE = 1;
   /**
    * <pre>
-   * Go on at the account's settled nonce on chain, as deep as FAIL asks for. The numbers between are recorded as gaps. Nothing may be in flight outside a block.
+   * Continue at the account's settled nonce on chain, at the same depth that FAIL requires. The
+   * skipped nonces are recorded as gaps. No transaction may be in flight outside a block.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD = 2;</code>
@@ -89,7 +97,8 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_ALIGN_FORWARD_VALUE = 2;
   /**
    * <pre>
-   * As ALIGN_FORWARD. Says that what is queued was compared with the chain, and that what of it ran after the backup was cancelled.
+   * Like ALIGN_FORWARD. Confirms that the queued transactions were compared with the chain, and
+   * that the ones executed after the backup were cancelled.
    * </pre>
    *
    * <code>PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE = 3;</code>
@@ -97,7 +106,8 @@ public enum ProtectionDecision
   public static final int PROTECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE_VALUE = 3;
   /**
    * <pre>
-   * As RESUME, and says the same as ALIGN_FORWARD_KEEP_QUEUE. Also while a transaction holds a nonce and is in no block.
+   * Like RESUME, with the confirmation of ALIGN_FORWARD_KEEP_QUEUE. Also allowed while a
+   * transaction holds a nonce and is in no block.
    * </pre>
    *
    * <code>PROTECTION_DECISION_RESUME_KEEP_QUEUE = 4;</code>

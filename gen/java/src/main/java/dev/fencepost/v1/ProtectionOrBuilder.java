@@ -12,8 +12,8 @@ public interface ProtectionOrBuilder extends
 
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-   * REORGED_AFTER_FINAL or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+   * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -22,8 +22,8 @@ public interface ProtectionOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN, ENDED_AND_RAN,
-   * REORGED_AFTER_FINAL or BY_OPERATOR.
+   * NONCE_USED_ELSEWHERE, CHAIN_BEHIND, LEDGER_VIOLATION, DATABASE_RESTORED, REQUEUED_AND_RAN,
+   * ENDED_AND_RAN, REORGED_AFTER_FINAL or BY_OPERATOR.
    * </pre>
    *
    * <code>string reason = 1 [json_name = "reason"];</code>
@@ -34,7 +34,7 @@ public interface ProtectionOrBuilder extends
 
   /**
    * <pre>
-   * What was seen, where, and when: for whoever decides.
+   * The observed facts, with place and time, for the operator who decides.
    * </pre>
    *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -43,7 +43,7 @@ public interface ProtectionOrBuilder extends
   java.lang.String getEvidence();
   /**
    * <pre>
-   * What was seen, where, and when: for whoever decides.
+   * The observed facts, with place and time, for the operator who decides.
    * </pre>
    *
    * <code>string evidence = 2 [json_name = "evidence"];</code>
@@ -69,7 +69,7 @@ public interface ProtectionOrBuilder extends
 
   /**
    * <pre>
-   * 1, 2, ... within the submitter. A decision names the protection that it is about.
+   * 1, 2, ... within the submitter. A decision refers to the protection by this number.
    * </pre>
    *
    * <code>int64 protection_id = 4 [json_name = "protectionId", jstype = JS_STRING];</code>

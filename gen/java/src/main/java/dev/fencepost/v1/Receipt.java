@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Receipt is what the chain says of an included transaction.
+ * Receipt is the chain's receipt of an included transaction.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Receipt}
@@ -169,8 +169,8 @@ private static final long serialVersionUID = 0L;
   private boolean success_ = false;
   /**
    * <pre>
-   * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-   * is final.
+   * Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+   * whether the payload was executed, once the transaction is final.
    * </pre>
    *
    * <code>bool success = 4 [json_name = "success"];</code>
@@ -185,7 +185,7 @@ private static final long serialVersionUID = 0L;
   private long gasUsed_ = 0L;
   /**
    * <pre>
-   * Gas used by it.
+   * Gas used.
    * </pre>
    *
    * <code>uint64 gas_used = 5 [json_name = "gasUsed", jstype = JS_STRING];</code>
@@ -201,7 +201,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object effectiveGasPrice_ = "";
   /**
    * <pre>
-   * Price paid for each unit of gas, in wei, decimal.
+   * Price paid per gas, in wei, decimal.
    * </pre>
    *
    * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -222,7 +222,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Price paid for each unit of gas, in wei, decimal.
+   * Price paid per gas, in wei, decimal.
    * </pre>
    *
    * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -248,9 +248,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object kind_ = "";
   /**
    * <pre>
-   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+   * A successful CANCEL means that the payload was not executed in this block; once the block is
+   * final, the transaction ends as not executed (unless it executed before it was requeued:
+   * REQUEUED_AND_RAN). Empty: the server is too old to report it.
    * </pre>
    *
    * <code>string kind = 7 [json_name = "kind"];</code>
@@ -271,9 +272,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+   * A successful CANCEL means that the payload was not executed in this block; once the block is
+   * final, the transaction ends as not executed (unless it executed before it was requeued:
+   * REQUEUED_AND_RAN). Empty: the server is too old to report it.
    * </pre>
    *
    * <code>string kind = 7 [json_name = "kind"];</code>
@@ -522,7 +524,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Receipt is what the chain says of an included transaction.
+   * Receipt is the chain's receipt of an included transaction.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Receipt}
@@ -969,8 +971,8 @@ private static final long serialVersionUID = 0L;
     private boolean success_ ;
     /**
      * <pre>
-     * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-     * is final.
+     * Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+     * whether the payload was executed, once the transaction is final.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -982,8 +984,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-     * is final.
+     * Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+     * whether the payload was executed, once the transaction is final.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -999,8 +1001,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-     * is final.
+     * Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+     * whether the payload was executed, once the transaction is final.
      * </pre>
      *
      * <code>bool success = 4 [json_name = "success"];</code>
@@ -1016,7 +1018,7 @@ private static final long serialVersionUID = 0L;
     private long gasUsed_ ;
     /**
      * <pre>
-     * Gas used by it.
+     * Gas used.
      * </pre>
      *
      * <code>uint64 gas_used = 5 [json_name = "gasUsed", jstype = JS_STRING];</code>
@@ -1028,7 +1030,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas used by it.
+     * Gas used.
      * </pre>
      *
      * <code>uint64 gas_used = 5 [json_name = "gasUsed", jstype = JS_STRING];</code>
@@ -1044,7 +1046,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Gas used by it.
+     * Gas used.
      * </pre>
      *
      * <code>uint64 gas_used = 5 [json_name = "gasUsed", jstype = JS_STRING];</code>
@@ -1060,7 +1062,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object effectiveGasPrice_ = "";
     /**
      * <pre>
-     * Price paid for each unit of gas, in wei, decimal.
+     * Price paid per gas, in wei, decimal.
      * </pre>
      *
      * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -1080,7 +1082,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Price paid for each unit of gas, in wei, decimal.
+     * Price paid per gas, in wei, decimal.
      * </pre>
      *
      * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -1101,7 +1103,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Price paid for each unit of gas, in wei, decimal.
+     * Price paid per gas, in wei, decimal.
      * </pre>
      *
      * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -1118,7 +1120,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Price paid for each unit of gas, in wei, decimal.
+     * Price paid per gas, in wei, decimal.
      * </pre>
      *
      * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -1132,7 +1134,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Price paid for each unit of gas, in wei, decimal.
+     * Price paid per gas, in wei, decimal.
      * </pre>
      *
      * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -1152,9 +1154,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object kind_ = "";
     /**
      * <pre>
-     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+     * A successful CANCEL means that the payload was not executed in this block; once the block is
+     * final, the transaction ends as not executed (unless it executed before it was requeued:
+     * REQUEUED_AND_RAN). Empty: the server is too old to report it.
      * </pre>
      *
      * <code>string kind = 7 [json_name = "kind"];</code>
@@ -1174,9 +1177,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+     * A successful CANCEL means that the payload was not executed in this block; once the block is
+     * final, the transaction ends as not executed (unless it executed before it was requeued:
+     * REQUEUED_AND_RAN). Empty: the server is too old to report it.
      * </pre>
      *
      * <code>string kind = 7 [json_name = "kind"];</code>
@@ -1197,9 +1201,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+     * A successful CANCEL means that the payload was not executed in this block; once the block is
+     * final, the transaction ends as not executed (unless it executed before it was requeued:
+     * REQUEUED_AND_RAN). Empty: the server is too old to report it.
      * </pre>
      *
      * <code>string kind = 7 [json_name = "kind"];</code>
@@ -1216,9 +1221,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+     * A successful CANCEL means that the payload was not executed in this block; once the block is
+     * final, the transaction ends as not executed (unless it executed before it was requeued:
+     * REQUEUED_AND_RAN). Empty: the server is too old to report it.
      * </pre>
      *
      * <code>string kind = 7 [json_name = "kind"];</code>
@@ -1232,9 +1238,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-     * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-     * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+     * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+     * A successful CANCEL means that the payload was not executed in this block; once the block is
+     * final, the transaction ends as not executed (unless it executed before it was requeued:
+     * REQUEUED_AND_RAN). Empty: the server is too old to report it.
      * </pre>
      *
      * <code>string kind = 7 [json_name = "kind"];</code>

@@ -62,8 +62,8 @@ public interface ReceiptOrBuilder extends
 
   /**
    * <pre>
-   * Whether execution of the form that is in the block succeeded; see kind for which one that is. Whether the payload ran is told by executed, once the transaction
-   * is final.
+   * Whether the included attempt succeeded; see kind for which attempt it is. executed reports
+   * whether the payload was executed, once the transaction is final.
    * </pre>
    *
    * <code>bool success = 4 [json_name = "success"];</code>
@@ -73,7 +73,7 @@ public interface ReceiptOrBuilder extends
 
   /**
    * <pre>
-   * Gas used by it.
+   * Gas used.
    * </pre>
    *
    * <code>uint64 gas_used = 5 [json_name = "gasUsed", jstype = JS_STRING];</code>
@@ -83,7 +83,7 @@ public interface ReceiptOrBuilder extends
 
   /**
    * <pre>
-   * Price paid for each unit of gas, in wei, decimal.
+   * Price paid per gas, in wei, decimal.
    * </pre>
    *
    * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -92,7 +92,7 @@ public interface ReceiptOrBuilder extends
   java.lang.String getEffectiveGasPrice();
   /**
    * <pre>
-   * Price paid for each unit of gas, in wei, decimal.
+   * Price paid per gas, in wei, decimal.
    * </pre>
    *
    * <code>string effective_gas_price = 6 [json_name = "effectiveGasPrice"];</code>
@@ -103,9 +103,10 @@ public interface ReceiptOrBuilder extends
 
   /**
    * <pre>
-   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+   * A successful CANCEL means that the payload was not executed in this block; once the block is
+   * final, the transaction ends as not executed (unless it executed before it was requeued:
+   * REQUEUED_AND_RAN). Empty: the server is too old to report it.
    * </pre>
    *
    * <code>string kind = 7 [json_name = "kind"];</code>
@@ -114,9 +115,10 @@ public interface ReceiptOrBuilder extends
   java.lang.String getKind();
   /**
    * <pre>
-   * Which form of the transaction is in the block, in the words of Attempt.kind: ORIGINAL, or BUMP (the same with other fees), or CANCEL, which does nothing in place of
-   * the payload, and succeeds at that: the payload did not run in this block, so once the block is final the transaction ends as not executed (unless it ran before it
-   * was given back to the queue: REQUEUED_AND_RAN). Empty: the server is too old to tell.
+   * The included attempt, as in Attempt.kind: ORIGINAL, BUMP (the same with other fees) or CANCEL.
+   * A successful CANCEL means that the payload was not executed in this block; once the block is
+   * final, the transaction ends as not executed (unless it executed before it was requeued:
+   * REQUEUED_AND_RAN). Empty: the server is too old to report it.
    * </pre>
    *
    * <code>string kind = 7 [json_name = "kind"];</code>

@@ -61,7 +61,7 @@ private static final long serialVersionUID = 0L;
    * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
    * </pre>
    *
-   * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+   * <code>string name = 1 [json_name = "name"];</code>
    * @return The name.
    */
   @java.lang.Override
@@ -82,7 +82,7 @@ private static final long serialVersionUID = 0L;
    * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
    * </pre>
    *
-   * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+   * <code>string name = 1 [json_name = "name"];</code>
    * @return The bytes for name.
    */
   @java.lang.Override
@@ -104,10 +104,10 @@ private static final long serialVersionUID = 0L;
   private long chainId_ = 0L;
   /**
    * <pre>
-   * A chain that the nodes are configured for.
+   * A chain in the configuration of the nodes.
    * </pre>
    *
-   * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING];</code>
    * @return The chainId.
    */
   @java.lang.Override
@@ -123,7 +123,7 @@ private static final long serialVersionUID = 0L;
    * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
    * </pre>
    *
-   * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+   * <code>string address = 3 [json_name = "address"];</code>
    * @return The address.
    */
   @java.lang.Override
@@ -144,7 +144,7 @@ private static final long serialVersionUID = 0L;
    * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
    * </pre>
    *
-   * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+   * <code>string address = 3 [json_name = "address"];</code>
    * @return The bytes for address.
    */
   @java.lang.Override
@@ -170,7 +170,7 @@ private static final long serialVersionUID = 0L;
    * Name of a signer in the configuration of the nodes.
    * </pre>
    *
-   * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+   * <code>string signer = 4 [json_name = "signer"];</code>
    * @return The signer.
    */
   @java.lang.Override
@@ -191,7 +191,7 @@ private static final long serialVersionUID = 0L;
    * Name of a signer in the configuration of the nodes.
    * </pre>
    *
-   * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+   * <code>string signer = 4 [json_name = "signer"];</code>
    * @return The bytes for signer.
    */
   @java.lang.Override
@@ -212,14 +212,14 @@ private static final long serialVersionUID = 0L;
   public static final int MODE_FIELD_NUMBER = 5;
   private int mode_ = 0;
   /**
-   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
    * @return The enum numeric value on the wire for mode.
    */
   @java.lang.Override public int getModeValue() {
     return mode_;
   }
   /**
-   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
    * @return The mode.
    */
   @java.lang.Override public dev.fencepost.v1.SubmitterMode getMode() {
@@ -232,10 +232,11 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object startFrom_ = "";
   /**
    * <pre>
-   * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+   * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+   * number requires exactly that nonce.
    * </pre>
    *
-   * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+   * <code>string start_from = 6 [json_name = "startFrom"];</code>
    * @return The startFrom.
    */
   @java.lang.Override
@@ -253,10 +254,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+   * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+   * number requires exactly that nonce.
    * </pre>
    *
-   * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+   * <code>string start_from = 6 [json_name = "startFrom"];</code>
    * @return The bytes for startFrom.
    */
   @java.lang.Override
@@ -694,7 +696,7 @@ private static final long serialVersionUID = 0L;
      * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
      * </pre>
      *
-     * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+     * <code>string name = 1 [json_name = "name"];</code>
      * @return The name.
      */
     public java.lang.String getName() {
@@ -714,7 +716,7 @@ private static final long serialVersionUID = 0L;
      * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
      * </pre>
      *
-     * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+     * <code>string name = 1 [json_name = "name"];</code>
      * @return The bytes for name.
      */
     public com.google.protobuf.ByteString
@@ -735,7 +737,7 @@ private static final long serialVersionUID = 0L;
      * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
      * </pre>
      *
-     * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+     * <code>string name = 1 [json_name = "name"];</code>
      * @param value The name to set.
      * @return This builder for chaining.
      */
@@ -752,7 +754,7 @@ private static final long serialVersionUID = 0L;
      * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
      * </pre>
      *
-     * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+     * <code>string name = 1 [json_name = "name"];</code>
      * @return This builder for chaining.
      */
     public Builder clearName() {
@@ -766,7 +768,7 @@ private static final long serialVersionUID = 0L;
      * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
      * </pre>
      *
-     * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+     * <code>string name = 1 [json_name = "name"];</code>
      * @param value The bytes for name to set.
      * @return This builder for chaining.
      */
@@ -783,10 +785,10 @@ private static final long serialVersionUID = 0L;
     private long chainId_ ;
     /**
      * <pre>
-     * A chain that the nodes are configured for.
+     * A chain in the configuration of the nodes.
      * </pre>
      *
-     * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING];</code>
      * @return The chainId.
      */
     @java.lang.Override
@@ -795,10 +797,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A chain that the nodes are configured for.
+     * A chain in the configuration of the nodes.
      * </pre>
      *
-     * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING];</code>
      * @param value The chainId to set.
      * @return This builder for chaining.
      */
@@ -811,10 +813,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * A chain that the nodes are configured for.
+     * A chain in the configuration of the nodes.
      * </pre>
      *
-     * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING];</code>
      * @return This builder for chaining.
      */
     public Builder clearChainId() {
@@ -830,7 +832,7 @@ private static final long serialVersionUID = 0L;
      * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
      * </pre>
      *
-     * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+     * <code>string address = 3 [json_name = "address"];</code>
      * @return The address.
      */
     public java.lang.String getAddress() {
@@ -850,7 +852,7 @@ private static final long serialVersionUID = 0L;
      * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
      * </pre>
      *
-     * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+     * <code>string address = 3 [json_name = "address"];</code>
      * @return The bytes for address.
      */
     public com.google.protobuf.ByteString
@@ -871,7 +873,7 @@ private static final long serialVersionUID = 0L;
      * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
      * </pre>
      *
-     * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+     * <code>string address = 3 [json_name = "address"];</code>
      * @param value The address to set.
      * @return This builder for chaining.
      */
@@ -888,7 +890,7 @@ private static final long serialVersionUID = 0L;
      * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
      * </pre>
      *
-     * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+     * <code>string address = 3 [json_name = "address"];</code>
      * @return This builder for chaining.
      */
     public Builder clearAddress() {
@@ -902,7 +904,7 @@ private static final long serialVersionUID = 0L;
      * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
      * </pre>
      *
-     * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+     * <code>string address = 3 [json_name = "address"];</code>
      * @param value The bytes for address to set.
      * @return This builder for chaining.
      */
@@ -922,7 +924,7 @@ private static final long serialVersionUID = 0L;
      * Name of a signer in the configuration of the nodes.
      * </pre>
      *
-     * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+     * <code>string signer = 4 [json_name = "signer"];</code>
      * @return The signer.
      */
     public java.lang.String getSigner() {
@@ -942,7 +944,7 @@ private static final long serialVersionUID = 0L;
      * Name of a signer in the configuration of the nodes.
      * </pre>
      *
-     * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+     * <code>string signer = 4 [json_name = "signer"];</code>
      * @return The bytes for signer.
      */
     public com.google.protobuf.ByteString
@@ -963,7 +965,7 @@ private static final long serialVersionUID = 0L;
      * Name of a signer in the configuration of the nodes.
      * </pre>
      *
-     * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+     * <code>string signer = 4 [json_name = "signer"];</code>
      * @param value The signer to set.
      * @return This builder for chaining.
      */
@@ -980,7 +982,7 @@ private static final long serialVersionUID = 0L;
      * Name of a signer in the configuration of the nodes.
      * </pre>
      *
-     * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+     * <code>string signer = 4 [json_name = "signer"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSigner() {
@@ -994,7 +996,7 @@ private static final long serialVersionUID = 0L;
      * Name of a signer in the configuration of the nodes.
      * </pre>
      *
-     * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+     * <code>string signer = 4 [json_name = "signer"];</code>
      * @param value The bytes for signer to set.
      * @return This builder for chaining.
      */
@@ -1010,14 +1012,14 @@ private static final long serialVersionUID = 0L;
 
     private int mode_ = 0;
     /**
-     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
      * @return The enum numeric value on the wire for mode.
      */
     @java.lang.Override public int getModeValue() {
       return mode_;
     }
     /**
-     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
      * @param value The enum numeric value on the wire for mode to set.
      * @return This builder for chaining.
      */
@@ -1028,7 +1030,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
      * @return The mode.
      */
     @java.lang.Override
@@ -1037,7 +1039,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.SubmitterMode.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
      * @param value The mode to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -1050,7 +1052,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
      * @return This builder for chaining.
      */
     public Builder clearMode() {
@@ -1063,10 +1065,11 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object startFrom_ = "";
     /**
      * <pre>
-     * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+     * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+     * number requires exactly that nonce.
      * </pre>
      *
-     * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+     * <code>string start_from = 6 [json_name = "startFrom"];</code>
      * @return The startFrom.
      */
     public java.lang.String getStartFrom() {
@@ -1083,10 +1086,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+     * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+     * number requires exactly that nonce.
      * </pre>
      *
-     * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+     * <code>string start_from = 6 [json_name = "startFrom"];</code>
      * @return The bytes for startFrom.
      */
     public com.google.protobuf.ByteString
@@ -1104,10 +1108,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+     * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+     * number requires exactly that nonce.
      * </pre>
      *
-     * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+     * <code>string start_from = 6 [json_name = "startFrom"];</code>
      * @param value The startFrom to set.
      * @return This builder for chaining.
      */
@@ -1121,10 +1126,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+     * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+     * number requires exactly that nonce.
      * </pre>
      *
-     * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+     * <code>string start_from = 6 [json_name = "startFrom"];</code>
      * @return This builder for chaining.
      */
     public Builder clearStartFrom() {
@@ -1135,10 +1141,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+     * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+     * number requires exactly that nonce.
      * </pre>
      *
-     * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+     * <code>string start_from = 6 [json_name = "startFrom"];</code>
      * @param value The bytes for startFrom to set.
      * @return This builder for chaining.
      */

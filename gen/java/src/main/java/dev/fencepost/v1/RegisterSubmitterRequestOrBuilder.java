@@ -15,7 +15,7 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
    * </pre>
    *
-   * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+   * <code>string name = 1 [json_name = "name"];</code>
    * @return The name.
    */
   java.lang.String getName();
@@ -24,7 +24,7 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter.
    * </pre>
    *
-   * <code>string name = 1 [json_name = "name", (.buf.validate.field) = { ... }</code>
+   * <code>string name = 1 [json_name = "name"];</code>
    * @return The bytes for name.
    */
   com.google.protobuf.ByteString
@@ -32,10 +32,10 @@ public interface RegisterSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * A chain that the nodes are configured for.
+   * A chain in the configuration of the nodes.
    * </pre>
    *
-   * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * <code>uint64 chain_id = 2 [json_name = "chainId", jstype = JS_STRING];</code>
    * @return The chainId.
    */
   long getChainId();
@@ -45,7 +45,7 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
    * </pre>
    *
-   * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+   * <code>string address = 3 [json_name = "address"];</code>
    * @return The address.
    */
   java.lang.String getAddress();
@@ -54,7 +54,7 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * "0x" and 40 hex digits; mixed case must be a valid EIP-55 checksum.
    * </pre>
    *
-   * <code>string address = 3 [json_name = "address", (.buf.validate.field) = { ... }</code>
+   * <code>string address = 3 [json_name = "address"];</code>
    * @return The bytes for address.
    */
   com.google.protobuf.ByteString
@@ -65,7 +65,7 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * Name of a signer in the configuration of the nodes.
    * </pre>
    *
-   * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+   * <code>string signer = 4 [json_name = "signer"];</code>
    * @return The signer.
    */
   java.lang.String getSigner();
@@ -74,38 +74,40 @@ public interface RegisterSubmitterRequestOrBuilder extends
    * Name of a signer in the configuration of the nodes.
    * </pre>
    *
-   * <code>string signer = 4 [json_name = "signer", (.buf.validate.field) = { ... }</code>
+   * <code>string signer = 4 [json_name = "signer"];</code>
    * @return The bytes for signer.
    */
   com.google.protobuf.ByteString
       getSignerBytes();
 
   /**
-   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
    * @return The enum numeric value on the wire for mode.
    */
   int getModeValue();
   /**
-   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.SubmitterMode mode = 5 [json_name = "mode"];</code>
    * @return The mode.
    */
   dev.fencepost.v1.SubmitterMode getMode();
 
   /**
    * <pre>
-   * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+   * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+   * number requires exactly that nonce.
    * </pre>
    *
-   * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+   * <code>string start_from = 6 [json_name = "startFrom"];</code>
    * @return The startFrom.
    */
   java.lang.String getStartFrom();
   /**
    * <pre>
-   * "0" (the default) demands an account that never sent; "chain" goes on after what it sent; a number demands exactly that nonce.
+   * "0" (default) requires an account that never sent; "chain" continues after its latest nonce; a
+   * number requires exactly that nonce.
    * </pre>
    *
-   * <code>string start_from = 6 [json_name = "startFrom", (.buf.validate.field) = { ... }</code>
+   * <code>string start_from = 6 [json_name = "startFrom"];</code>
    * @return The bytes for startFrom.
    */
   com.google.protobuf.ByteString

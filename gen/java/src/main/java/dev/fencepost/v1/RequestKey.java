@@ -54,7 +54,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object submitter_ = "";
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -71,7 +71,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -93,7 +93,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object requestId_ = "";
   /**
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The requestId.
    */
   @java.lang.Override
@@ -110,7 +110,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The bytes for requestId.
    */
   @java.lang.Override
@@ -450,7 +450,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object submitter_ = "";
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -466,7 +466,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -483,7 +483,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -496,7 +496,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -506,7 +506,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -522,7 +522,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object requestId_ = "";
     /**
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @return The requestId.
      */
     public java.lang.String getRequestId() {
@@ -538,7 +538,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @return The bytes for requestId.
      */
     public com.google.protobuf.ByteString
@@ -555,7 +555,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @param value The requestId to set.
      * @return This builder for chaining.
      */
@@ -568,7 +568,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @return This builder for chaining.
      */
     public Builder clearRequestId() {
@@ -578,7 +578,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+     * <code>string request_id = 2 [json_name = "requestId"];</code>
      * @param value The bytes for requestId to set.
      * @return This builder for chaining.
      */

@@ -11,24 +11,24 @@ public interface RequestKeyOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
       getSubmitterBytes();
 
   /**
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The requestId.
    */
   java.lang.String getRequestId();
   /**
-   * <code>string request_id = 2 [json_name = "requestId", (.buf.validate.field) = { ... }</code>
+   * <code>string request_id = 2 [json_name = "requestId"];</code>
    * @return The bytes for requestId.
    */
   com.google.protobuf.ByteString

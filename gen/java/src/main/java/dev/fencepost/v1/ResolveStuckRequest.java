@@ -56,7 +56,7 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object txId_ = "";
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   @java.lang.Override
@@ -73,7 +73,7 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   @java.lang.Override
@@ -94,14 +94,14 @@ private static final long serialVersionUID = 0L;
   public static final int DECISION_FIELD_NUMBER = 2;
   private int decision_ = 0;
   /**
-   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
    * @return The enum numeric value on the wire for decision.
    */
   @java.lang.Override public int getDecisionValue() {
     return decision_;
   }
   /**
-   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
    * @return The decision.
    */
   @java.lang.Override public dev.fencepost.v1.StuckDecision getDecision() {
@@ -114,10 +114,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 3 [json_name = "reason"];</code>
    * @return The reason.
    */
   @java.lang.Override
@@ -135,10 +135,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 3 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   @java.lang.Override
@@ -161,10 +161,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 4 [json_name = "operator"];</code>
    * @return The operator.
    */
   @java.lang.Override
@@ -182,10 +182,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 4 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   @java.lang.Override
@@ -207,11 +207,12 @@ private static final long serialVersionUID = 0L;
   private long expectVersion_ = 0L;
   /**
    * <pre>
-   * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-   * decision that was carried out. 0: whatever it is now.
+   * The version of the transaction that was reviewed. If it has changed when the owner decides, the
+   * decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+   * the change. 0 accepts any version.
    * </pre>
    *
-   * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING];</code>
    * @return The expectVersion.
    */
   @java.lang.Override
@@ -611,7 +612,7 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object txId_ = "";
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The txId.
      */
     public java.lang.String getTxId() {
@@ -627,7 +628,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The bytes for txId.
      */
     public com.google.protobuf.ByteString
@@ -644,7 +645,7 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The txId to set.
      * @return This builder for chaining.
      */
@@ -657,7 +658,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return This builder for chaining.
      */
     public Builder clearTxId() {
@@ -667,7 +668,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The bytes for txId to set.
      * @return This builder for chaining.
      */
@@ -683,14 +684,14 @@ private static final long serialVersionUID = 0L;
 
     private int decision_ = 0;
     /**
-     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
      * @return The enum numeric value on the wire for decision.
      */
     @java.lang.Override public int getDecisionValue() {
       return decision_;
     }
     /**
-     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
      * @param value The enum numeric value on the wire for decision to set.
      * @return This builder for chaining.
      */
@@ -701,7 +702,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
      * @return The decision.
      */
     @java.lang.Override
@@ -710,7 +711,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.StuckDecision.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
      * @param value The decision to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -723,7 +724,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
      * @return This builder for chaining.
      */
     public Builder clearDecision() {
@@ -736,10 +737,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 3 [json_name = "reason"];</code>
      * @return The reason.
      */
     public java.lang.String getReason() {
@@ -756,10 +757,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 3 [json_name = "reason"];</code>
      * @return The bytes for reason.
      */
     public com.google.protobuf.ByteString
@@ -777,10 +778,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 3 [json_name = "reason"];</code>
      * @param value The reason to set.
      * @return This builder for chaining.
      */
@@ -794,10 +795,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 3 [json_name = "reason"];</code>
      * @return This builder for chaining.
      */
     public Builder clearReason() {
@@ -808,10 +809,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 3 [json_name = "reason"];</code>
      * @param value The bytes for reason to set.
      * @return This builder for chaining.
      */
@@ -828,10 +829,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 4 [json_name = "operator"];</code>
      * @return The operator.
      */
     public java.lang.String getOperator() {
@@ -848,10 +849,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 4 [json_name = "operator"];</code>
      * @return The bytes for operator.
      */
     public com.google.protobuf.ByteString
@@ -869,10 +870,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 4 [json_name = "operator"];</code>
      * @param value The operator to set.
      * @return This builder for chaining.
      */
@@ -886,10 +887,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 4 [json_name = "operator"];</code>
      * @return This builder for chaining.
      */
     public Builder clearOperator() {
@@ -900,10 +901,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who decides; kept with the command.
+     * The person or system that decides; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 4 [json_name = "operator"];</code>
      * @param value The bytes for operator to set.
      * @return This builder for chaining.
      */
@@ -920,11 +921,12 @@ private static final long serialVersionUID = 0L;
     private long expectVersion_ ;
     /**
      * <pre>
-     * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-     * decision that was carried out. 0: whatever it is now.
+     * The version of the transaction that was reviewed. If it has changed when the owner decides, the
+     * decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+     * the change. 0 accepts any version.
      * </pre>
      *
-     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING];</code>
      * @return The expectVersion.
      */
     @java.lang.Override
@@ -933,11 +935,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-     * decision that was carried out. 0: whatever it is now.
+     * The version of the transaction that was reviewed. If it has changed when the owner decides, the
+     * decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+     * the change. 0 accepts any version.
      * </pre>
      *
-     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING];</code>
      * @param value The expectVersion to set.
      * @return This builder for chaining.
      */
@@ -950,11 +953,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-     * decision that was carried out. 0: whatever it is now.
+     * The version of the transaction that was reviewed. If it has changed when the owner decides, the
+     * decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+     * the change. 0 accepts any version.
      * </pre>
      *
-     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+     * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING];</code>
      * @return This builder for chaining.
      */
     public Builder clearExpectVersion() {

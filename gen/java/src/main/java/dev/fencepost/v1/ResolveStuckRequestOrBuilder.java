@@ -11,43 +11,43 @@ public interface ResolveStuckRequestOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   java.lang.String getTxId();
   /**
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   com.google.protobuf.ByteString
       getTxIdBytes();
 
   /**
-   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
    * @return The enum numeric value on the wire for decision.
    */
   int getDecisionValue();
   /**
-   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.StuckDecision decision = 2 [json_name = "decision"];</code>
    * @return The decision.
    */
   dev.fencepost.v1.StuckDecision getDecision();
 
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 3 [json_name = "reason"];</code>
    * @return The reason.
    */
   java.lang.String getReason();
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 3 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 3 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   com.google.protobuf.ByteString
@@ -55,19 +55,19 @@ public interface ResolveStuckRequestOrBuilder extends
 
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 4 [json_name = "operator"];</code>
    * @return The operator.
    */
   java.lang.String getOperator();
   /**
    * <pre>
-   * Who decides; kept with the command.
+   * The person or system that decides; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 4 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 4 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   com.google.protobuf.ByteString
@@ -75,11 +75,12 @@ public interface ResolveStuckRequestOrBuilder extends
 
   /**
    * <pre>
-   * Of the transaction that was looked at. When it is of another version by the time the owner decides, FAILED_PRECONDITION (DECISION_REFUSED), unless it is this
-   * decision that was carried out. 0: whatever it is now.
+   * The version of the transaction that was reviewed. If it has changed when the owner decides, the
+   * decision is rejected with FAILED_PRECONDITION (DECISION_REFUSED), unless this decision caused
+   * the change. 0 accepts any version.
    * </pre>
    *
-   * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING, (.buf.validate.field) = { ... }</code>
+   * <code>uint64 expect_version = 20 [json_name = "expectVersion", jstype = JS_STRING];</code>
    * @return The expectVersion.
    */
   long getExpectVersion();

@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * StuckDecision is what becomes of a STUCK transaction.
+ * StuckDecision chooses how a STUCK transaction continues.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.StuckDecision}
@@ -21,7 +21,9 @@ public enum StuckDecision
   STUCK_DECISION_UNSPECIFIED(0),
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * The transaction becomes FAILED_FINAL with executed = NO (UNKNOWN if it was in a ledger that was
+   * restored: RESTORED_UNKNOWN). Rejected until the other use of its nonce is below the audit
+   * depth. Also for a transaction that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -29,7 +31,8 @@ public enum StuckDecision
   STUCK_DECISION_FAIL(1),
   /**
    * <pre>
-   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
+   * The transaction returns to its place in the queue and gets another nonce. Rejected like FAIL.
+   * Only for a STUCK transaction.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
@@ -37,8 +40,9 @@ public enum StuckDecision
   STUCK_DECISION_REQUEUE(2),
   /**
    * <pre>
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
-   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
+   * Broadcasting restarts immediately with a new count. For any STUCK transaction. If it is being
+   * cancelled, the original is broadcast once more (rejected if no endpoint accepts it). Its
+   * cancellation stays in force, and the first of the two in a block wins.
    * </pre>
    *
    * <code>STUCK_DECISION_RETRY = 3;</code>
@@ -46,8 +50,9 @@ public enum StuckDecision
   STUCK_DECISION_RETRY(3),
   /**
    * <pre>
-   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
-   * this transaction, and that it is as deep as that.
+   * Like FAIL, if no endpoint can prove any longer how the nonce was used, or none keeps state as
+   * old as the audit depth. The operator confirms that this transaction did not use it, and that
+   * the use is as deep as the audit depth.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
@@ -55,7 +60,7 @@ public enum StuckDecision
   STUCK_DECISION_FAIL_UNPROVEN(4),
   /**
    * <pre>
-   * As REQUEUE, likewise.
+   * Like REQUEUE, with the confirmation of FAIL_UNPROVEN.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
@@ -63,7 +68,8 @@ public enum StuckDecision
   STUCK_DECISION_REQUEUE_UNPROVEN(5),
   /**
    * <pre>
-   * Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+   * Sign a replacement with higher fees: SpeedUpTx, only for a STUCK transaction. It stays STUCK
+   * until an endpoint accepts the replacement.
    * </pre>
    *
    * <code>STUCK_DECISION_BUMP = 6;</code>
@@ -71,7 +77,7 @@ public enum StuckDecision
   STUCK_DECISION_BUMP(6),
   /**
    * <pre>
-   * It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+   * Cancel it: CancelTx, only for a STUCK transaction. The chain decides which attempt is included.
    * </pre>
    *
    * <code>STUCK_DECISION_CANCEL = 7;</code>
@@ -95,7 +101,9 @@ public enum StuckDecision
   public static final int STUCK_DECISION_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * It ends as FAILED_FINAL with executed = NO (UNKNOWN if the ledger was restored while it was in it: RESTORED_UNKNOWN). Refused until the other use of its nonce is below the audit depth. Also of one that is not STUCK.
+   * The transaction becomes FAILED_FINAL with executed = NO (UNKNOWN if it was in a ledger that was
+   * restored: RESTORED_UNKNOWN). Rejected until the other use of its nonce is below the audit
+   * depth. Also for a transaction that is not STUCK.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL = 1;</code>
@@ -103,7 +111,8 @@ public enum StuckDecision
   public static final int STUCK_DECISION_FAIL_VALUE = 1;
   /**
    * <pre>
-   * It goes back to its place in the queue and gets another nonce. Refused as FAIL is. Of a STUCK transaction alone.
+   * The transaction returns to its place in the queue and gets another nonce. Rejected like FAIL.
+   * Only for a STUCK transaction.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE = 2;</code>
@@ -111,8 +120,9 @@ public enum StuckDecision
   public static final int STUCK_DECISION_REQUEUE_VALUE = 2;
   /**
    * <pre>
-   * Its hand-overs are counted anew, beginning at once. For any STUCK transaction. One that is being cancelled is handed over itself once more, refused when no
-   * node takes it; its cancel is not taken back, and whichever of the two is in a block first wins.
+   * Broadcasting restarts immediately with a new count. For any STUCK transaction. If it is being
+   * cancelled, the original is broadcast once more (rejected if no endpoint accepts it). Its
+   * cancellation stays in force, and the first of the two in a block wins.
    * </pre>
    *
    * <code>STUCK_DECISION_RETRY = 3;</code>
@@ -120,8 +130,9 @@ public enum StuckDecision
   public static final int STUCK_DECISION_RETRY_VALUE = 3;
   /**
    * <pre>
-   * As FAIL, when no endpoint can show any more who used its nonce, or keeps state as old as the audit depth: somebody has found out otherwise that it was not
-   * this transaction, and that it is as deep as that.
+   * Like FAIL, if no endpoint can prove any longer how the nonce was used, or none keeps state as
+   * old as the audit depth. The operator confirms that this transaction did not use it, and that
+   * the use is as deep as the audit depth.
    * </pre>
    *
    * <code>STUCK_DECISION_FAIL_UNPROVEN = 4;</code>
@@ -129,7 +140,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_FAIL_UNPROVEN_VALUE = 4;
   /**
    * <pre>
-   * As REQUEUE, likewise.
+   * Like REQUEUE, with the confirmation of FAIL_UNPROVEN.
    * </pre>
    *
    * <code>STUCK_DECISION_REQUEUE_UNPROVEN = 5;</code>
@@ -137,7 +148,8 @@ public enum StuckDecision
   public static final int STUCK_DECISION_REQUEUE_UNPROVEN_VALUE = 5;
   /**
    * <pre>
-   * Another signed form of the same nonce offers more: SpeedUpTx, of a STUCK transaction alone. It is STUCK until a node takes that form.
+   * Sign a replacement with higher fees: SpeedUpTx, only for a STUCK transaction. It stays STUCK
+   * until an endpoint accepts the replacement.
    * </pre>
    *
    * <code>STUCK_DECISION_BUMP = 6;</code>
@@ -145,7 +157,7 @@ public enum StuckDecision
   public static final int STUCK_DECISION_BUMP_VALUE = 6;
   /**
    * <pre>
-   * It shall not run any more: CancelTx, of a STUCK transaction alone. The chain decides which form is included.
+   * Cancel it: CancelTx, only for a STUCK transaction. The chain decides which attempt is included.
    * </pre>
    *
    * <code>STUCK_DECISION_CANCEL = 7;</code>

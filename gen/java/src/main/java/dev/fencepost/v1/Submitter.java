@@ -291,7 +291,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object startFrom_ = "";
   /**
    * <pre>
-   * "0", "chain" or the exact nonce that was required at the start.
+   * "0", "chain", or the exact nonce required at registration.
    * </pre>
    *
    * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -312,7 +312,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * "0", "chain" or the exact nonce that was required at the start.
+   * "0", "chain", or the exact nonce required at registration.
    * </pre>
    *
    * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -363,7 +363,7 @@ private static final long serialVersionUID = 0L;
   private long nextNonce_ = 0L;
   /**
    * <pre>
-   * The next nonce to be taken; unset until the account was looked at on chain.
+   * Unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -375,7 +375,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The next nonce to be taken; unset until the account was looked at on chain.
+   * Unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -390,7 +390,7 @@ private static final long serialVersionUID = 0L;
   private long initNonce_ = 0L;
   /**
    * <pre>
-   * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+   * The first nonce assigned by Fencepost; unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -402,7 +402,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+   * The first nonce assigned by Fencepost; unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -455,7 +455,7 @@ private static final long serialVersionUID = 0L;
   private long queued_ = 0L;
   /**
    * <pre>
-   * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+   * Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
    * </pre>
    *
    * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
@@ -470,7 +470,7 @@ private static final long serialVersionUID = 0L;
   private long inFlight_ = 0L;
   /**
    * <pre>
-   * Nonces taken and not yet final.
+   * Nonces taken, not yet final.
    * </pre>
    *
    * <code>int64 in_flight = 14 [json_name = "inFlight", jstype = JS_STRING];</code>
@@ -511,7 +511,8 @@ private static final long serialVersionUID = 0L;
   private dev.fencepost.v1.Waiting blocking_;
   /**
    * <pre>
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -523,7 +524,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -535,7 +537,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -549,7 +552,7 @@ private static final long serialVersionUID = 0L;
   private dev.fencepost.v1.Waiting queueHead_;
   /**
    * <pre>
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -561,7 +564,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -573,7 +576,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -588,7 +591,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fencepost.v1.NonceGap> gaps_;
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -599,7 +602,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -611,7 +614,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -622,7 +625,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -633,7 +636,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -667,7 +670,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object maxFee_ = "";
   /**
    * <pre>
-   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+   * chain's limit applies.
    * </pre>
    *
    * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -688,7 +692,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+   * chain's limit applies.
    * </pre>
    *
    * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -713,7 +718,8 @@ private static final long serialVersionUID = 0L;
   private dev.fencepost.v1.Pause pause_;
   /**
    * <pre>
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    * </pre>
    *
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -725,7 +731,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    * </pre>
    *
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -737,7 +744,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    * </pre>
    *
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -751,7 +759,7 @@ private static final long serialVersionUID = 0L;
   private boolean queuedIsAtLeast_ = false;
   /**
    * <pre>
-   * More transactions wait than queued says.
+   * The queue is longer than queued.
    * </pre>
    *
    * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
@@ -2200,7 +2208,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object startFrom_ = "";
     /**
      * <pre>
-     * "0", "chain" or the exact nonce that was required at the start.
+     * "0", "chain", or the exact nonce required at registration.
      * </pre>
      *
      * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -2220,7 +2228,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0", "chain" or the exact nonce that was required at the start.
+     * "0", "chain", or the exact nonce required at registration.
      * </pre>
      *
      * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -2241,7 +2249,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0", "chain" or the exact nonce that was required at the start.
+     * "0", "chain", or the exact nonce required at registration.
      * </pre>
      *
      * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -2258,7 +2266,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0", "chain" or the exact nonce that was required at the start.
+     * "0", "chain", or the exact nonce required at registration.
      * </pre>
      *
      * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -2272,7 +2280,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * "0", "chain" or the exact nonce that was required at the start.
+     * "0", "chain", or the exact nonce required at registration.
      * </pre>
      *
      * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -2411,7 +2419,7 @@ private static final long serialVersionUID = 0L;
     private long nextNonce_ ;
     /**
      * <pre>
-     * The next nonce to be taken; unset until the account was looked at on chain.
+     * Unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -2423,7 +2431,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The next nonce to be taken; unset until the account was looked at on chain.
+     * Unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -2435,7 +2443,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The next nonce to be taken; unset until the account was looked at on chain.
+     * Unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -2451,7 +2459,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The next nonce to be taken; unset until the account was looked at on chain.
+     * Unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -2467,7 +2475,7 @@ private static final long serialVersionUID = 0L;
     private long initNonce_ ;
     /**
      * <pre>
-     * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+     * The first nonce assigned by Fencepost; unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -2479,7 +2487,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+     * The first nonce assigned by Fencepost; unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -2491,7 +2499,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+     * The first nonce assigned by Fencepost; unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -2507,7 +2515,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+     * The first nonce assigned by Fencepost; unset until the account was read on chain.
      * </pre>
      *
      * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -2678,7 +2686,7 @@ private static final long serialVersionUID = 0L;
     private long queued_ ;
     /**
      * <pre>
-     * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+     * Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
      * </pre>
      *
      * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
@@ -2690,7 +2698,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+     * Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
      * </pre>
      *
      * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
@@ -2706,7 +2714,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+     * Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
      * </pre>
      *
      * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
@@ -2722,7 +2730,7 @@ private static final long serialVersionUID = 0L;
     private long inFlight_ ;
     /**
      * <pre>
-     * Nonces taken and not yet final.
+     * Nonces taken, not yet final.
      * </pre>
      *
      * <code>int64 in_flight = 14 [json_name = "inFlight", jstype = JS_STRING];</code>
@@ -2734,7 +2742,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces taken and not yet final.
+     * Nonces taken, not yet final.
      * </pre>
      *
      * <code>int64 in_flight = 14 [json_name = "inFlight", jstype = JS_STRING];</code>
@@ -2750,7 +2758,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces taken and not yet final.
+     * Nonces taken, not yet final.
      * </pre>
      *
      * <code>int64 in_flight = 14 [json_name = "inFlight", jstype = JS_STRING];</code>
@@ -2887,7 +2895,8 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder> blockingBuilder_;
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -2898,7 +2907,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -2913,7 +2923,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -2931,7 +2942,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -2949,7 +2961,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -2974,7 +2987,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -2991,7 +3005,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -3003,7 +3018,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -3018,7 +3034,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+     * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+     * only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -3042,7 +3059,7 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.Waiting, dev.fencepost.v1.Waiting.Builder, dev.fencepost.v1.WaitingOrBuilder> queueHeadBuilder_;
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3053,7 +3070,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3068,7 +3085,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3086,7 +3103,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3104,7 +3121,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3129,7 +3146,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3146,7 +3163,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3158,7 +3175,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3173,7 +3190,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The first of the queue. Set by GetSubmitter alone.
+     * The first transaction in the queue. Set only by GetSubmitter.
      * </pre>
      *
      * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -3206,7 +3223,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3220,7 +3237,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3234,7 +3251,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3248,7 +3265,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3267,7 +3284,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3285,7 +3302,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3303,7 +3320,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3322,7 +3339,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3340,7 +3357,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3358,7 +3375,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3377,7 +3394,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3394,7 +3411,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3411,7 +3428,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3422,7 +3439,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3436,7 +3453,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3451,7 +3468,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3462,7 +3479,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3474,7 +3491,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+     * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
      * </pre>
      *
      * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -3553,7 +3570,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object maxFee_ = "";
     /**
      * <pre>
-     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+     * chain's limit applies.
      * </pre>
      *
      * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -3573,7 +3591,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+     * chain's limit applies.
      * </pre>
      *
      * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -3594,7 +3613,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+     * chain's limit applies.
      * </pre>
      *
      * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -3611,7 +3631,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+     * chain's limit applies.
      * </pre>
      *
      * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -3625,7 +3646,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+     * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+     * chain's limit applies.
      * </pre>
      *
      * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -3647,7 +3669,8 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.Pause, dev.fencepost.v1.Pause.Builder, dev.fencepost.v1.PauseOrBuilder> pauseBuilder_;
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3658,7 +3681,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3673,7 +3697,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3691,7 +3716,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3709,7 +3735,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3734,7 +3761,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3751,7 +3779,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3763,7 +3792,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3778,7 +3808,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+     * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+     * else the newest.
      * </pre>
      *
      * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -3800,7 +3831,7 @@ private static final long serialVersionUID = 0L;
     private boolean queuedIsAtLeast_ ;
     /**
      * <pre>
-     * More transactions wait than queued says.
+     * The queue is longer than queued.
      * </pre>
      *
      * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
@@ -3812,7 +3843,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * More transactions wait than queued says.
+     * The queue is longer than queued.
      * </pre>
      *
      * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>
@@ -3828,7 +3859,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * More transactions wait than queued says.
+     * The queue is longer than queued.
      * </pre>
      *
      * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>

@@ -7,7 +7,8 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * SubmitterMode is how many transactions may have a nonce before they are in a block, at the chain's release_depth.
+ * SubmitterMode limits how many transactions may hold a nonce before they are in a block, at the
+ * chain's release_depth.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.SubmitterMode}

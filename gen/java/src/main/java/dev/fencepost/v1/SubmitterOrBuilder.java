@@ -112,7 +112,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * "0", "chain" or the exact nonce that was required at the start.
+   * "0", "chain", or the exact nonce required at registration.
    * </pre>
    *
    * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -121,7 +121,7 @@ public interface SubmitterOrBuilder extends
   java.lang.String getStartFrom();
   /**
    * <pre>
-   * "0", "chain" or the exact nonce that was required at the start.
+   * "0", "chain", or the exact nonce required at registration.
    * </pre>
    *
    * <code>string start_from = 8 [json_name = "startFrom"];</code>
@@ -147,7 +147,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * The next nonce to be taken; unset until the account was looked at on chain.
+   * Unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -156,7 +156,7 @@ public interface SubmitterOrBuilder extends
   boolean hasNextNonce();
   /**
    * <pre>
-   * The next nonce to be taken; unset until the account was looked at on chain.
+   * Unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 next_nonce = 10 [json_name = "nextNonce", jstype = JS_STRING];</code>
@@ -166,7 +166,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+   * The first nonce assigned by Fencepost; unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -175,7 +175,7 @@ public interface SubmitterOrBuilder extends
   boolean hasInitNonce();
   /**
    * <pre>
-   * The first nonce that Fencepost gave; unset until the account was looked at on chain.
+   * The first nonce assigned by Fencepost; unset until the account was read on chain.
    * </pre>
    *
    * <code>optional uint64 init_nonce = 11 [json_name = "initNonce", jstype = JS_STRING];</code>
@@ -212,7 +212,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * Transactions that wait for a nonce, counted up to 1000: more than these are told as 1000, with queued_is_at_least.
+   * Transactions waiting for a nonce. Counted up to 1000; see queued_is_at_least.
    * </pre>
    *
    * <code>int64 queued = 13 [json_name = "queued", jstype = JS_STRING];</code>
@@ -222,7 +222,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * Nonces taken and not yet final.
+   * Nonces taken, not yet final.
    * </pre>
    *
    * <code>int64 in_flight = 14 [json_name = "inFlight", jstype = JS_STRING];</code>
@@ -247,7 +247,8 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -256,7 +257,8 @@ public interface SubmitterOrBuilder extends
   boolean hasBlocking();
   /**
    * <pre>
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -265,7 +267,8 @@ public interface SubmitterOrBuilder extends
   dev.fencepost.v1.Waiting getBlocking();
   /**
    * <pre>
-   * The lowest nonce in flight that is in no block; those above and behind wait for it. Set by GetSubmitter alone.
+   * The lowest nonce in flight that is in no block; higher nonces and the queue wait for it. Set
+   * only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting blocking = 16 [json_name = "blocking"];</code>
@@ -274,7 +277,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -283,7 +286,7 @@ public interface SubmitterOrBuilder extends
   boolean hasQueueHead();
   /**
    * <pre>
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -292,7 +295,7 @@ public interface SubmitterOrBuilder extends
   dev.fencepost.v1.Waiting getQueueHead();
   /**
    * <pre>
-   * The first of the queue. Set by GetSubmitter alone.
+   * The first transaction in the queue. Set only by GetSubmitter.
    * </pre>
    *
    * <code>.fencepost.v1.Waiting queue_head = 17 [json_name = "queueHead"];</code>
@@ -301,7 +304,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -310,7 +313,7 @@ public interface SubmitterOrBuilder extends
       getGapsList();
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -318,7 +321,7 @@ public interface SubmitterOrBuilder extends
   dev.fencepost.v1.NonceGap getGaps(int index);
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -326,7 +329,7 @@ public interface SubmitterOrBuilder extends
   int getGapsCount();
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -335,7 +338,7 @@ public interface SubmitterOrBuilder extends
       getGapsOrBuilderList();
   /**
    * <pre>
-   * Nonces that were given up, oldest first, at most 100. Set by GetSubmitter alone.
+   * Skipped nonces, oldest first, at most 100. Set only by GetSubmitter.
    * </pre>
    *
    * <code>repeated .fencepost.v1.NonceGap gaps = 18 [json_name = "gaps"];</code>
@@ -356,7 +359,8 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+   * chain's limit applies.
    * </pre>
    *
    * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -365,7 +369,8 @@ public interface SubmitterOrBuilder extends
   java.lang.String getMaxFee();
   /**
    * <pre>
-   * Most that anything of this account offers for each unit of gas in all, in wei, decimal; empty: the chain's limit alone.
+   * Maximum total fee per gas of all transactions of this account, in wei, decimal. Empty: only the
+   * chain's limit applies.
    * </pre>
    *
    * <code>string max_fee = 20 [json_name = "maxFee"];</code>
@@ -376,7 +381,8 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    * </pre>
    *
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -385,7 +391,8 @@ public interface SubmitterOrBuilder extends
   boolean hasPause();
   /**
    * <pre>
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    * </pre>
    *
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -394,7 +401,8 @@ public interface SubmitterOrBuilder extends
   dev.fencepost.v1.Pause getPause();
   /**
    * <pre>
-   * Set while the submitter is paused: of the pauses since it was last resumed the newest that its policy made, or else the newest.
+   * Set while the submitter is paused. Of the pauses since the last resume: the newest by policy,
+   * else the newest.
    * </pre>
    *
    * <code>.fencepost.v1.Pause pause = 21 [json_name = "pause"];</code>
@@ -403,7 +411,7 @@ public interface SubmitterOrBuilder extends
 
   /**
    * <pre>
-   * More transactions wait than queued says.
+   * The queue is longer than queued.
    * </pre>
    *
    * <code>bool queued_is_at_least = 22 [json_name = "queuedIsAtLeast"];</code>

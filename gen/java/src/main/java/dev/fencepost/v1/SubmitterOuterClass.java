@@ -171,214 +171,178 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
   static {
     java.lang.String[] descriptorData = {
       "\n\034fencepost/v1/submitter.proto\022\014fencepos" +
-      "t.v1\032\033buf/validate/validate.proto\032\025fence" +
-      "post/v1/tx.proto\032\034google/api/annotations" +
-      ".proto\032 google/protobuf/field_mask.proto" +
-      "\032\037google/protobuf/timestamp.proto\"\317\001\n\tLe" +
-      "aseInfo\022\035\n\nowner_node\030\001 \001(\tR\townerNode\022\'" +
-      "\n\rfencing_token\030\002 \001(\003B\0020\001R\014fencingToken\022" +
-      "=\n\014acquire_time\030\003 \001(\0132\032.google.protobuf." +
-      "TimestampR\013acquireTime\022;\n\013expire_time\030\004 " +
-      "\001(\0132\032.google.protobuf.TimestampR\nexpireT" +
-      "ime\"\323\001\n\nProtection\022\026\n\006reason\030\001 \001(\tR\006reas" +
-      "on\022\032\n\010evidence\030\002 \001(\tR\010evidence\022.\n\004time\030\003" +
-      " \001(\0132\032.google.protobuf.TimestampR\004time\022\'" +
-      "\n\rprotection_id\030\004 \001(\003B\0020\001R\014protectionId\022" +
-      "(\n\013chain_nonce\030\005 \001(\004B\0020\001H\000R\nchainNonce\210\001" +
-      "\001B\016\n\014_chain_nonce\"\212\001\n\005Pause\022\026\n\006reason\030\001 " +
-      "\001(\tR\006reason\022\032\n\010operator\030\002 \001(\tR\010operator\022" +
-      ".\n\004time\030\003 \001(\0132\032.google.protobuf.Timestam" +
-      "pR\004time\022\035\n\non_failure\030\004 \001(\010R\tonFailure\"\363" +
-      "\002\n\007Waiting\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\035\n\nreque" +
-      "st_id\030\002 \001(\tR\trequestId\022+\n\005state\030\003 \001(\0162\025." +
-      "fencepost.v1.TxStateR\005state\022\035\n\005nonce\030\004 \001" +
-      "(\004B\0020\001H\000R\005nonce\210\001\001\022\026\n\006reason\030\005 \001(\tR\006reas" +
-      "on\022\030\n\007message\030\006 \001(\tR\007message\022;\n\013create_t" +
-      "ime\030\007 \001(\0132\032.google.protobuf.TimestampR\nc" +
-      "reateTime\022\032\n\010restored\030\010 \001(\010R\010restored\022\034\n" +
-      "\007version\030\024 \001(\004B\0020\001R\007version\0225\n\tsub_state" +
-      "\030\025 \001(\0162\030.fencepost.v1.TxSubStateR\010subSta" +
-      "teB\010\n\006_nonce\"\257\001\n\010NonceGap\022#\n\013first_nonce" +
-      "\030\001 \001(\004B\0020\001R\nfirstNonce\022!\n\nlast_nonce\030\002 \001" +
-      "(\004B\0020\001R\tlastNonce\022\023\n\005tx_id\030\003 \001(\tR\004txId\022\026" +
-      "\n\006reason\030\004 \001(\tR\006reason\022.\n\004time\030\005 \001(\0132\032.g" +
-      "oogle.protobuf.TimestampR\004time\"\251\007\n\tSubmi" +
-      "tter\022\022\n\004name\030\001 \001(\tR\004name\022\035\n\naccount_id\030\002" +
-      " \001(\tR\taccountId\022\035\n\010chain_id\030\003 \001(\004B\0020\001R\007c" +
-      "hainId\022\030\n\007address\030\004 \001(\tR\007address\022\026\n\006sign" +
-      "er\030\005 \001(\tR\006signer\022/\n\004mode\030\006 \001(\0162\033.fencepo" +
-      "st.v1.SubmitterModeR\004mode\0225\n\006status\030\007 \001(" +
-      "\0162\035.fencepost.v1.SubmitterStatusR\006status" +
-      "\022\035\n\nstart_from\030\010 \001(\tR\tstartFrom\022-\n\005lease" +
-      "\030\t \001(\0132\027.fencepost.v1.LeaseInfoR\005lease\022&" +
-      "\n\nnext_nonce\030\n \001(\004B\0020\001H\000R\tnextNonce\210\001\001\022&" +
-      "\n\ninit_nonce\030\013 \001(\004B\0020\001H\001R\tinitNonce\210\001\001\0228" +
-      "\n\nprotection\030\014 \001(\0132\030.fencepost.v1.Protec" +
-      "tionR\nprotection\022\032\n\006queued\030\r \001(\003B\0020\001R\006qu" +
-      "eued\022\037\n\tin_flight\030\016 \001(\003B\0020\001R\010inFlight\022;\n" +
-      "\013create_time\030\017 \001(\0132\032.google.protobuf.Tim" +
-      "estampR\ncreateTime\0221\n\010blocking\030\020 \001(\0132\025.f" +
-      "encepost.v1.WaitingR\010blocking\0224\n\nqueue_h" +
-      "ead\030\021 \001(\0132\025.fencepost.v1.WaitingR\tqueueH" +
-      "ead\022*\n\004gaps\030\022 \003(\0132\026.fencepost.v1.NonceGa" +
-      "pR\004gaps\022:\n\non_failure\030\023 \001(\0162\033.fencepost." +
-      "v1.FailurePolicyR\tonFailure\022\027\n\007max_fee\030\024" +
-      " \001(\tR\006maxFee\022)\n\005pause\030\025 \001(\0132\023.fencepost." +
-      "v1.PauseR\005pause\022+\n\022queued_is_at_least\030\026 " +
-      "\001(\010R\017queuedIsAtLeastB\r\n\013_next_nonceB\r\n\013_" +
-      "init_nonce\"\320\003\n\030RegisterSubmitterRequest\022" +
-      "3\n\004name\030\001 \001(\tB\037\272H\034r\0322\030^[a-z][a-z0-9._-]{" +
-      "0,63}$R\004name\022.\n\010chain_id\030\002 \001(\004B\0230\001\272H\0162\014\030" +
-      "\377\377\377\377\377\377\377\377\177 \000R\007chainId\0224\n\007address\030\003 \001(\tB\032\272" +
-      "H\027r\0252\023^0x[0-9a-fA-F]{40}$R\007address\022!\n\006si" +
-      "gner\030\004 \001(\tB\t\272H\006r\004\020\001\030@R\006signer\0229\n\004mode\030\005 " +
-      "\001(\0162\033.fencepost.v1.SubmitterModeB\010\272H\005\202\001\002" +
-      "\020\001R\004mode\022\272\001\n\nstart_from\030\006 \001(\tB\232\001\272H\226\001\272\001\222\001" +
-      "\n\nstart_from\022;must be \"0\", \"chain\" or th" +
-      "e exact next nonce of the account\032Gthis " +
-      "== \'\' || this == \'chain\' || this.matches" +
-      "(\'^(0|[1-9][0-9]{0,17})$\')R\tstartFrom\"\304\002" +
-      "\n\026UpdateSubmitterRequest\022(\n\tsubmitter\030\001 " +
-      "\001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022D\n\non_failure" +
-      "\030\002 \001(\0162\033.fencepost.v1.FailurePolicyB\010\272H\005" +
-      "\202\001\002\020\001R\tonFailure\022-\n\007max_fee\030\003 \001(\tB\024\272H\021r\017" +
-      "2\r^[0-9]{0,78}$R\006maxFee\022C\n\013update_mask\030\004" +
-      " \001(\0132\032.google.protobuf.FieldMaskB\006\272H\003\310\001\001" +
-      "R\nupdateMask\022 \n\006reason\030\005 \001(\tB\010\272H\005r\003\030\200\004R\006" +
-      "reason\022$\n\010operator\030\006 \001(\tB\010\272H\005r\003\030\200\001R\010oper" +
-      "ator\"P\n\027UpdateSubmitterResponse\0225\n\tsubmi" +
-      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
-      "mitter\"l\n\031RegisterSubmitterResponse\0225\n\ts" +
-      "ubmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR" +
-      "\tsubmitter\022\030\n\007created\030\002 \001(\010R\007created\"?\n\023" +
-      "GetSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n" +
-      "\272H\007r\005\020\001\030\200\001R\tsubmitter\"M\n\024GetSubmitterRes" +
+      "t.v1\032\025fencepost/v1/tx.proto\032 google/prot" +
+      "obuf/field_mask.proto\032\037google/protobuf/t" +
+      "imestamp.proto\"\317\001\n\tLeaseInfo\022\035\n\nowner_no" +
+      "de\030\001 \001(\tR\townerNode\022\'\n\rfencing_token\030\002 \001" +
+      "(\003B\0020\001R\014fencingToken\022=\n\014acquire_time\030\003 \001" +
+      "(\0132\032.google.protobuf.TimestampR\013acquireT" +
+      "ime\022;\n\013expire_time\030\004 \001(\0132\032.google.protob" +
+      "uf.TimestampR\nexpireTime\"\323\001\n\nProtection\022" +
+      "\026\n\006reason\030\001 \001(\tR\006reason\022\032\n\010evidence\030\002 \001(" +
+      "\tR\010evidence\022.\n\004time\030\003 \001(\0132\032.google.proto" +
+      "buf.TimestampR\004time\022\'\n\rprotection_id\030\004 \001" +
+      "(\003B\0020\001R\014protectionId\022(\n\013chain_nonce\030\005 \001(" +
+      "\004B\0020\001H\000R\nchainNonce\210\001\001B\016\n\014_chain_nonce\"\212" +
+      "\001\n\005Pause\022\026\n\006reason\030\001 \001(\tR\006reason\022\032\n\010oper" +
+      "ator\030\002 \001(\tR\010operator\022.\n\004time\030\003 \001(\0132\032.goo" +
+      "gle.protobuf.TimestampR\004time\022\035\n\non_failu" +
+      "re\030\004 \001(\010R\tonFailure\"\363\002\n\007Waiting\022\023\n\005tx_id" +
+      "\030\001 \001(\tR\004txId\022\035\n\nrequest_id\030\002 \001(\tR\treques" +
+      "tId\022+\n\005state\030\003 \001(\0162\025.fencepost.v1.TxStat" +
+      "eR\005state\022\035\n\005nonce\030\004 \001(\004B\0020\001H\000R\005nonce\210\001\001\022" +
+      "\026\n\006reason\030\005 \001(\tR\006reason\022\030\n\007message\030\006 \001(\t" +
+      "R\007message\022;\n\013create_time\030\007 \001(\0132\032.google." +
+      "protobuf.TimestampR\ncreateTime\022\032\n\010restor" +
+      "ed\030\010 \001(\010R\010restored\022\034\n\007version\030\024 \001(\004B\0020\001R" +
+      "\007version\0225\n\tsub_state\030\025 \001(\0162\030.fencepost." +
+      "v1.TxSubStateR\010subStateB\010\n\006_nonce\"\257\001\n\010No" +
+      "nceGap\022#\n\013first_nonce\030\001 \001(\004B\0020\001R\nfirstNo" +
+      "nce\022!\n\nlast_nonce\030\002 \001(\004B\0020\001R\tlastNonce\022\023" +
+      "\n\005tx_id\030\003 \001(\tR\004txId\022\026\n\006reason\030\004 \001(\tR\006rea" +
+      "son\022.\n\004time\030\005 \001(\0132\032.google.protobuf.Time" +
+      "stampR\004time\"\251\007\n\tSubmitter\022\022\n\004name\030\001 \001(\tR" +
+      "\004name\022\035\n\naccount_id\030\002 \001(\tR\taccountId\022\035\n\010" +
+      "chain_id\030\003 \001(\004B\0020\001R\007chainId\022\030\n\007address\030\004" +
+      " \001(\tR\007address\022\026\n\006signer\030\005 \001(\tR\006signer\022/\n" +
+      "\004mode\030\006 \001(\0162\033.fencepost.v1.SubmitterMode" +
+      "R\004mode\0225\n\006status\030\007 \001(\0162\035.fencepost.v1.Su" +
+      "bmitterStatusR\006status\022\035\n\nstart_from\030\010 \001(" +
+      "\tR\tstartFrom\022-\n\005lease\030\t \001(\0132\027.fencepost." +
+      "v1.LeaseInfoR\005lease\022&\n\nnext_nonce\030\n \001(\004B" +
+      "\0020\001H\000R\tnextNonce\210\001\001\022&\n\ninit_nonce\030\013 \001(\004B" +
+      "\0020\001H\001R\tinitNonce\210\001\001\0228\n\nprotection\030\014 \001(\0132" +
+      "\030.fencepost.v1.ProtectionR\nprotection\022\032\n" +
+      "\006queued\030\r \001(\003B\0020\001R\006queued\022\037\n\tin_flight\030\016" +
+      " \001(\003B\0020\001R\010inFlight\022;\n\013create_time\030\017 \001(\0132" +
+      "\032.google.protobuf.TimestampR\ncreateTime\022" +
+      "1\n\010blocking\030\020 \001(\0132\025.fencepost.v1.Waiting" +
+      "R\010blocking\0224\n\nqueue_head\030\021 \001(\0132\025.fencepo" +
+      "st.v1.WaitingR\tqueueHead\022*\n\004gaps\030\022 \003(\0132\026" +
+      ".fencepost.v1.NonceGapR\004gaps\022:\n\non_failu" +
+      "re\030\023 \001(\0162\033.fencepost.v1.FailurePolicyR\to" +
+      "nFailure\022\027\n\007max_fee\030\024 \001(\tR\006maxFee\022)\n\005pau" +
+      "se\030\025 \001(\0132\023.fencepost.v1.PauseR\005pause\022+\n\022" +
+      "queued_is_at_least\030\026 \001(\010R\017queuedIsAtLeas" +
+      "tB\r\n\013_next_nonceB\r\n\013_init_nonce\"\317\001\n\030Regi" +
+      "sterSubmitterRequest\022\022\n\004name\030\001 \001(\tR\004name" +
+      "\022\035\n\010chain_id\030\002 \001(\004B\0020\001R\007chainId\022\030\n\007addre" +
+      "ss\030\003 \001(\tR\007address\022\026\n\006signer\030\004 \001(\tR\006signe" +
+      "r\022/\n\004mode\030\005 \001(\0162\033.fencepost.v1.Submitter" +
+      "ModeR\004mode\022\035\n\nstart_from\030\006 \001(\tR\tstartFro" +
+      "m\"\374\001\n\026UpdateSubmitterRequest\022\034\n\tsubmitte" +
+      "r\030\001 \001(\tR\tsubmitter\022:\n\non_failure\030\002 \001(\0162\033" +
+      ".fencepost.v1.FailurePolicyR\tonFailure\022\027" +
+      "\n\007max_fee\030\003 \001(\tR\006maxFee\022;\n\013update_mask\030\004" +
+      " \001(\0132\032.google.protobuf.FieldMaskR\nupdate" +
+      "Mask\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010operator" +
+      "\030\006 \001(\tR\010operator\"P\n\027UpdateSubmitterRespo" +
+      "nse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Su" +
+      "bmitterR\tsubmitter\"l\n\031RegisterSubmitterR" +
+      "esponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v" +
+      "1.SubmitterR\tsubmitter\022\030\n\007created\030\002 \001(\010R" +
+      "\007created\"3\n\023GetSubmitterRequest\022\034\n\tsubmi" +
+      "tter\030\001 \001(\tR\tsubmitter\"M\n\024GetSubmitterRes" +
       "ponse\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1." +
-      "SubmitterR\tsubmitter\"i\n\025ListSubmittersRe" +
-      "quest\022\'\n\tpage_size\030\001 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pa" +
-      "geSize\022\'\n\npage_token\030\002 \001(\tB\010\272H\005r\003\030\200\002R\tpa" +
-      "geToken\"y\n\026ListSubmittersResponse\0227\n\nsub" +
-      "mitters\030\001 \003(\0132\027.fencepost.v1.SubmitterR\n" +
-      "submitters\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
-      "tPageToken\"\211\001\n\025PauseSubmitterRequest\022(\n\t" +
-      "submitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022 " +
-      "\n\006reason\030\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010oper" +
-      "ator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"O\n\026PauseS" +
-      "ubmitterResponse\0225\n\tsubmitter\030\001 \001(\0132\027.fe" +
-      "ncepost.v1.SubmitterR\tsubmitter\"\212\001\n\026Resu" +
-      "meSubmitterRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272" +
-      "H\007r\005\020\001\030\200\001R\tsubmitter\022 \n\006reason\030\002 \001(\tB\010\272H" +
-      "\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030" +
-      "\200\001R\010operator\"P\n\027ResumeSubmitterResponse\022" +
-      "5\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Submit" +
-      "terR\tsubmitter\"\345\001\n\027ProtectSubmitterReque" +
-      "st\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmi" +
-      "tter\022z\n\006reason\030\002 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006rea" +
-      "son\022\031must say why; it is blank\0320this == " +
-      "\'\' || this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')" +
-      "R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003\030\200\001R\010op" +
-      "erator\"Q\n\030ProtectSubmitterResponse\0225\n\tsu" +
-      "bmitter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\t" +
-      "submitter\"\332\002\n\022ExitProtectRequest\022(\n\tsubm" +
-      "itter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022.\n\rpr" +
-      "otection_id\030\002 \001(\003B\t0\001\272H\004\"\002 \000R\014protection" +
-      "Id\022H\n\010decision\030\003 \001(\0162 .fencepost.v1.Prot" +
-      "ectionDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision\022z\n\006" +
-      "reason\030\004 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022\031mus" +
-      "t say why; it is blank\0320this == \'\' || th" +
-      "is.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006reason" +
-      "\022$\n\010operator\030\005 \001(\tB\010\272H\005r\003\030\200\001R\010operator\"L" +
-      "\n\023ExitProtectResponse\0225\n\tsubmitter\030\001 \001(\013" +
-      "2\027.fencepost.v1.SubmitterR\tsubmitter\"\325\002\n" +
-      "\023ResolveStuckRequest\022\035\n\005tx_id\030\001 \001(\tB\010\272H\005" +
-      "r\003\260\001\001R\004txId\022C\n\010decision\030\002 \001(\0162\033.fencepos" +
-      "t.v1.StuckDecisionB\n\272H\007\202\001\004\020\001 \000R\010decision" +
-      "\022z\n\006reason\030\003 \001(\tBb\272H_r\005\020\001\030\200\004\272\001U\n\006reason\022" +
-      "\031must say why; it is blank\0320this == \'\' |" +
-      "| this.matches(\'[^\\\\s\\\\p{Z}\\\\p{C}]\')R\006re" +
-      "ason\022$\n\010operator\030\004 \001(\tB\010\272H\005r\003\030\200\001R\010operat" +
-      "or\0228\n\016expect_version\030\024 \001(\004B\0210\001\272H\0142\n\030\377\377\377\377" +
-      "\377\377\377\377\177R\rexpectVersion\"8\n\024ResolveStuckResp" +
-      "onse\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\332" +
-      "\002\n\007Command\022!\n\ncommand_id\030\001 \001(\003B\0020\001R\tcomm" +
-      "andId\022\022\n\004kind\030\002 \001(\tR\004kind\022\026\n\006action\030\003 \001(" +
-      "\tR\006action\022\023\n\005tx_id\030\004 \001(\tR\004txId\022\026\n\006reason" +
-      "\030\005 \001(\tR\006reason\022\032\n\010operator\030\006 \001(\tR\010operat" +
-      "or\022;\n\013create_time\030\007 \001(\0132\032.google.protobu" +
-      "f.TimestampR\ncreateTime\0229\n\napply_time\030\010 " +
-      "\001(\0132\032.google.protobuf.TimestampR\tapplyTi" +
-      "me\022\026\n\006result\030\t \001(\tR\006result\022\'\n\rprotection" +
-      "_id\030\n \001(\003B\0020\001R\014protectionId\"\221\001\n\023ListComm" +
-      "andsRequest\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030" +
-      "\200\001R\tsubmitter\022\'\n\tpage_size\030\002 \001(\005B\n\272H\007\032\005\030" +
-      "\350\007(\000R\010pageSize\022\'\n\npage_token\030\003 \001(\tB\010\272H\005r" +
-      "\003\030\200\002R\tpageToken\"q\n\024ListCommandsResponse\022" +
-      "1\n\010commands\030\001 \003(\0132\025.fencepost.v1.Command" +
-      "R\010commands\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
-      "tPageToken*J\n\rSubmitterMode\022\036\n\032SUBMITTER" +
-      "_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITTER_MODE_ST" +
-      "RICT\020\001*m\n\017SubmitterStatus\022 \n\034SUBMITTER_S" +
-      "TATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITTER_STATUS_" +
-      "ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_PAUSED\020\002*f\n" +
-      "\rFailurePolicy\022\036\n\032FAILURE_POLICY_UNSPECI" +
-      "FIED\020\000\022\033\n\027FAILURE_POLICY_CONTINUE\020\001\022\030\n\024F" +
-      "AILURE_POLICY_PAUSE\020\002*\335\001\n\022ProtectionDeci" +
-      "sion\022#\n\037PROTECTION_DECISION_UNSPECIFIED\020" +
-      "\000\022\036\n\032PROTECTION_DECISION_RESUME\020\001\022%\n!PRO" +
-      "TECTION_DECISION_ALIGN_FORWARD\020\002\0220\n,PROT" +
-      "ECTION_DECISION_ALIGN_FORWARD_KEEP_QUEUE" +
-      "\020\003\022)\n%PROTECTION_DECISION_RESUME_KEEP_QU" +
-      "EUE\020\004*\371\001\n\rStuckDecision\022\036\n\032STUCK_DECISIO" +
-      "N_UNSPECIFIED\020\000\022\027\n\023STUCK_DECISION_FAIL\020\001" +
-      "\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030\n\024STUCK_DE" +
-      "CISION_RETRY\020\003\022 \n\034STUCK_DECISION_FAIL_UN" +
-      "PROVEN\020\004\022#\n\037STUCK_DECISION_REQUEUE_UNPRO" +
-      "VEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020\006\022\031\n\025STUCK_" +
-      "DECISION_CANCEL\020\0072\351\n\n\020SubmitterService\022\203" +
-      "\001\n\021RegisterSubmitter\022&.fencepost.v1.Regi" +
-      "sterSubmitterRequest\032\'.fencepost.v1.Regi" +
-      "sterSubmitterResponse\"\035\202\323\344\223\002\027\"\022/api/v1/s" +
-      "ubmitters:\001*\022}\n\014GetSubmitter\022!.fencepost" +
-      ".v1.GetSubmitterRequest\032\".fencepost.v1.G" +
-      "etSubmitterResponse\"&\202\323\344\223\002 \022\036/api/v1/sub" +
-      "mitters/{submitter}\022w\n\016ListSubmitters\022#." +
-      "fencepost.v1.ListSubmittersRequest\032$.fen" +
-      "cepost.v1.ListSubmittersResponse\"\032\202\323\344\223\002\024" +
-      "\022\022/api/v1/submitters\022\211\001\n\017UpdateSubmitter" +
-      "\022$.fencepost.v1.UpdateSubmitterRequest\032%" +
-      ".fencepost.v1.UpdateSubmitterResponse\")\202" +
-      "\323\344\223\002#2\036/api/v1/submitters/{submitter}:\001*" +
-      "\022\214\001\n\016PauseSubmitter\022#.fencepost.v1.Pause" +
-      "SubmitterRequest\032$.fencepost.v1.PauseSub" +
-      "mitterResponse\"/\202\323\344\223\002)\"$/api/v1/submitte" +
-      "rs/{submitter}/pause:\001*\022\220\001\n\017ResumeSubmit" +
-      "ter\022$.fencepost.v1.ResumeSubmitterReques" +
-      "t\032%.fencepost.v1.ResumeSubmitterResponse" +
-      "\"0\202\323\344\223\002*\"%/api/v1/submitters/{submitter}" +
-      "/resume:\001*\022\224\001\n\020ProtectSubmitter\022%.fencep" +
-      "ost.v1.ProtectSubmitterRequest\032&.fencepo" +
-      "st.v1.ProtectSubmitterResponse\"1\202\323\344\223\002+\"&" +
-      "/api/v1/submitters/{submitter}/protect:\001" +
-      "*\022\212\001\n\013ExitProtect\022 .fencepost.v1.ExitPro" +
-      "tectRequest\032!.fencepost.v1.ExitProtectRe" +
-      "sponse\"6\202\323\344\223\0020\"+/api/v1/submitters/{subm" +
-      "itter}/exit-protect:\001*\022|\n\014ResolveStuck\022!" +
-      ".fencepost.v1.ResolveStuckRequest\032\".fenc" +
-      "epost.v1.ResolveStuckResponse\"%\202\323\344\223\002\037\"\032/" +
-      "api/v1/tx/{tx_id}/resolve:\001*\022\206\001\n\014ListCom" +
-      "mands\022!.fencepost.v1.ListCommandsRequest" +
-      "\032\".fencepost.v1.ListCommandsResponse\"/\202\323" +
-      "\344\223\002)\022\'/api/v1/submitters/{submitter}/com" +
-      "mandsBT\n\020dev.fencepost.v1P\001Z>github.com/" +
-      "fencepost/fencepost/gen/go/fencepost/v1;" +
-      "fencepostv1b\006proto3"
+      "SubmitterR\tsubmitter\"S\n\025ListSubmittersRe" +
+      "quest\022\033\n\tpage_size\030\001 \001(\005R\010pageSize\022\035\n\npa" +
+      "ge_token\030\002 \001(\tR\tpageToken\"y\n\026ListSubmitt" +
+      "ersResponse\0227\n\nsubmitters\030\001 \003(\0132\027.fencep" +
+      "ost.v1.SubmitterR\nsubmitters\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\"i\n\025PauseSub" +
+      "mitterRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubmit" +
+      "ter\022\026\n\006reason\030\002 \001(\tR\006reason\022\032\n\010operator\030" +
+      "\003 \001(\tR\010operator\"O\n\026PauseSubmitterRespons" +
+      "e\0225\n\tsubmitter\030\001 \001(\0132\027.fencepost.v1.Subm" +
+      "itterR\tsubmitter\"j\n\026ResumeSubmitterReque" +
+      "st\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\026\n\006reas" +
+      "on\030\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010oper" +
+      "ator\"P\n\027ResumeSubmitterResponse\0225\n\tsubmi" +
+      "tter\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsub" +
+      "mitter\"k\n\027ProtectSubmitterRequest\022\034\n\tsub" +
+      "mitter\030\001 \001(\tR\tsubmitter\022\026\n\006reason\030\002 \001(\tR" +
+      "\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"Q\n\030P" +
+      "rotectSubmitterResponse\0225\n\tsubmitter\030\001 \001" +
+      "(\0132\027.fencepost.v1.SubmitterR\tsubmitter\"\315" +
+      "\001\n\022ExitProtectRequest\022\034\n\tsubmitter\030\001 \001(\t" +
+      "R\tsubmitter\022\'\n\rprotection_id\030\002 \001(\003B\0020\001R\014" +
+      "protectionId\022<\n\010decision\030\003 \001(\0162 .fencepo" +
+      "st.v1.ProtectionDecisionR\010decision\022\026\n\006re" +
+      "ason\030\004 \001(\tR\006reason\022\032\n\010operator\030\005 \001(\tR\010op" +
+      "erator\"L\n\023ExitProtectResponse\0225\n\tsubmitt" +
+      "er\030\001 \001(\0132\027.fencepost.v1.SubmitterR\tsubmi" +
+      "tter\"\302\001\n\023ResolveStuckRequest\022\023\n\005tx_id\030\001 " +
+      "\001(\tR\004txId\0227\n\010decision\030\002 \001(\0162\033.fencepost." +
+      "v1.StuckDecisionR\010decision\022\026\n\006reason\030\003 \001" +
+      "(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\022)" +
+      "\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVersio" +
+      "n\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020." +
+      "fencepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncomma" +
+      "nd_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\t" +
+      "R\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030" +
+      "\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
+      "perator\030\006 \001(\tR\010operator\022;\n\013create_time\030\007" +
+      " \001(\0132\032.google.protobuf.TimestampR\ncreate" +
+      "Time\0229\n\napply_time\030\010 \001(\0132\032.google.protob" +
+      "uf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR" +
+      "\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014prot" +
+      "ectionId\"o\n\023ListCommandsRequest\022\034\n\tsubmi" +
+      "tter\030\001 \001(\tR\tsubmitter\022\033\n\tpage_size\030\002 \001(\005" +
+      "R\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageToke" +
+      "n\"q\n\024ListCommandsResponse\0221\n\010commands\030\001 " +
+      "\003(\0132\025.fencepost.v1.CommandR\010commands\022&\n\017" +
+      "next_page_token\030\002 \001(\tR\rnextPageToken*J\n\r" +
+      "SubmitterMode\022\036\n\032SUBMITTER_MODE_UNSPECIF" +
+      "IED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017Subm" +
+      "itterStatus\022 \n\034SUBMITTER_STATUS_UNSPECIF" +
+      "IED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SU" +
+      "BMITTER_STATUS_PAUSED\020\002*f\n\rFailurePolicy" +
+      "\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAIL" +
+      "URE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_" +
+      "PAUSE\020\002*\335\001\n\022ProtectionDecision\022#\n\037PROTEC" +
+      "TION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTIO" +
+      "N_DECISION_RESUME\020\001\022%\n!PROTECTION_DECISI" +
+      "ON_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISIO" +
+      "N_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTI" +
+      "ON_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuc" +
+      "kDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020" +
+      "\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECI" +
+      "SION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003" +
+      "\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037ST" +
+      "UCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK" +
+      "_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCE" +
+      "L\020\0072\256\007\n\020SubmitterService\022d\n\021RegisterSubm" +
+      "itter\022&.fencepost.v1.RegisterSubmitterRe" +
+      "quest\032\'.fencepost.v1.RegisterSubmitterRe" +
+      "sponse\022U\n\014GetSubmitter\022!.fencepost.v1.Ge" +
+      "tSubmitterRequest\032\".fencepost.v1.GetSubm" +
+      "itterResponse\022[\n\016ListSubmitters\022#.fencep" +
+      "ost.v1.ListSubmittersRequest\032$.fencepost" +
+      ".v1.ListSubmittersResponse\022^\n\017UpdateSubm" +
+      "itter\022$.fencepost.v1.UpdateSubmitterRequ" +
+      "est\032%.fencepost.v1.UpdateSubmitterRespon" +
+      "se\022[\n\016PauseSubmitter\022#.fencepost.v1.Paus" +
+      "eSubmitterRequest\032$.fencepost.v1.PauseSu" +
+      "bmitterResponse\022^\n\017ResumeSubmitter\022$.fen" +
+      "cepost.v1.ResumeSubmitterRequest\032%.fence" +
+      "post.v1.ResumeSubmitterResponse\022a\n\020Prote" +
+      "ctSubmitter\022%.fencepost.v1.ProtectSubmit" +
+      "terRequest\032&.fencepost.v1.ProtectSubmitt" +
+      "erResponse\022R\n\013ExitProtect\022 .fencepost.v1" +
+      ".ExitProtectRequest\032!.fencepost.v1.ExitP" +
+      "rotectResponse\022U\n\014ResolveStuck\022!.fencepo" +
+      "st.v1.ResolveStuckRequest\032\".fencepost.v1" +
+      ".ResolveStuckResponse\022U\n\014ListCommands\022!." +
+      "fencepost.v1.ListCommandsRequest\032\".fence" +
+      "post.v1.ListCommandsResponseBT\n\020dev.fenc" +
+      "epost.v1P\001Z>github.com/fencepost/fencepo" +
+      "st/gen/go/fencepost/v1;fencepostv1b\006prot" +
+      "o3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
-          build.buf.validate.ValidateProto.getDescriptor(),
           dev.fencepost.v1.TxOuterClass.getDescriptor(),
-          com.google.api.AnnotationsProto.getDescriptor(),
           com.google.protobuf.FieldMaskProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
         });
@@ -545,17 +509,9 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
         internal_static_fencepost_v1_ListCommandsResponse_descriptor,
         new java.lang.String[] { "Commands", "NextPageToken", });
     descriptor.resolveAllFeaturesImmutable();
-    build.buf.validate.ValidateProto.getDescriptor();
     dev.fencepost.v1.TxOuterClass.getDescriptor();
-    com.google.api.AnnotationsProto.getDescriptor();
     com.google.protobuf.FieldMaskProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();
-    com.google.protobuf.ExtensionRegistry registry =
-        com.google.protobuf.ExtensionRegistry.newInstance();
-    registry.add(build.buf.validate.ValidateProto.field);
-    registry.add(com.google.api.AnnotationsProto.http);
-    com.google.protobuf.Descriptors.FileDescriptor
-        .internalUpdateFileDescriptor(descriptor, registry);
   }
 
   // @@protoc_insertion_point(outer_class_scope)

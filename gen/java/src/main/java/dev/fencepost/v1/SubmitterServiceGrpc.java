@@ -4,7 +4,7 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
 
 /**
  * <pre>
- * SubmitterService is for operators: the accounts that Fencepost sends from.
+ * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
  * </pre>
  */
 @io.grpc.stub.annotations.GrpcGenerated
@@ -386,14 +386,15 @@ public final class SubmitterServiceGrpc {
 
   /**
    * <pre>
-   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
    * </pre>
    */
   public interface AsyncService {
 
     /**
      * <pre>
-     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+     * call with other settings is rejected with ALREADY_EXISTS.
      * </pre>
      */
     default void registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request,
@@ -403,7 +404,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * GetSubmitter returns owner, next nonce, queue and status of one submitter.
      * </pre>
      */
     default void getSubmitter(dev.fencepost.v1.GetSubmitterRequest request,
@@ -413,7 +414,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListSubmitters pages through them by name.
+     * ListSubmitters returns pages of submitters, ordered by name.
      * </pre>
      */
     default void listSubmitters(dev.fencepost.v1.ListSubmittersRequest request,
@@ -423,7 +424,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+     * them.
      * </pre>
      */
     default void updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request,
@@ -433,8 +435,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+     * outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+     * ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     default void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
@@ -454,11 +457,13 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-     * the nonce that is held by what ran.
-     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+     * ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+     * is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+     * their outcome. Returns once the owner has applied it. Idempotent: an already protected
+     * submitter keeps its reason, and a protection that would lift automatically then waits for an
+     * operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+     * signed for the nonce that the executed transaction still holds. A submitter that never took a
+     * nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
      * </pre>
      */
     default void protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request,
@@ -468,9 +473,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+     * ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+     * and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+     * Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+     * that lifted the protection returns OK, another decision on it returns ABORTED
+     * (PROTECTION_CHANGED).
      * </pre>
      */
     default void exitProtect(dev.fencepost.v1.ExitProtectRequest request,
@@ -480,9 +487,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
+     * ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+     * transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+     * first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+     * included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+     * Repeating the applied decision returns OK with the current transaction.
      * </pre>
      */
     default void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
@@ -492,9 +501,10 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-     * Nothing is ever removed from it.
+     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+     * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
      * </pre>
      */
     default void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -506,7 +516,7 @@ public final class SubmitterServiceGrpc {
   /**
    * Base class for the server implementation of the service SubmitterService.
    * <pre>
-   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
    * </pre>
    */
   public static abstract class SubmitterServiceImplBase
@@ -520,7 +530,7 @@ public final class SubmitterServiceGrpc {
   /**
    * A stub to allow clients to do asynchronous rpc calls to service SubmitterService.
    * <pre>
-   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
    * </pre>
    */
   public static final class SubmitterServiceStub
@@ -538,7 +548,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+     * call with other settings is rejected with ALREADY_EXISTS.
      * </pre>
      */
     public void registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request,
@@ -549,7 +560,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * GetSubmitter returns owner, next nonce, queue and status of one submitter.
      * </pre>
      */
     public void getSubmitter(dev.fencepost.v1.GetSubmitterRequest request,
@@ -560,7 +571,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListSubmitters pages through them by name.
+     * ListSubmitters returns pages of submitters, ordered by name.
      * </pre>
      */
     public void listSubmitters(dev.fencepost.v1.ListSubmittersRequest request,
@@ -571,7 +582,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+     * them.
      * </pre>
      */
     public void updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request,
@@ -582,8 +594,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+     * outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+     * ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public void pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request,
@@ -605,11 +618,13 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-     * the nonce that is held by what ran.
-     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+     * ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+     * is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+     * their outcome. Returns once the owner has applied it. Idempotent: an already protected
+     * submitter keeps its reason, and a protection that would lift automatically then waits for an
+     * operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+     * signed for the nonce that the executed transaction still holds. A submitter that never took a
+     * nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
      * </pre>
      */
     public void protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request,
@@ -620,9 +635,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+     * ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+     * and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+     * Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+     * that lifted the protection returns OK, another decision on it returns ABORTED
+     * (PROTECTION_CHANGED).
      * </pre>
      */
     public void exitProtect(dev.fencepost.v1.ExitProtectRequest request,
@@ -633,9 +650,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
+     * ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+     * transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+     * first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+     * included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+     * Repeating the applied decision returns OK with the current transaction.
      * </pre>
      */
     public void resolveStuck(dev.fencepost.v1.ResolveStuckRequest request,
@@ -646,9 +665,10 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-     * Nothing is ever removed from it.
+     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+     * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
      * </pre>
      */
     public void listCommands(dev.fencepost.v1.ListCommandsRequest request,
@@ -661,7 +681,7 @@ public final class SubmitterServiceGrpc {
   /**
    * A stub to allow clients to do synchronous rpc calls to service SubmitterService.
    * <pre>
-   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
    * </pre>
    */
   public static final class SubmitterServiceBlockingV2Stub
@@ -679,7 +699,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+     * call with other settings is rejected with ALREADY_EXISTS.
      * </pre>
      */
     public dev.fencepost.v1.RegisterSubmitterResponse registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request) throws io.grpc.StatusException {
@@ -689,7 +710,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * GetSubmitter returns owner, next nonce, queue and status of one submitter.
      * </pre>
      */
     public dev.fencepost.v1.GetSubmitterResponse getSubmitter(dev.fencepost.v1.GetSubmitterRequest request) throws io.grpc.StatusException {
@@ -699,7 +720,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListSubmitters pages through them by name.
+     * ListSubmitters returns pages of submitters, ordered by name.
      * </pre>
      */
     public dev.fencepost.v1.ListSubmittersResponse listSubmitters(dev.fencepost.v1.ListSubmittersRequest request) throws io.grpc.StatusException {
@@ -709,7 +730,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+     * them.
      * </pre>
      */
     public dev.fencepost.v1.UpdateSubmitterResponse updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request) throws io.grpc.StatusException {
@@ -719,8 +741,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+     * outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+     * ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) throws io.grpc.StatusException {
@@ -740,11 +763,13 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-     * the nonce that is held by what ran.
-     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+     * ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+     * is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+     * their outcome. Returns once the owner has applied it. Idempotent: an already protected
+     * submitter keeps its reason, and a protection that would lift automatically then waits for an
+     * operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+     * signed for the nonce that the executed transaction still holds. A submitter that never took a
+     * nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
      * </pre>
      */
     public dev.fencepost.v1.ProtectSubmitterResponse protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request) throws io.grpc.StatusException {
@@ -754,9 +779,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+     * ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+     * and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+     * Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+     * that lifted the protection returns OK, another decision on it returns ABORTED
+     * (PROTECTION_CHANGED).
      * </pre>
      */
     public dev.fencepost.v1.ExitProtectResponse exitProtect(dev.fencepost.v1.ExitProtectRequest request) throws io.grpc.StatusException {
@@ -766,9 +793,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
+     * ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+     * transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+     * first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+     * included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+     * Repeating the applied decision returns OK with the current transaction.
      * </pre>
      */
     public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) throws io.grpc.StatusException {
@@ -778,9 +807,10 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-     * Nothing is ever removed from it.
+     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+     * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) throws io.grpc.StatusException {
@@ -792,7 +822,7 @@ public final class SubmitterServiceGrpc {
   /**
    * A stub to allow clients to do limited synchronous rpc calls to service SubmitterService.
    * <pre>
-   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
    * </pre>
    */
   public static final class SubmitterServiceBlockingStub
@@ -810,7 +840,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+     * call with other settings is rejected with ALREADY_EXISTS.
      * </pre>
      */
     public dev.fencepost.v1.RegisterSubmitterResponse registerSubmitter(dev.fencepost.v1.RegisterSubmitterRequest request) {
@@ -820,7 +851,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * GetSubmitter returns owner, next nonce, queue and status of one submitter.
      * </pre>
      */
     public dev.fencepost.v1.GetSubmitterResponse getSubmitter(dev.fencepost.v1.GetSubmitterRequest request) {
@@ -830,7 +861,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListSubmitters pages through them by name.
+     * ListSubmitters returns pages of submitters, ordered by name.
      * </pre>
      */
     public dev.fencepost.v1.ListSubmittersResponse listSubmitters(dev.fencepost.v1.ListSubmittersRequest request) {
@@ -840,7 +871,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+     * them.
      * </pre>
      */
     public dev.fencepost.v1.UpdateSubmitterResponse updateSubmitter(dev.fencepost.v1.UpdateSubmitterRequest request) {
@@ -850,8 +882,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+     * outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+     * ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.PauseSubmitterResponse pauseSubmitter(dev.fencepost.v1.PauseSubmitterRequest request) {
@@ -871,11 +904,13 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-     * the nonce that is held by what ran.
-     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+     * ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+     * is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+     * their outcome. Returns once the owner has applied it. Idempotent: an already protected
+     * submitter keeps its reason, and a protection that would lift automatically then waits for an
+     * operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+     * signed for the nonce that the executed transaction still holds. A submitter that never took a
+     * nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
      * </pre>
      */
     public dev.fencepost.v1.ProtectSubmitterResponse protectSubmitter(dev.fencepost.v1.ProtectSubmitterRequest request) {
@@ -885,9 +920,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+     * ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+     * and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+     * Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+     * that lifted the protection returns OK, another decision on it returns ABORTED
+     * (PROTECTION_CHANGED).
      * </pre>
      */
     public dev.fencepost.v1.ExitProtectResponse exitProtect(dev.fencepost.v1.ExitProtectRequest request) {
@@ -897,9 +934,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
+     * ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+     * transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+     * first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+     * included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+     * Repeating the applied decision returns OK with the current transaction.
      * </pre>
      */
     public dev.fencepost.v1.ResolveStuckResponse resolveStuck(dev.fencepost.v1.ResolveStuckRequest request) {
@@ -909,9 +948,10 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-     * Nothing is ever removed from it.
+     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+     * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
      * </pre>
      */
     public dev.fencepost.v1.ListCommandsResponse listCommands(dev.fencepost.v1.ListCommandsRequest request) {
@@ -923,7 +963,7 @@ public final class SubmitterServiceGrpc {
   /**
    * A stub to allow clients to do ListenableFuture-style rpc calls to service SubmitterService.
    * <pre>
-   * SubmitterService is for operators: the accounts that Fencepost sends from.
+   * SubmitterService manages the accounts that Fencepost sends from. It is for operators.
    * </pre>
    */
   public static final class SubmitterServiceFutureStub
@@ -941,7 +981,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * RegisterSubmitter makes an account known. The same call again answers with what is registered; a call that differs is refused with ALREADY_EXISTS.
+     * RegisterSubmitter registers an account. Repeating the call returns the registered submitter; a
+     * call with other settings is rejected with ALREADY_EXISTS.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.RegisterSubmitterResponse> registerSubmitter(
@@ -952,7 +993,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * GetSubmitter tells owner, nonce cursor, queue and status of one submitter.
+     * GetSubmitter returns owner, next nonce, queue and status of one submitter.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetSubmitterResponse> getSubmitter(
@@ -963,7 +1004,7 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListSubmitters pages through them by name.
+     * ListSubmitters returns pages of submitters, ordered by name.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListSubmittersResponse> listSubmitters(
@@ -974,7 +1015,8 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * UpdateSubmitter changes the policies of a submitter that update_mask names. Returns once the owner goes by them.
+     * UpdateSubmitter changes the policies named by update_mask. Returns once the owner has applied
+     * them.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.UpdateSubmitterResponse> updateSubmitter(
@@ -985,8 +1027,9 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * PauseSubmitter stops the taking of new nonces; what is in flight is followed to its end, and what is queued waits. No new request is accepted (CreateTx answers
-     * FAILED_PRECONDITION, SUBMITTER_PAUSED) until ResumeSubmitter. Returns once the owner has applied it. Idempotent.
+     * PauseSubmitter stops the assignment of new nonces. In-flight transactions are tracked to their
+     * outcome; queued ones wait. CreateTx returns FAILED_PRECONDITION (SUBMITTER_PAUSED) until
+     * ResumeSubmitter. Returns once the owner has applied it. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.PauseSubmitterResponse> pauseSubmitter(
@@ -1008,11 +1051,13 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ProtectSubmitter puts a submitter under protection by hand: no nonce is taken, nothing new is signed and no new request is accepted until ExitProtect. What
-     * is in flight is followed to its end. Returns once the owner has applied it. Idempotent: a submitter that is protected already keeps the reason that it has
-     * (one that would end by itself becomes one that waits for an operator); under REQUEUED_AND_RAN and ENDED_AND_RAN one thing is signed, a form that does nothing for
-     * the nonce that is held by what ran.
-     * One that never took a nonce is refused with FAILED_PRECONDITION (DECISION_REFUSED): pause it instead.
+     * ProtectSubmitter protects a submitter by an operator's decision: no nonce is taken, nothing new
+     * is signed, and no request is accepted until ExitProtect. In-flight transactions are tracked to
+     * their outcome. Returns once the owner has applied it. Idempotent: an already protected
+     * submitter keeps its reason, and a protection that would lift automatically then waits for an
+     * operator. Exception: under REQUEUED_AND_RAN and ENDED_AND_RAN, a cancel transaction may be
+     * signed for the nonce that the executed transaction still holds. A submitter that never took a
+     * nonce is rejected with FAILED_PRECONDITION (DECISION_REFUSED); pause it instead.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ProtectSubmitterResponse> protectSubmitter(
@@ -1023,9 +1068,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ExitProtect carries out an operator's decision on a protection. The owner looks at the chain first and refuses with FAILED_PRECONDITION (DECISION_REFUSED)
-     * what the chain does not bear out. Returns once the owner has decided. The protection's number makes it idempotent: what ended that protection answers OK
-     * when it is repeated, another decision on it is refused with ABORTED (PROTECTION_CHANGED).
+     * ExitProtect applies an operator's decision on a protection. The owner reads the chain first,
+     * and rejects a decision that the chain contradicts with FAILED_PRECONDITION (DECISION_REFUSED).
+     * Returns once the owner has decided. protection_id makes it idempotent: repeating the decision
+     * that lifted the protection returns OK, another decision on it returns ABORTED
+     * (PROTECTION_CHANGED).
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ExitProtectResponse> exitProtect(
@@ -1036,9 +1083,11 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ResolveStuck decides on a STUCK transaction: to count its hand-overs anew, or, where its nonce was used by something that is not in the ledger, what becomes of it. The owner looks at the chain first and refuses with
-     * FAILED_PRECONDITION (DECISION_REFUSED) while it could still be included, and while it cannot be shown who used the nonce. Returns once the owner has decided. The
-     * decision that was carried out answers OK with the transaction as it is now when it is repeated.
+     * ResolveStuck decides on a STUCK transaction: restart its broadcast attempts or, if a
+     * transaction outside the ledger used its nonce, settle its outcome. The owner reads the chain
+     * first. It returns FAILED_PRECONDITION (DECISION_REFUSED) while the transaction could still be
+     * included, and while the use of the nonce cannot be proven. Returns once the owner has decided.
+     * Repeating the applied decision returns OK with the current transaction.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ResolveStuckResponse> resolveStuck(
@@ -1049,9 +1098,10 @@ public final class SubmitterServiceGrpc {
 
     /**
      * <pre>
-     * ListCommands tells what was asked of the owner of a submitter, by whom, and what became of it, who cancelled what was queued, and what the owner did by itself
-     * (operator "fencepost"): a PAUSE by the policy, the PROTECT of each protection with its evidence, and the EXIT_PROTECT of one that ended by itself; newest first.
-     * Nothing is ever removed from it.
+     * ListCommands returns the history of a submitter, newest first: each command with its operator
+     * and result, cancellations of queued transactions, and automatic actions (operator "fencepost").
+     * Those are a PAUSE by policy, the PROTECT of each protection with its evidence, and the
+     * EXIT_PROTECT of a protection that lifted automatically. Entries are never removed.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListCommandsResponse> listCommands(

@@ -7,7 +7,8 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Terms are what a caller demands of how and until when a transaction is sent. They are part of the request: the same request_id with other terms is refused.
+ * Terms limit how and until when a transaction is sent. They are part of the request: the same
+ * request_id with other terms is rejected.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Terms}
@@ -58,14 +59,14 @@ private static final long serialVersionUID = 0L;
   public static final int SPEED_FIELD_NUMBER = 1;
   private int speed_ = 0;
   /**
-   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
    * @return The enum numeric value on the wire for speed.
    */
   @java.lang.Override public int getSpeedValue() {
     return speed_;
   }
   /**
-   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
    * @return The speed.
    */
   @java.lang.Override public dev.fencepost.v1.TxSpeed getSpeed() {
@@ -78,10 +79,11 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object maxFee_ = "";
   /**
    * <pre>
-   * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+   * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+   * apply.
    * </pre>
    *
-   * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 2 [json_name = "maxFee"];</code>
    * @return The maxFee.
    */
   @java.lang.Override
@@ -99,10 +101,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+   * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+   * apply.
    * </pre>
    *
-   * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 2 [json_name = "maxFee"];</code>
    * @return The bytes for maxFee.
    */
   @java.lang.Override
@@ -124,7 +127,9 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp notAfter_;
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -136,7 +141,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -148,7 +155,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -162,8 +171,8 @@ private static final long serialVersionUID = 0L;
   private boolean cancelLate_ = false;
   /**
    * <pre>
-   * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-   * was included first.
+   * Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+   * CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
    * </pre>
    *
    * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>
@@ -374,7 +383,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Terms are what a caller demands of how and until when a transaction is sent. They are part of the request: the same request_id with other terms is refused.
+   * Terms limit how and until when a transaction is sent. They are part of the request: the same
+   * request_id with other terms is rejected.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Terms}
@@ -567,14 +577,14 @@ private static final long serialVersionUID = 0L;
 
     private int speed_ = 0;
     /**
-     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
      * @return The enum numeric value on the wire for speed.
      */
     @java.lang.Override public int getSpeedValue() {
       return speed_;
     }
     /**
-     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
      * @param value The enum numeric value on the wire for speed to set.
      * @return This builder for chaining.
      */
@@ -585,7 +595,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
      * @return The speed.
      */
     @java.lang.Override
@@ -594,7 +604,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.TxSpeed.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
      * @param value The speed to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -607,7 +617,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSpeed() {
@@ -620,10 +630,11 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object maxFee_ = "";
     /**
      * <pre>
-     * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+     * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+     * apply.
      * </pre>
      *
-     * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 2 [json_name = "maxFee"];</code>
      * @return The maxFee.
      */
     public java.lang.String getMaxFee() {
@@ -640,10 +651,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+     * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+     * apply.
      * </pre>
      *
-     * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 2 [json_name = "maxFee"];</code>
      * @return The bytes for maxFee.
      */
     public com.google.protobuf.ByteString
@@ -661,10 +673,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+     * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+     * apply.
      * </pre>
      *
-     * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 2 [json_name = "maxFee"];</code>
      * @param value The maxFee to set.
      * @return This builder for chaining.
      */
@@ -678,10 +691,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+     * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+     * apply.
      * </pre>
      *
-     * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 2 [json_name = "maxFee"];</code>
      * @return This builder for chaining.
      */
     public Builder clearMaxFee() {
@@ -692,10 +706,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+     * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+     * apply.
      * </pre>
      *
-     * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 2 [json_name = "maxFee"];</code>
      * @param value The bytes for maxFee to set.
      * @return This builder for chaining.
      */
@@ -714,7 +729,9 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> notAfterBuilder_;
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -725,7 +742,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -740,7 +759,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -758,7 +779,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -776,7 +799,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -801,7 +826,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -818,7 +845,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -830,7 +859,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -845,7 +876,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+     * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+     * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+     * RESTORED_UNKNOWN, executed = UNKNOWN).
      * </pre>
      *
      * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -867,8 +900,8 @@ private static final long serialVersionUID = 0L;
     private boolean cancelLate_ ;
     /**
      * <pre>
-     * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-     * was included first.
+     * Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+     * CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
      * </pre>
      *
      * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>
@@ -880,8 +913,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-     * was included first.
+     * Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+     * CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
      * </pre>
      *
      * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>
@@ -897,8 +930,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-     * was included first.
+     * Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+     * CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
      * </pre>
      *
      * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>

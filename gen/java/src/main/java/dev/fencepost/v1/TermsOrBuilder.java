@@ -11,31 +11,33 @@ public interface TermsOrBuilder extends
     com.google.protobuf.MessageOrBuilder {
 
   /**
-   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
    * @return The enum numeric value on the wire for speed.
    */
   int getSpeedValue();
   /**
-   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.TxSpeed speed = 1 [json_name = "speed"];</code>
    * @return The speed.
    */
   dev.fencepost.v1.TxSpeed getSpeed();
 
   /**
    * <pre>
-   * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+   * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+   * apply.
    * </pre>
    *
-   * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 2 [json_name = "maxFee"];</code>
    * @return The maxFee.
    */
   java.lang.String getMaxFee();
   /**
    * <pre>
-   * Most that is paid for each unit of gas in all, in wei, decimal; empty: the caps of chain and submitter alone.
+   * Maximum total fee per gas, in wei, decimal. Empty: only the limits of chain and submitter
+   * apply.
    * </pre>
    *
-   * <code>string max_fee = 2 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 2 [json_name = "maxFee"];</code>
    * @return The bytes for maxFee.
    */
   com.google.protobuf.ByteString
@@ -43,7 +45,9 @@ public interface TermsOrBuilder extends
 
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -52,7 +56,9 @@ public interface TermsOrBuilder extends
   boolean hasNotAfter();
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -61,7 +67,9 @@ public interface TermsOrBuilder extends
   com.google.protobuf.Timestamp getNotAfter();
   /**
    * <pre>
-   * No nonce is taken later: the transaction ends as FAILED_FINAL with the reason DEADLINE, not executed (RESTORED_UNKNOWN, executed = UNKNOWN, after a restore of the ledger). To the microsecond.
+   * No nonce is taken after this time, with microsecond precision. The transaction then becomes
+   * FAILED_FINAL with reason DEADLINE, not executed (after a restore of the ledger:
+   * RESTORED_UNKNOWN, executed = UNKNOWN).
    * </pre>
    *
    * <code>.google.protobuf.Timestamp not_after = 3 [json_name = "notAfter"];</code>
@@ -70,8 +78,8 @@ public interface TermsOrBuilder extends
 
   /**
    * <pre>
-   * Past not_after, what is in flight and in no block is cancelled as well: it ends as CANCELLED with the reason DEADLINE, or as CONFIRMED with CANCEL_LOST when it
-   * was included first.
+   * Past not_after, an in-flight transaction that is in no block is cancelled too. It ends as
+   * CANCELLED with reason DEADLINE, or as CONFIRMED with CANCEL_LOST if it was included first.
    * </pre>
    *
    * <code>bool cancel_late = 4 [json_name = "cancelLate"];</code>

@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Tx is a transaction as the ledger has it.
+ * Tx is a transaction in the ledger.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Tx}
@@ -174,7 +174,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object requestId_ = "";
   /**
    * <pre>
-   * The caller's key.
+   * The idempotency key chosen by the caller.
    * </pre>
    *
    * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -195,7 +195,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The caller's key.
+   * The idempotency key chosen by the caller.
    * </pre>
    *
    * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -256,7 +256,7 @@ private static final long serialVersionUID = 0L;
   private long version_ = 0L;
   /**
    * <pre>
-   * Rises by one with each event; equals the seq of the newest event.
+   * Increases by one with each event; equals the seq of the newest event.
    * </pre>
    *
    * <code>uint64 version = 6 [json_name = "version", jstype = JS_STRING];</code>
@@ -298,7 +298,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object txHash_ = "";
   /**
    * <pre>
-   * Hash of the included attempt, else of the newest one; empty while there is none.
+   * Hash of the included attempt, otherwise of the newest one; empty without attempts.
    * </pre>
    *
    * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -319,7 +319,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Hash of the included attempt, else of the newest one; empty while there is none.
+   * Hash of the included attempt, otherwise of the newest one; empty without attempts.
    * </pre>
    *
    * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -344,7 +344,7 @@ private static final long serialVersionUID = 0L;
   private dev.fencepost.v1.Receipt receipt_;
   /**
    * <pre>
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    * </pre>
    *
    * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -356,7 +356,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    * </pre>
    *
    * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -368,7 +368,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    * </pre>
    *
    * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -400,8 +400,9 @@ private static final long serialVersionUID = 0L;
   private boolean retrySafe_ = false;
   /**
    * <pre>
-   * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-   * ledger (RESTORED_UNKNOWN).
+   * True if it is final and was not executed: sending the same intent under a new request_id cannot
+   * execute it twice. False if this is unknown, as after a restore of the ledger
+   * (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -417,7 +418,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+   * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -438,7 +439,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+   * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -464,7 +465,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object lastError_ = "";
   /**
    * <pre>
-   * A sentence that explains the reason.
+   * Explains the reason to people.
    * </pre>
    *
    * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -485,7 +486,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * A sentence that explains the reason.
+   * Explains the reason to people.
    * </pre>
    *
    * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -510,7 +511,7 @@ private static final long serialVersionUID = 0L;
   private boolean cancelRequested_ = false;
   /**
    * <pre>
-   * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+   * A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
    * </pre>
    *
    * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
@@ -577,7 +578,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp finalTime_;
   /**
    * <pre>
-   * When it became final.
+   * Time at which it became final.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -589,7 +590,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * When it became final.
+   * Time at which it became final.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -601,7 +602,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * When it became final.
+   * Time at which it became final.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -615,7 +616,7 @@ private static final long serialVersionUID = 0L;
   private dev.fencepost.v1.OperatorDetails operator_;
   /**
    * <pre>
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    * </pre>
    *
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -627,7 +628,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    * </pre>
    *
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -639,7 +640,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    * </pre>
    *
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -680,7 +681,8 @@ private static final long serialVersionUID = 0L;
   private java.util.List<dev.fencepost.v1.BlockRef> confirmations_;
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -691,7 +693,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -703,7 +706,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -714,7 +718,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -725,7 +730,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -764,7 +770,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -785,7 +791,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -796,7 +802,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -814,7 +820,7 @@ java.lang.String defaultValue) {
   }
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -1261,7 +1267,7 @@ java.lang.String defaultValue) {
   }
   /**
    * <pre>
-   * Tx is a transaction as the ledger has it.
+   * Tx is a transaction in the ledger.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Tx}
@@ -1988,7 +1994,7 @@ java.lang.String defaultValue) {
     private java.lang.Object requestId_ = "";
     /**
      * <pre>
-     * The caller's key.
+     * The idempotency key chosen by the caller.
      * </pre>
      *
      * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -2008,7 +2014,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key.
+     * The idempotency key chosen by the caller.
      * </pre>
      *
      * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -2029,7 +2035,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key.
+     * The idempotency key chosen by the caller.
      * </pre>
      *
      * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -2046,7 +2052,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key.
+     * The idempotency key chosen by the caller.
      * </pre>
      *
      * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -2060,7 +2066,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's key.
+     * The idempotency key chosen by the caller.
      * </pre>
      *
      * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -2184,7 +2190,7 @@ java.lang.String defaultValue) {
     private long version_ ;
     /**
      * <pre>
-     * Rises by one with each event; equals the seq of the newest event.
+     * Increases by one with each event; equals the seq of the newest event.
      * </pre>
      *
      * <code>uint64 version = 6 [json_name = "version", jstype = JS_STRING];</code>
@@ -2196,7 +2202,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Rises by one with each event; equals the seq of the newest event.
+     * Increases by one with each event; equals the seq of the newest event.
      * </pre>
      *
      * <code>uint64 version = 6 [json_name = "version", jstype = JS_STRING];</code>
@@ -2212,7 +2218,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Rises by one with each event; equals the seq of the newest event.
+     * Increases by one with each event; equals the seq of the newest event.
      * </pre>
      *
      * <code>uint64 version = 6 [json_name = "version", jstype = JS_STRING];</code>
@@ -2347,7 +2353,7 @@ java.lang.String defaultValue) {
     private java.lang.Object txHash_ = "";
     /**
      * <pre>
-     * Hash of the included attempt, else of the newest one; empty while there is none.
+     * Hash of the included attempt, otherwise of the newest one; empty without attempts.
      * </pre>
      *
      * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -2367,7 +2373,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Hash of the included attempt, else of the newest one; empty while there is none.
+     * Hash of the included attempt, otherwise of the newest one; empty without attempts.
      * </pre>
      *
      * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -2388,7 +2394,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Hash of the included attempt, else of the newest one; empty while there is none.
+     * Hash of the included attempt, otherwise of the newest one; empty without attempts.
      * </pre>
      *
      * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -2405,7 +2411,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Hash of the included attempt, else of the newest one; empty while there is none.
+     * Hash of the included attempt, otherwise of the newest one; empty without attempts.
      * </pre>
      *
      * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -2419,7 +2425,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Hash of the included attempt, else of the newest one; empty while there is none.
+     * Hash of the included attempt, otherwise of the newest one; empty without attempts.
      * </pre>
      *
      * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -2441,7 +2447,7 @@ java.lang.String defaultValue) {
         dev.fencepost.v1.Receipt, dev.fencepost.v1.Receipt.Builder, dev.fencepost.v1.ReceiptOrBuilder> receiptBuilder_;
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2452,7 +2458,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2467,7 +2473,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2485,7 +2491,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2503,7 +2509,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2528,7 +2534,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2545,7 +2551,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2557,7 +2563,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2572,7 +2578,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Set while it sits in a canonical block.
+     * Set while it is in a canonical block.
      * </pre>
      *
      * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -2646,8 +2652,9 @@ java.lang.String defaultValue) {
     private boolean retrySafe_ ;
     /**
      * <pre>
-     * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-     * ledger (RESTORED_UNKNOWN).
+     * True if it is final and was not executed: sending the same intent under a new request_id cannot
+     * execute it twice. False if this is unknown, as after a restore of the ledger
+     * (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2659,8 +2666,9 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-     * ledger (RESTORED_UNKNOWN).
+     * True if it is final and was not executed: sending the same intent under a new request_id cannot
+     * execute it twice. False if this is unknown, as after a restore of the ledger
+     * (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2676,8 +2684,9 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-     * ledger (RESTORED_UNKNOWN).
+     * True if it is final and was not executed: sending the same intent under a new request_id cannot
+     * execute it twice. False if this is unknown, as after a restore of the ledger
+     * (RESTORED_UNKNOWN).
      * </pre>
      *
      * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -2693,7 +2702,7 @@ java.lang.String defaultValue) {
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+     * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2713,7 +2722,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+     * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2734,7 +2743,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+     * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2751,7 +2760,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+     * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2765,7 +2774,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+     * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
      * </pre>
      *
      * <code>string reason = 12 [json_name = "reason"];</code>
@@ -2785,7 +2794,7 @@ java.lang.String defaultValue) {
     private java.lang.Object lastError_ = "";
     /**
      * <pre>
-     * A sentence that explains the reason.
+     * Explains the reason to people.
      * </pre>
      *
      * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -2805,7 +2814,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * A sentence that explains the reason.
+     * Explains the reason to people.
      * </pre>
      *
      * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -2826,7 +2835,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * A sentence that explains the reason.
+     * Explains the reason to people.
      * </pre>
      *
      * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -2843,7 +2852,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * A sentence that explains the reason.
+     * Explains the reason to people.
      * </pre>
      *
      * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -2857,7 +2866,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * A sentence that explains the reason.
+     * Explains the reason to people.
      * </pre>
      *
      * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -2877,7 +2886,7 @@ java.lang.String defaultValue) {
     private boolean cancelRequested_ ;
     /**
      * <pre>
-     * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+     * A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
      * </pre>
      *
      * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
@@ -2889,7 +2898,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+     * A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
      * </pre>
      *
      * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
@@ -2905,7 +2914,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+     * A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
      * </pre>
      *
      * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
@@ -3161,7 +3170,7 @@ java.lang.String defaultValue) {
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> finalTimeBuilder_;
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3172,7 +3181,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3187,7 +3196,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3205,7 +3214,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3223,7 +3232,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3248,7 +3257,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3265,7 +3274,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3277,7 +3286,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3292,7 +3301,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * When it became final.
+     * Time at which it became final.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -3316,7 +3325,7 @@ java.lang.String defaultValue) {
         dev.fencepost.v1.OperatorDetails, dev.fencepost.v1.OperatorDetails.Builder, dev.fencepost.v1.OperatorDetailsOrBuilder> operatorBuilder_;
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3327,7 +3336,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3342,7 +3351,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3360,7 +3369,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3378,7 +3387,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3403,7 +3412,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3420,7 +3429,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3432,7 +3441,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3447,7 +3456,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Only in TX_VIEW_OPERATOR.
+     * Set only in TX_VIEW_OPERATOR.
      * </pre>
      *
      * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -3599,7 +3608,8 @@ java.lang.String defaultValue) {
 
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3613,7 +3623,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3627,7 +3638,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3641,7 +3653,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3660,7 +3673,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3678,7 +3692,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3696,7 +3711,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3715,7 +3731,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3733,7 +3750,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3751,7 +3769,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3770,7 +3789,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3787,7 +3807,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3804,7 +3825,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3815,7 +3837,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3829,7 +3852,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3844,7 +3868,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3855,7 +3880,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3867,7 +3893,8 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+     * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+     * configuration.
      * </pre>
      *
      * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -3919,7 +3946,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -3940,7 +3967,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -3951,7 +3978,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -3969,7 +3996,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -3993,7 +4020,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -4016,7 +4043,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -4033,7 +4060,7 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * Of the request that created it.
+     * As in the request that created it.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>

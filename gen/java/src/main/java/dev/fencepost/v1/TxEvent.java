@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxEvent is one step in the life of a transaction, with what was true right after it.
+ * TxEvent is one step in the life of a transaction, with the fields as they were after it.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.TxEvent}
@@ -145,7 +145,7 @@ private static final long serialVersionUID = 0L;
   private long seq_ = 0L;
   /**
    * <pre>
-   * 1, 2, 3, ... per transaction, without a hole.
+   * 1, 2, 3, ... per transaction, without gaps.
    * </pre>
    *
    * <code>uint64 seq = 3 [json_name = "seq", jstype = JS_STRING];</code>
@@ -401,7 +401,8 @@ private static final long serialVersionUID = 0L;
   private boolean newFork_ = false;
   /**
    * <pre>
-   * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+   * Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+   * appended.
    * </pre>
    *
    * <code>bool new_fork = 13 [json_name = "newFork"];</code>
@@ -769,7 +770,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * TxEvent is one step in the life of a transaction, with what was true right after it.
+   * TxEvent is one step in the life of a transaction, with the fields as they were after it.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.TxEvent}
@@ -1293,7 +1294,7 @@ private static final long serialVersionUID = 0L;
     private long seq_ ;
     /**
      * <pre>
-     * 1, 2, 3, ... per transaction, without a hole.
+     * 1, 2, 3, ... per transaction, without gaps.
      * </pre>
      *
      * <code>uint64 seq = 3 [json_name = "seq", jstype = JS_STRING];</code>
@@ -1305,7 +1306,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, 3, ... per transaction, without a hole.
+     * 1, 2, 3, ... per transaction, without gaps.
      * </pre>
      *
      * <code>uint64 seq = 3 [json_name = "seq", jstype = JS_STRING];</code>
@@ -1321,7 +1322,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1, 2, 3, ... per transaction, without a hole.
+     * 1, 2, 3, ... per transaction, without gaps.
      * </pre>
      *
      * <code>uint64 seq = 3 [json_name = "seq", jstype = JS_STRING];</code>
@@ -1999,7 +2000,8 @@ private static final long serialVersionUID = 0L;
     private boolean newFork_ ;
     /**
      * <pre>
-     * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+     * Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+     * appended.
      * </pre>
      *
      * <code>bool new_fork = 13 [json_name = "newFork"];</code>
@@ -2011,7 +2013,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+     * Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+     * appended.
      * </pre>
      *
      * <code>bool new_fork = 13 [json_name = "newFork"];</code>
@@ -2027,7 +2030,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+     * Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+     * appended.
      * </pre>
      *
      * <code>bool new_fork = 13 [json_name = "newFork"];</code>

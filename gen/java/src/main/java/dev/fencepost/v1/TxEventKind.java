@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxEventKind names what a TxEvent tells.
+ * TxEventKind is the kind of a TxEvent.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.TxEventKind}
@@ -37,7 +37,7 @@ public enum TxEventKind
   TX_EVENT_KIND_ALLOCATED(2),
   /**
    * <pre>
-   * A chain node accepted it.
+   * An RPC endpoint accepted it.
    * </pre>
    *
    * <code>TX_EVENT_KIND_SUBMITTED = 3;</code>
@@ -45,7 +45,8 @@ public enum TxEventKind
   TX_EVENT_KIND_SUBMITTED(3),
   /**
    * <pre>
-   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
+   * An endpoint accepted it again: the same signed bytes, or after REPLACED the newest attempt for
+   * the first time.
    * </pre>
    *
    * <code>TX_EVENT_KIND_RESUBMITTED = 4;</code>
@@ -53,7 +54,8 @@ public enum TxEventKind
   TX_EVENT_KIND_RESUBMITTED(4),
   /**
    * <pre>
-   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
+   * It is in a canonical block. Sent again for the same block if it turns out that it executed
+   * before an operator requeued it (REQUEUED_AND_RAN).
    * </pre>
    *
    * <code>TX_EVENT_KIND_INCLUDED = 5;</code>
@@ -61,7 +63,8 @@ public enum TxEventKind
   TX_EVENT_KIND_INCLUDED(5),
   /**
    * <pre>
-   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
+   * Its block left the canonical chain; or it was final as never executed and is in a block after
+   * all (ENDED_AND_RAN). It is tracked again.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REORGED = 6;</code>
@@ -77,7 +80,7 @@ public enum TxEventKind
   TX_EVENT_KIND_CONFIRMED(7),
   /**
    * <pre>
-   * Final and failed; executed says how.
+   * Final and failed; see executed.
    * </pre>
    *
    * <code>TX_EVENT_KIND_FAILED = 8;</code>
@@ -85,7 +88,7 @@ public enum TxEventKind
   TX_EVENT_KIND_FAILED(8),
   /**
    * <pre>
-   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
+   * A cancellation was requested after its nonce was taken, or after it was requeued.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCEL_REQUESTED = 9;</code>
@@ -93,7 +96,8 @@ public enum TxEventKind
   TX_EVENT_KIND_CANCEL_REQUESTED(9),
   /**
    * <pre>
-   * Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
+   * Final: it will never execute. If executed is UNKNOWN, it may have executed in the part of the
+   * ledger that a restore lost.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCELLED = 10;</code>
@@ -101,7 +105,8 @@ public enum TxEventKind
   TX_EVENT_KIND_CANCELLED(10),
   /**
    * <pre>
-   * It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
+   * It needs a decision. Sent again when the reason changes, and when TX_SUB_STATE_UNFUNDED begins
+   * or ends.
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
@@ -109,7 +114,7 @@ public enum TxEventKind
   TX_EVENT_KIND_STUCK(11),
   /**
    * <pre>
-   * A decision put it back on its way, or what it lacked (money, another form) is there now.
+   * A decision was made, or the missing condition (funds, another attempt) is met.
    * </pre>
    *
    * <code>TX_EVENT_KIND_UNSTUCK = 12;</code>
@@ -117,7 +122,7 @@ public enum TxEventKind
   TX_EVENT_KIND_UNSTUCK(12),
   /**
    * <pre>
-   * An operator put it back into the queue after its nonce was consumed by somebody else.
+   * An operator requeued it after another transaction used its nonce.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REQUEUED = 13;</code>
@@ -125,8 +130,8 @@ public enum TxEventKind
   TX_EVENT_KIND_REQUEUED(13),
   /**
    * <pre>
-   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
-   * (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
+   * The head of the queue waits for an external condition; see reason and message. Sent once per
+   * reason. With a nonce: TX_SUB_STATE_UNFUNDED began or ended.
    * </pre>
    *
    * <code>TX_EVENT_KIND_DELAYED = 14;</code>
@@ -134,7 +139,7 @@ public enum TxEventKind
   TX_EVENT_KIND_DELAYED(14),
   /**
    * <pre>
-   * Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+   * A replacement was recorded, with higher fees or as a cancel transaction; it is broadcast next.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REPLACED = 15;</code>
@@ -142,7 +147,7 @@ public enum TxEventKind
   TX_EVENT_KIND_REPLACED(15),
   /**
    * <pre>
-   * Blocks above the one with the receipt, where the chain's configuration wants them told.
+   * Blocks on top of the receipt's block, if enabled in the chain's configuration.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CONFIRMATIONS = 16;</code>
@@ -182,7 +187,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_ALLOCATED_VALUE = 2;
   /**
    * <pre>
-   * A chain node accepted it.
+   * An RPC endpoint accepted it.
    * </pre>
    *
    * <code>TX_EVENT_KIND_SUBMITTED = 3;</code>
@@ -190,7 +195,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_SUBMITTED_VALUE = 3;
   /**
    * <pre>
-   * It was handed to a chain node again, which took it anew: the same signed bytes, or after REPLACED those of the newest form for the first time.
+   * An endpoint accepted it again: the same signed bytes, or after REPLACED the newest attempt for
+   * the first time.
    * </pre>
    *
    * <code>TX_EVENT_KIND_RESUBMITTED = 4;</code>
@@ -198,7 +204,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_RESUBMITTED_VALUE = 4;
   /**
    * <pre>
-   * It sits in a canonical block. Told once more, of the same block, when it turns out that it ran before an operator gave it back to the queue (REQUEUED_AND_RAN).
+   * It is in a canonical block. Sent again for the same block if it turns out that it executed
+   * before an operator requeued it (REQUEUED_AND_RAN).
    * </pre>
    *
    * <code>TX_EVENT_KIND_INCLUDED = 5;</code>
@@ -206,7 +213,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_INCLUDED_VALUE = 5;
   /**
    * <pre>
-   * Its block left the canonical chain, or it had ended as never run and is in a block after all (ENDED_AND_RAN); it is being followed again.
+   * Its block left the canonical chain; or it was final as never executed and is in a block after
+   * all (ENDED_AND_RAN). It is tracked again.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REORGED = 6;</code>
@@ -222,7 +230,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CONFIRMED_VALUE = 7;
   /**
    * <pre>
-   * Final and failed; executed says how.
+   * Final and failed; see executed.
    * </pre>
    *
    * <code>TX_EVENT_KIND_FAILED = 8;</code>
@@ -230,7 +238,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_FAILED_VALUE = 8;
   /**
    * <pre>
-   * Somebody asked for it to be cancelled after its nonce was taken, or after it was given back to the queue.
+   * A cancellation was requested after its nonce was taken, or after it was requeued.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCEL_REQUESTED = 9;</code>
@@ -238,7 +246,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CANCEL_REQUESTED_VALUE = 9;
   /**
    * <pre>
-   * Final: it will never run; if executed is UNKNOWN, it may have run in what a restored ledger has lost.
+   * Final: it will never execute. If executed is UNKNOWN, it may have executed in the part of the
+   * ledger that a restore lost.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CANCELLED = 10;</code>
@@ -246,7 +255,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_CANCELLED_VALUE = 10;
   /**
    * <pre>
-   * It needs a decision; or it needed one already, and the reason is another now, or the account cannot pay for it now, or can again (TX_SUB_STATE_UNFUNDED).
+   * It needs a decision. Sent again when the reason changes, and when TX_SUB_STATE_UNFUNDED begins
+   * or ends.
    * </pre>
    *
    * <code>TX_EVENT_KIND_STUCK = 11;</code>
@@ -254,7 +264,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_STUCK_VALUE = 11;
   /**
    * <pre>
-   * A decision put it back on its way, or what it lacked (money, another form) is there now.
+   * A decision was made, or the missing condition (funds, another attempt) is met.
    * </pre>
    *
    * <code>TX_EVENT_KIND_UNSTUCK = 12;</code>
@@ -262,7 +272,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_UNSTUCK_VALUE = 12;
   /**
    * <pre>
-   * An operator put it back into the queue after its nonce was consumed by somebody else.
+   * An operator requeued it after another transaction used its nonce.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REQUEUED = 13;</code>
@@ -270,8 +280,8 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_REQUEUED_VALUE = 13;
   /**
    * <pre>
-   * The head of the queue waits for something outside; reason and message tell what. Told once for each reason. With a nonce: the account cannot pay for it now
-   * (TX_SUB_STATE_UNFUNDED), or that is not what it waits for any more.
+   * The head of the queue waits for an external condition; see reason and message. Sent once per
+   * reason. With a nonce: TX_SUB_STATE_UNFUNDED began or ended.
    * </pre>
    *
    * <code>TX_EVENT_KIND_DELAYED = 14;</code>
@@ -279,7 +289,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_DELAYED_VALUE = 14;
   /**
    * <pre>
-   * Another signed form for the same nonce was recorded, with higher fees or as a cancel; it is handed over next.
+   * A replacement was recorded, with higher fees or as a cancel transaction; it is broadcast next.
    * </pre>
    *
    * <code>TX_EVENT_KIND_REPLACED = 15;</code>
@@ -287,7 +297,7 @@ public enum TxEventKind
   public static final int TX_EVENT_KIND_REPLACED_VALUE = 15;
   /**
    * <pre>
-   * Blocks above the one with the receipt, where the chain's configuration wants them told.
+   * Blocks on top of the receipt's block, if enabled in the chain's configuration.
    * </pre>
    *
    * <code>TX_EVENT_KIND_CONFIRMATIONS = 16;</code>

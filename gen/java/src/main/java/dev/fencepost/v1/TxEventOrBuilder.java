@@ -36,7 +36,7 @@ public interface TxEventOrBuilder extends
 
   /**
    * <pre>
-   * 1, 2, 3, ... per transaction, without a hole.
+   * 1, 2, 3, ... per transaction, without gaps.
    * </pre>
    *
    * <code>uint64 seq = 3 [json_name = "seq", jstype = JS_STRING];</code>
@@ -156,7 +156,8 @@ public interface TxEventOrBuilder extends
 
   /**
    * <pre>
-   * What was told of confirmations before is void: confirmations replaces all of it. Otherwise confirmations is added to it.
+   * Earlier confirmations are void, and the list in this event replaces them. Otherwise the list is
+   * appended.
    * </pre>
    *
    * <code>bool new_fork = 13 [json_name = "newFork"];</code>

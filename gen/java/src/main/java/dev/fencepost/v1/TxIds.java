@@ -7,7 +7,8 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
+ * TxIds names several transactions. For more than fit here, give them a common label and watch
+ * that.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.TxIds}
@@ -60,10 +61,10 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @return A list containing the txIds.
    */
   public com.google.protobuf.ProtocolStringList
@@ -72,10 +73,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @return The count of txIds.
    */
   public int getTxIdsCount() {
@@ -83,10 +84,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @param index The index of the element to return.
    * @return The txIds at the given index.
    */
@@ -95,10 +96,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @param index The index of the value to return.
    * @return The bytes of the txIds at the given index.
    */
@@ -276,7 +277,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * TxIds names several transactions. Where there are more than fit in here, give them a label of their own, and watch that.
+   * TxIds names several transactions. For more than fit here, give them a common label and watch
+   * that.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.TxIds}
@@ -431,10 +433,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @return A list containing the txIds.
      */
     public com.google.protobuf.ProtocolStringList
@@ -444,10 +446,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @return The count of txIds.
      */
     public int getTxIdsCount() {
@@ -455,10 +457,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @param index The index of the element to return.
      * @return The txIds at the given index.
      */
@@ -467,10 +469,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @param index The index of the value to return.
      * @return The bytes of the txIds at the given index.
      */
@@ -480,10 +482,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @param index The index to set the value at.
      * @param value The txIds to set.
      * @return This builder for chaining.
@@ -499,10 +501,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @param value The txIds to add.
      * @return This builder for chaining.
      */
@@ -517,10 +519,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @param values The txIds to add.
      * @return This builder for chaining.
      */
@@ -535,10 +537,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @return This builder for chaining.
      */
     public Builder clearTxIds() {
@@ -550,10 +552,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * 1 to 100 ids, each once.
+     * 1 to 100 ids, no duplicates.
      * </pre>
      *
-     * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
      * @param value The bytes of the txIds to add.
      * @return This builder for chaining.
      */

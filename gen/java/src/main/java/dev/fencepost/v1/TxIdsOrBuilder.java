@@ -12,39 +12,39 @@ public interface TxIdsOrBuilder extends
 
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @return A list containing the txIds.
    */
   java.util.List<java.lang.String>
       getTxIdsList();
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @return The count of txIds.
    */
   int getTxIdsCount();
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @param index The index of the element to return.
    * @return The txIds at the given index.
    */
   java.lang.String getTxIds(int index);
   /**
    * <pre>
-   * 1 to 100 ids, each once.
+   * 1 to 100 ids, no duplicates.
    * </pre>
    *
-   * <code>repeated string tx_ids = 1 [json_name = "txIds", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string tx_ids = 1 [json_name = "txIds"];</code>
    * @param index The index of the value to return.
    * @return The bytes of the txIds at the given index.
    */

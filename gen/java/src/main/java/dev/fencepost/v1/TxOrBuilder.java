@@ -52,7 +52,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * The caller's key.
+   * The idempotency key chosen by the caller.
    * </pre>
    *
    * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -61,7 +61,7 @@ public interface TxOrBuilder extends
   java.lang.String getRequestId();
   /**
    * <pre>
-   * The caller's key.
+   * The idempotency key chosen by the caller.
    * </pre>
    *
    * <code>string request_id = 3 [json_name = "requestId"];</code>
@@ -94,7 +94,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Rises by one with each event; equals the seq of the newest event.
+   * Increases by one with each event; equals the seq of the newest event.
    * </pre>
    *
    * <code>uint64 version = 6 [json_name = "version", jstype = JS_STRING];</code>
@@ -119,7 +119,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Hash of the included attempt, else of the newest one; empty while there is none.
+   * Hash of the included attempt, otherwise of the newest one; empty without attempts.
    * </pre>
    *
    * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -128,7 +128,7 @@ public interface TxOrBuilder extends
   java.lang.String getTxHash();
   /**
    * <pre>
-   * Hash of the included attempt, else of the newest one; empty while there is none.
+   * Hash of the included attempt, otherwise of the newest one; empty without attempts.
    * </pre>
    *
    * <code>string tx_hash = 8 [json_name = "txHash"];</code>
@@ -139,7 +139,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    * </pre>
    *
    * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -148,7 +148,7 @@ public interface TxOrBuilder extends
   boolean hasReceipt();
   /**
    * <pre>
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    * </pre>
    *
    * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -157,7 +157,7 @@ public interface TxOrBuilder extends
   dev.fencepost.v1.Receipt getReceipt();
   /**
    * <pre>
-   * Set while it sits in a canonical block.
+   * Set while it is in a canonical block.
    * </pre>
    *
    * <code>.fencepost.v1.Receipt receipt = 9 [json_name = "receipt"];</code>
@@ -177,8 +177,9 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * True when it is final and did not run: sending the same intent under a new request_id cannot double it. False where nobody can tell, as after a restore of the
-   * ledger (RESTORED_UNKNOWN).
+   * True if it is final and was not executed: sending the same intent under a new request_id cannot
+   * execute it twice. False if this is unknown, as after a restore of the ledger
+   * (RESTORED_UNKNOWN).
    * </pre>
    *
    * <code>bool retry_safe = 11 [json_name = "retrySafe"];</code>
@@ -188,7 +189,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+   * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -197,7 +198,7 @@ public interface TxOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * Machine-readable reason of a failure or a wait, for example REVERTED or INSUFFICIENT_FUNDS.
+   * Machine-readable reason of a failure or wait, for example REVERTED or INSUFFICIENT_FUNDS.
    * </pre>
    *
    * <code>string reason = 12 [json_name = "reason"];</code>
@@ -208,7 +209,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * A sentence that explains the reason.
+   * Explains the reason to people.
    * </pre>
    *
    * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -217,7 +218,7 @@ public interface TxOrBuilder extends
   java.lang.String getLastError();
   /**
    * <pre>
-   * A sentence that explains the reason.
+   * Explains the reason to people.
    * </pre>
    *
    * <code>string last_error = 13 [json_name = "lastError"];</code>
@@ -228,7 +229,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Somebody asked for it to be cancelled. What its own deadline cancels (cancel_late) is not meant.
+   * A cancellation was requested. False for a cancellation by its own deadline (cancel_late).
    * </pre>
    *
    * <code>bool cancel_requested = 14 [json_name = "cancelRequested"];</code>
@@ -268,7 +269,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * When it became final.
+   * Time at which it became final.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -277,7 +278,7 @@ public interface TxOrBuilder extends
   boolean hasFinalTime();
   /**
    * <pre>
-   * When it became final.
+   * Time at which it became final.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -286,7 +287,7 @@ public interface TxOrBuilder extends
   com.google.protobuf.Timestamp getFinalTime();
   /**
    * <pre>
-   * When it became final.
+   * Time at which it became final.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp final_time = 17 [json_name = "finalTime"];</code>
@@ -295,7 +296,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    * </pre>
    *
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -304,7 +305,7 @@ public interface TxOrBuilder extends
   boolean hasOperator();
   /**
    * <pre>
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    * </pre>
    *
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -313,7 +314,7 @@ public interface TxOrBuilder extends
   dev.fencepost.v1.OperatorDetails getOperator();
   /**
    * <pre>
-   * Only in TX_VIEW_OPERATOR.
+   * Set only in TX_VIEW_OPERATOR.
    * </pre>
    *
    * <code>.fencepost.v1.OperatorDetails operator = 18 [json_name = "operator"];</code>
@@ -337,7 +338,8 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -346,7 +348,8 @@ public interface TxOrBuilder extends
       getConfirmationsList();
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -354,7 +357,8 @@ public interface TxOrBuilder extends
   dev.fencepost.v1.BlockRef getConfirmations(int index);
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -362,7 +366,8 @@ public interface TxOrBuilder extends
   int getConfirmationsCount();
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -371,7 +376,8 @@ public interface TxOrBuilder extends
       getConfirmationsOrBuilderList();
   /**
    * <pre>
-   * Canonical blocks above the receipt's, lowest first, where the chain's configuration wants them told.
+   * Canonical blocks on top of the receipt's block, lowest first, if enabled in the chain's
+   * configuration.
    * </pre>
    *
    * <code>repeated .fencepost.v1.BlockRef confirmations = 20 [json_name = "confirmations"];</code>
@@ -381,7 +387,7 @@ public interface TxOrBuilder extends
 
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -389,7 +395,7 @@ public interface TxOrBuilder extends
   int getLabelsCount();
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -404,7 +410,7 @@ public interface TxOrBuilder extends
   getLabels();
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -413,7 +419,7 @@ public interface TxOrBuilder extends
   getLabelsMap();
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>
@@ -425,7 +431,7 @@ java.lang.String getLabelsOrDefault(
 java.lang.String defaultValue);
   /**
    * <pre>
-   * Of the request that created it.
+   * As in the request that created it.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 21 [json_name = "labels"];</code>

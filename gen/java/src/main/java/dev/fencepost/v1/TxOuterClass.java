@@ -180,230 +180,191 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
       descriptor;
   static {
     java.lang.String[] descriptorData = {
-      "\n\025fencepost/v1/tx.proto\022\014fencepost.v1\032\033b" +
-      "uf/validate/validate.proto\032\034google/api/a" +
-      "nnotations.proto\032\036google/protobuf/durati" +
-      "on.proto\032\037google/protobuf/timestamp.prot" +
-      "o\032\027google/rpc/status.proto\"\264\003\n\007Payload\022\211" +
-      "\001\n\002to\030\001 \001(\tBy\200\001\001\272Hs\272\001p\n\npayload.to\022/must" +
-      " be empty or \"0x\" followed by 40 hex dig" +
-      "its\0321this == \'\' || this.matches(\'^0x[0-9" +
-      "a-fA-F]{40}$\')R\002to\022\311\001\n\005value\030\002 \001(\tB\262\001\200\001\001" +
-      "\272H\253\001\272\001\247\001\n\rpayload.value\022`must be a whole" +
-      " number of wei in decimal digits, for ex" +
-      "ample \"1000000000000000000\" for one ethe" +
-      "r\0324this == \'\' || this.matches(\'^(0|[1-9]" +
-      "[0-9]{0,77})$\')R\005value\022\027\n\004data\030\003 \001(\014B\003\200\001" +
-      "\001R\004data\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gasLimit" +
-      "J\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\345\001\n\007Receipt\022\027\n" +
-      "\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014block_number\030\002" +
-      " \001(\004B\0020\001R\013blockNumber\022\035\n\nblock_hash\030\003 \001(" +
-      "\tR\tblockHash\022\030\n\007success\030\004 \001(\010R\007success\022\035" +
-      "\n\010gas_used\030\005 \001(\004B\0020\001R\007gasUsed\022.\n\023effecti" +
-      "ve_gas_price\030\006 \001(\tR\021effectiveGasPrice\022\022\n" +
-      "\004kind\030\007 \001(\tR\004kind\"\336\001\n\007Attempt\022\035\n\nattempt" +
-      "_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR\004kind" +
-      "\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_limit\030\004" +
-      " \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\tR\006fee" +
-      "Cap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create_time\030\007 \001" +
-      "(\0132\032.google.protobuf.TimestampR\ncreateTi" +
-      "me\"\251\002\n\017OperatorDetails\022\035\n\005nonce\030\001 \001(\004B\0020" +
-      "\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020\001R\010qu" +
-      "eueSeq\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014fenci" +
-      "ngToken\022\'\n\017submit_attempts\030\004 \001(\rR\016submit" +
-      "Attempts\0221\n\010attempts\030\005 \003(\0132\025.fencepost.v" +
-      "1.AttemptR\010attempts\022)\n\020accepted_attempt\030" +
-      "\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagnosis\030\007 \001(" +
-      "\tR\tdiagnosisB\010\n\006_nonce\"\322\007\n\002Tx\022\023\n\005tx_id\030\001" +
-      " \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubmitter" +
-      "\022\035\n\nrequest_id\030\003 \001(\tR\trequestId\022+\n\005state" +
-      "\030\004 \001(\0162\025.fencepost.v1.TxStateR\005state\0225\n\t" +
-      "sub_state\030\005 \001(\0162\030.fencepost.v1.TxSubStat" +
-      "eR\010subState\022\034\n\007version\030\006 \001(\004B\0020\001R\007versio" +
-      "n\022/\n\007payload\030\007 \001(\0132\025.fencepost.v1.Payloa" +
-      "dR\007payload\022\027\n\007tx_hash\030\010 \001(\tR\006txHash\022/\n\007r" +
-      "eceipt\030\t \001(\0132\025.fencepost.v1.ReceiptR\007rec" +
-      "eipt\0222\n\010executed\030\n \001(\0162\026.fencepost.v1.Ex" +
-      "ecutedR\010executed\022\035\n\nretry_safe\030\013 \001(\010R\tre" +
-      "trySafe\022\026\n\006reason\030\014 \001(\tR\006reason\022\035\n\nlast_" +
-      "error\030\r \001(\tR\tlastError\022)\n\020cancel_request" +
-      "ed\030\016 \001(\010R\017cancelRequested\022;\n\013create_time" +
-      "\030\017 \001(\0132\032.google.protobuf.TimestampR\ncrea" +
-      "teTime\022;\n\013update_time\030\020 \001(\0132\032.google.pro" +
-      "tobuf.TimestampR\nupdateTime\0229\n\nfinal_tim" +
-      "e\030\021 \001(\0132\032.google.protobuf.TimestampR\tfin" +
-      "alTime\0229\n\010operator\030\022 \001(\0132\035.fencepost.v1." +
-      "OperatorDetailsR\010operator\022)\n\005terms\030\023 \001(\013" +
-      "2\023.fencepost.v1.TermsR\005terms\022<\n\rconfirma" +
-      "tions\030\024 \003(\0132\026.fencepost.v1.BlockRefR\rcon" +
-      "firmations\0224\n\006labels\030\025 \003(\0132\034.fencepost.v" +
-      "1.Tx.LabelsEntryR\006labels\0329\n\013LabelsEntry\022" +
-      "\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:" +
-      "\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004B\0020\001R\006num" +
-      "ber\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent\022\023\n\005t" +
-      "x_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsub" +
-      "mitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kind\030\004 \001" +
-      "(\0162\031.fencepost.v1.TxEventKindR\004kind\022+\n\005s" +
-      "tate\030\005 \001(\0162\025.fencepost.v1.TxStateR\005state" +
-      "\0225\n\tsub_state\030\006 \001(\0162\030.fencepost.v1.TxSub" +
-      "StateR\010subState\0222\n\010executed\030\007 \001(\0162\026.fenc" +
-      "epost.v1.ExecutedR\010executed\022\027\n\007tx_hash\030\010" +
-      " \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fencepos" +
-      "t.v1.ReceiptR\007receipt\022\026\n\006reason\030\n \001(\tR\006r" +
-      "eason\022\030\n\007message\030\013 \001(\tR\007message\022.\n\004time\030" +
-      "\014 \001(\0132\032.google.protobuf.TimestampR\004time\022" +
-      "\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rconfirmati" +
-      "ons\030\016 \003(\0132\026.fencepost.v1.BlockRefR\rconfi" +
-      "rmations\"\337\004\n\017CreateTxRequest\022(\n\tsubmitte" +
-      "r\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmitter\022\234\001\n\nreque" +
-      "st_id\030\002 \001(\tB}\272Hzr\005\020\001\030\200\001\272\001p\n\024request_id.p" +
-      "rintable\0226must not hold control characte" +
-      "rs, such as a line break\032 !this.matches(" +
-      "\'[\\x01-\\x1f\\x7f]\')R\trequestId\0227\n\007payload" +
-      "\030\003 \001(\0132\025.fencepost.v1.PayloadB\006\272H\003\310\001\001R\007p" +
-      "ayload\022)\n\005terms\030\004 \001(\0132\023.fencepost.v1.Ter" +
-      "msR\005terms\022\343\001\n\006labels\030\005 \003(\0132).fencepost.v" +
-      "1.CreateTxRequest.LabelsEntryB\237\001\272H\233\001\232\001\227\001" +
-      "\020\020\"\035r\0332\031^[a-z][a-z0-9._/-]{0,62}$*tr\003\030\200\001" +
-      "\272\001l\n\020labels.printable\0226must not hold con" +
-      "trol characters, such as a line break\032 !" +
-      "this.matches(\'[\\x01-\\x1f\\x7f]\')R\006labels\032" +
-      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
-      "e\030\002 \001(\tR\005value:\0028\001\"\307\001\n\005Terms\0225\n\005speed\030\001 " +
-      "\001(\0162\025.fencepost.v1.TxSpeedB\010\272H\005\202\001\002\020\001R\005sp" +
-      "eed\022-\n\007max_fee\030\002 \001(\tB\024\272H\021r\0172\r^[0-9]{0,78" +
-      "}$R\006maxFee\0227\n\tnot_after\030\003 \001(\0132\032.google.p" +
-      "rotobuf.TimestampR\010notAfter\022\037\n\013cancel_la" +
-      "te\030\004 \001(\010R\ncancelLate\"N\n\020CreateTxResponse" +
-      "\022 \n\002tx\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\022\030\n\007cr" +
-      "eated\030\002 \001(\010R\007created\"c\n\024BatchCreateTxReq" +
-      "uest\022K\n\010requests\030\001 \003(\0132\035.fencepost.v1.Cr" +
-      "eateTxRequestB\020\272H\r\222\001\n\010\001\020\350\007\"\003\330\001\003R\010request" +
-      "s\"T\n\025BatchCreateTxResponse\022;\n\007results\030\001 " +
-      "\003(\0132!.fencepost.v1.BatchCreateTxResultR\007" +
-      "results\"\211\001\n\023BatchCreateTxResult\022\"\n\002tx\030\001 " +
-      "\001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005error\030\002 \001" +
-      "(\0132\022.google.rpc.StatusH\000R\005error\022\030\n\007creat" +
-      "ed\030\003 \001(\010R\007createdB\010\n\006result\"a\n\nRequestKe" +
-      "y\022(\n\tsubmitter\030\001 \001(\tB\n\272H\007r\005\020\001\030\200\001R\tsubmit" +
-      "ter\022)\n\nrequest_id\030\002 \001(\tB\n\272H\007r\005\020\001\030\200\001R\treq" +
-      "uestId\"\247\001\n\014GetTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010" +
-      "\272H\005r\003\260\001\001H\000R\004txId\0224\n\007request\030\002 \001(\0132\030.fenc" +
-      "epost.v1.RequestKeyH\000R\007request\0222\n\004view\030\003" +
-      " \001(\0162\024.fencepost.v1.TxViewB\010\272H\005\202\001\002\020\001R\004vi" +
-      "ewB\014\n\003key\022\005\272H\002\010\001\"1\n\rGetTxResponse\022 \n\002tx\030" +
-      "\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\306\003\n\016ListTxsR" +
-      "equest\022&\n\tsubmitter\030\001 \001(\tB\010\272H\005r\003\030\200\001R\tsub" +
-      "mitter\022@\n\006states\030\002 \003(\0162\025.fencepost.v1.Tx" +
-      "StateB\021\272H\016\222\001\013\020\007\"\007\202\001\004\020\001 \000R\006states\022\'\n\tpage" +
-      "_size\030\003 \001(\005B\n\272H\007\032\005\030\350\007(\000R\010pageSize\022\'\n\npag" +
-      "e_token\030\004 \001(\tB\010\272H\005r\003\030\200\002R\tpageToken\0222\n\004vi" +
-      "ew\030\005 \001(\0162\024.fencepost.v1.TxViewB\010\272H\005\202\001\002\020\001" +
-      "R\004view\022B\n\006labels\030\006 \003(\tB*\272H\'\222\001$\020\020\" r\036\030\300\0012" +
-      "\031^[a-z][a-z0-9._/-]{0,62}=R\006labels\022=\n\014cr" +
-      "eated_from\030\007 \001(\0132\032.google.protobuf.Times" +
-      "tampR\013createdFrom\022A\n\016created_before\030\010 \001(" +
-      "\0132\032.google.protobuf.TimestampR\rcreatedBe" +
-      "fore\"]\n\017ListTxsResponse\022\"\n\003txs\030\001 \003(\0132\020.f" +
-      "encepost.v1.TxR\003txs\022&\n\017next_page_token\030\002" +
-      " \001(\tR\rnextPageToken\"x\n\017CancelTxRequest\022\035" +
-      "\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030" +
-      "\002 \001(\tB\010\272H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(" +
-      "\tB\010\272H\005r\003\030\200\001R\010operator\"k\n\020CancelTxRespons" +
-      "e\0225\n\007outcome\030\001 \001(\0162\033.fencepost.v1.Cancel" +
-      "OutcomeR\007outcome\022 \n\002tx\030\002 \001(\0132\020.fencepost" +
-      ".v1.TxR\002tx\"y\n\020SpeedUpTxRequest\022\035\n\005tx_id\030" +
-      "\001 \001(\tB\010\272H\005r\003\260\001\001R\004txId\022 \n\006reason\030\002 \001(\tB\010\272" +
-      "H\005r\003\030\200\004R\006reason\022$\n\010operator\030\003 \001(\tB\010\272H\005r\003" +
-      "\030\200\001R\010operator\"5\n\021SpeedUpTxResponse\022 \n\002tx" +
-      "\030\001 \001(\0132\020.fencepost.v1.TxR\002tx\"\010\n\006AllTxs\"\252" +
-      "\004\n\016WatchTxRequest\022\037\n\005tx_id\030\001 \001(\tB\010\272H\005r\003\260" +
-      "\001\001H\000R\004txId\022*\n\tsubmitter\030\002 \001(\tB\n\272H\007r\005\020\001\030\200" +
-      "\001H\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fencepost." +
-      "v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132\030.fenc" +
-      "epost.v1.RequestKeyH\000R\007request\022\'\n\003txs\030\n " +
-      "\001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022+\n\014resum" +
-      "e_token\030\004 \001(\tB\010\272H\005r\003\030\200@R\013resumeToken\022\037\n\013" +
-      "until_final\030\005 \001(\010R\nuntilFinal\022H\n\theartbe" +
-      "at\030\006 \001(\0132\031.google.protobuf.DurationB\017\272H\014" +
-      "\252\001\t\"\003\010\254\0022\002\010\001R\theartbeat\022W\n\006labels\030\010 \003(\tB" +
-      "?\272H<\222\0019\020\020\"5r321^[a-z][a-z0-9._/-]{0,62}=" +
-      "[^\\x00-\\x1f\\x7f]{0,128}$R\006labels\022@\n\006stat" +
-      "es\030\t \003(\0162\025.fencepost.v1.TxStateB\021\272H\016\222\001\013\020" +
-      "\007\"\007\202\001\004\020\001 \000R\006statesB\017\n\006target\022\005\272H\002\010\001\"1\n\005T" +
-      "xIds\022(\n\006tx_ids\030\001 \003(\tB\021\272H\016\222\001\013\010\001\020d\"\005r\003\260\001\001R" +
-      "\005txIds\"S\n\tHeartbeat\022.\n\004time\030\001 \001(\0132\032.goog" +
-      "le.protobuf.TimestampR\004time\022\026\n\006behind\030\002 " +
-      "\001(\010R\006behind\"\327\001\n\017WatchTxResponse\022-\n\005event" +
-      "\030\001 \001(\0132\025.fencepost.v1.TxEventH\000R\005event\022." +
-      "\n\010snapshot\030\002 \001(\0132\020.fencepost.v1.TxH\000R\010sn" +
-      "apshot\0227\n\theartbeat\030\003 \001(\0132\027.fencepost.v1" +
-      ".HeartbeatH\000R\theartbeat\022!\n\014resume_token\030" +
-      "\004 \001(\tR\013resumeTokenB\t\n\007message*\306\001\n\007TxStat" +
-      "e\022\030\n\024TX_STATE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_" +
-      "QUEUED\020\001\022\026\n\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_S" +
-      "TATE_TRACKING\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022T" +
-      "X_STATE_CONFIRMED\020\005\022\031\n\025TX_STATE_FAILED_F" +
-      "INAL\020\006\022\026\n\022TX_STATE_CANCELLED\020\007*\230\001\n\nTxSub" +
-      "State\022\034\n\030TX_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024T" +
-      "X_SUB_STATE_PENDING\020\001\022\031\n\025TX_SUB_STATE_IN" +
-      "CLUDED\020\002\022\034\n\030TX_SUB_STATE_BACKING_OFF\020\003\022\031" +
-      "\n\025TX_SUB_STATE_UNFUNDED\020\004*x\n\010Executed\022\030\n" +
-      "\024EXECUTED_UNSPECIFIED\020\000\022\024\n\020EXECUTED_UNKN" +
-      "OWN\020\001\022\017\n\013EXECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCE" +
-      "SS\020\003\022\025\n\021EXECUTED_REVERTED\020\004*\366\003\n\013TxEventK" +
-      "ind\022\035\n\031TX_EVENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX" +
-      "_EVENT_KIND_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_AL" +
-      "LOCATED\020\002\022\033\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035" +
-      "\n\031TX_EVENT_KIND_RESUBMITTED\020\004\022\032\n\026TX_EVEN" +
-      "T_KIND_INCLUDED\020\005\022\031\n\025TX_EVENT_KIND_REORG" +
-      "ED\020\006\022\033\n\027TX_EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_" +
-      "EVENT_KIND_FAILED\020\010\022\"\n\036TX_EVENT_KIND_CAN" +
-      "CEL_REQUESTED\020\t\022\033\n\027TX_EVENT_KIND_CANCELL" +
-      "ED\020\n\022\027\n\023TX_EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVEN" +
-      "T_KIND_UNSTUCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEU" +
-      "ED\020\r\022\031\n\025TX_EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EV" +
-      "ENT_KIND_REPLACED\020\017\022\037\n\033TX_EVENT_KIND_CON" +
-      "FIRMATIONS\020\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPEC" +
-      "IFIED\020\000\022\021\n\rTX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OP" +
-      "ERATOR\020\002*`\n\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIF" +
-      "IED\020\000\022\021\n\rTX_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STA" +
-      "NDARD\020\002\022\021\n\rTX_SPEED_FAST\020\003*\215\001\n\rCancelOut" +
-      "come\022\036\n\032CANCEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030" +
-      "CANCEL_OUTCOME_CANCELLED\020\001\022\034\n\030CANCEL_OUT" +
-      "COME_REQUESTED\020\002\022 \n\034CANCEL_OUTCOME_ALREA" +
-      "DY_FINAL\020\0032\205\007\n\tTxService\022`\n\010CreateTx\022\035.f" +
-      "encepost.v1.CreateTxRequest\032\036.fencepost." +
-      "v1.CreateTxResponse\"\025\202\323\344\223\002\017\"\n/api/v1/tx:" +
-      "\001*\022u\n\rBatchCreateTx\022\".fencepost.v1.Batch" +
-      "CreateTxRequest\032#.fencepost.v1.BatchCrea" +
-      "teTxResponse\"\033\202\323\344\223\002\025\"\020/api/v1/tx/batch:\001" +
-      "*\022u\n\005GetTx\022\032.fencepost.v1.GetTxRequest\032\033" +
-      ".fencepost.v1.GetTxResponse\"3\202\323\344\223\002-\022\022/ap" +
-      "i/v1/tx/{tx_id}Z\027\022\025/api/v1/tx/by-request" +
-      "\022Z\n\007ListTxs\022\034.fencepost.v1.ListTxsReques" +
-      "t\032\035.fencepost.v1.ListTxsResponse\"\022\202\323\344\223\002\014" +
-      "\022\n/api/v1/tx\022o\n\010CancelTx\022\035.fencepost.v1." +
-      "CancelTxRequest\032\036.fencepost.v1.CancelTxR" +
-      "esponse\"$\202\323\344\223\002\036\"\031/api/v1/tx/{tx_id}/canc" +
-      "el:\001*\022t\n\tSpeedUpTx\022\036.fencepost.v1.SpeedU" +
-      "pTxRequest\032\037.fencepost.v1.SpeedUpTxRespo" +
-      "nse\"&\202\323\344\223\002 \"\033/api/v1/tx/{tx_id}/speed-up" +
-      ":\001*\022\344\001\n\007WatchTx\022\034.fencepost.v1.WatchTxRe" +
-      "quest\032\035.fencepost.v1.WatchTxResponse\"\231\001\202" +
-      "\323\344\223\002\222\001\022\031/api/v1/tx/{tx_id}/eventsZ\036\022\034/ap" +
-      "i/v1/tx/by-request/eventsZ\'\022%/api/v1/sub" +
-      "mitters/{submitter}/eventsZ\020\022\016/api/v1/ev" +
-      "entsZ\032\022\030/api/v1/tx/by-ids/events0\001BT\n\020de" +
-      "v.fencepost.v1P\001Z>github.com/fencepost/f" +
-      "encepost/gen/go/fencepost/v1;fencepostv1" +
-      "b\006proto3"
+      "\n\025fencepost/v1/tx.proto\022\014fencepost.v1\032\036g" +
+      "oogle/protobuf/duration.proto\032\037google/pr" +
+      "otobuf/timestamp.proto\032\027google/rpc/statu" +
+      "s.proto\"\214\001\n\007Payload\022\023\n\002to\030\001 \001(\tB\003\200\001\001R\002to" +
+      "\022\031\n\005value\030\002 \001(\tB\003\200\001\001R\005value\022\027\n\004data\030\003 \001(" +
+      "\014B\003\200\001\001R\004data\022\037\n\tgas_limit\030\004 \001(\004B\0020\001R\010gas" +
+      "LimitJ\004\010\016\020\017J\004\010\017\020\020R\004fromR\005nonce\"\345\001\n\007Recei" +
+      "pt\022\027\n\007tx_hash\030\001 \001(\tR\006txHash\022%\n\014block_num" +
+      "ber\030\002 \001(\004B\0020\001R\013blockNumber\022\035\n\nblock_hash" +
+      "\030\003 \001(\tR\tblockHash\022\030\n\007success\030\004 \001(\010R\007succ" +
+      "ess\022\035\n\010gas_used\030\005 \001(\004B\0020\001R\007gasUsed\022.\n\023ef" +
+      "fective_gas_price\030\006 \001(\tR\021effectiveGasPri" +
+      "ce\022\022\n\004kind\030\007 \001(\tR\004kind\"\336\001\n\007Attempt\022\035\n\nat" +
+      "tempt_no\030\001 \001(\rR\tattemptNo\022\022\n\004kind\030\002 \001(\tR" +
+      "\004kind\022\027\n\007tx_hash\030\003 \001(\tR\006txHash\022\037\n\tgas_li" +
+      "mit\030\004 \001(\004B\0020\001R\010gasLimit\022\027\n\007fee_cap\030\005 \001(\t" +
+      "R\006feeCap\022\020\n\003tip\030\006 \001(\tR\003tip\022;\n\013create_tim" +
+      "e\030\007 \001(\0132\032.google.protobuf.TimestampR\ncre" +
+      "ateTime\"\251\002\n\017OperatorDetails\022\035\n\005nonce\030\001 \001" +
+      "(\004B\0020\001H\000R\005nonce\210\001\001\022\037\n\tqueue_seq\030\002 \001(\003B\0020" +
+      "\001R\010queueSeq\022\'\n\rfencing_token\030\003 \001(\003B\0020\001R\014" +
+      "fencingToken\022\'\n\017submit_attempts\030\004 \001(\rR\016s" +
+      "ubmitAttempts\0221\n\010attempts\030\005 \003(\0132\025.fencep" +
+      "ost.v1.AttemptR\010attempts\022)\n\020accepted_att" +
+      "empt\030\006 \001(\rR\017acceptedAttempt\022\034\n\tdiagnosis" +
+      "\030\007 \001(\tR\tdiagnosisB\010\n\006_nonce\"\322\007\n\002Tx\022\023\n\005tx" +
+      "_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\tR\tsubm" +
+      "itter\022\035\n\nrequest_id\030\003 \001(\tR\trequestId\022+\n\005" +
+      "state\030\004 \001(\0162\025.fencepost.v1.TxStateR\005stat" +
+      "e\0225\n\tsub_state\030\005 \001(\0162\030.fencepost.v1.TxSu" +
+      "bStateR\010subState\022\034\n\007version\030\006 \001(\004B\0020\001R\007v" +
+      "ersion\022/\n\007payload\030\007 \001(\0132\025.fencepost.v1.P" +
+      "ayloadR\007payload\022\027\n\007tx_hash\030\010 \001(\tR\006txHash" +
+      "\022/\n\007receipt\030\t \001(\0132\025.fencepost.v1.Receipt" +
+      "R\007receipt\0222\n\010executed\030\n \001(\0162\026.fencepost." +
+      "v1.ExecutedR\010executed\022\035\n\nretry_safe\030\013 \001(" +
+      "\010R\tretrySafe\022\026\n\006reason\030\014 \001(\tR\006reason\022\035\n\n" +
+      "last_error\030\r \001(\tR\tlastError\022)\n\020cancel_re" +
+      "quested\030\016 \001(\010R\017cancelRequested\022;\n\013create" +
+      "_time\030\017 \001(\0132\032.google.protobuf.TimestampR" +
+      "\ncreateTime\022;\n\013update_time\030\020 \001(\0132\032.googl" +
+      "e.protobuf.TimestampR\nupdateTime\0229\n\nfina" +
+      "l_time\030\021 \001(\0132\032.google.protobuf.Timestamp" +
+      "R\tfinalTime\0229\n\010operator\030\022 \001(\0132\035.fencepos" +
+      "t.v1.OperatorDetailsR\010operator\022)\n\005terms\030" +
+      "\023 \001(\0132\023.fencepost.v1.TermsR\005terms\022<\n\rcon" +
+      "firmations\030\024 \003(\0132\026.fencepost.v1.BlockRef" +
+      "R\rconfirmations\0224\n\006labels\030\025 \003(\0132\034.fencep" +
+      "ost.v1.Tx.LabelsEntryR\006labels\0329\n\013LabelsE" +
+      "ntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005v" +
+      "alue:\0028\001\":\n\010BlockRef\022\032\n\006number\030\001 \001(\004B\0020\001" +
+      "R\006number\022\022\n\004hash\030\002 \001(\tR\004hash\"\236\004\n\007TxEvent" +
+      "\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\034\n\tsubmitter\030\002 \001(\t" +
+      "R\tsubmitter\022\024\n\003seq\030\003 \001(\004B\0020\001R\003seq\022-\n\004kin" +
+      "d\030\004 \001(\0162\031.fencepost.v1.TxEventKindR\004kind" +
+      "\022+\n\005state\030\005 \001(\0162\025.fencepost.v1.TxStateR\005" +
+      "state\0225\n\tsub_state\030\006 \001(\0162\030.fencepost.v1." +
+      "TxSubStateR\010subState\0222\n\010executed\030\007 \001(\0162\026" +
+      ".fencepost.v1.ExecutedR\010executed\022\027\n\007tx_h" +
+      "ash\030\010 \001(\tR\006txHash\022/\n\007receipt\030\t \001(\0132\025.fen" +
+      "cepost.v1.ReceiptR\007receipt\022\026\n\006reason\030\n \001" +
+      "(\tR\006reason\022\030\n\007message\030\013 \001(\tR\007message\022.\n\004" +
+      "time\030\014 \001(\0132\032.google.protobuf.TimestampR\004" +
+      "time\022\031\n\010new_fork\030\r \001(\010R\007newFork\022<\n\rconfi" +
+      "rmations\030\016 \003(\0132\026.fencepost.v1.BlockRefR\r" +
+      "confirmations\"\250\002\n\017CreateTxRequest\022\034\n\tsub" +
+      "mitter\030\001 \001(\tR\tsubmitter\022\035\n\nrequest_id\030\002 " +
+      "\001(\tR\trequestId\022/\n\007payload\030\003 \001(\0132\025.fencep" +
+      "ost.v1.PayloadR\007payload\022)\n\005terms\030\004 \001(\0132\023" +
+      ".fencepost.v1.TermsR\005terms\022A\n\006labels\030\005 \003" +
+      "(\0132).fencepost.v1.CreateTxRequest.Labels" +
+      "EntryR\006labels\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(" +
+      "\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\247\001\n\005Ter" +
+      "ms\022+\n\005speed\030\001 \001(\0162\025.fencepost.v1.TxSpeed" +
+      "R\005speed\022\027\n\007max_fee\030\002 \001(\tR\006maxFee\0227\n\tnot_" +
+      "after\030\003 \001(\0132\032.google.protobuf.TimestampR" +
+      "\010notAfter\022\037\n\013cancel_late\030\004 \001(\010R\ncancelLa" +
+      "te\"N\n\020CreateTxResponse\022 \n\002tx\030\001 \001(\0132\020.fen" +
+      "cepost.v1.TxR\002tx\022\030\n\007created\030\002 \001(\010R\007creat" +
+      "ed\"Q\n\024BatchCreateTxRequest\0229\n\010requests\030\001" +
+      " \003(\0132\035.fencepost.v1.CreateTxRequestR\010req" +
+      "uests\"T\n\025BatchCreateTxResponse\022;\n\007result" +
+      "s\030\001 \003(\0132!.fencepost.v1.BatchCreateTxResu" +
+      "ltR\007results\"\211\001\n\023BatchCreateTxResult\022\"\n\002t" +
+      "x\030\001 \001(\0132\020.fencepost.v1.TxH\000R\002tx\022*\n\005error" +
+      "\030\002 \001(\0132\022.google.rpc.StatusH\000R\005error\022\030\n\007c" +
+      "reated\030\003 \001(\010R\007createdB\010\n\006result\"I\n\nReque" +
+      "stKey\022\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022\035\n\nr" +
+      "equest_id\030\002 \001(\tR\trequestId\"\214\001\n\014GetTxRequ" +
+      "est\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\0224\n\007request\030\002 " +
+      "\001(\0132\030.fencepost.v1.RequestKeyH\000R\007request" +
+      "\022(\n\004view\030\003 \001(\0162\024.fencepost.v1.TxViewR\004vi" +
+      "ewB\005\n\003key\"1\n\rGetTxResponse\022 \n\002tx\030\001 \001(\0132\020" +
+      ".fencepost.v1.TxR\002tx\"\335\002\n\016ListTxsRequest\022" +
+      "\034\n\tsubmitter\030\001 \001(\tR\tsubmitter\022-\n\006states\030" +
+      "\002 \003(\0162\025.fencepost.v1.TxStateR\006states\022\033\n\t" +
+      "page_size\030\003 \001(\005R\010pageSize\022\035\n\npage_token\030" +
+      "\004 \001(\tR\tpageToken\022(\n\004view\030\005 \001(\0162\024.fencepo" +
+      "st.v1.TxViewR\004view\022\026\n\006labels\030\006 \003(\tR\006labe" +
+      "ls\022=\n\014created_from\030\007 \001(\0132\032.google.protob" +
+      "uf.TimestampR\013createdFrom\022A\n\016created_bef" +
+      "ore\030\010 \001(\0132\032.google.protobuf.TimestampR\rc" +
+      "reatedBefore\"]\n\017ListTxsResponse\022\"\n\003txs\030\001" +
+      " \003(\0132\020.fencepost.v1.TxR\003txs\022&\n\017next_page" +
+      "_token\030\002 \001(\tR\rnextPageToken\"Z\n\017CancelTxR" +
+      "equest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030\002 " +
+      "\001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operator\"" +
+      "k\n\020CancelTxResponse\0225\n\007outcome\030\001 \001(\0162\033.f" +
+      "encepost.v1.CancelOutcomeR\007outcome\022 \n\002tx" +
+      "\030\002 \001(\0132\020.fencepost.v1.TxR\002tx\"[\n\020SpeedUpT" +
+      "xRequest\022\023\n\005tx_id\030\001 \001(\tR\004txId\022\026\n\006reason\030" +
+      "\002 \001(\tR\006reason\022\032\n\010operator\030\003 \001(\tR\010operato" +
+      "r\"5\n\021SpeedUpTxResponse\022 \n\002tx\030\001 \001(\0132\020.fen" +
+      "cepost.v1.TxR\002tx\"\010\n\006AllTxs\"\236\003\n\016WatchTxRe" +
+      "quest\022\025\n\005tx_id\030\001 \001(\tH\000R\004txId\022\036\n\tsubmitte" +
+      "r\030\002 \001(\tH\000R\tsubmitter\022(\n\003all\030\003 \001(\0132\024.fenc" +
+      "epost.v1.AllTxsH\000R\003all\0224\n\007request\030\007 \001(\0132" +
+      "\030.fencepost.v1.RequestKeyH\000R\007request\022\'\n\003" +
+      "txs\030\n \001(\0132\023.fencepost.v1.TxIdsH\000R\003txs\022!\n" +
+      "\014resume_token\030\004 \001(\tR\013resumeToken\022\037\n\013unti" +
+      "l_final\030\005 \001(\010R\nuntilFinal\0227\n\theartbeat\030\006" +
+      " \001(\0132\031.google.protobuf.DurationR\theartbe" +
+      "at\022\026\n\006labels\030\010 \003(\tR\006labels\022-\n\006states\030\t \003" +
+      "(\0162\025.fencepost.v1.TxStateR\006statesB\010\n\006tar" +
+      "get\"\036\n\005TxIds\022\025\n\006tx_ids\030\001 \003(\tR\005txIds\"S\n\tH" +
+      "eartbeat\022.\n\004time\030\001 \001(\0132\032.google.protobuf" +
+      ".TimestampR\004time\022\026\n\006behind\030\002 \001(\010R\006behind" +
+      "\"\327\001\n\017WatchTxResponse\022-\n\005event\030\001 \001(\0132\025.fe" +
+      "ncepost.v1.TxEventH\000R\005event\022.\n\010snapshot\030" +
+      "\002 \001(\0132\020.fencepost.v1.TxH\000R\010snapshot\0227\n\th" +
+      "eartbeat\030\003 \001(\0132\027.fencepost.v1.HeartbeatH" +
+      "\000R\theartbeat\022!\n\014resume_token\030\004 \001(\tR\013resu" +
+      "meTokenB\t\n\007message*\306\001\n\007TxState\022\030\n\024TX_STA" +
+      "TE_UNSPECIFIED\020\000\022\023\n\017TX_STATE_QUEUED\020\001\022\026\n" +
+      "\022TX_STATE_ALLOCATED\020\002\022\025\n\021TX_STATE_TRACKI" +
+      "NG\020\003\022\022\n\016TX_STATE_STUCK\020\004\022\026\n\022TX_STATE_CON" +
+      "FIRMED\020\005\022\031\n\025TX_STATE_FAILED_FINAL\020\006\022\026\n\022T" +
+      "X_STATE_CANCELLED\020\007*\230\001\n\nTxSubState\022\034\n\030TX" +
+      "_SUB_STATE_UNSPECIFIED\020\000\022\030\n\024TX_SUB_STATE" +
+      "_PENDING\020\001\022\031\n\025TX_SUB_STATE_INCLUDED\020\002\022\034\n" +
+      "\030TX_SUB_STATE_BACKING_OFF\020\003\022\031\n\025TX_SUB_ST" +
+      "ATE_UNFUNDED\020\004*x\n\010Executed\022\030\n\024EXECUTED_U" +
+      "NSPECIFIED\020\000\022\024\n\020EXECUTED_UNKNOWN\020\001\022\017\n\013EX" +
+      "ECUTED_NO\020\002\022\024\n\020EXECUTED_SUCCESS\020\003\022\025\n\021EXE" +
+      "CUTED_REVERTED\020\004*\366\003\n\013TxEventKind\022\035\n\031TX_E" +
+      "VENT_KIND_UNSPECIFIED\020\000\022\030\n\024TX_EVENT_KIND" +
+      "_QUEUED\020\001\022\033\n\027TX_EVENT_KIND_ALLOCATED\020\002\022\033" +
+      "\n\027TX_EVENT_KIND_SUBMITTED\020\003\022\035\n\031TX_EVENT_" +
+      "KIND_RESUBMITTED\020\004\022\032\n\026TX_EVENT_KIND_INCL" +
+      "UDED\020\005\022\031\n\025TX_EVENT_KIND_REORGED\020\006\022\033\n\027TX_" +
+      "EVENT_KIND_CONFIRMED\020\007\022\030\n\024TX_EVENT_KIND_" +
+      "FAILED\020\010\022\"\n\036TX_EVENT_KIND_CANCEL_REQUEST" +
+      "ED\020\t\022\033\n\027TX_EVENT_KIND_CANCELLED\020\n\022\027\n\023TX_" +
+      "EVENT_KIND_STUCK\020\013\022\031\n\025TX_EVENT_KIND_UNST" +
+      "UCK\020\014\022\032\n\026TX_EVENT_KIND_REQUEUED\020\r\022\031\n\025TX_" +
+      "EVENT_KIND_DELAYED\020\016\022\032\n\026TX_EVENT_KIND_RE" +
+      "PLACED\020\017\022\037\n\033TX_EVENT_KIND_CONFIRMATIONS\020" +
+      "\020*J\n\006TxView\022\027\n\023TX_VIEW_UNSPECIFIED\020\000\022\021\n\r" +
+      "TX_VIEW_BASIC\020\001\022\024\n\020TX_VIEW_OPERATOR\020\002*`\n" +
+      "\007TxSpeed\022\030\n\024TX_SPEED_UNSPECIFIED\020\000\022\021\n\rTX" +
+      "_SPEED_SLOW\020\001\022\025\n\021TX_SPEED_STANDARD\020\002\022\021\n\r" +
+      "TX_SPEED_FAST\020\003*\215\001\n\rCancelOutcome\022\036\n\032CAN" +
+      "CEL_OUTCOME_UNSPECIFIED\020\000\022\034\n\030CANCEL_OUTC" +
+      "OME_CANCELLED\020\001\022\034\n\030CANCEL_OUTCOME_REQUES" +
+      "TED\020\002\022 \n\034CANCEL_OUTCOME_ALREADY_FINAL\020\0032" +
+      "\235\004\n\tTxService\022I\n\010CreateTx\022\035.fencepost.v1" +
+      ".CreateTxRequest\032\036.fencepost.v1.CreateTx" +
+      "Response\022X\n\rBatchCreateTx\022\".fencepost.v1" +
+      ".BatchCreateTxRequest\032#.fencepost.v1.Bat" +
+      "chCreateTxResponse\022@\n\005GetTx\022\032.fencepost." +
+      "v1.GetTxRequest\032\033.fencepost.v1.GetTxResp" +
+      "onse\022F\n\007ListTxs\022\034.fencepost.v1.ListTxsRe" +
+      "quest\032\035.fencepost.v1.ListTxsResponse\022I\n\010" +
+      "CancelTx\022\035.fencepost.v1.CancelTxRequest\032" +
+      "\036.fencepost.v1.CancelTxResponse\022L\n\tSpeed" +
+      "UpTx\022\036.fencepost.v1.SpeedUpTxRequest\032\037.f" +
+      "encepost.v1.SpeedUpTxResponse\022H\n\007WatchTx" +
+      "\022\034.fencepost.v1.WatchTxRequest\032\035.fencepo" +
+      "st.v1.WatchTxResponse0\001BT\n\020dev.fencepost" +
+      ".v1P\001Z>github.com/fencepost/fencepost/ge" +
+      "n/go/fencepost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
-          build.buf.validate.ValidateProto.getDescriptor(),
-          com.google.api.AnnotationsProto.getDescriptor(),
           com.google.protobuf.DurationProto.getDescriptor(),
           com.google.protobuf.TimestampProto.getDescriptor(),
           com.google.rpc.StatusProto.getDescriptor(),
@@ -583,18 +544,9 @@ public final class TxOuterClass extends com.google.protobuf.GeneratedFile {
         internal_static_fencepost_v1_WatchTxResponse_descriptor,
         new java.lang.String[] { "Event", "Snapshot", "Heartbeat", "ResumeToken", "Message", });
     descriptor.resolveAllFeaturesImmutable();
-    build.buf.validate.ValidateProto.getDescriptor();
-    com.google.api.AnnotationsProto.getDescriptor();
     com.google.protobuf.DurationProto.getDescriptor();
     com.google.protobuf.TimestampProto.getDescriptor();
     com.google.rpc.StatusProto.getDescriptor();
-    com.google.protobuf.ExtensionRegistry registry =
-        com.google.protobuf.ExtensionRegistry.newInstance();
-    registry.add(build.buf.validate.ValidateProto.field);
-    registry.add(build.buf.validate.ValidateProto.oneof);
-    registry.add(com.google.api.AnnotationsProto.http);
-    com.google.protobuf.Descriptors.FileDescriptor
-        .internalUpdateFileDescriptor(descriptor, registry);
   }
 
   // @@protoc_insertion_point(outer_class_scope)

@@ -4,7 +4,8 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
 
 /**
  * <pre>
- * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+ * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+ * works on every node.
  * </pre>
  */
 @io.grpc.stub.annotations.GrpcGenerated
@@ -293,17 +294,20 @@ public final class TxServiceGrpc {
 
   /**
    * <pre>
-   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+   * works on every node.
    * </pre>
    */
   public interface AsyncService {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
-     * also while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
+     * names one transaction forever: repeating the call returns the same transaction, and another
+     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
+     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
+     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
+     * even while the queue is full.
      * </pre>
      */
     default void createTx(dev.fencepost.v1.CreateTxRequest request,
@@ -313,12 +317,15 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
-     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
-     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
+     * per request, in their order; a rejected request does not affect the others. The limit for a
+     * whole batch is payload.max_bytes plus 4 MiB, by default 4,323,328 bytes, and twice that as
+     * JSON; split larger batches. Results omit payload.data, so that every response can be read.
+     * Requests of one submitter are queued in their order. A request that occurs twice in a batch
+     * returns the same transaction twice. Malformed JSON in any request fails the whole batch,
+     * because nothing in it can be read then. QUEUE_FULL is reported per result, and clients do not
+     * retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
+     * or of single results, retry the batch or those requests unchanged: nothing is sent twice.
      * </pre>
      */
     default void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
@@ -328,7 +335,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
+     * key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     default void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -338,8 +346,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
-     * empty next_page_token says that it is the last.
+     * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
+     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     default void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -349,11 +357,14 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
-     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
-     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
-     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
+     * CancelTx requests that a transaction is not executed. A queued transaction that never had a
+     * nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
+     * a cancel transaction with the same nonce, and the first one included wins. A transaction that
+     * an operator requeued may have executed before; the owner cancels it once it is certain that it
+     * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
+     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
+     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
      * </pre>
      */
     default void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -363,9 +374,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
-     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
-     * when there is nothing to speed up, or a fee cap does not allow it.
+     * SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
+     * regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
+     * included. Returns once the owner has recorded the replacement. Rejected with
+     * FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
      * </pre>
      */
     default void speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request,
@@ -375,9 +387,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
-     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
-     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
+     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
+     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
+     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     default void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -389,7 +402,8 @@ public final class TxServiceGrpc {
   /**
    * Base class for the server implementation of the service TxService.
    * <pre>
-   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+   * works on every node.
    * </pre>
    */
   public static abstract class TxServiceImplBase
@@ -403,7 +417,8 @@ public final class TxServiceGrpc {
   /**
    * A stub to allow clients to do asynchronous rpc calls to service TxService.
    * <pre>
-   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+   * works on every node.
    * </pre>
    */
   public static final class TxServiceStub
@@ -421,10 +436,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
-     * also while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
+     * names one transaction forever: repeating the call returns the same transaction, and another
+     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
+     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
+     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
+     * even while the queue is full.
      * </pre>
      */
     public void createTx(dev.fencepost.v1.CreateTxRequest request,
@@ -435,12 +452,15 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
-     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
-     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
+     * per request, in their order; a rejected request does not affect the others. The limit for a
+     * whole batch is payload.max_bytes plus 4 MiB, by default 4,323,328 bytes, and twice that as
+     * JSON; split larger batches. Results omit payload.data, so that every response can be read.
+     * Requests of one submitter are queued in their order. A request that occurs twice in a batch
+     * returns the same transaction twice. Malformed JSON in any request fails the whole batch,
+     * because nothing in it can be read then. QUEUE_FULL is reported per result, and clients do not
+     * retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
+     * or of single results, retry the batch or those requests unchanged: nothing is sent twice.
      * </pre>
      */
     public void batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request,
@@ -451,7 +471,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
+     * key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public void getTx(dev.fencepost.v1.GetTxRequest request,
@@ -462,8 +483,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
-     * empty next_page_token says that it is the last.
+     * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
+     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public void listTxs(dev.fencepost.v1.ListTxsRequest request,
@@ -474,11 +495,14 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
-     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
-     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
-     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
+     * CancelTx requests that a transaction is not executed. A queued transaction that never had a
+     * nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
+     * a cancel transaction with the same nonce, and the first one included wins. A transaction that
+     * an operator requeued may have executed before; the owner cancels it once it is certain that it
+     * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
+     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
+     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
      * </pre>
      */
     public void cancelTx(dev.fencepost.v1.CancelTxRequest request,
@@ -489,9 +513,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
-     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
-     * when there is nothing to speed up, or a fee cap does not allow it.
+     * SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
+     * regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
+     * included. Returns once the owner has recorded the replacement. Rejected with
+     * FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
      * </pre>
      */
     public void speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request,
@@ -502,9 +527,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
-     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
-     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
+     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
+     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
+     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     public void watchTx(dev.fencepost.v1.WatchTxRequest request,
@@ -517,7 +543,8 @@ public final class TxServiceGrpc {
   /**
    * A stub to allow clients to do synchronous rpc calls to service TxService.
    * <pre>
-   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+   * works on every node.
    * </pre>
    */
   public static final class TxServiceBlockingV2Stub
@@ -535,10 +562,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
-     * also while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
+     * names one transaction forever: repeating the call returns the same transaction, and another
+     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
+     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
+     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
+     * even while the queue is full.
      * </pre>
      */
     public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) throws io.grpc.StatusException {
@@ -548,12 +577,15 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
-     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
-     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
+     * per request, in their order; a rejected request does not affect the others. The limit for a
+     * whole batch is payload.max_bytes plus 4 MiB, by default 4,323,328 bytes, and twice that as
+     * JSON; split larger batches. Results omit payload.data, so that every response can be read.
+     * Requests of one submitter are queued in their order. A request that occurs twice in a batch
+     * returns the same transaction twice. Malformed JSON in any request fails the whole batch,
+     * because nothing in it can be read then. QUEUE_FULL is reported per result, and clients do not
+     * retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
+     * or of single results, retry the batch or those requests unchanged: nothing is sent twice.
      * </pre>
      */
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) throws io.grpc.StatusException {
@@ -563,7 +595,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
+     * key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) throws io.grpc.StatusException {
@@ -573,8 +606,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
-     * empty next_page_token says that it is the last.
+     * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
+     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) throws io.grpc.StatusException {
@@ -584,11 +617,14 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
-     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
-     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
-     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
+     * CancelTx requests that a transaction is not executed. A queued transaction that never had a
+     * nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
+     * a cancel transaction with the same nonce, and the first one included wins. A transaction that
+     * an operator requeued may have executed before; the owner cancels it once it is certain that it
+     * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
+     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
+     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) throws io.grpc.StatusException {
@@ -598,9 +634,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
-     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
-     * when there is nothing to speed up, or a fee cap does not allow it.
+     * SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
+     * regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
+     * included. Returns once the owner has recorded the replacement. Rejected with
+     * FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
      * </pre>
      */
     public dev.fencepost.v1.SpeedUpTxResponse speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request) throws io.grpc.StatusException {
@@ -610,9 +647,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
-     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
-     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
+     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
+     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
+     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
@@ -626,7 +664,8 @@ public final class TxServiceGrpc {
   /**
    * A stub to allow clients to do limited synchronous rpc calls to service TxService.
    * <pre>
-   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+   * works on every node.
    * </pre>
    */
   public static final class TxServiceBlockingStub
@@ -644,10 +683,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
-     * also while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
+     * names one transaction forever: repeating the call returns the same transaction, and another
+     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
+     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
+     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
+     * even while the queue is full.
      * </pre>
      */
     public dev.fencepost.v1.CreateTxResponse createTx(dev.fencepost.v1.CreateTxRequest request) {
@@ -657,12 +698,15 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
-     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
-     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
+     * per request, in their order; a rejected request does not affect the others. The limit for a
+     * whole batch is payload.max_bytes plus 4 MiB, by default 4,323,328 bytes, and twice that as
+     * JSON; split larger batches. Results omit payload.data, so that every response can be read.
+     * Requests of one submitter are queued in their order. A request that occurs twice in a batch
+     * returns the same transaction twice. Malformed JSON in any request fails the whole batch,
+     * because nothing in it can be read then. QUEUE_FULL is reported per result, and clients do not
+     * retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
+     * or of single results, retry the batch or those requests unchanged: nothing is sent twice.
      * </pre>
      */
     public dev.fencepost.v1.BatchCreateTxResponse batchCreateTx(dev.fencepost.v1.BatchCreateTxRequest request) {
@@ -672,7 +716,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
+     * key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public dev.fencepost.v1.GetTxResponse getTx(dev.fencepost.v1.GetTxRequest request) {
@@ -682,8 +727,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
-     * empty next_page_token says that it is the last.
+     * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
+     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public dev.fencepost.v1.ListTxsResponse listTxs(dev.fencepost.v1.ListTxsRequest request) {
@@ -693,11 +738,14 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
-     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
-     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
-     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
+     * CancelTx requests that a transaction is not executed. A queued transaction that never had a
+     * nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
+     * a cancel transaction with the same nonce, and the first one included wins. A transaction that
+     * an operator requeued may have executed before; the owner cancels it once it is certain that it
+     * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
+     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
+     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
      * </pre>
      */
     public dev.fencepost.v1.CancelTxResponse cancelTx(dev.fencepost.v1.CancelTxRequest request) {
@@ -707,9 +755,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
-     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
-     * when there is nothing to speed up, or a fee cap does not allow it.
+     * SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
+     * regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
+     * included. Returns once the owner has recorded the replacement. Rejected with
+     * FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
      * </pre>
      */
     public dev.fencepost.v1.SpeedUpTxResponse speedUpTx(dev.fencepost.v1.SpeedUpTxRequest request) {
@@ -719,9 +768,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * WatchTx streams every event of one transaction, of several, of one submitter or of all, or of those with certain labels, in order per transaction; of all events, or
-     * of those that lead to certain states. A stream that breaks is resumed on any node with the last resume_token that it delivered. Over HTTP all else of the request is a
-     * parameter, as in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
+     * WatchTx streams events of one transaction, of several, of one submitter, or of all, in order
+     * per transaction. labels and states filter them. An interrupted stream resumes on any node with
+     * the last resume_token received. Over HTTP the remaining request fields are query parameters, as
+     * in events?states=TX_STATE_STUCK&amp;heartbeat=5s.
      * </pre>
      */
     public java.util.Iterator<dev.fencepost.v1.WatchTxResponse> watchTx(
@@ -734,7 +784,8 @@ public final class TxServiceGrpc {
   /**
    * A stub to allow clients to do ListenableFuture-style rpc calls to service TxService.
    * <pre>
-   * TxService takes intents ("send this from that account") and tells what became of them. Every RPC works on every node.
+   * TxService accepts intents ("send this from that account") and reports their progress. Every RPC
+   * works on every node.
    * </pre>
    */
   public static final class TxServiceFutureStub
@@ -752,10 +803,12 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CreateTx accepts a transaction and answers as soon as it is durably queued. (submitter, request_id) names one transaction for ever: the same call again
-     * gives the same transaction, another payload under the same key is refused with ALREADY_EXISTS, reason IDEMPOTENCY_KEY_REUSED. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY) repeat the call unchanged: it cannot send twice, and what was accepted is answered
-     * also while the queue is full.
+     * CreateTx accepts a transaction and returns once it is durably queued. (submitter, request_id)
+     * names one transaction forever: repeating the call returns the same transaction, and another
+     * payload under the same key is rejected with ALREADY_EXISTS (IDEMPOTENCY_KEY_REUSED). After
+     * UNAVAILABLE, DEADLINE_EXCEEDED, or RESOURCE_EXHAUSTED with RetryInfo (QUEUE_FULL, NODE_BUSY),
+     * retry the call unchanged. It cannot send twice, and a retry of an accepted transaction succeeds
+     * even while the queue is full.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CreateTxResponse> createTx(
@@ -766,12 +819,15 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * BatchCreateTx accepts up to 1,000 transactions at once, each as CreateTx would: a result for each request, in their order, and one that is refused does not
-     * hold up the others. All of a batch together may have payload.max_bytes and 4 MiB more, by default 4,323,328 bytes, and as JSON twice that; split what is
-     * larger. Results leave out payload.data, which the caller has, so that every answer can be read. Those of one submitter are queued in their order. A request
-     * that comes twice in a batch gets the one transaction twice. JSON that is not that of its message, be it in one request alone, is one error of the whole batch,
-     * as nothing of it can be read then. A queue that is full (QUEUE_FULL) is told of single results, which clients do not repeat by themselves. After UNAVAILABLE,
-     * DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call or of single results, repeat the batch unchanged, or those of it: nothing is sent twice.
+     * BatchCreateTx accepts up to 1,000 transactions, each as CreateTx would. It returns one result
+     * per request, in their order; a rejected request does not affect the others. The limit for a
+     * whole batch is payload.max_bytes plus 4 MiB, by default 4,323,328 bytes, and twice that as
+     * JSON; split larger batches. Results omit payload.data, so that every response can be read.
+     * Requests of one submitter are queued in their order. A request that occurs twice in a batch
+     * returns the same transaction twice. Malformed JSON in any request fails the whole batch,
+     * because nothing in it can be read then. QUEUE_FULL is reported per result, and clients do not
+     * retry it automatically. After UNAVAILABLE, DEADLINE_EXCEEDED or RESOURCE_EXHAUSTED, of the call
+     * or of single results, retry the batch or those requests unchanged: nothing is sent twice.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.BatchCreateTxResponse> batchCreateTx(
@@ -782,7 +838,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * GetTx returns one transaction, by tx_id or by the key that created it; over HTTP the latter is by-request?submitter=NAME&amp;request_id=KEY.
+     * GetTx returns one transaction, by tx_id or by the key that created it. Over HTTP the path for a
+     * key is by-request?submitter=NAME&amp;request_id=KEY.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.GetTxResponse> getTx(
@@ -793,8 +850,8 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * ListTxs pages through transactions, newest first. A page ends after page_size rows or after about 2 MiB, whichever is first, but has one row at least: only an
-     * empty next_page_token says that it is the last.
+     * ListTxs returns pages of transactions, newest first. A page ends after page_size rows or about
+     * 2 MiB, but has at least one row. Only an empty next_page_token marks the last page.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.ListTxsResponse> listTxs(
@@ -805,11 +862,14 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * CancelTx asks for a transaction not to be executed. A queued transaction that never had a nonce is cancelled at once. Later its nonce is taken and only the
-     * chain decides: the owner of the account sends a transaction that does nothing under the same nonce, and whichever is included first wins. One that an operator
-     * gave back to the queue may have run before: the owner cancels it once it is beyond doubt that it did not. The events tell: CANCELLED, or when the cancel lost
-     * CONFIRMED with the reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with the reason REVERTED or REQUEUED_AND_RAN. What was in the ledger when that was restored
-     * from a backup ends as CANCELLED with executed = UNKNOWN (RESTORED_UNKNOWN): it may have run after the backup. Idempotent.
+     * CancelTx requests that a transaction is not executed. A queued transaction that never had a
+     * nonce is cancelled immediately. Once a nonce is taken, the chain decides: the owner broadcasts
+     * a cancel transaction with the same nonce, and the first one included wins. A transaction that
+     * an operator requeued may have executed before; the owner cancels it once it is certain that it
+     * did not. The outcome is an event: CANCELLED; or, if the cancellation lost, CONFIRMED with
+     * reason CANCEL_LOST or REQUEUED_AND_RAN, or FAILED with reason REVERTED or REQUEUED_AND_RAN. A
+     * transaction in a ledger that was restored from a backup ends as CANCELLED with executed =
+     * UNKNOWN (RESTORED_UNKNOWN), because it may have executed after the backup. Idempotent.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.CancelTxResponse> cancelTx(
@@ -820,9 +880,10 @@ public final class TxServiceGrpc {
 
     /**
      * <pre>
-     * SpeedUpTx replaces a transaction that is in flight and in no block by one with higher fees, whatever the chain's policy says of bumps. The nonce stays the
-     * same, so at most one of the forms is included. Returns once the owner has recorded the replacement; refused with FAILED_PRECONDITION (DECISION_REFUSED)
-     * when there is nothing to speed up, or a fee cap does not allow it.
+     * SpeedUpTx replaces an in-flight transaction that is in no block with an attempt at higher fees,
+     * regardless of the chain's bump policy. The nonce stays the same, so at most one attempt is
+     * included. Returns once the owner has recorded the replacement. Rejected with
+     * FAILED_PRECONDITION (DECISION_REFUSED) if there is nothing to speed up or a fee cap forbids it.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<dev.fencepost.v1.SpeedUpTxResponse> speedUpTx(

@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxSpeed is how much is offered to be included soon.
+ * TxSpeed chooses the fee offered for fast inclusion.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.TxSpeed}
@@ -17,7 +17,7 @@ public enum TxSpeed
     implements com.google.protobuf.ProtocolMessageEnum {
   /**
    * <pre>
-   * As the chain's configuration says.
+   * As in the chain's configuration.
    * </pre>
    *
    * <code>TX_SPEED_UNSPECIFIED = 0;</code>
@@ -49,7 +49,7 @@ public enum TxSpeed
   }
   /**
    * <pre>
-   * As the chain's configuration says.
+   * As in the chain's configuration.
    * </pre>
    *
    * <code>TX_SPEED_UNSPECIFIED = 0;</code>

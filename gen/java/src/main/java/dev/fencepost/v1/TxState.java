@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxState is where a transaction stands. See ARCHITECTURE for the picture of legal moves.
+ * TxState is the state of a transaction. ARCHITECTURE.md shows the transitions.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.TxState}
@@ -21,7 +21,7 @@ public enum TxState
   TX_STATE_UNSPECIFIED(0),
   /**
    * <pre>
-   * Accepted; no nonce is taken.
+   * Accepted, no nonce yet.
    * </pre>
    *
    * <code>TX_STATE_QUEUED = 1;</code>
@@ -29,7 +29,7 @@ public enum TxState
   TX_STATE_QUEUED(1),
   /**
    * <pre>
-   * A nonce is taken and a signed attempt is recorded; no chain node is known to have it.
+   * Nonce taken and signed attempt recorded; not known to be at an RPC endpoint.
    * </pre>
    *
    * <code>TX_STATE_ALLOCATED = 2;</code>
@@ -37,7 +37,7 @@ public enum TxState
   TX_STATE_ALLOCATED(2),
   /**
    * <pre>
-   * A chain node has it; see TxSubState.
+   * An RPC endpoint accepted it; see TxSubState.
    * </pre>
    *
    * <code>TX_STATE_TRACKING = 3;</code>
@@ -45,7 +45,7 @@ public enum TxState
   TX_STATE_TRACKING(3),
   /**
    * <pre>
-   * Needs a decision of a policy or an operator. Keeps its nonce and is still followed.
+   * Needs a decision by a policy or an operator. Keeps its nonce and is still tracked.
    * </pre>
    *
    * <code>TX_STATE_STUCK = 4;</code>
@@ -61,7 +61,8 @@ public enum TxState
   TX_STATE_CONFIRMED(5),
   /**
    * <pre>
-   * Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
+   * Final. Tx.executed distinguishes reverted (REVERTED), never executed (NO), and unknown after a
+   * restore of the ledger (UNKNOWN).
    * </pre>
    *
    * <code>TX_STATE_FAILED_FINAL = 6;</code>
@@ -69,7 +70,8 @@ public enum TxState
   TX_STATE_FAILED_FINAL(6),
   /**
    * <pre>
-   * Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
+   * Final: never executed and never will be. Tx.executed is UNKNOWN if it may have executed in the
+   * part of the ledger that a restore lost.
    * </pre>
    *
    * <code>TX_STATE_CANCELLED = 7;</code>
@@ -93,7 +95,7 @@ public enum TxState
   public static final int TX_STATE_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * Accepted; no nonce is taken.
+   * Accepted, no nonce yet.
    * </pre>
    *
    * <code>TX_STATE_QUEUED = 1;</code>
@@ -101,7 +103,7 @@ public enum TxState
   public static final int TX_STATE_QUEUED_VALUE = 1;
   /**
    * <pre>
-   * A nonce is taken and a signed attempt is recorded; no chain node is known to have it.
+   * Nonce taken and signed attempt recorded; not known to be at an RPC endpoint.
    * </pre>
    *
    * <code>TX_STATE_ALLOCATED = 2;</code>
@@ -109,7 +111,7 @@ public enum TxState
   public static final int TX_STATE_ALLOCATED_VALUE = 2;
   /**
    * <pre>
-   * A chain node has it; see TxSubState.
+   * An RPC endpoint accepted it; see TxSubState.
    * </pre>
    *
    * <code>TX_STATE_TRACKING = 3;</code>
@@ -117,7 +119,7 @@ public enum TxState
   public static final int TX_STATE_TRACKING_VALUE = 3;
   /**
    * <pre>
-   * Needs a decision of a policy or an operator. Keeps its nonce and is still followed.
+   * Needs a decision by a policy or an operator. Keeps its nonce and is still tracked.
    * </pre>
    *
    * <code>TX_STATE_STUCK = 4;</code>
@@ -133,7 +135,8 @@ public enum TxState
   public static final int TX_STATE_CONFIRMED_VALUE = 5;
   /**
    * <pre>
-   * Final: see Tx.executed for whether it ran (REVERTED), never did (NO), or may have run in what a restored ledger has lost (UNKNOWN).
+   * Final. Tx.executed distinguishes reverted (REVERTED), never executed (NO), and unknown after a
+   * restore of the ledger (UNKNOWN).
    * </pre>
    *
    * <code>TX_STATE_FAILED_FINAL = 6;</code>
@@ -141,7 +144,8 @@ public enum TxState
   public static final int TX_STATE_FAILED_FINAL_VALUE = 6;
   /**
    * <pre>
-   * Final: will never be executed; but see Tx.executed, which is UNKNOWN for what may have run in what a restored ledger has lost.
+   * Final: never executed and never will be. Tx.executed is UNKNOWN if it may have executed in the
+   * part of the ledger that a restore lost.
    * </pre>
    *
    * <code>TX_STATE_CANCELLED = 7;</code>

@@ -21,7 +21,7 @@ public enum TxSubState
   TX_SUB_STATE_UNSPECIFIED(0),
   /**
    * <pre>
-   * TRACKING: handed to a node, not yet in a block.
+   * TRACKING: broadcast, in no block.
    * </pre>
    *
    * <code>TX_SUB_STATE_PENDING = 1;</code>
@@ -37,8 +37,9 @@ public enum TxSubState
   TX_SUB_STATE_INCLUDED(2),
   /**
    * <pre>
-   * QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
-   * the same reason again is not.
+   * QUEUED: the head of the queue waits for an external condition other than funds (endpoint,
+   * signer, fees); see reason and last_error. A new reason causes an event, the same reason again
+   * does not.
    * </pre>
    *
    * <code>TX_SUB_STATE_BACKING_OFF = 3;</code>
@@ -46,8 +47,10 @@ public enum TxSubState
   TX_SUB_STATE_BACKING_OFF(3),
   /**
    * <pre>
-   * QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
-   * what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+   * QUEUED, ALLOCATED, TRACKING or STUCK, in no block: the account cannot afford it. It is retried
+   * on the normal schedule and proceeds once the account is funded. last_error gives the missing
+   * amount if known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another reason. Its begin
+   * and end are events.
    * </pre>
    *
    * <code>TX_SUB_STATE_UNFUNDED = 4;</code>
@@ -71,7 +74,7 @@ public enum TxSubState
   public static final int TX_SUB_STATE_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * TRACKING: handed to a node, not yet in a block.
+   * TRACKING: broadcast, in no block.
    * </pre>
    *
    * <code>TX_SUB_STATE_PENDING = 1;</code>
@@ -87,8 +90,9 @@ public enum TxSubState
   public static final int TX_SUB_STATE_INCLUDED_VALUE = 2;
   /**
    * <pre>
-   * QUEUED: the head of the queue waits for something outside (node, signer, fees), other than money; reason and last_error tell what. A new reason is an event,
-   * the same reason again is not.
+   * QUEUED: the head of the queue waits for an external condition other than funds (endpoint,
+   * signer, fees); see reason and last_error. A new reason causes an event, the same reason again
+   * does not.
    * </pre>
    *
    * <code>TX_SUB_STATE_BACKING_OFF = 3;</code>
@@ -96,8 +100,10 @@ public enum TxSubState
   public static final int TX_SUB_STATE_BACKING_OFF_VALUE = 3;
   /**
    * <pre>
-   * QUEUED, ALLOCATED, TRACKING or STUCK, and in no block: the account cannot pay for it now, and it goes on by itself once the account is funded. last_error tells
-   * what is missing, as far as that is known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another one besides. That it begins, and that it ends, are events.
+   * QUEUED, ALLOCATED, TRACKING or STUCK, in no block: the account cannot afford it. It is retried
+   * on the normal schedule and proceeds once the account is funded. last_error gives the missing
+   * amount if known; reason is INSUFFICIENT_FUNDS, unless it is STUCK for another reason. Its begin
+   * and end are events.
    * </pre>
    *
    * <code>TX_SUB_STATE_UNFUNDED = 4;</code>

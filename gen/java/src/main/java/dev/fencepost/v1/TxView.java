@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * TxView chooses how much of a transaction is told.
+ * TxView chooses the fields of a returned transaction.
  * </pre>
  *
  * Protobuf enum {@code fencepost.v1.TxView}
@@ -25,7 +25,7 @@ public enum TxView
   TX_VIEW_UNSPECIFIED(0),
   /**
    * <pre>
-   * What a caller needs.
+   * The fields that clients need.
    * </pre>
    *
    * <code>TX_VIEW_BASIC = 1;</code>
@@ -33,7 +33,7 @@ public enum TxView
   TX_VIEW_BASIC(1),
   /**
    * <pre>
-   * Nonce, fees and attempts as well.
+   * Also nonce, fees and attempts.
    * </pre>
    *
    * <code>TX_VIEW_OPERATOR = 2;</code>
@@ -61,7 +61,7 @@ public enum TxView
   public static final int TX_VIEW_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * What a caller needs.
+   * The fields that clients need.
    * </pre>
    *
    * <code>TX_VIEW_BASIC = 1;</code>
@@ -69,7 +69,7 @@ public enum TxView
   public static final int TX_VIEW_BASIC_VALUE = 1;
   /**
    * <pre>
-   * Nonce, fees and attempts as well.
+   * Also nonce, fees and attempts.
    * </pre>
    *
    * <code>TX_VIEW_OPERATOR = 2;</code>

@@ -62,7 +62,7 @@ private static final long serialVersionUID = 0L;
    * Name or account id.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   @java.lang.Override
@@ -83,7 +83,7 @@ private static final long serialVersionUID = 0L;
    * Name or account id.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   @java.lang.Override
@@ -104,14 +104,14 @@ private static final long serialVersionUID = 0L;
   public static final int ON_FAILURE_FIELD_NUMBER = 2;
   private int onFailure_ = 0;
   /**
-   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
    * @return The enum numeric value on the wire for onFailure.
    */
   @java.lang.Override public int getOnFailureValue() {
     return onFailure_;
   }
   /**
-   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
    * @return The onFailure.
    */
   @java.lang.Override public dev.fencepost.v1.FailurePolicy getOnFailure() {
@@ -124,10 +124,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object maxFee_ = "";
   /**
    * <pre>
-   * In wei, decimal; empty ends the limit.
+   * In wei, decimal; empty removes the limit.
    * </pre>
    *
-   * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 3 [json_name = "maxFee"];</code>
    * @return The maxFee.
    */
   @java.lang.Override
@@ -145,10 +145,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * In wei, decimal; empty ends the limit.
+   * In wei, decimal; empty removes the limit.
    * </pre>
    *
-   * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 3 [json_name = "maxFee"];</code>
    * @return The bytes for maxFee.
    */
   @java.lang.Override
@@ -170,10 +170,10 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.FieldMask updateMask_;
   /**
    * <pre>
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    * </pre>
    *
-   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
    * @return Whether the updateMask field is set.
    */
   @java.lang.Override
@@ -182,10 +182,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    * </pre>
    *
-   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
    * @return The updateMask.
    */
   @java.lang.Override
@@ -194,10 +194,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    * </pre>
    *
-   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
    */
   @java.lang.Override
   public com.google.protobuf.FieldMaskOrBuilder getUpdateMaskOrBuilder() {
@@ -209,10 +209,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 5 [json_name = "reason"];</code>
    * @return The reason.
    */
   @java.lang.Override
@@ -230,10 +230,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 5 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   @java.lang.Override
@@ -256,10 +256,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object operator_ = "";
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The operator.
    */
   @java.lang.Override
@@ -277,10 +277,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   @java.lang.Override
@@ -739,7 +739,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     public java.lang.String getSubmitter() {
@@ -759,7 +759,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     public com.google.protobuf.ByteString
@@ -780,7 +780,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -797,7 +797,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -811,7 +811,7 @@ private static final long serialVersionUID = 0L;
      * Name or account id.
      * </pre>
      *
-     * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 1 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -827,14 +827,14 @@ private static final long serialVersionUID = 0L;
 
     private int onFailure_ = 0;
     /**
-     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
      * @return The enum numeric value on the wire for onFailure.
      */
     @java.lang.Override public int getOnFailureValue() {
       return onFailure_;
     }
     /**
-     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
      * @param value The enum numeric value on the wire for onFailure to set.
      * @return This builder for chaining.
      */
@@ -845,7 +845,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
      * @return The onFailure.
      */
     @java.lang.Override
@@ -854,7 +854,7 @@ private static final long serialVersionUID = 0L;
       return result == null ? dev.fencepost.v1.FailurePolicy.UNRECOGNIZED : result;
     }
     /**
-     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
      * @param value The onFailure to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -867,7 +867,7 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
-     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+     * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
      * @return This builder for chaining.
      */
     public Builder clearOnFailure() {
@@ -880,10 +880,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object maxFee_ = "";
     /**
      * <pre>
-     * In wei, decimal; empty ends the limit.
+     * In wei, decimal; empty removes the limit.
      * </pre>
      *
-     * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 3 [json_name = "maxFee"];</code>
      * @return The maxFee.
      */
     public java.lang.String getMaxFee() {
@@ -900,10 +900,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In wei, decimal; empty ends the limit.
+     * In wei, decimal; empty removes the limit.
      * </pre>
      *
-     * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 3 [json_name = "maxFee"];</code>
      * @return The bytes for maxFee.
      */
     public com.google.protobuf.ByteString
@@ -921,10 +921,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In wei, decimal; empty ends the limit.
+     * In wei, decimal; empty removes the limit.
      * </pre>
      *
-     * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 3 [json_name = "maxFee"];</code>
      * @param value The maxFee to set.
      * @return This builder for chaining.
      */
@@ -938,10 +938,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In wei, decimal; empty ends the limit.
+     * In wei, decimal; empty removes the limit.
      * </pre>
      *
-     * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 3 [json_name = "maxFee"];</code>
      * @return This builder for chaining.
      */
     public Builder clearMaxFee() {
@@ -952,10 +952,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In wei, decimal; empty ends the limit.
+     * In wei, decimal; empty removes the limit.
      * </pre>
      *
-     * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+     * <code>string max_fee = 3 [json_name = "maxFee"];</code>
      * @param value The bytes for maxFee to set.
      * @return This builder for chaining.
      */
@@ -974,10 +974,10 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.FieldMask, com.google.protobuf.FieldMask.Builder, com.google.protobuf.FieldMaskOrBuilder> updateMaskBuilder_;
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      * @return Whether the updateMask field is set.
      */
     public boolean hasUpdateMask() {
@@ -985,10 +985,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      * @return The updateMask.
      */
     public com.google.protobuf.FieldMask getUpdateMask() {
@@ -1000,10 +1000,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     public Builder setUpdateMask(com.google.protobuf.FieldMask value) {
       if (updateMaskBuilder_ == null) {
@@ -1018,10 +1018,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     public Builder setUpdateMask(
         com.google.protobuf.FieldMask.Builder builderForValue) {
@@ -1036,10 +1036,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     public Builder mergeUpdateMask(com.google.protobuf.FieldMask value) {
       if (updateMaskBuilder_ == null) {
@@ -1061,10 +1061,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     public Builder clearUpdateMask() {
       bitField0_ = (bitField0_ & ~0x00000008);
@@ -1078,10 +1078,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     public com.google.protobuf.FieldMask.Builder getUpdateMaskBuilder() {
       bitField0_ |= 0x00000008;
@@ -1090,10 +1090,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     public com.google.protobuf.FieldMaskOrBuilder getUpdateMaskOrBuilder() {
       if (updateMaskBuilder_ != null) {
@@ -1105,10 +1105,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+     * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
      * </pre>
      *
-     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
      */
     private com.google.protobuf.SingleFieldBuilder<
         com.google.protobuf.FieldMask, com.google.protobuf.FieldMask.Builder, com.google.protobuf.FieldMaskOrBuilder> 
@@ -1127,10 +1127,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 5 [json_name = "reason"];</code>
      * @return The reason.
      */
     public java.lang.String getReason() {
@@ -1147,10 +1147,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 5 [json_name = "reason"];</code>
      * @return The bytes for reason.
      */
     public com.google.protobuf.ByteString
@@ -1168,10 +1168,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 5 [json_name = "reason"];</code>
      * @param value The reason to set.
      * @return This builder for chaining.
      */
@@ -1185,10 +1185,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 5 [json_name = "reason"];</code>
      * @return This builder for chaining.
      */
     public Builder clearReason() {
@@ -1199,10 +1199,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Why; kept with the command.
+     * Recorded with the command.
      * </pre>
      *
-     * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+     * <code>string reason = 5 [json_name = "reason"];</code>
      * @param value The bytes for reason to set.
      * @return This builder for chaining.
      */
@@ -1219,10 +1219,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object operator_ = "";
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 6 [json_name = "operator"];</code>
      * @return The operator.
      */
     public java.lang.String getOperator() {
@@ -1239,10 +1239,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 6 [json_name = "operator"];</code>
      * @return The bytes for operator.
      */
     public com.google.protobuf.ByteString
@@ -1260,10 +1260,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 6 [json_name = "operator"];</code>
      * @param value The operator to set.
      * @return This builder for chaining.
      */
@@ -1277,10 +1277,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 6 [json_name = "operator"];</code>
      * @return This builder for chaining.
      */
     public Builder clearOperator() {
@@ -1291,10 +1291,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who asks; kept with the command.
+     * The person or system that requests it; recorded with the command.
      * </pre>
      *
-     * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+     * <code>string operator = 6 [json_name = "operator"];</code>
      * @param value The bytes for operator to set.
      * @return This builder for chaining.
      */

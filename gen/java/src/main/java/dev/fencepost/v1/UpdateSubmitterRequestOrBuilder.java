@@ -15,7 +15,7 @@ public interface UpdateSubmitterRequestOrBuilder extends
    * Name or account id.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
@@ -24,38 +24,38 @@ public interface UpdateSubmitterRequestOrBuilder extends
    * Name or account id.
    * </pre>
    *
-   * <code>string submitter = 1 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 1 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
       getSubmitterBytes();
 
   /**
-   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
    * @return The enum numeric value on the wire for onFailure.
    */
   int getOnFailureValue();
   /**
-   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure", (.buf.validate.field) = { ... }</code>
+   * <code>.fencepost.v1.FailurePolicy on_failure = 2 [json_name = "onFailure"];</code>
    * @return The onFailure.
    */
   dev.fencepost.v1.FailurePolicy getOnFailure();
 
   /**
    * <pre>
-   * In wei, decimal; empty ends the limit.
+   * In wei, decimal; empty removes the limit.
    * </pre>
    *
-   * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 3 [json_name = "maxFee"];</code>
    * @return The maxFee.
    */
   java.lang.String getMaxFee();
   /**
    * <pre>
-   * In wei, decimal; empty ends the limit.
+   * In wei, decimal; empty removes the limit.
    * </pre>
    *
-   * <code>string max_fee = 3 [json_name = "maxFee", (.buf.validate.field) = { ... }</code>
+   * <code>string max_fee = 3 [json_name = "maxFee"];</code>
    * @return The bytes for maxFee.
    */
   com.google.protobuf.ByteString
@@ -63,46 +63,46 @@ public interface UpdateSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    * </pre>
    *
-   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
    * @return Whether the updateMask field is set.
    */
   boolean hasUpdateMask();
   /**
    * <pre>
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    * </pre>
    *
-   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
    * @return The updateMask.
    */
   com.google.protobuf.FieldMask getUpdateMask();
   /**
    * <pre>
-   * on_failure, max_fee, or both; in JSON one text, "onFailure,maxFee".
+   * on_failure, max_fee, or both. In JSON a single string: "onFailure,maxFee".
    * </pre>
    *
-   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.FieldMask update_mask = 4 [json_name = "updateMask"];</code>
    */
   com.google.protobuf.FieldMaskOrBuilder getUpdateMaskOrBuilder();
 
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 5 [json_name = "reason"];</code>
    * @return The reason.
    */
   java.lang.String getReason();
   /**
    * <pre>
-   * Why; kept with the command.
+   * Recorded with the command.
    * </pre>
    *
-   * <code>string reason = 5 [json_name = "reason", (.buf.validate.field) = { ... }</code>
+   * <code>string reason = 5 [json_name = "reason"];</code>
    * @return The bytes for reason.
    */
   com.google.protobuf.ByteString
@@ -110,19 +110,19 @@ public interface UpdateSubmitterRequestOrBuilder extends
 
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The operator.
    */
   java.lang.String getOperator();
   /**
    * <pre>
-   * Who asks; kept with the command.
+   * The person or system that requests it; recorded with the command.
    * </pre>
    *
-   * <code>string operator = 6 [json_name = "operator", (.buf.validate.field) = { ... }</code>
+   * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
   com.google.protobuf.ByteString

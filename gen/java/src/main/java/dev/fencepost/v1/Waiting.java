@@ -7,7 +7,7 @@ package dev.fencepost.v1;
 
 /**
  * <pre>
- * Waiting is a transaction that those behind it wait for.
+ * Waiting is a transaction that blocks the ones behind it.
  * </pre>
  *
  * Protobuf type {@code fencepost.v1.Waiting}
@@ -159,7 +159,7 @@ private static final long serialVersionUID = 0L;
   private long nonce_ = 0L;
   /**
    * <pre>
-   * Unset while it has no nonce.
+   * Unset before a nonce is taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -171,7 +171,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Unset while it has no nonce.
+   * Unset before a nonce is taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -187,7 +187,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object reason_ = "";
   /**
    * <pre>
-   * What it waits for, if anything; the same words as in the transaction.
+   * The reason why it waits, if any; the same as in Tx.
    * </pre>
    *
    * <code>string reason = 5 [json_name = "reason"];</code>
@@ -208,7 +208,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What it waits for, if anything; the same words as in the transaction.
+   * The reason why it waits, if any; the same as in Tx.
    * </pre>
    *
    * <code>string reason = 5 [json_name = "reason"];</code>
@@ -272,7 +272,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Timestamp createTime_;
   /**
    * <pre>
-   * When it was accepted.
+   * Time of acceptance.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -284,7 +284,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * When it was accepted.
+   * Time of acceptance.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -296,7 +296,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * When it was accepted.
+   * Time of acceptance.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -310,7 +310,8 @@ private static final long serialVersionUID = 0L;
   private boolean restored_ = false;
   /**
    * <pre>
-   * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+   * It was in the ledger when that was restored from a backup, and may have executed after the
+   * backup. Restored transactions are first in the queue: if the head is not restored, none is.
    * </pre>
    *
    * <code>bool restored = 8 [json_name = "restored"];</code>
@@ -325,7 +326,7 @@ private static final long serialVersionUID = 0L;
   private long version_ = 0L;
   /**
    * <pre>
-   * The same as in the transaction; a decision on it may name it.
+   * The same as in Tx; a decision may refer to it.
    * </pre>
    *
    * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
@@ -340,7 +341,7 @@ private static final long serialVersionUID = 0L;
   private int subState_ = 0;
   /**
    * <pre>
-   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
    * </pre>
    *
    * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -351,7 +352,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
    * </pre>
    *
    * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -631,7 +632,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Waiting is a transaction that those behind it wait for.
+   * Waiting is a transaction that blocks the ones behind it.
    * </pre>
    *
    * Protobuf type {@code fencepost.v1.Waiting}
@@ -1100,7 +1101,7 @@ private static final long serialVersionUID = 0L;
     private long nonce_ ;
     /**
      * <pre>
-     * Unset while it has no nonce.
+     * Unset before a nonce is taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -1112,7 +1113,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while it has no nonce.
+     * Unset before a nonce is taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -1124,7 +1125,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while it has no nonce.
+     * Unset before a nonce is taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -1140,7 +1141,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Unset while it has no nonce.
+     * Unset before a nonce is taken.
      * </pre>
      *
      * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -1156,7 +1157,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object reason_ = "";
     /**
      * <pre>
-     * What it waits for, if anything; the same words as in the transaction.
+     * The reason why it waits, if any; the same as in Tx.
      * </pre>
      *
      * <code>string reason = 5 [json_name = "reason"];</code>
@@ -1176,7 +1177,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What it waits for, if anything; the same words as in the transaction.
+     * The reason why it waits, if any; the same as in Tx.
      * </pre>
      *
      * <code>string reason = 5 [json_name = "reason"];</code>
@@ -1197,7 +1198,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What it waits for, if anything; the same words as in the transaction.
+     * The reason why it waits, if any; the same as in Tx.
      * </pre>
      *
      * <code>string reason = 5 [json_name = "reason"];</code>
@@ -1214,7 +1215,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What it waits for, if anything; the same words as in the transaction.
+     * The reason why it waits, if any; the same as in Tx.
      * </pre>
      *
      * <code>string reason = 5 [json_name = "reason"];</code>
@@ -1228,7 +1229,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What it waits for, if anything; the same words as in the transaction.
+     * The reason why it waits, if any; the same as in Tx.
      * </pre>
      *
      * <code>string reason = 5 [json_name = "reason"];</code>
@@ -1322,7 +1323,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Timestamp, com.google.protobuf.Timestamp.Builder, com.google.protobuf.TimestampOrBuilder> createTimeBuilder_;
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1333,7 +1334,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1348,7 +1349,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1366,7 +1367,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1384,7 +1385,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1409,7 +1410,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1426,7 +1427,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1438,7 +1439,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1453,7 +1454,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * When it was accepted.
+     * Time of acceptance.
      * </pre>
      *
      * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -1475,7 +1476,8 @@ private static final long serialVersionUID = 0L;
     private boolean restored_ ;
     /**
      * <pre>
-     * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+     * It was in the ledger when that was restored from a backup, and may have executed after the
+     * backup. Restored transactions are first in the queue: if the head is not restored, none is.
      * </pre>
      *
      * <code>bool restored = 8 [json_name = "restored"];</code>
@@ -1487,7 +1489,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+     * It was in the ledger when that was restored from a backup, and may have executed after the
+     * backup. Restored transactions are first in the queue: if the head is not restored, none is.
      * </pre>
      *
      * <code>bool restored = 8 [json_name = "restored"];</code>
@@ -1503,7 +1506,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+     * It was in the ledger when that was restored from a backup, and may have executed after the
+     * backup. Restored transactions are first in the queue: if the head is not restored, none is.
      * </pre>
      *
      * <code>bool restored = 8 [json_name = "restored"];</code>
@@ -1519,7 +1523,7 @@ private static final long serialVersionUID = 0L;
     private long version_ ;
     /**
      * <pre>
-     * The same as in the transaction; a decision on it may name it.
+     * The same as in Tx; a decision may refer to it.
      * </pre>
      *
      * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
@@ -1531,7 +1535,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The same as in the transaction; a decision on it may name it.
+     * The same as in Tx; a decision may refer to it.
      * </pre>
      *
      * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
@@ -1547,7 +1551,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The same as in the transaction; a decision on it may name it.
+     * The same as in Tx; a decision may refer to it.
      * </pre>
      *
      * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
@@ -1563,7 +1567,7 @@ private static final long serialVersionUID = 0L;
     private int subState_ = 0;
     /**
      * <pre>
-     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
      * </pre>
      *
      * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -1574,7 +1578,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
      * </pre>
      *
      * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -1589,7 +1593,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
      * </pre>
      *
      * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -1602,7 +1606,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
      * </pre>
      *
      * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -1619,7 +1623,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+     * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
      * </pre>
      *
      * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>

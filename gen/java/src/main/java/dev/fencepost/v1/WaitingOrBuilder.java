@@ -47,7 +47,7 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
-   * Unset while it has no nonce.
+   * Unset before a nonce is taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -56,7 +56,7 @@ public interface WaitingOrBuilder extends
   boolean hasNonce();
   /**
    * <pre>
-   * Unset while it has no nonce.
+   * Unset before a nonce is taken.
    * </pre>
    *
    * <code>optional uint64 nonce = 4 [json_name = "nonce", jstype = JS_STRING];</code>
@@ -66,7 +66,7 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
-   * What it waits for, if anything; the same words as in the transaction.
+   * The reason why it waits, if any; the same as in Tx.
    * </pre>
    *
    * <code>string reason = 5 [json_name = "reason"];</code>
@@ -75,7 +75,7 @@ public interface WaitingOrBuilder extends
   java.lang.String getReason();
   /**
    * <pre>
-   * What it waits for, if anything; the same words as in the transaction.
+   * The reason why it waits, if any; the same as in Tx.
    * </pre>
    *
    * <code>string reason = 5 [json_name = "reason"];</code>
@@ -98,7 +98,7 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
-   * When it was accepted.
+   * Time of acceptance.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -107,7 +107,7 @@ public interface WaitingOrBuilder extends
   boolean hasCreateTime();
   /**
    * <pre>
-   * When it was accepted.
+   * Time of acceptance.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -116,7 +116,7 @@ public interface WaitingOrBuilder extends
   com.google.protobuf.Timestamp getCreateTime();
   /**
    * <pre>
-   * When it was accepted.
+   * Time of acceptance.
    * </pre>
    *
    * <code>.google.protobuf.Timestamp create_time = 7 [json_name = "createTime"];</code>
@@ -125,7 +125,8 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
-   * It was in the ledger when that was restored from a backup, and may have run after the backup. In a queue these come first: there is none where its head is none.
+   * It was in the ledger when that was restored from a backup, and may have executed after the
+   * backup. Restored transactions are first in the queue: if the head is not restored, none is.
    * </pre>
    *
    * <code>bool restored = 8 [json_name = "restored"];</code>
@@ -135,7 +136,7 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
-   * The same as in the transaction; a decision on it may name it.
+   * The same as in Tx; a decision may refer to it.
    * </pre>
    *
    * <code>uint64 version = 20 [json_name = "version", jstype = JS_STRING];</code>
@@ -145,7 +146,7 @@ public interface WaitingOrBuilder extends
 
   /**
    * <pre>
-   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
    * </pre>
    *
    * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>
@@ -154,7 +155,7 @@ public interface WaitingOrBuilder extends
   int getSubStateValue();
   /**
    * <pre>
-   * Whether it waits for money, for example (TX_SUB_STATE_UNFUNDED).
+   * For example TX_SUB_STATE_UNFUNDED while the account lacks funds.
    * </pre>
    *
    * <code>.fencepost.v1.TxSubState sub_state = 21 [json_name = "subState"];</code>

@@ -104,10 +104,10 @@ private static final long serialVersionUID = 0L;
   public static final int TX_ID_FIELD_NUMBER = 1;
   /**
    * <pre>
-   * One transaction: every event from the first (or after resume_token).
+   * One transaction: every event from the first, or after resume_token.
    * </pre>
    *
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return Whether the txId field is set.
    */
   public boolean hasTxId() {
@@ -115,10 +115,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One transaction: every event from the first (or after resume_token).
+   * One transaction: every event from the first, or after resume_token.
    * </pre>
    *
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   public java.lang.String getTxId() {
@@ -138,10 +138,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One transaction: every event from the first (or after resume_token).
+   * One transaction: every event from the first, or after resume_token.
    * </pre>
    *
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   public com.google.protobuf.ByteString
@@ -164,10 +164,11 @@ private static final long serialVersionUID = 0L;
   public static final int SUBMITTER_FIELD_NUMBER = 2;
   /**
    * <pre>
-   * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+   * One submitter, by name or account id: snapshots of its transactions that are not final, then
+   * every event.
    * </pre>
    *
-   * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 2 [json_name = "submitter"];</code>
    * @return Whether the submitter field is set.
    */
   public boolean hasSubmitter() {
@@ -175,10 +176,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+   * One submitter, by name or account id: snapshots of its transactions that are not final, then
+   * every event.
    * </pre>
    *
-   * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 2 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   public java.lang.String getSubmitter() {
@@ -198,10 +200,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+   * One submitter, by name or account id: snapshots of its transactions that are not final, then
+   * every event.
    * </pre>
    *
-   * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 2 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   public com.google.protobuf.ByteString
@@ -224,7 +227,7 @@ private static final long serialVersionUID = 0L;
   public static final int ALL_FIELD_NUMBER = 3;
   /**
    * <pre>
-   * As submitter, for all of them.
+   * Like submitter, for all submitters.
    * </pre>
    *
    * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -236,7 +239,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * As submitter, for all of them.
+   * Like submitter, for all submitters.
    * </pre>
    *
    * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -251,7 +254,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * As submitter, for all of them.
+   * Like submitter, for all submitters.
    * </pre>
    *
    * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -267,7 +270,7 @@ private static final long serialVersionUID = 0L;
   public static final int REQUEST_FIELD_NUMBER = 7;
   /**
    * <pre>
-   * As tx_id, by the key that created it.
+   * Like tx_id, by the key that created it.
    * </pre>
    *
    * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -279,7 +282,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * As tx_id, by the key that created it.
+   * Like tx_id, by the key that created it.
    * </pre>
    *
    * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -294,7 +297,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * As tx_id, by the key that created it.
+   * Like tx_id, by the key that created it.
    * </pre>
    *
    * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -310,9 +313,9 @@ private static final long serialVersionUID = 0L;
   public static final int TXS_FIELD_NUMBER = 10;
   /**
    * <pre>
-   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-   * stream is refused, and the error tells which.
+   * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+   * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+   * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
    * </pre>
    *
    * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -324,9 +327,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-   * stream is refused, and the error tells which.
+   * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+   * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+   * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
    * </pre>
    *
    * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -341,9 +344,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-   * stream is refused, and the error tells which.
+   * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+   * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+   * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
    * </pre>
    *
    * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -361,10 +364,10 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object resumeToken_ = "";
   /**
    * <pre>
-   * The last resume_token received; empty starts anew.
+   * The last resume_token received; empty starts from the beginning.
    * </pre>
    *
-   * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+   * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
    * @return The resumeToken.
    */
   @java.lang.Override
@@ -382,10 +385,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The last resume_token received; empty starts anew.
+   * The last resume_token received; empty starts from the beginning.
    * </pre>
    *
-   * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+   * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
    * @return The bytes for resumeToken.
    */
   @java.lang.Override
@@ -407,9 +410,10 @@ private static final long serialVersionUID = 0L;
   private boolean untilFinal_ = false;
   /**
    * <pre>
-   * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-   * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-   * be told how it ended. Of several that are final from the start, the snapshots tell it.
+   * End the stream with OK after the final event; for several transactions, once all are final and
+   * everything was sent. Only for one transaction or several by id. With states, it ends at the
+   * final event even if that event is filtered out: include the final states to receive it. For
+   * transactions that are final from the start, the snapshots show the outcome.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -424,10 +428,10 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Duration heartbeat_;
   /**
    * <pre>
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    * </pre>
    *
-   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
    * @return Whether the heartbeat field is set.
    */
   @java.lang.Override
@@ -436,10 +440,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    * </pre>
    *
-   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
    * @return The heartbeat.
    */
   @java.lang.Override
@@ -448,10 +452,10 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    * </pre>
    *
-   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
    */
   @java.lang.Override
   public com.google.protobuf.DurationOrBuilder getHeartbeatOrBuilder() {
@@ -464,10 +468,11 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @return A list containing the labels.
    */
   public com.google.protobuf.ProtocolStringList
@@ -476,10 +481,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @return The count of labels.
    */
   public int getLabelsCount() {
@@ -487,10 +493,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @param index The index of the element to return.
    * @return The labels at the given index.
    */
@@ -499,10 +506,11 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @param index The index of the value to return.
    * @return The bytes of the labels at the given index.
    */
@@ -526,13 +534,14 @@ private static final long serialVersionUID = 0L;
           };
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @return A list containing the states.
    */
   @java.lang.Override
@@ -542,13 +551,14 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @return The count of states.
    */
   @java.lang.Override
@@ -557,13 +567,14 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @param index The index of the element to return.
    * @return The states at the given index.
    */
@@ -573,13 +584,14 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @return A list containing the enum numeric values on the wire for states.
    */
   @java.lang.Override
@@ -589,13 +601,14 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @param index The index of the value to return.
    * @return The enum numeric value on the wire of states at the given index.
    */
@@ -1253,10 +1266,10 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      * </pre>
      *
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return Whether the txId field is set.
      */
     @java.lang.Override
@@ -1265,10 +1278,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      * </pre>
      *
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The txId.
      */
     @java.lang.Override
@@ -1289,10 +1302,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      * </pre>
      *
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return The bytes for txId.
      */
     @java.lang.Override
@@ -1314,10 +1327,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      * </pre>
      *
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The txId to set.
      * @return This builder for chaining.
      */
@@ -1331,10 +1344,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      * </pre>
      *
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @return This builder for chaining.
      */
     public Builder clearTxId() {
@@ -1347,10 +1360,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One transaction: every event from the first (or after resume_token).
+     * One transaction: every event from the first, or after resume_token.
      * </pre>
      *
-     * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+     * <code>string tx_id = 1 [json_name = "txId"];</code>
      * @param value The bytes for txId to set.
      * @return This builder for chaining.
      */
@@ -1366,10 +1379,11 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      * </pre>
      *
-     * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 2 [json_name = "submitter"];</code>
      * @return Whether the submitter field is set.
      */
     @java.lang.Override
@@ -1378,10 +1392,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      * </pre>
      *
-     * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 2 [json_name = "submitter"];</code>
      * @return The submitter.
      */
     @java.lang.Override
@@ -1402,10 +1417,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      * </pre>
      *
-     * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 2 [json_name = "submitter"];</code>
      * @return The bytes for submitter.
      */
     @java.lang.Override
@@ -1427,10 +1443,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      * </pre>
      *
-     * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 2 [json_name = "submitter"];</code>
      * @param value The submitter to set.
      * @return This builder for chaining.
      */
@@ -1444,10 +1461,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      * </pre>
      *
-     * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 2 [json_name = "submitter"];</code>
      * @return This builder for chaining.
      */
     public Builder clearSubmitter() {
@@ -1460,10 +1478,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+     * One submitter, by name or account id: snapshots of its transactions that are not final, then
+     * every event.
      * </pre>
      *
-     * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+     * <code>string submitter = 2 [json_name = "submitter"];</code>
      * @param value The bytes for submitter to set.
      * @return This builder for chaining.
      */
@@ -1481,7 +1500,7 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.AllTxs, dev.fencepost.v1.AllTxs.Builder, dev.fencepost.v1.AllTxsOrBuilder> allBuilder_;
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1493,7 +1512,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1515,7 +1534,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1533,7 +1552,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1551,7 +1570,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1578,7 +1597,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1601,7 +1620,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1611,7 +1630,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1629,7 +1648,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As submitter, for all of them.
+     * Like submitter, for all submitters.
      * </pre>
      *
      * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -1657,7 +1676,7 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.RequestKey, dev.fencepost.v1.RequestKey.Builder, dev.fencepost.v1.RequestKeyOrBuilder> requestBuilder_;
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1669,7 +1688,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1691,7 +1710,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1709,7 +1728,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1727,7 +1746,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1754,7 +1773,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1777,7 +1796,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1787,7 +1806,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1805,7 +1824,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * As tx_id, by the key that created it.
+     * Like tx_id, by the key that created it.
      * </pre>
      *
      * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -1833,9 +1852,9 @@ private static final long serialVersionUID = 0L;
         dev.fencepost.v1.TxIds, dev.fencepost.v1.TxIds.Builder, dev.fencepost.v1.TxIdsOrBuilder> txsBuilder_;
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1847,9 +1866,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1871,9 +1890,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1891,9 +1910,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1911,9 +1930,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1940,9 +1959,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1965,9 +1984,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1977,9 +1996,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -1997,9 +2016,9 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-     * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-     * stream is refused, and the error tells which.
+     * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+     * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+     * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
      * </pre>
      *
      * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -2026,10 +2045,10 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
-     * The last resume_token received; empty starts anew.
+     * The last resume_token received; empty starts from the beginning.
      * </pre>
      *
-     * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+     * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
      * @return The resumeToken.
      */
     public java.lang.String getResumeToken() {
@@ -2046,10 +2065,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last resume_token received; empty starts anew.
+     * The last resume_token received; empty starts from the beginning.
      * </pre>
      *
-     * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+     * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
      * @return The bytes for resumeToken.
      */
     public com.google.protobuf.ByteString
@@ -2067,10 +2086,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last resume_token received; empty starts anew.
+     * The last resume_token received; empty starts from the beginning.
      * </pre>
      *
-     * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+     * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
      * @param value The resumeToken to set.
      * @return This builder for chaining.
      */
@@ -2084,10 +2103,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last resume_token received; empty starts anew.
+     * The last resume_token received; empty starts from the beginning.
      * </pre>
      *
-     * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+     * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
      * @return This builder for chaining.
      */
     public Builder clearResumeToken() {
@@ -2098,10 +2117,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The last resume_token received; empty starts anew.
+     * The last resume_token received; empty starts from the beginning.
      * </pre>
      *
-     * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+     * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
      * @param value The bytes for resumeToken to set.
      * @return This builder for chaining.
      */
@@ -2118,9 +2137,10 @@ private static final long serialVersionUID = 0L;
     private boolean untilFinal_ ;
     /**
      * <pre>
-     * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-     * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-     * be told how it ended. Of several that are final from the start, the snapshots tell it.
+     * End the stream with OK after the final event; for several transactions, once all are final and
+     * everything was sent. Only for one transaction or several by id. With states, it ends at the
+     * final event even if that event is filtered out: include the final states to receive it. For
+     * transactions that are final from the start, the snapshots show the outcome.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -2132,9 +2152,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-     * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-     * be told how it ended. Of several that are final from the start, the snapshots tell it.
+     * End the stream with OK after the final event; for several transactions, once all are final and
+     * everything was sent. Only for one transaction or several by id. With states, it ends at the
+     * final event even if that event is filtered out: include the final states to receive it. For
+     * transactions that are final from the start, the snapshots show the outcome.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -2150,9 +2171,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-     * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-     * be told how it ended. Of several that are final from the start, the snapshots tell it.
+     * End the stream with OK after the final event; for several transactions, once all are final and
+     * everything was sent. Only for one transaction or several by id. With states, it ends at the
+     * final event even if that event is filtered out: include the final states to receive it. For
+     * transactions that are final from the start, the snapshots show the outcome.
      * </pre>
      *
      * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -2170,10 +2192,10 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> heartbeatBuilder_;
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      * @return Whether the heartbeat field is set.
      */
     public boolean hasHeartbeat() {
@@ -2181,10 +2203,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      * @return The heartbeat.
      */
     public com.google.protobuf.Duration getHeartbeat() {
@@ -2196,10 +2218,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public Builder setHeartbeat(com.google.protobuf.Duration value) {
       if (heartbeatBuilder_ == null) {
@@ -2214,10 +2236,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public Builder setHeartbeat(
         com.google.protobuf.Duration.Builder builderForValue) {
@@ -2232,10 +2254,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public Builder mergeHeartbeat(com.google.protobuf.Duration value) {
       if (heartbeatBuilder_ == null) {
@@ -2257,10 +2279,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public Builder clearHeartbeat() {
       bitField0_ = (bitField0_ & ~0x00000080);
@@ -2274,10 +2296,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public com.google.protobuf.Duration.Builder getHeartbeatBuilder() {
       bitField0_ |= 0x00000080;
@@ -2286,10 +2308,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     public com.google.protobuf.DurationOrBuilder getHeartbeatOrBuilder() {
       if (heartbeatBuilder_ != null) {
@@ -2301,10 +2323,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+     * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
      * </pre>
      *
-     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+     * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
      */
     private com.google.protobuf.SingleFieldBuilder<
         com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
@@ -2330,10 +2352,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @return A list containing the labels.
      */
     public com.google.protobuf.ProtocolStringList
@@ -2343,10 +2366,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @return The count of labels.
      */
     public int getLabelsCount() {
@@ -2354,10 +2378,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @param index The index of the element to return.
      * @return The labels at the given index.
      */
@@ -2366,10 +2391,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @param index The index of the value to return.
      * @return The bytes of the labels at the given index.
      */
@@ -2379,10 +2405,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @param index The index to set the value at.
      * @param value The labels to set.
      * @return This builder for chaining.
@@ -2398,10 +2425,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @param value The labels to add.
      * @return This builder for chaining.
      */
@@ -2416,10 +2444,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @param values The labels to add.
      * @return This builder for chaining.
      */
@@ -2434,10 +2463,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @return This builder for chaining.
      */
     public Builder clearLabels() {
@@ -2449,10 +2479,11 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+     * For submitter and all: only transactions that have all of these labels, each written as
+     * "key=value". A resume_token is valid only with the same labels.
      * </pre>
      *
-     * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+     * <code>repeated string labels = 8 [json_name = "labels"];</code>
      * @param value The bytes of the labels to add.
      * @return This builder for chaining.
      */
@@ -2476,13 +2507,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @return A list containing the states.
      */
     public java.util.List<dev.fencepost.v1.TxState> getStatesList() {
@@ -2491,13 +2523,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @return The count of states.
      */
     public int getStatesCount() {
@@ -2505,13 +2538,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param index The index of the element to return.
      * @return The states at the given index.
      */
@@ -2520,13 +2554,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param index The index to set the value at.
      * @param value The states to set.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
@@ -2542,13 +2577,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param value The states to add.
      * @return This builder for chaining.
      */
@@ -2561,13 +2597,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param values The states to add.
      * @throws IllegalArgumentException if UNRECOGNIZED is provided.
      * @return This builder for chaining.
@@ -2583,13 +2620,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @return This builder for chaining.
      */
     public Builder clearStates() {
@@ -2600,13 +2638,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @return A list containing the enum numeric values on the wire for states.
      */
     public java.util.List<java.lang.Integer>
@@ -2616,13 +2655,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param index The index of the value to return.
      * @return The enum numeric value on the wire of states at the given index.
      */
@@ -2631,13 +2671,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param index The index to set the value at.
      * @param value The enum numeric value on the wire for states to set.
      * @return This builder for chaining.
@@ -2651,13 +2692,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param value The enum numeric value on the wire for states to add.
      * @return This builder for chaining.
      */
@@ -2669,13 +2711,14 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-     * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-     * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-     * has told what there is so far. A resume_token belongs to its states.
+     * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+     * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+     * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+     * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+     * end of past events. A resume_token is valid only with the same states.
      * </pre>
      *
-     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+     * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
      * @param values The enum numeric values on the wire for states to add.
      * @return This builder for chaining.
      */

@@ -12,28 +12,28 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * One transaction: every event from the first (or after resume_token).
+   * One transaction: every event from the first, or after resume_token.
    * </pre>
    *
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return Whether the txId field is set.
    */
   boolean hasTxId();
   /**
    * <pre>
-   * One transaction: every event from the first (or after resume_token).
+   * One transaction: every event from the first, or after resume_token.
    * </pre>
    *
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The txId.
    */
   java.lang.String getTxId();
   /**
    * <pre>
-   * One transaction: every event from the first (or after resume_token).
+   * One transaction: every event from the first, or after resume_token.
    * </pre>
    *
-   * <code>string tx_id = 1 [json_name = "txId", (.buf.validate.field) = { ... }</code>
+   * <code>string tx_id = 1 [json_name = "txId"];</code>
    * @return The bytes for txId.
    */
   com.google.protobuf.ByteString
@@ -41,28 +41,31 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+   * One submitter, by name or account id: snapshots of its transactions that are not final, then
+   * every event.
    * </pre>
    *
-   * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 2 [json_name = "submitter"];</code>
    * @return Whether the submitter field is set.
    */
   boolean hasSubmitter();
   /**
    * <pre>
-   * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+   * One submitter, by name or account id: snapshots of its transactions that are not final, then
+   * every event.
    * </pre>
    *
-   * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 2 [json_name = "submitter"];</code>
    * @return The submitter.
    */
   java.lang.String getSubmitter();
   /**
    * <pre>
-   * One submitter, by name or account id: its transactions that are not final, as snapshots, then every event.
+   * One submitter, by name or account id: snapshots of its transactions that are not final, then
+   * every event.
    * </pre>
    *
-   * <code>string submitter = 2 [json_name = "submitter", (.buf.validate.field) = { ... }</code>
+   * <code>string submitter = 2 [json_name = "submitter"];</code>
    * @return The bytes for submitter.
    */
   com.google.protobuf.ByteString
@@ -70,7 +73,7 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * As submitter, for all of them.
+   * Like submitter, for all submitters.
    * </pre>
    *
    * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -79,7 +82,7 @@ public interface WatchTxRequestOrBuilder extends
   boolean hasAll();
   /**
    * <pre>
-   * As submitter, for all of them.
+   * Like submitter, for all submitters.
    * </pre>
    *
    * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -88,7 +91,7 @@ public interface WatchTxRequestOrBuilder extends
   dev.fencepost.v1.AllTxs getAll();
   /**
    * <pre>
-   * As submitter, for all of them.
+   * Like submitter, for all submitters.
    * </pre>
    *
    * <code>.fencepost.v1.AllTxs all = 3 [json_name = "all"];</code>
@@ -97,7 +100,7 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * As tx_id, by the key that created it.
+   * Like tx_id, by the key that created it.
    * </pre>
    *
    * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -106,7 +109,7 @@ public interface WatchTxRequestOrBuilder extends
   boolean hasRequest();
   /**
    * <pre>
-   * As tx_id, by the key that created it.
+   * Like tx_id, by the key that created it.
    * </pre>
    *
    * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -115,7 +118,7 @@ public interface WatchTxRequestOrBuilder extends
   dev.fencepost.v1.RequestKey getRequest();
   /**
    * <pre>
-   * As tx_id, by the key that created it.
+   * Like tx_id, by the key that created it.
    * </pre>
    *
    * <code>.fencepost.v1.RequestKey request = 7 [json_name = "request"];</code>
@@ -124,9 +127,9 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-   * stream is refused, and the error tells which.
+   * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+   * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+   * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
    * </pre>
    *
    * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -135,9 +138,9 @@ public interface WatchTxRequestOrBuilder extends
   boolean hasTxs();
   /**
    * <pre>
-   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-   * stream is refused, and the error tells which.
+   * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+   * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+   * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
    * </pre>
    *
    * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -146,9 +149,9 @@ public interface WatchTxRequestOrBuilder extends
   dev.fencepost.v1.TxIds getTxs();
   /**
    * <pre>
-   * Several transactions by their ids: each of them as it is now, as a snapshot, those that are final too, then every event of any of them. A heartbeat ends the
-   * snapshots and brings the first resume_token, which belongs to these ids, in whatever order they are named. If one of them does not exist, or is named twice, the
-   * stream is refused, and the error tells which.
+   * Several transactions by id: a snapshot of each, also if final, then every event. A heartbeat
+   * follows the snapshots and carries the first resume_token, which is valid for these ids in any
+   * order. If an id is unknown or occurs twice, the stream is rejected and the error names it.
    * </pre>
    *
    * <code>.fencepost.v1.TxIds txs = 10 [json_name = "txs"];</code>
@@ -157,19 +160,19 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * The last resume_token received; empty starts anew.
+   * The last resume_token received; empty starts from the beginning.
    * </pre>
    *
-   * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+   * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
    * @return The resumeToken.
    */
   java.lang.String getResumeToken();
   /**
    * <pre>
-   * The last resume_token received; empty starts anew.
+   * The last resume_token received; empty starts from the beginning.
    * </pre>
    *
-   * <code>string resume_token = 4 [json_name = "resumeToken", (.buf.validate.field) = { ... }</code>
+   * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
    * @return The bytes for resumeToken.
    */
   com.google.protobuf.ByteString
@@ -177,9 +180,10 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * End the stream with OK after the final event; of several transactions, once all of them are final and what there is has been told. Only for one transaction, or for
-   * several that are named. With states it ends there too, also if they do not have the final state and so do not tell the event: name the final states among them to
-   * be told how it ended. Of several that are final from the start, the snapshots tell it.
+   * End the stream with OK after the final event; for several transactions, once all are final and
+   * everything was sent. Only for one transaction or several by id. With states, it ends at the
+   * final event even if that event is filtered out: include the final states to receive it. For
+   * transactions that are final from the start, the snapshots show the outcome.
    * </pre>
    *
    * <code>bool until_final = 5 [json_name = "untilFinal"];</code>
@@ -189,66 +193,70 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    * </pre>
    *
-   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
    * @return Whether the heartbeat field is set.
    */
   boolean hasHeartbeat();
   /**
    * <pre>
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    * </pre>
    *
-   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
    * @return The heartbeat.
    */
   com.google.protobuf.Duration getHeartbeat();
   /**
    * <pre>
-   * How often an idle stream says that it is alive, 1 s to 5 min; unset is 15 s.
+   * Interval of heartbeats on an idle stream, 1 s to 5 min; unset means 15 s.
    * </pre>
    *
-   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat", (.buf.validate.field) = { ... }</code>
+   * <code>.google.protobuf.Duration heartbeat = 6 [json_name = "heartbeat"];</code>
    */
   com.google.protobuf.DurationOrBuilder getHeartbeatOrBuilder();
 
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @return A list containing the labels.
    */
   java.util.List<java.lang.String>
       getLabelsList();
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @return The count of labels.
    */
   int getLabelsCount();
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @param index The index of the element to return.
    * @return The labels at the given index.
    */
   java.lang.String getLabels(int index);
   /**
    * <pre>
-   * Of a submitter, or of all: only the transactions that have all of these labels, each written as "key=value". A resume_token belongs to its labels.
+   * For submitter and all: only transactions that have all of these labels, each written as
+   * "key=value". A resume_token is valid only with the same labels.
    * </pre>
    *
-   * <code>repeated string labels = 8 [json_name = "labels", (.buf.validate.field) = { ... }</code>
+   * <code>repeated string labels = 8 [json_name = "labels"];</code>
    * @param index The index of the value to return.
    * @return The bytes of the labels at the given index.
    */
@@ -257,63 +265,68 @@ public interface WatchTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @return A list containing the states.
    */
   java.util.List<dev.fencepost.v1.TxState> getStatesList();
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @return The count of states.
    */
   int getStatesCount();
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @param index The index of the element to return.
    * @return The states at the given index.
    */
   dev.fencepost.v1.TxState getStates(int index);
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @return A list containing the enum numeric values on the wire for states.
    */
   java.util.List<java.lang.Integer>
   getStatesValueList();
   /**
    * <pre>
-   * Only the events after which a transaction is in one of these states, and snapshots of those that are, also of several that are named; empty: all. STUCK and
-   * FAILED_FINAL are what somebody should look at. That a transaction leaves these states for another is not told, and its seq has holes. Tokens of heartbeats move on
-   * with what is left out, so a stream that tells nothing for days is resumed as quickly as any other. The stream of one transaction then says with a heartbeat when it
-   * has told what there is so far. A resume_token belongs to its states.
+   * Only events that lead to one of these states, and only snapshots in one of them; empty: all.
+   * STUCK and FAILED_FINAL are the states that need attention. A transition to another state is not
+   * sent, so seq has gaps. Heartbeat tokens advance past filtered events, so a stream that is quiet
+   * for days resumes as fast as any other. On a stream of one transaction, a heartbeat marks the
+   * end of past events. A resume_token is valid only with the same states.
    * </pre>
    *
-   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states", (.buf.validate.field) = { ... }</code>
+   * <code>repeated .fencepost.v1.TxState states = 9 [json_name = "states"];</code>
    * @param index The index of the value to return.
    * @return The enum numeric value on the wire of states at the given index.
    */

@@ -191,7 +191,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object resumeToken_ = "";
   /**
    * <pre>
-   * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+   * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+   * stream does not repeat snapshots.
    * </pre>
    *
    * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -212,7 +213,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+   * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+   * stream does not repeat snapshots.
    * </pre>
    *
    * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -1088,7 +1090,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
-     * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+     * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+     * stream does not repeat snapshots.
      * </pre>
      *
      * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -1108,7 +1111,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+     * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+     * stream does not repeat snapshots.
      * </pre>
      *
      * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -1129,7 +1133,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+     * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+     * stream does not repeat snapshots.
      * </pre>
      *
      * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -1146,7 +1151,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+     * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+     * stream does not repeat snapshots.
      * </pre>
      *
      * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -1160,7 +1166,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+     * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+     * stream does not repeat snapshots.
      * </pre>
      *
      * <code>string resume_token = 4 [json_name = "resumeToken"];</code>

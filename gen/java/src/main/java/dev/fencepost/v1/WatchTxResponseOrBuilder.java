@@ -57,7 +57,8 @@ public interface WatchTxResponseOrBuilder extends
 
   /**
    * <pre>
-   * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+   * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+   * stream does not repeat snapshots.
    * </pre>
    *
    * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
@@ -66,7 +67,8 @@ public interface WatchTxResponseOrBuilder extends
   java.lang.String getResumeToken();
   /**
    * <pre>
-   * Where to resume after this message. Opaque. May be empty on a snapshot, which a resumed stream does not repeat.
+   * Where to resume after this message. Opaque. May be empty on a snapshot, because a resumed
+   * stream does not repeat snapshots.
    * </pre>
    *
    * <code>string resume_token = 4 [json_name = "resumeToken"];</code>
