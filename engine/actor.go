@@ -341,7 +341,7 @@ func (a *actor) view() *txn.View {
 	v := &a.known
 	*v = txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.used, Head: frozen.head, Seen: frozen.seen,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.used, Head: frozen.head, Inclusion: frozen.seen,
 		Canonical: frozen.canonical,
 	}
 	a.letGo(v)

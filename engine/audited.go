@@ -69,7 +69,7 @@ func (a *actor) letGo(v *txn.View) {
 }
 
 func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
-	doubted := func(f txn.Attempt) bool { seen := v.Seen(f.Hash); return !seen.Known || seen.Receipt != nil }
+	doubted := func(f txn.Attempt) bool { seen := v.Inclusion(f.Hash); return !seen.Known || seen.Receipt != nil }
 	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
 		if !deep(tx.FinalBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
 			return false

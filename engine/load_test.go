@@ -64,7 +64,7 @@ func TestALoadIsOfOneMoment(t *testing.T) {
 				Submitter: l.Submitter,
 				Cursor:    l.Cursor,
 				Open:      l.Open,
-				Seen:      func(txn.Hash) txn.Inclusion { return txn.Inclusion{} },
+				Inclusion: func(txn.Hash) txn.Inclusion { return txn.Inclusion{} },
 			},
 		)
 	}

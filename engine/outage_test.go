@@ -186,7 +186,7 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 				{Status: txn.Status{FinalBlock: 100}, Attempts: []txn.Attempt{{No: 1}}},
 			},
 		}
-		a.letGo(&txn.View{Head: c.head, Seen: func(txn.Hash) txn.Inclusion { return c.seen }})
+		a.letGo(&txn.View{Head: c.head, Inclusion: func(txn.Hash) txn.Inclusion { return c.seen }})
 		if len(a.ended) != c.kept {
 			t.Errorf("%s: %d kept", name, len(a.ended))
 		}

@@ -53,8 +53,8 @@ func (o *owner) decide(account txn.Account) {
 		view := txn.View{
 			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
 			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: inboxes[o.id].Queue, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
-			NonceUse: &txn.NonceUse{CommandID: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
-			Seen:     func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
+			NonceUse:  &txn.NonceUse{CommandID: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
+			Inclusion: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 		}
 		switch step := txn.Decide(&view).(type) {
 		case txn.Record:

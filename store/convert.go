@@ -90,7 +90,7 @@ func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int6
 		tx.Due = s.clock.Now().Add(time.Duration(dueMillis) * time.Millisecond)
 	}
 	if err == nil && r.NotAfter != nil {
-		tx.LateAt = s.clock.Now().Add(time.Duration(lateMillis) * time.Millisecond)
+		tx.Deadline = s.clock.Now().Add(time.Duration(lateMillis) * time.Millisecond)
 	}
 	if err == nil && r.WaitingSince != nil {
 		tx.WaitingSince = s.clock.Now().Add(-time.Duration(waitedMillis) * time.Millisecond)

@@ -150,7 +150,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {
 	p.WEndedBlock = append(p.WEndedBlock, int64(next.FinalBlock))
 	p.WNewFork = append(p.WNewFork, w.NewFork)
 	p.WTold = append(p.WTold, blocks(w.Above))
-	p.WLate = append(p.WLate, w.Late)
+	p.WLate = append(p.WLate, w.PastDeadline)
 	p.WDelayMs = append(p.WDelayMs, w.Delay.Milliseconds())
 	addReceipt(p, next.Receipt)
 }

@@ -93,12 +93,12 @@ func TestNothingIsLateBeforeItsDeadline(t *testing.T) {
 	k.done(s, l, take(sent, 0))
 	sent = after(sent, allocation(sent, 0))
 	cancel := move(sent, txn.EventReplaced, txn.Allocated)
-	cancel.Attempt, cancel.Late = attempt(sent, 0, 2), true
+	cancel.Attempt, cancel.PastDeadline = attempt(sent, 0, 2), true
 	cancel.Attempt.Kind, cancel.Next.TxHash = txn.Cancel, cancel.Attempt.Hash
 	fail := failed(waits, txn.ReasonDeadline)
-	fail.Late = true
+	fail.PastDeadline = true
 	none := failed(k.queue(s, id, "without a deadline"), txn.ReasonDeadline)
-	none.Late = true
+	none.PastDeadline = true
 	for _, w := range []txn.Write{cancel, fail, none} {
 		k.want(k.commit(s, l, txn.Change{Writes: []txn.Write{w}}), Conflict)
 	}
@@ -138,10 +138,10 @@ func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
 		boxes, err := s.Inboxes(k.ctx, []txn.SubmitterID{id}, 1)
 		k.must(err)
 		read := boxes[id].Queue[0]
-		if off := read.LateAt.Sub(wrong.Now()) - left; read.ID != tx.ID ||
-			read.LateAt.IsZero() != (left < 0) ||
+		if off := read.Deadline.Sub(wrong.Now()) - left; read.ID != tx.ID ||
+			read.Deadline.IsZero() != (left < 0) ||
 			left >= 0 && (off > time.Second || off < -10*time.Second) {
-			t.Errorf("%s: late at %s, which is off by %s", request, read.LateAt, off)
+			t.Errorf("%s: late at %s, which is off by %s", request, read.Deadline, off)
 		}
 		k.done(s, l, txn.Change{Writes: []txn.Write{failed(tx, "GONE")}})
 	}
@@ -149,7 +149,7 @@ func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
 	k.done(s, l, take(sent, 0))
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
-	if off := ledger.Open[0].LateAt.Sub(wrong.Now()) - time.Hour; off > time.Second ||
+	if off := ledger.Open[0].Deadline.Sub(wrong.Now()) - time.Hour; off > time.Second ||
 		off < -10*time.Second {
 		t.Errorf("in flight: off by %s", off)
 	}

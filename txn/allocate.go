@@ -18,25 +18,25 @@ func allocate(v *View) (Step, bool) {
 		return nil, false
 	}
 	if v.Submitter.Status != Active || v.Cursor != nil && v.Cursor.Protected != nil {
-		return stopWaiting(v, &v.Queue[0])
+		return clearWaiting(v, &v.Queue[0])
 	}
 	slot, free := freeSlot(v)
 	head := &v.Queue[0]
-	late := head.late(v.Now)
+	late := head.pastDeadline(v.Now)
 	if free && late && head.Requeued == 0 {
-		return Record{tooLate(v, head)}, true
+		return Record{failPastDeadline(v, head)}, true
 	}
-	if !free || head.Due.After(v.Now) || !surelyGone(v, head) {
+	if !free || head.Due.After(v.Now) || !noEarlierReceipt(v, head) {
 		return nil, false
 	}
 	if v.Account == nil {
 		return ReadAccount{Tx: head, Depth: v.Policy.Confirmations}, true
 	}
-	if !neverRan(v, head) {
-		return Record{unsure(v, head)}, true
+	if !provenUnexecuted(v, head) {
+		return Record{awaitProof(v, head)}, true
 	}
 	if late {
-		return Record{tooLate(v, head)}, true
+		return Record{failPastDeadline(v, head)}, true
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,
@@ -44,7 +44,7 @@ func allocate(v *View) (Step, bool) {
 			0)}, true
 	}
 	if v.Cursor == nil {
-		return start(v, head), true
+		return startCursor(v, head), true
 	}
 	if reason, message := disagreement(v, v.Account); reason != "" {
 		return Record{
@@ -54,16 +54,16 @@ func allocate(v *View) (Step, bool) {
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
 }
 
-// tooLate ends the head of the queue by its deadline. The database's clock says whether that has come.
-func tooLate(v *View, head *Tx) Change {
+// failPastDeadline ends the head of the queue by its deadline. The database's clock says whether that has come.
+func failPastDeadline(v *View, head *Tx) Change {
 	c := failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")
-	c.Writes[0].Late = true
+	c.Writes[0].PastDeadline = true
 	return c
 }
 
-// stopWaiting ends the wait of the head of the queue while nothing may be taken: time that is paused or protected is none in which it could have been sent, so
+// clearWaiting ends the wait of the head of the queue while nothing may be taken: time that is paused or protected is none in which it could have been sent, so
 // that prepare.max_age begins anew with the next try. When that is due stays as it was: what was given back to the queue is looked at meanwhile too.
-func stopWaiting(v *View, head *Tx) (Step, bool) {
+func clearWaiting(v *View, head *Tx) (Step, bool) {
 	if head.WaitingSince.IsZero() {
 		return nil, false
 	}
@@ -80,7 +80,7 @@ func freeSlot(v *View) (int16, bool) {
 		if !tx.Released {
 			continue
 		}
-		if seen := v.seen(tx); tx.Sub != Included || !seen.Known || seen.Receipt == nil {
+		if seen := v.inclusion(tx); tx.Sub != Included || !seen.Known || seen.Receipt == nil {
 			return 0, false
 		}
 	}
@@ -114,7 +114,7 @@ func hasSlot(open []Tx, slot int16) bool {
 }
 
 // start begins the sequence of nonces, once, from an account that stands still.
-func start(v *View, head *Tx) Step {
+func startCursor(v *View, head *Tx) Step {
 	a := v.Account
 	if a.Latest != a.Pending || a.Latest != a.Settled {
 		return Record{backOff(v, head, ReasonNotQuiescent, fmt.Sprintf(
@@ -140,7 +140,7 @@ func start(v *View, head *Tx) Step {
 func AccountReadFailed(v *View, s ReadAccount) Change {
 	switch {
 	case s.CommandID != 0:
-		return told(Command{ID: s.CommandID}, ResultRefused,
+		return commandResult(Command{ID: s.CommandID}, ResultRefused,
 			"the chain cannot be asked for the account now; ask again once it answers")
 	case s.Tx.Nonce != nil:
 		return Change{} // the next hand-over asks again
@@ -157,7 +157,7 @@ func OldStateMissing(v *View, s ReadAccount) Change {
 	}
 	c := v.Commands[i]
 	if s.MinDepth > 0 { // not even that is there
-		return told(
+		return commandResult(
 			c,
 			ResultRefused,
 			fmt.Sprintf(
@@ -165,7 +165,7 @@ func OldStateMissing(v *View, s ReadAccount) Change {
 				min(s.MinDepth, s.Depth)),
 		)
 	}
-	return told(
+	return commandResult(
 		c,
 		ResultRefused,
 		fmt.Sprintf(
@@ -190,10 +190,10 @@ type Preparation struct {
 func Prepared(v *View, s Prepare, p *Preparation) Change {
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
-		return refused(v, s.Tx, ReasonPrepareReverted,
+		return countRefusal(v, s.Tx, ReasonPrepareReverted,
 			"the chain says that it would revert: "+p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
-		return refused(v, s.Tx, ReasonInvalid,
+		return countRefusal(v, s.Tx, ReasonInvalid,
 			"the chain says that it can never pass: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
 		limit, end := capOf(v, s.Tx, p.Outcome.ChainCap)
@@ -205,7 +205,7 @@ func Prepared(v *View, s Prepare, p *Preparation) Change {
 			v,
 			s.Tx,
 			ReasonInsufficientFunds,
-			"the account cannot pay for this transaction"+lacking(
+			"the account cannot pay for this transaction"+shortfall(
 				p.Outcome)+"; it goes on by itself once funded",
 			0,
 		)
@@ -256,7 +256,7 @@ func capOf(v *View, tx *Tx, chains bool) (limit, end string) {
 }
 
 // lacking says what the account has and what is missing, if that is known.
-func lacking(o Outcome) string {
+func shortfall(o Outcome) string {
 	if o.Have == nil || o.Want == nil || o.Short == nil {
 		return ""
 	}
@@ -294,7 +294,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 
 // refused counts on how many blocks the chain has refused a draft. One reading may come from a node that is behind; what the last counted block says again is
 // no news.
-func refused(v *View, tx *Tx, reason, message string) Change {
+func countRefusal(v *View, tx *Tx, reason, message string) Change {
 	again := tx.Reason == reason
 	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusalBlocks {
 		return failUnsent(v, tx, reason, message)
@@ -308,33 +308,33 @@ func refused(v *View, tx *Tx, reason, message string) Change {
 	return c
 }
 
-// refusedBefore are the reasons that count refusals; saysNothing those of an answer that says nothing of the draft, and so neither counts as one nor ends the count:
+// countedRefusals are the reasons that count refusals; saysNothing those of an answer that says nothing of the draft, and so neither counts as one nor ends the count:
 // of a node that answers every second time the refusals are as many in a row as it answers.
 var (
-	refusedBefore = map[string]bool{ReasonPrepareReverted: true, ReasonInvalid: true}
-	saysNothing   = map[string]bool{ReasonChainUnavailable: true, ReasonChainBehind: true}
+	countedRefusals = map[string]bool{ReasonPrepareReverted: true, ReasonInvalid: true}
+	inconclusive    = map[string]bool{ReasonChainUnavailable: true, ReasonChainBehind: true}
 )
 
 // unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
-func unanswered(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
+func waitInconclusive(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	next := tx.Status
 	refusal, _, _ := strings.Cut(tx.LastError, sinceThen)
 	next.Sub, next.LastError = BackingOff, refusal+sinceThen+reason+": "+message
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
 	}
-	return Change{Writes: v.move(tx, "", &next, max(Backoff(fewTries), hint))}
+	return Change{Writes: v.move(tx, "", &next, max(Backoff(inconclusiveTries), hint))}
 }
 
-// fewTries is how many tries the wait is for of what cannot be counted.
-const fewTries = 3
+// inconclusiveTries is how many tries the wait is for of what cannot be counted.
+const inconclusiveTries = 3
 
 const sinceThen = "; since then "
 
 // failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
 func failUnsent(v *View, tx *Tx, reason, message string) Change {
-	if !neverRan(v, tx) {
-		return unsure(v, tx)
+	if !provenUnexecuted(v, tx) {
+		return awaitProof(v, tx)
 	}
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
@@ -354,13 +354,13 @@ func backOff(v *View, tx *Tx, reason, message string, hint time.Duration) Change
 				age, reason, message),
 		)
 	}
-	return wait(v, tx, reason, message, hint)
+	return waitFor(v, tx, reason, message, hint)
 }
 
 // wait is backOff without an end.
-func wait(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
-	if saysNothing[reason] && refusedBefore[tx.Reason] {
-		return unanswered(v, tx, reason, message, hint)
+func waitFor(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
+	if inconclusive[reason] && countedRefusals[tx.Reason] {
+		return waitInconclusive(v, tx, reason, message, hint)
 	}
 	next, kind := tx.Status, Kind("")
 	next.Sub, next.Reason, next.LastError = BackingOff, reason, message
@@ -370,9 +370,9 @@ func wait(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	if tx.Reason != reason || tx.Sub != next.Sub {
 		kind = EventDelayed
 		if !tx.WaitingSince.IsZero() { // of endpoints that contradict each other each answer is an event: they are not asked faster for that
-			hint = max(Backoff(fewTries), hint)
+			hint = max(Backoff(inconclusiveTries), hint)
 		}
-		if tx.WaitingSince.IsZero() || refusedBefore[reason] { // what was counted were no refusals
+		if tx.WaitingSince.IsZero() || countedRefusals[reason] { // what was counted were no refusals
 			next.SubmitAttempts = 0
 		}
 	}

@@ -49,8 +49,8 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 		_, capped := Replacement{
 			Outcome:    Outcome{Class: Accepted},
 			AboveLimit: true,
-		}.missing(&v, &Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
-		_, refused := Replacement{Outcome: o}.missing(&v, s)
+		}.failure(&v, &Replace{Tx: s.Tx, Kind: Bump, Limit: s.Limit})
+		_, refused := Replacement{Outcome: o}.failure(&v, s)
 		if !strings.Contains(refused, c.replacement) ||
 			c.kind == Bump && !strings.Contains(capped, c.replacement) {
 			t.Errorf("%s: %s, %s", name, refused, capped)

@@ -11,7 +11,7 @@ func TestWhatAPoolMayHave(t *testing.T) {
 	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0, InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
 		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1, NonceTooLow: 1, ReplacementUnderpriced: 1} {
 		b := until[Broadcast](t, newWorld(1, policy))
-		if got := answered(&b, Outcome{Class: class}).Pooled; got != pooled {
+		if got := afterOutcome(&b, Outcome{Class: class}).Pooled; got != pooled {
 			t.Errorf("%s: %d", class, got)
 		}
 	}
@@ -22,7 +22,7 @@ func TestTheNewestThatWasTakenIsKept(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
 	b.Tx.Accepted, b.Tx.Pooled = 3, 3
-	if next := answered(&b, Outcome{Class: Accepted}); next.Accepted != 3 || next.Pooled != 3 {
+	if next := afterOutcome(&b, Outcome{Class: Accepted}); next.Accepted != 3 || next.Pooled != 3 {
 		t.Errorf("%+v", next)
 	}
 }

@@ -108,7 +108,7 @@ func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
 func TestTheDeadlineOfTheHeadWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 2)
-	w.view.Queue[0].LateAt = w.view.Now
+	w.view.Queue[0].Deadline = w.view.Now
 	w.settle(t)
 	if len(w.final) > 0 || len(w.view.Queue) != 1 {
 		t.Fatalf("%+v", w.final)

@@ -107,7 +107,7 @@ func TestCancelsWithMoreGasHaveAnEnd(t *testing.T) {
 		}
 		w.do(t, step, Outcome{Class: Invalid, Detail: "not supported"}, accepted)
 	}
-	if n := w.view.Open[0].replacements(); n != mostRefits {
+	if n := w.view.Open[0].replacements(); n != maxCancelRetries {
 		t.Errorf("%d cancels after the first", n)
 	}
 }
@@ -394,10 +394,10 @@ func TestADeadlineIsNotLate(t *testing.T) {
 	t.Parallel()
 	for name, signed := range map[string]bool{"signed": true, "not signed": false} {
 		w := newWorld(1, policy)
-		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = true, w.view.Now.Add(
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].Deadline = true, w.view.Now.Add(
 			policy.ResubmitInterval/2)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
-		late := w.view.Open[0].LateAt
+		late := w.view.Open[0].Deadline
 		rest, ok := Decide(&w.view).(Rest)
 		if !ok || !rest.Until.Equal(late) {
 			t.Fatalf("%s: %+v, the deadline is at %s", name, Decide(&w.view), late)
@@ -412,7 +412,7 @@ func TestADeadlineIsNotLate(t *testing.T) {
 			if _, ok := step.(Rest); ok {
 				break
 			}
-			if s, ok := step.(*Replace); ok && s.Kind == Cancel && s.Late {
+			if s, ok := step.(*Replace); ok && s.Kind == Cancel && s.ForDeadline {
 				tries++
 			}
 			w.do(t, step, Outcome{Class: Accepted}, prep)

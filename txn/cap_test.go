@@ -196,11 +196,11 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
 	v := View{Policy: Policy{ReportConfirmations: true}}
 	for n := range 3 {
-		if w := tellAbove(&v, &tx, &Inclusion{Above: tx.Above[:n]}); w != nil {
+		if w := reportConfirmations(&v, &tx, &Inclusion{Above: tx.Above[:n]}); w != nil {
 			t.Errorf("%d of two: %+v", n, w)
 		}
 	}
-	if w := tellAbove(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil ||
+	if w := reportConfirmations(&v, &tx, &Inclusion{Above: []BlockRef{{1, Hash{3}}}}); w == nil ||
 		!w[0].NewFork ||
 		len(w[0].Above) != 1 {
 		t.Errorf("another block: %+v", w)

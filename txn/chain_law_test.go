@@ -81,7 +81,7 @@ func anyChained(t *rapid.T) *chained {
 	}
 	for i := range c.view.Queue {
 		if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
-			c.view.Queue[i].LateAt = c.view.Now.Add(
+			c.view.Queue[i].Deadline = c.view.Now.Add(
 				time.Duration(rapid.IntRange(1, 600).Draw(t, "late")) * time.Second)
 			c.view.Queue[i].Terms.CancelLate = rapid.Bool().Draw(t, "cancel late")
 		}
@@ -265,7 +265,7 @@ func (c *chained) truth(t *rapid.T, tx Tx) {
 		ran > 1 && tx.Reason != ProtectExecutedAfterRequeue:
 		t.Fatalf("%s %s %s %q: ran %d times; %v", tx.State, tx.Executed, tx.Reason, tx.LastError,
 			ran, c.kinds[tx.ID])
-	case tx.Reason == ReasonDeadline && tx.LateAt.IsZero():
+	case tx.Reason == ReasonDeadline && tx.Deadline.IsZero():
 		t.Fatalf("it had no deadline: %+v", tx.Status)
 	}
 }

@@ -139,7 +139,7 @@ func (c *chained) given(a Attempt, answer Class) Class {
 	case answer == NonceTooLow:
 		answer = AlreadyKnown
 	}
-	if ((Outcome{Class: answer}).taken() || answer == Ambiguous) &&
+	if ((Outcome{Class: answer}).inPool() || answer == Ambiguous) &&
 		!slices.Contains(c.pool[a.Nonce], a.Hash) {
 		c.pool[a.Nonce] = append(c.pool[a.Nonce], a.Hash)
 	}
@@ -219,7 +219,7 @@ func (c *chained) audit() {
 		if tx.Receipt == nil {
 			continue
 		}
-		hash, _ := c.view.canonical(tx.Receipt.BlockNumber)
+		hash, _ := c.view.canonicalHash(tx.Receipt.BlockNumber)
 		if tx.Receipt.BlockNumber+c.view.Policy.AuditDepth > c.head ||
 			hash != tx.Receipt.BlockHash {
 			c.audits(append(c.audited, tx)...)

@@ -57,17 +57,17 @@ type Unprotection struct {
 
 // Write changes one transaction, which must still have the version and state that are expected.
 type Write struct {
-	Tx      TxID
-	Version int64
-	From    State
-	Kind    Kind // the event; empty writes a schedule only: no event, same version, same state
-	Next    Status
-	Delay   time.Duration // no outside effect before this much later; measured by the database
-	Late    bool          // because Terms.NotAfter has passed: refused as long as it has not by the database's clock
-	Turn    Turn          // goes on in memory; zero: it is over
-	Attempt *Attempt      // recorded with it
-	NewFork bool          // the event's blocks above the receipt replace those told before
-	Above   []BlockRef    // and are these
+	Tx           TxID
+	Version      int64
+	From         State
+	Kind         Kind // the event; empty writes a schedule only: no event, same version, same state
+	Next         Status
+	Delay        time.Duration // no outside effect before this much later; measured by the database
+	PastDeadline bool          // because Terms.NotAfter has passed: refused as long as it has not by the database's clock
+	Turn         Turn          // goes on in memory; zero: it is over
+	Attempt      *Attempt      // recorded with it
+	NewFork      bool          // the event's blocks above the receipt replace those told before
+	Above        []BlockRef    // and are these
 }
 
 // Command is what a caller or an operator asks of the owner of a submitter.

@@ -38,7 +38,7 @@ type View struct {
 	Suspicion   *Suspicion
 	NonceUse    *NonceUse // who used a nonce, as far as the last decision asked; nil: not asked
 	Head        uint64    // number of the newest block of this view; 0 before there is one
-	Seen        func(Hash) Inclusion
+	Inclusion   func(Hash) Inclusion
 	Canonical   func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
 }
 
@@ -90,22 +90,22 @@ func (Broadcast) step()    {}
 // Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
 // would have been taken without it.
 func Decide(v *View) Step {
-	if step, ok := heed(v); ok {
+	if step, ok := nextCommand(v); ok {
 		return step
 	}
-	if step, ok := follow(v); ok {
+	if step, ok := trackAll(v); ok {
 		return step
 	}
-	if step, ok := audit(v); ok {
+	if step, ok := auditFinality(v); ok {
 		return step
 	}
 	if step, ok := protect(v); ok {
 		return step
 	}
-	if step, ok := overdue(v); ok {
+	if step, ok := recordMaxAge(v); ok {
 		return step
 	}
-	if step, ok := withdraw(v); ok {
+	if step, ok := cancelRequeued(v); ok {
 		return step
 	}
 	if b, ok := dueBroadcast(v); ok {
@@ -127,25 +127,25 @@ func record(c Change) (Step, bool) {
 	return Record{c}, true
 }
 
-// heed carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
+// nextCommand carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
 // protects or cancels. Behind a decision to leave a protection everything waits for that.
-func heed(v *View) (Step, bool) {
+func nextCommand(v *View) (Step, bool) {
 	for i, c := range v.Commands {
 		switch {
 		case i > 0 && c.Kind == CommandExitProtect:
 			return nil, false
-		case i > 0 && !atOnce[c.Kind]:
+		case i > 0 && !immediateCommands[c.Kind]:
 			continue
 		}
-		if step, ok := obey(v, c); ok {
+		if step, ok := applyCommand(v, c); ok {
 			return step, true
 		}
 	}
 	return nil, false
 }
 
-// atOnce are the commands that need nothing from outside.
-var atOnce = map[CommandKind]bool{
+// immediateCommands are the commands that need nothing from outside.
+var immediateCommands = map[CommandKind]bool{
 	CommandPause:   true,
 	CommandResume:  true,
 	CommandCancel:  true,
@@ -153,8 +153,8 @@ var atOnce = map[CommandKind]bool{
 	CommandUpdate:  true,
 }
 
-// obey carries out one command. ok is false while it waits for what the chain shows.
-func obey(v *View, c Command) (step Step, ok bool) {
+// applyCommand carries out one command. ok is false while it waits for what the chain shows.
+func applyCommand(v *View, c Command) (step Step, ok bool) {
 	done := Change{Commands: []CommandResult{{ID: c.ID, Result: Applied}}}
 	switch c.Kind {
 	case CommandPause:
@@ -172,7 +172,7 @@ func obey(v *View, c Command) (step Step, ok bool) {
 		}
 	case CommandUpdate: // whoever has recorded this reads the ledger anew
 	case CommandProtect:
-		return Record{protectAsTold(v, c)}, true
+		return Record{protectOnCommand(v, c)}, true
 	case CommandExitProtect:
 		return exitProtect(v, c)
 	case CommandResolve:
@@ -186,7 +186,7 @@ func obey(v *View, c Command) (step Step, ok bool) {
 }
 
 // told ends a command with a result other than APPLIED, and a sentence for whoever asked.
-func told(c Command, result, sentence string) Change {
+func commandResult(c Command, result, sentence string) Change {
 	if sentence != "" {
 		result += ": " + sentence
 	}
@@ -194,8 +194,8 @@ func told(c Command, result, sentence string) Change {
 }
 
 // refuse ends a command that the chain or the ledger does not bear out.
-func refuse(c Command, sentence string, args ...any) (Step, bool) {
-	return Record{told(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
+func rejectCommand(c Command, sentence string, args ...any) (Step, bool) {
+	return Record{commandResult(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
 }
 
 // cancel writes down that a transaction shall not run; ok is false when it is final. No write: that was written before.
@@ -233,41 +233,41 @@ func cancel(v *View, id TxID) (w []Write, ok bool) {
 }
 
 // follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
-func follow(v *View) (Step, bool) {
+func trackAll(v *View) (Step, bool) {
 	var c Change
 	for i := range v.Open {
-		if w := followOne(v, &v.Open[i]); w != nil {
-			c.shown(v, &v.Open[i], w)
+		if w := trackOne(v, &v.Open[i]); w != nil {
+			c.addTracked(v, &v.Open[i], w)
 		}
 	}
 	for i := range v.Queue {
-		if w := endRequeued(v, &v.Queue[i]); w != nil {
-			c.shown(v, &v.Queue[i], w)
+		if w := finalizeRequeued(v, &v.Queue[i]); w != nil {
+			c.addTracked(v, &v.Queue[i], w)
 		}
 	}
 	return record(c)
 }
 
 // shown adds what the chain shows of a transaction.
-func (c *Change) shown(v *View, tx *Tx, list []Write) {
+func (c *Change) addTracked(v *View, tx *Tx, list []Write) {
 	if c.Writes == nil {
 		c.Writes = list
 	} else {
 		c.Writes = append(c.Writes, list...)
 	}
 	w := &list[0]
-	if v.Submitter.OnFailure != PauseOnFailure || !reverted(tx, w) {
+	if v.Submitter.OnFailure != PauseOnFailure || !payloadReverted(tx, w) {
 		return
 	}
 	c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
 	if c.StatusReason != "" {
 		c.StatusReason += "; "
 	}
-	c.StatusReason += whyPaused(tx, w)
+	c.StatusReason += pauseReason(tx, w)
 }
 
-// whyPaused tells an operator which transaction paused its account, and where it failed.
-func whyPaused(tx *Tx, w *Write) string {
+// pauseReason tells an operator which transaction paused its account, and where it failed.
+func pauseReason(tx *Tx, w *Write) string {
 	r := w.Next.Receipt
 	return fmt.Sprintf(
 		"transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE",
@@ -276,7 +276,7 @@ func whyPaused(tx *Tx, w *Write) string {
 
 // reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
 // its end says so.
-func reverted(tx *Tx, w *Write) bool {
+func payloadReverted(tx *Tx, w *Write) bool {
 	if w.Kind == EventFailed && w.Next.Executed == Reverted {
 		return tx.Receipt == nil || tx.Receipt.TxHash != w.Next.Receipt.TxHash
 	}
@@ -284,10 +284,10 @@ func reverted(tx *Tx, w *Write) bool {
 		tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
-// followOne is what the chain shows of a transaction in flight that is not written down; nil: nothing. As a rule it is nothing, so that what is written is made
+// trackOne is what the chain shows of a transaction in flight that is not written down; nil: nothing. As a rule it is nothing, so that what is written is made
 // elsewhere: whoever asks stands on no more than that takes.
-func followOne(v *View, tx *Tx) []Write {
-	seen := v.seen(tx)
+func trackOne(v *View, tx *Tx) []Write {
+	seen := v.inclusion(tx)
 	switch {
 	case !seen.Known:
 		return nil
@@ -296,11 +296,11 @@ func followOne(v *View, tx *Tx) []Write {
 	case tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash:
 		return included(v, tx, &seen)
 	}
-	if w := tellAbove(v, tx, &seen); w != nil {
+	if w := reportConfirmations(v, tx, &seen); w != nil {
 		return w
 	}
-	if e := v.earlier(tx); seen.Final && e.Known &&
-		(e.Receipt == nil || e.Final && ranAnyway(tx.Reason)) {
+	if e := v.earlierInclusion(tx); seen.Final && e.Known &&
+		(e.Receipt == nil || e.Final && executedUnexpectedly(tx.Reason)) {
 		return final(v, tx, &e)
 	}
 	if !tx.Released && v.Policy.releases(&seen) {
@@ -316,7 +316,7 @@ func included(v *View, tx *Tx, seen *Inclusion) []Write {
 	next.State, next.Sub = Tracking, Included
 	next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
 	tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
-	if next.Above = nil; !tx.staysTold() {
+	if next.Above = nil; !tx.keepsReasonUntilFinal() {
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventIncluded, &next, 0)
@@ -356,7 +356,7 @@ func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 	next.Sub, next.Released = None, true
 	kind, cancelled := EventConfirmed, tx.attempt(tx.Receipt.TxHash).Kind == Cancel
 	if r := earlier.Receipt; r != nil && (cancelled || r.Success && !tx.Receipt.Success) {
-		return v.endAs(tx, earlier)
+		return v.finalizeAs(tx, earlier)
 	}
 	switch {
 	case cancelled && tx.Rejected != "":
@@ -373,12 +373,12 @@ func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 				"it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
 		case tx.Reason == ProtectExecutedAfterFinal:
-			next.Reason, next.LastError = ProtectExecutedAfterFinal, tx.ranAllTheSame()
-		case tx.givenUp():
-			next.Reason, next.LastError = ReasonCancelLost, tx.whyGivenUp()+", and the transaction was included first"
+			next.Reason, next.LastError = ProtectExecutedAfterFinal, tx.executedAfterFinalMessage()
+		case tx.abandoned():
+			next.Reason, next.LastError = ReasonCancelLost, tx.whyAbandoned()+", and the transaction was included first"
 		}
 	case tx.Reason == ProtectExecutedAfterFinal:
-		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.ranAllTheSame()+", and reverted"
+		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.executedAfterFinalMessage()+", and reverted"
 	default:
 		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
@@ -412,9 +412,9 @@ func nextDue(v *View) time.Time {
 		tx := &v.Open[i]
 		if tx.Receipt == nil {
 			earlier(tx.Due)
-			earlier(v.overdueAt(tx))
+			earlier(v.maxAgeDueAt(tx))
 			if tx.Terms.CancelLate && tx.newest().Kind != Cancel {
-				earlier(tx.LateAt)
+				earlier(tx.Deadline)
 			}
 		}
 	}
@@ -429,13 +429,13 @@ func nextDue(v *View) time.Time {
 
 // seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt. Attempts of before a REQUEUE
 // have other nonces and do not count here: see earlier.
-func (v *View) seen(tx *Tx) Inclusion {
+func (v *View) inclusion(tx *Tx) Inclusion {
 	all, counted := Inclusion{}, false
 	for _, a := range tx.Attempts {
 		if tx.Nonce == nil || a.Nonce != *tx.Nonce {
 			continue
 		}
-		one := v.Seen(a.Hash)
+		one := v.Inclusion(a.Hash)
 		if one.Known && one.Receipt != nil {
 			return one
 		}
@@ -454,7 +454,7 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 		w.Next.Version = tx.Version + 1
 	}
 	if tx.Restored && next.State.Final() && next.Executed == No {
-		w.Next.unproven()
+		w.Next.markUnproven()
 	}
 	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
 		w.Next.FinalBlock = max(v.Head, 1)

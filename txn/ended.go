@@ -7,12 +7,12 @@ import "fmt"
 // may be wrong. So its forms are followed for an audit depth more. If a block has one of them, the ledger takes its word back: the transaction is followed as one
 // that has a nonce, and ends again, by that receipt.
 
-// endedAndRan finds a transaction that had ended as never run, and has a form in a block; nil: there is none.
-func endedAndRan(v *View) *Finding {
+// executedAfterFinal finds a transaction that had ended as never run, and has a form in a block; nil: there is none.
+func executedAfterFinal(v *View) *Finding {
 	for i := range v.NotExecuted {
 		tx := &v.NotExecuted[i]
 		for _, a := range tx.Attempts {
-			seen := v.Seen(a.Hash)
+			seen := v.Inclusion(a.Hash)
 			if !seen.Known || seen.Receipt == nil {
 				continue
 			}
@@ -32,7 +32,7 @@ func endedAndRan(v *View) *Finding {
 }
 
 // reopened is the write that takes the end back: whoever was told of it is told that it does not hold. One that had given up its nonce has the form's again.
-func reopened(v *View, f *Finding) []Write {
+func reopen(v *View, f *Finding) []Write {
 	tx, next := f.Tx, f.Tx.Status
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &f.Nonce, 0
@@ -42,8 +42,8 @@ func reopened(v *View, f *Finding) []Write {
 	return v.move(tx, EventReorged, &next, 0)
 }
 
-// ranAllTheSame says what became of it, once that is final.
-func (tx *Tx) ranAllTheSame() string {
+// executedAfterFinalMessage says what became of it, once that is final.
+func (tx *Tx) executedAfterFinalMessage() string {
 	return fmt.Sprintf(
 		"it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce,
 		tx.Receipt.BlockNumber)

@@ -35,7 +35,7 @@ var ended = map[string]func(t *testing.T) (w *world, old Hash, nonce *Nonce){
 	},
 	"requeued, and too late": func(t *testing.T) (*world, Hash, *Nonce) {
 		w, _, old := givenBack(t)
-		w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second)
+		w.view.Queue[0].Deadline = w.view.Now.Add(-time.Second)
 		w.settle(t)
 		return w, old, nil
 	},

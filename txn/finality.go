@@ -13,18 +13,18 @@ func (p *Policy) releases(seen *Inclusion) bool {
 	return seen.Final || !onlyFinal && seen.Confirmations+1 >= p.ReleaseDepth
 }
 
-// tellAbove tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
+// reportConfirmations tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
 // chain any more (newFork; C24).
-func tellAbove(v *View, tx *Tx, seen *Inclusion) []Write {
+func reportConfirmations(v *View, tx *Tx, seen *Inclusion) []Write {
 	n := len(tx.Above)
 	if !v.Policy.ReportConfirmations ||
 		len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
 		return nil // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
 	}
-	return confirmed(v, tx, seen)
+	return confirmations(v, tx, seen)
 }
 
-func confirmed(v *View, tx *Tx, seen *Inclusion) []Write {
+func confirmations(v *View, tx *Tx, seen *Inclusion) []Write {
 	n, next := len(tx.Above), tx.Status
 	next.Above = seen.Above
 	w := v.move(tx, EventConfirmations, &next, 0)
@@ -39,18 +39,18 @@ func confirmed(v *View, tx *Tx, seen *Inclusion) []Write {
 // audit finds final transactions whose block is not canonical any more. Finality was promised and did not hold: they are STUCK, their recorded bytes are handed
 // over again, which can run them no second time, and the submitter is protected until all of them are final again (H22). What else left the chain with them is not
 // waited for: it may need what the protection forbids, another form, and no nonce is taken before it is back (L5).
-func audit(v *View) (Step, bool) {
+func auditFinality(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
 	var c Change
 	for i := range v.Audited {
 		tx := &v.Audited[i]
-		if hash, known := v.canonical(tx.Receipt.BlockNumber); !known ||
+		if hash, known := v.canonicalHash(tx.Receipt.BlockNumber); !known ||
 			hash == tx.Receipt.BlockHash {
 			continue
 		}
-		c.Writes = append(c.Writes, notFinal(v, tx)...)
+		c.Writes = append(c.Writes, undoFinality(v, tx)...)
 	}
 	guard := v.Cursor.Protected
 	switch {
@@ -67,7 +67,7 @@ func audit(v *View) (Step, bool) {
 			To:     v.Cursor.Next,
 			Reason: "all that was final before is final again",
 		}
-		c.Writes = dueAgain(v)
+		c.Writes = makeDue(v)
 	}
 	return record(c)
 }
@@ -81,8 +81,8 @@ func (v *View) hasReorgedFinal() bool {
 	return false
 }
 
-// notFinal takes back what was said of a transaction whose block is not on the chain any more.
-func notFinal(v *View, tx *Finished) []Write {
+// undoFinality takes back what was said of a transaction whose block is not on the chain any more.
+func undoFinality(v *View, tx *Finished) []Write {
 	next := tx.Status
 	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastOutcome = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
 	next.LastError = fmt.Sprintf(
@@ -94,7 +94,7 @@ func notFinal(v *View, tx *Finished) []Write {
 	return w
 }
 
-func (v *View) canonical(number uint64) (Hash, bool) {
+func (v *View) canonicalHash(number uint64) (Hash, bool) {
 	if v.Canonical == nil {
 		return Hash{}, false
 	}

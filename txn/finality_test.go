@@ -61,7 +61,7 @@ func TestForksInAnyOrderAreTold(t *testing.T) {
 				above = append(above,
 					BlockRef{uint64(n), Hash{byte(rapid.IntRange(0, 1).Draw(t, "branch"))}})
 			}
-			w := tellAbove(&v, &tx, &Inclusion{Above: above})
+			w := reportConfirmations(&v, &tx, &Inclusion{Above: above})
 			if w == nil {
 				continue
 			}

@@ -20,7 +20,7 @@ func TestUnderProtectionWhatShallBeCancelledIsNotSent(t *testing.T) {
 	} {
 		for _, late := range []bool{false, true} {
 			w := newWorld(1, policy)
-			w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(
+			w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].Deadline = late, w.view.Now.Add(
 				30*time.Minute)
 			b := until[Broadcast](t, w)
 			for _, class := range c.answers {
@@ -72,7 +72,7 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	}
 	w.apply(
 		t,
-		protectAsTold(&w.view,
+		protectOnCommand(&w.view,
 			Command{ID: 1, Kind: CommandProtect, Reason: "the key may be in wrong hands"}),
 	)
 	w.view.Commands = []Command{{ID: 2, Kind: CommandCancel, Tx: b.Tx.ID}}
@@ -89,7 +89,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 		"cancelled before anybody had it":   func(t *testing.T) *world { return cancelledUnderProtection(t) },
 		"its nonce shall be filled": func(t *testing.T) *world {
 			w, _, old := takenAnew(t, false)
-			w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
+			w.apply(t, protectOnCommand(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 			w.include(old, true)
 			w.blocks(t, int(guarded.Confirmations))
 			return w
@@ -138,7 +138,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 func TestALostNonceUnderAnotherProtectionIsTold(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
-	w.apply(t, protectAsTold(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
+	w.apply(t, protectOnCommand(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 	w.elsewhere = 1
 	for range 5 {
 		w.head++
@@ -179,7 +179,7 @@ func TestALostNonceThatIsFreeAgain(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
 		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
-		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.LateAt = true, w.view.Now },
+		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.Deadline = true, w.view.Now },
 	} {
 		w := lost(t)
 		give(w, &w.view.Open[0])

@@ -536,7 +536,7 @@ func TestADecisionOfWhichTheChainDoesNotAnswer(t *testing.T) {
 		w := lost(t)
 		tx := w.view.Open[0]
 		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "ask again", "keeps older state", 1)} {
-			if got := mayBeOurs(NonceUse{Unavailable: unanswered}, &tx, Command{Action: action}); !strings.Contains(
+			if got := consumerDoubt(NonceUse{Unavailable: unanswered}, &tx, Command{Action: action}); !strings.Contains(
 				got, told) ||
 				(told == "") != (got == "") {
 				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)

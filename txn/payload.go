@@ -41,7 +41,7 @@ func RequestHash(p Payload, t Terms) [32]byte {
 	text = binary.BigEndian.AppendUint64(text, uint64(len(p.Data)))
 	text = append(text, p.Data...)
 	text = binary.BigEndian.AppendUint64(text, p.GasLimit)
-	return sha256.Sum256(t.identify(text))
+	return sha256.Sum256(t.appendIdentity(text))
 }
 
 // ParseAddress reads "0x" and 40 hex digits. One case throughout is taken as it is; mixed case must be the EIP-55 checksum of the address.

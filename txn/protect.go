@@ -74,12 +74,12 @@ func protect(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
 	}
-	f := endedAndRan(v)
+	f := executedAfterFinal(v)
 	if f == nil {
-		f = requeuedAndRan(v)
+		f = executedAfterRequeue(v)
 	}
 	if f == nil {
-		if f = finding(v); f != nil && !v.isNews(f) {
+		if f = finding(v); f != nil && !v.needsRecord(f) {
 			f = nil
 		}
 	}
@@ -89,20 +89,20 @@ func protect(v *View) (Step, bool) {
 	case f != nil:
 		return Record{investigated(v, f, nil)}, true
 	}
-	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.seen(tx).Known {
+	if tx, ok := lowestMissing(v); ok && tx.Doubted && v.inclusion(tx).Known {
 		return ReadAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
 	}
 	return nil, false
 }
 
-// isNews tells whether anybody has to be told of a finding. Under protection that is only which transaction lost its nonce: until it says so nobody can decide on
+// needsRecord tells whether anybody has to be told of a finding. Under protection that is only which transaction lost its nonce: until it says so nobody can decide on
 // it, and a protection that ends by itself must not end over it (L10). One that is handed over again because an operator says RETRY is, before it says so again.
-func (v *View) isNews(f *Finding) bool {
+func (v *View) needsRecord(f *Finding) bool {
 	if v.Cursor.Protected == nil {
 		return true
 	}
 	return f.Tx != nil && f.Tx.Reason != ReasonNonceElsewhere &&
-		(f.Tx.LastOutcome != "" || ranAnyway(f.Tx.Reason) || heldBack(v, f.Tx))
+		(f.Tx.LastOutcome != "" || executedUnexpectedly(f.Tx.Reason) || onHold(v, f.Tx))
 }
 
 // finding is what the newest look at the account proves, together with an older one; nil: nothing.
@@ -115,7 +115,7 @@ func finding(v *View) *Finding {
 		a.HeadHash.Hex())
 	if tx, ok := lowestMissing(v); ok {
 		// Ours is in no block up to where somebody else's use of the nonce is settled.
-		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.seen(tx).Known || v.Head < a.Head {
+		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.inclusion(tx).Known || v.Head < a.Head {
 			return nil
 		}
 		found := *tx
@@ -183,8 +183,8 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 	switch {
 	case f.Tx == nil:
 		return c
-	case ranAnyway(f.Reason):
-		c.Writes = toldRan(v, f)
+	case executedUnexpectedly(f.Reason):
+		c.Writes = recordExecution(v, f)
 		return c
 	}
 	next, kind := f.Tx.Status, EventStuck
@@ -229,17 +229,17 @@ func disagreement(v *View, a *Account) (reason, message string) {
 	return "", ""
 }
 
-// protectAsTold protects because somebody says so: an operator, or the auditor. That takes the place of a protection which would end by itself: what somebody has
+// protectOnCommand protects because somebody says so: an operator, or the auditor. That takes the place of a protection which would end by itself: what somebody has
 // asked for ends by a decision alone (L10).
-func protectAsTold(v *View, c Command) Change {
+func protectOnCommand(v *View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
-		return told(c, ResultNotStarted,
+		return commandResult(c, ResultNotStarted,
 			"no nonce was ever taken for this submitter; pause it instead")
 	case v.Cursor.AwaitsDecision():
-		return told(c, ResultAlreadyProtected, "")
+		return commandResult(c, ResultAlreadyProtected, "")
 	}
-	done := told(c, Applied, "")
+	done := commandResult(c, Applied, "")
 	reason, evidence := string(c.Action), c.Reason
 	if reason == "" {
 		reason = ProtectByOperator
@@ -261,9 +261,9 @@ func protectAsTold(v *View, c Command) Change {
 func exitProtect(v *View, c Command) (Step, bool) {
 	switch {
 	case v.Cursor == nil || v.Cursor.Protected == nil:
-		return Record{told(c, ResultNotProtected, "")}, true
+		return Record{commandResult(c, ResultNotProtected, "")}, true
 	case c.Expect != v.Cursor.Protected.ID:
-		return Record{told(c, ResultProtectionChanged, fmt.Sprintf(
+		return Record{commandResult(c, ResultProtectionChanged, fmt.Sprintf(
 			"protection %d is in force, the decision was about %d; look at its evidence and decide again",
 			v.Cursor.Protected.ID,
 			c.Expect,
@@ -283,40 +283,40 @@ func exitProtect(v *View, c Command) (Step, bool) {
 		return align(v, c)
 	}
 	return Record{
-		told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
+		commandResult(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
 	}, true
 }
 
-// comesFirst refuses to go on, either way, before what an operator has to look at: what has lost its nonce, and then what is queued since before a restore.
-func comesFirst(v *View, c Command) (Step, bool) {
+// rejectUnresolved refuses to go on, either way, before what an operator has to look at: what has lost its nonce, and then what is queued since before a restore.
+func rejectUnresolved(v *View, c Command) (Step, bool) {
 	if missing, ok := lowestMissing(v); ok && v.Account.Latest > *missing.Nonce {
-		return refuse(c,
+		return rejectCommand(c,
 			"nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first",
 			*missing.Nonce, missing.ID, v.Account.Latest)
 	}
-	if tx, ok := mayRunAgain(v); ok && !c.keepsQueue() {
-		return refuse(c, runAgain, tx.ID, v.Expected())
+	if tx, ok := unverifiedQueued(v); ok && !c.keepsQueue() {
+		return rejectCommand(c, unverifiedMessage, tx.ID, v.Expected())
 	}
 	return nil, false
 }
 
 // align goes on at the chain's settled nonce.
 func align(v *View, c Command) (Step, bool) {
-	if first, ok := comesFirst(v, c); ok {
+	if first, ok := rejectUnresolved(v, c); ok {
 		return first, true
 	}
 	a, next := v.Account, v.Cursor.Next
 	if missing, ok := lowestMissing(v); ok {
-		return refuse(c, "transaction %s holds nonce %d and is in no block; resolve it first",
+		return rejectCommand(c, "transaction %s holds nonce %d and is in no block; resolve it first",
 			missing.ID, *missing.Nonce)
 	}
 	switch {
 	case a.Latest != a.Settled || a.Pending != a.Settled:
-		return refuse(c,
+		return rejectCommand(c,
 			"the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep, or confirmations where no endpoint keeps state as old as that",
 			a.Latest, a.Pending, a.Settled)
 	case a.Settled < next:
-		return refuse(c,
+		return rejectCommand(c,
 			"the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back",
 			a.Settled, next)
 	}
@@ -325,7 +325,7 @@ func align(v *View, c Command) (Step, bool) {
 
 // resume goes on where the cursor stands.
 func resume(v *View, c Command) (Step, bool) {
-	if first, ok := comesFirst(v, c); ok {
+	if first, ok := rejectUnresolved(v, c); ok {
 		return first, true
 	}
 	a, next, lowest := v.Account, v.Cursor.Next, v.Expected()
@@ -335,11 +335,11 @@ func resume(v *View, c Command) (Step, bool) {
 	}
 	switch {
 	case a.Latest > next || a.Pending > next:
-		return refuse(c,
+		return rejectCommand(c,
 			"the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (%s) once it has settled",
 			a.Latest, a.Pending, next, other)
 	case a.Latest < lowest:
-		return refuse(c,
+		return rejectCommand(c,
 			"the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included",
 			a.Latest, lowest)
 	}
@@ -355,7 +355,7 @@ func (v *View) depthOf(c Command) uint64 {
 }
 
 func unprotect(v *View, c Command, to Nonce) Change {
-	done := told(c, Applied, "")
+	done := commandResult(c, Applied, "")
 	done.Unprotect = &Unprotection{
 		ID:        v.Cursor.Protected.ID,
 		Expect:    v.Cursor.Next,
@@ -363,13 +363,13 @@ func unprotect(v *View, c Command, to Nonce) Change {
 		Reason:    c.Reason,
 		ByCommand: true,
 	}
-	done.Writes = dueAgain(v)
+	done.Writes = makeDue(v)
 	return done
 }
 
 // dueAgain makes what is in no block due at once when a protection ends: what it waits for is what was forbidden, as its cancel was. A hand-over that has begun
 // goes on as it is.
-func dueAgain(v *View) (writes []Write) {
+func makeDue(v *View) (writes []Write) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if tx.Receipt == nil && tx.Due.After(v.Now) && !tx.Turn.Claimed {

@@ -188,7 +188,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 		t.Fatalf("%T when it is", Decide(&w.view))
 	}
 	unsure := *w
-	unsure.view.Seen = func(Hash) Inclusion { return Inclusion{} }
+	unsure.view.Inclusion = func(Hash) Inclusion { return Inclusion{} }
 	behind := *w
 	behind.view.Head--
 	for _, v := range []View{unsure.view, behind.view} {

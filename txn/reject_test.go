@@ -63,7 +63,7 @@ func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
 			b := until[Broadcast](t, w)
 			w.do(t, b, Outcome{Class: Invalid, Detail: "type not supported"}, accepted)
 			tx := w.view.Open[0]
-			if tx.State == Stuck || tx.Rejected != "" || tx.givenUp() ||
+			if tx.State == Stuck || tx.Rejected != "" || tx.abandoned() ||
 				tx.Reason != string(Ambiguous) ||
 				!strings.Contains(tx.LastError, "type not supported") {
 				t.Fatalf("%s, then %d times INVALID: %+v", first, n-1, tx.Status)
@@ -91,7 +91,7 @@ func TestAnotherFormThatIsRejected(t *testing.T) {
 		w.view.Commands = []Command{{ID: 1, Kind: CommandSpeedUp, Tx: b.Tx.ID}}
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
-		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.givenUp() {
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.abandoned() {
 			t.Fatalf("%s: %+v", first, tx.Status)
 		}
 	}
@@ -105,7 +105,7 @@ func TestWhatWasRejectedAndIsTaken(t *testing.T) {
 	w.view.Cursor.Protected = &Protected{ID: 1} // nothing is signed
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.view.Cursor.Protected = nil
-	if tx := w.view.Open[0]; tx.State != Tracking || tx.Rejected != "" || tx.givenUp() {
+	if tx := w.view.Open[0]; tx.State != Tracking || tx.Rejected != "" || tx.abandoned() {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.view.Now = w.view.Now.Add(time.Hour)
@@ -220,7 +220,7 @@ func TestWhatWasInABlockIsNotGivenUp(t *testing.T) {
 		w := reorged(t)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "type not supported"},
 			accepted)
-		if tx := w.view.Open[0]; tx.Rejected != "" || tx.givenUp() {
+		if tx := w.view.Open[0]; tx.Rejected != "" || tx.abandoned() {
 			t.Errorf("%s: %+v", name, tx.Status)
 		}
 	}

@@ -182,7 +182,7 @@ func TestTheProtectionOfAReorgDoesNotWaitForWhatItHoldsBack(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
 		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
-		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.LateAt = true, w.view.Now },
+		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.Deadline = true, w.view.Now },
 	} {
 		w := newWorld(2, policy)
 		first := until[Broadcast](t, w)

@@ -30,11 +30,11 @@ func (b DefaultBumpPolicy) Bump(now time.Time, tx *Tx, last *Attempt, n int) boo
 		wanted, had = true, had || tx.Pooled == last.No
 	}
 	return wanted && n < b.MaxAttempts && now.Sub(last.At) >= b.MinInterval &&
-		(had || priced[tx.LastOutcome])
+		(had || feeOutcomes[tx.LastOutcome])
 }
 
 // priced are the answers that a higher fee answers.
-var priced = map[Class]bool{
+var feeOutcomes = map[Class]bool{
 	Underpriced:            true,
 	ReplacementUnderpriced: true,
 	FeeCapBelowBaseFee:     true,
@@ -60,7 +60,7 @@ type Replace struct {
 	Newest        Fees
 	Permille      uint64
 	Limit         Wei    // zero: none
-	Late          bool   // its deadline alone asks for it
+	ForDeadline   bool   // its deadline alone asks for it
 	CommandID     int64  // the command that asks for it; 0: none
 	Estimate      uint64 // gas that a form which cancels takes, as the chain says; 0: it does not say
 	NewestInvalid bool   // a node said that the newest form, which cancels, can never pass: another is of use only with more gas
@@ -92,9 +92,9 @@ const (
 	transferGas = 21_000
 	// maxCancelGas bounds what a node that estimates can talk us into: rollups that charge for the layer below have asked for some millions.
 	maxCancelGas = 10_000_000
-	// mostRefits is how many cancels there may be for what their gas may be the reason of: a node that refuses them for another, on a chain whose estimates rise,
+	// maxCancelRetries is how many cancels there may be for what their gas may be the reason of: a node that refuses them for another, on a chain whose estimates rise,
 	// would have no end.
-	mostRefits = 20
+	maxCancelRetries = 20
 )
 
 // cancelGas is the limit of a cancel: what the chain says that it takes, or what the last one had.
@@ -116,16 +116,16 @@ func (s *Replace) RepeatsInvalid() bool {
 // Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
 func (s *Replace) BumpedFees(market Fees) (fees Fees, ok bool) {
 	fees.Legacy = s.Newest.Legacy
-	fees.Cap, fees.Tip = raised(s.Pooled.Cap, s.Permille), raised(s.Pooled.Tip, s.Permille)
-	fees.Cap, fees.Tip = higher(fees.Cap, onemore(s.Newest.Cap)), higher(fees.Tip,
-		onemore(s.Newest.Tip))
+	fees.Cap, fees.Tip = bumpedFee(s.Pooled.Cap, s.Permille), bumpedFee(s.Pooled.Tip, s.Permille)
+	fees.Cap, fees.Tip = maxWei(fees.Cap, plusOne(s.Newest.Cap)), maxWei(fees.Tip,
+		plusOne(s.Newest.Tip))
 	needed := fees.Cap
-	fees.Cap, fees.Tip = higher(fees.Cap, market.Cap), higher(fees.Tip, market.Tip)
+	fees.Cap, fees.Tip = maxWei(fees.Cap, market.Cap), maxWei(fees.Tip, market.Tip)
 	if fees.Legacy {
-		fees.Cap = higher(fees.Cap, fees.Tip)
+		fees.Cap = maxWei(fees.Cap, fees.Tip)
 		fees.Tip = fees.Cap
 	}
-	fees.Cap = higher(fees.Cap, fees.Tip)
+	fees.Cap = maxWei(fees.Cap, fees.Tip)
 	if s.Limit.IsZero() || !fees.Cap.Gt(&s.Limit) {
 		return fees, true
 	}
@@ -138,7 +138,7 @@ func (s *Replace) BumpedFees(market Fees) (fees Fees, ok bool) {
 
 // raised is the fee times the factor, rounded up, and at least one more: geth asks for both fields to be strictly higher and 10 % up (core/txpool/legacypool,
 // list.Add), of transactions with blobs for 100 % (core/txpool/blobpool); rounded down, a fee of 1 wei would never rise.
-func raised(fee Wei, permille uint64) Wei {
+func bumpedFee(fee Wei, permille uint64) Wei {
 	if fee.IsZero() {
 		return fee
 	}
@@ -150,10 +150,10 @@ func raised(fee Wei, permille uint64) Wei {
 	if rest.MulMod(&fee, uint256.NewInt(permille), uint256.NewInt(1000)); !rest.IsZero() {
 		up.AddUint64(&up, 1)
 	}
-	return higher(up, onemore(fee))
+	return maxWei(up, plusOne(fee))
 }
 
-func onemore(fee Wei) Wei {
+func plusOne(fee Wei) Wei {
 	var up Wei
 	if _, overflow := up.AddOverflow(&fee, uint256.NewInt(1)); overflow {
 		return fee
@@ -161,7 +161,7 @@ func onemore(fee Wei) Wei {
 	return up
 }
 
-func higher(a, b Wei) Wei {
+func maxWei(a, b Wei) Wei {
 	if a.Lt(&b) {
 		return b
 	}
@@ -176,15 +176,15 @@ func replacement(v *View, tx *Tx) *Replace {
 	}
 	last := tx.newest()
 	switch {
-	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" || tx.Terms.CancelLate && tx.late(v.Now)):
+	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" || tx.Terms.CancelLate && tx.pastDeadline(v.Now)):
 		s := replace(v, tx, Cancel, 0)
-		s.Late = !tx.CancelRequested && tx.Rejected == ""
+		s.ForDeadline = !tx.CancelRequested && tx.Rejected == ""
 		return s
-	case last.Kind == Cancel && tx.LastOutcome == Invalid && tx.replacements() < mostRefits:
+	case last.Kind == Cancel && tx.LastOutcome == Invalid && tx.replacements() < maxCancelRetries:
 		s := replace(v, tx, Cancel, 0)
 		s.NewestInvalid = true
 		return s
-	case tx.LastOutcome != "" && !unasked(tx.LastOutcome) && tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) && tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0)
 	}
 	return nil
@@ -199,7 +199,7 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 		Limit:     v.Policy.BumpMaxFee,
 		CommandID: command,
 	}
-	if tx.givenUp() || ranAnyway(tx.Reason) {
+	if tx.abandoned() || executedUnexpectedly(tx.Reason) {
 		s.Kind = Cancel // what was given up, or has run, is not taken up again
 	}
 	for i := range tx.Attempts { // each offers more than those before it
@@ -217,12 +217,12 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 
 // givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
 // has run before, which have made a form that cancels.
-func (tx *Tx) givenUp() bool {
+func (tx *Tx) abandoned() bool {
 	return tx.CancelRequested || tx.Rejected != "" ||
 		len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
 }
 
-func (tx *Tx) whyGivenUp() string {
+func (tx *Tx) whyAbandoned() string {
 	switch {
 	case tx.CancelRequested:
 		return "a cancel was asked for"
@@ -253,8 +253,8 @@ type Replacement struct {
 
 // Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
 func Replaced(v *View, s *Replace, p Replacement) Change {
-	if reason, message := p.missing(v, s); reason != "" {
-		return notReplaced(v, s, reason, message, unasked(p.Outcome.Class))
+	if reason, message := p.failure(v, s); reason != "" {
+		return notReplaced(v, s, reason, message, unexamined(p.Outcome.Class))
 	}
 	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
 	next.TxHash, next.SubmitAttempts, next.LastOutcome = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
@@ -263,7 +263,7 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventReplaced, &next, 0)
-	w[0].Late = s.Late
+	w[0].PastDeadline = s.ForDeadline
 	w[0].Attempt = &Attempt{
 		No:       len(tx.Attempts) + 1,
 		Kind:     s.Kind,
@@ -282,10 +282,10 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 }
 
 // missing tells why there is no new form; an empty reason: there is one.
-func (p Replacement) missing(v *View, s *Replace) (reason, message string) {
+func (p Replacement) failure(v *View, s *Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.cap(
+		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.limitName(
 			v) + ": " + p.Outcome.Detail
 	case p.Outcome.Class != Accepted:
 		return ReasonChainUnavailable, "the chain tells no fees (" + string(
@@ -293,7 +293,7 @@ func (p Replacement) missing(v *View, s *Replace) (reason, message string) {
 	case s.RepeatsInvalid():
 		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
 	case p.AboveLimit && !s.firstCancel() && !s.NewestInvalid: // a first cancel at the cap still wins where the pool has lost what it shall replace
-		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.cap(
+		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.limitName(
 			v) + "; the last form is still handed over"
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return ReasonSignerKeyMissing, fmt.Sprintf(
@@ -308,7 +308,7 @@ func (p Replacement) missing(v *View, s *Replace) (reason, message string) {
 }
 
 // cap names the limit of a replacement, and what holds it.
-func (s *Replace) cap(v *View) string {
+func (s *Replace) limitName(v *View) string {
 	where := "gas_bump.max_fee_cap_gwei in the configuration"
 	switch own := s.Tx.Terms.MaxFee; {
 	case s.Kind != Cancel && !own.IsZero() && s.Limit == own:
@@ -323,7 +323,7 @@ func (s *Replace) cap(v *View) string {
 func (s *Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
 
 // passing are the reasons of a STUCK transaction that lacks a new form, or one that can pass; they have passed once a node takes one.
-var passing = map[string]bool{
+var transientReasons = map[string]bool{
 	ReasonRejected:          true,
 	ReasonFeeCapReached:     true,
 	ReasonChainUnavailable:  true,
@@ -336,7 +336,7 @@ var passing = map[string]bool{
 // be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
 func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Change {
 	if s.CommandID != 0 {
-		return told(Command{ID: s.CommandID}, ResultRefused, message)
+		return commandResult(Command{ID: s.CommandID}, ResultRefused, message)
 	}
 	tx, next := s.Tx, s.Tx.Status
 	kind := Kind("")
@@ -348,8 +348,8 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 		kind, next.State, next.Sub = EventStuck, Stuck, None
 	}
 	if s.firstCancel() &&
-		tx.Sub == Unfunded { // nothing is handed over: see lookMeanwhile. It waits for something else than money now
-		kind, next.Sub = toldOfFunds(next.State, kind), plain(next.State)
+		tx.Sub == Unfunded { // nothing is handed over: see recheckAccount. It waits for something else than money now
+		kind, next.Sub = fundingEvent(next.State, kind), defaultSub(next.State)
 	}
 	if !tx.keepsReason() || s.firstCancel() && tx.Reason == ReasonInsufficientFunds ||
 		reason == ReasonFeeCapReached &&
@@ -360,7 +360,7 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 		kind = EventStuck
 	}
 	if s.firstCancel() {
-		next.Doubted = true // nothing is handed over: see lookMeanwhile
+		next.Doubted = true // nothing is handed over: see recheckAccount
 		return Change{Writes: v.move(tx, kind, &next, v.Policy.ResubmitInterval)}
 	}
 	w := v.claim(tx, &next, kind, v.Policy.ResubmitInterval)
@@ -370,19 +370,19 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 
 // speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.
 func speedUp(v *View, c Command) (Step, bool) {
-	tx, ok := open(v, c.Tx)
+	tx, ok := openTx(v, c.Tx)
 	switch {
 	case !ok:
-		return refuse(c, "it is not in flight: it has no nonce yet, or is final")
+		return rejectCommand(c, "it is not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
-		return refuse(c,
+		return rejectCommand(c,
 			"it is in a block already, so nothing is left to speed up; watch it until it is final")
 	case v.Cursor.Protected != nil:
-		return refuse(c, "the submitter is protected: nothing new is signed")
+		return rejectCommand(c, "the submitter is protected: nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
-		return refuse(c, "it was final: it is handed over as it was until it is in a block again")
-	case !mayGo(v, tx):
-		return refuse(c,
+		return rejectCommand(c, "it was final: it is handed over as it was until it is in a block again")
+	case !mayBroadcast(v, tx):
+		return rejectCommand(c,
 			"what was signed for it before it was given back to the queue is in a block, or is being looked for")
 	}
 	return replace(v, tx, Bump, c.ID), true
@@ -392,21 +392,21 @@ const notStuck = "it is not STUCK, so nothing waits for this decision; look at i
 
 // retry counts the hand-overs of a STUCK transaction anew. One that shall not run any more is handed over again itself.
 func retry(v *View, c Command) (Step, bool) {
-	tx, ok := open(v, c.Tx)
+	tx, ok := openTx(v, c.Tx)
 	if !ok || tx.State != Stuck {
-		return refuse(c, notStuck)
+		return rejectCommand(c, notStuck)
 	}
-	if ranAnyway(tx.Reason) {
-		return refuse(c,
+	if executedUnexpectedly(tx.Reason) {
+		return rejectCommand(c,
 			"it ran, although it was given up; it ends by itself once its nonce is used")
 	}
-	if tx.givenUp() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
+	if tx.abandoned() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
 		return sendOriginal(v, tx, c)
 	}
-	done := told(c, Applied, "")
+	done := commandResult(c, Applied, "")
 	next := tx.Status
 	next.State, next.Sub, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, 0, ""
-	if !tx.staysTold() {
+	if !tx.keepsReasonUntilFinal() {
 		next.Reason, next.LastError = "", ""
 	}
 	done.Writes = v.move(tx, EventUnstuck, &next, 0)
@@ -416,15 +416,15 @@ func retry(v *View, c Command) (Step, bool) {
 // sendOriginal hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
 // use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
 func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
-	seen := v.seen(tx)
+	seen := v.inclusion(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return refuse(c,
+		return rejectCommand(c,
 			"it is in a block already, so nothing is left to hand over; watch it until it is final")
-	case !seen.Known || !v.earlier(tx).Known:
+	case !seen.Known || !v.earlierInclusion(tx).Known:
 		return nil, false // the receipts are being looked up
-	case !mayGo(v, tx):
-		return refuse(c,
+	case !mayBroadcast(v, tx):
+		return rejectCommand(c,
 			"what was signed for it before it was given back to the queue is in a block")
 	}
 	for i := len(tx.Attempts) - 1; i >= 0; i-- {
@@ -432,28 +432,28 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 			return Broadcast{Tx: tx, Attempt: a, CommandID: c.ID}, true
 		}
 	}
-	return refuse(c, "nothing but cancels was signed for its nonce")
+	return rejectCommand(c, "nothing but cancels was signed for its nonce")
 }
 
 // OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
 // an interval, is not taken back.
 func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
-	if !answer.taken() && answer.Class != Ambiguous {
-		return told(
+	if !answer.inPool() && answer.Class != Ambiguous {
+		return commandResult(
 			Command{ID: b.CommandID},
 			ResultRefused,
 			fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class,
 				answer.Detail),
 		)
 	}
-	if answer.taken() {
+	if answer.inPool() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
 	}
 	next.Pooled, next.Doubted = max(next.Pooled, b.Attempt.No), true
 	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, "", 0, ""
-	next.LastError = "an operator had it handed over again although " + tx.whyGivenUp() + ": whichever of the two is in a block first wins"
-	done := told(Command{ID: b.CommandID}, Applied, "")
+	next.LastError = "an operator had it handed over again although " + tx.whyAbandoned() + ": whichever of the two is in a block first wins"
+	done := commandResult(Command{ID: b.CommandID}, Applied, "")
 	done.Writes = v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)
 	return done
 }

@@ -242,7 +242,7 @@ func TestNothingIsReplacedUnderProtection(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
-	w.view.Queue[0].LateAt = w.view.Now
+	w.view.Queue[0].Deadline = w.view.Now
 	until[Prepare](t, w)
 	if len(w.final) != 1 || w.final[0].Reason != ReasonDeadline || w.final[0].Executed != No ||
 		w.final[0].Nonce != nil {
@@ -250,7 +250,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	for _, late := range []bool{true, false} {
 		w := newWorld(1, policy)
-		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = late, w.view.Now.Add(time.Second)
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].Deadline = late, w.view.Now.Add(time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		if _, ok := Decide(&w.view).(*Replace); ok != late {
@@ -274,14 +274,14 @@ func TestWhyItWasCancelled(t *testing.T) {
 		"the caller came after the block":   {true, 1, Confirmed, ReasonCancelLost},
 	} {
 		w := newWorld(1, bumping(policy))
-		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].LateAt = !c.asked, w.view.Now.Add(
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].Deadline = !c.asked, w.view.Now.Add(
 			time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.view.Open[0].CancelRequested = c.asked
-		if s := Decide(&w.view).(*Replace); s.Late == c.asked ||
-			Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].Late == c.asked {
-			t.Errorf("%s: the ledger is to ask its own clock: %t", name, s.Late)
+		if s := Decide(&w.view).(*Replace); s.ForDeadline == c.asked ||
+			Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].PastDeadline == c.asked {
+			t.Errorf("%s: the ledger is to ask its own clock: %t", name, s.ForDeadline)
 		}
 		w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
 		w.do(t, Decide(&w.view).(Broadcast), Outcome{Class: Accepted}, accepted)

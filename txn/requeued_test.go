@@ -432,7 +432,7 @@ func TestCancelOfWhatWasGivenBack(t *testing.T) {
 func TestNothingEndsWhatMayHaveRun(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*world){
-		"deadline": func(w *world) { w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second) },
+		"deadline": func(w *world) { w.view.Queue[0].Deadline = w.view.Now.Add(-time.Second) },
 		"prepare limit": func(w *world) {
 			w.view.Policy.PrepareMaxAge, w.view.Queue[0].WaitingSince = time.Second, w.view.Now.Add(-time.Hour)
 		},

@@ -11,22 +11,22 @@ func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []Nonce{0, 1} {
 		w, _, _ := givenBack(t)
-		w.view.Queue[0].LateAt = w.view.Now
+		w.view.Queue[0].Deadline = w.view.Now
 		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
 		r, ok := Decide(&w.view).(Record)
 		if !ok || len(r.Change.Writes) != 1 {
 			t.Fatalf("%#v", Decide(&w.view))
 		}
-		if x, sure := r.Change.Writes[0], settled == 1; x.Late != sure ||
+		if x, sure := r.Change.Writes[0], settled == 1; x.PastDeadline != sure ||
 			(x.Next.State == Failed) != sure ||
 			(x.Next.Reason == ReasonDeadline) != sure {
 			t.Errorf("settled %d: %+v", settled, x)
 		}
 	}
 	w, _, _ := takenAnew(t, true)
-	w.view.Open[0].LateAt, w.view.Open[0].Terms.CancelLate = w.view.Now, true
+	w.view.Open[0].Deadline, w.view.Open[0].Terms.CancelLate = w.view.Now, true
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if s := until[*Replace](t, w); s.Kind != Cancel || !s.Late {
+	if s := until[*Replace](t, w); s.Kind != Cancel || !s.ForDeadline {
 		t.Errorf("%+v", s)
 	}
 }

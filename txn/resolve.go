@@ -4,9 +4,9 @@ import "fmt"
 
 // resolve carries out an operator's decision on a transaction.
 func resolve(v *View, c Command) (Step, bool) {
-	tx, ok := open(v, c.Tx)
+	tx, ok := openTx(v, c.Tx)
 	if ok && c.Expect != 0 && c.Expect != tx.Version {
-		return refuse(c,
+		return rejectCommand(c,
 			"it is %s and of version %d now, the decision was about version %d; look at it and decide again",
 			tx.State, tx.Version, c.Expect)
 	}
@@ -15,19 +15,19 @@ func resolve(v *View, c Command) (Step, bool) {
 		return retry(v, c)
 	case ActionBump, ActionCancel:
 		if !ok || tx.State != Stuck {
-			return refuse(c, notStuck)
+			return rejectCommand(c, notStuck)
 		}
 		c.Kind = map[Action]CommandKind{ActionBump: CommandSpeedUp, ActionCancel: CommandCancel}[c.Action]
-		return obey(v, c)
+		return applyCommand(v, c)
 	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 		if !ok {
-			return refuse(c,
+			return rejectCommand(c,
 				"it is not in flight: it has no nonce, or is final; one that ran before it was given back to the queue ends by itself")
 		}
 		return resolveLoss(v, tx, c)
 	}
 	return Record{
-		told(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
+		commandResult(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
 	}, true
 }
 
@@ -41,25 +41,25 @@ func resolveLoss(v *View, tx *Tx, c Command) (Step, bool) {
 		}
 		return look, true
 	}
-	sentence, decided := mayYetRun(v, tx, c)
+	sentence, decided := mayStillExecute(v, tx, c)
 	switch {
 	case sentence != "":
-		return refuse(c, "%s", sentence)
+		return rejectCommand(c, "%s", sentence)
 	case !decided:
 		return nil, false // the receipts are being looked up once more, or a reorg is written down first
 	case v.NonceUse == nil || v.NonceUse.CommandID != c.ID:
 		return FindConsumer{Tx: tx, CommandID: c.ID}, true
 	}
-	for _, sentence := range []string{mayBeOurs(*v.NonceUse, tx, c), mayBeLost(tx, c)} {
+	for _, sentence := range []string{consumerDoubt(*v.NonceUse, tx, c), restoredDoubt(tx, c)} {
 		if sentence != "" {
-			return refuse(c, "%s", sentence)
+			return rejectCommand(c, "%s", sentence)
 		}
 	}
 	return Record{resolved(v, tx, c)}, true
 }
 
-// mayBeOurs tells why a decision on a transaction is refused, for what is known of who used its nonce; empty: it is not.
-func mayBeOurs(used NonceUse, tx *Tx, c Command) string {
+// consumerDoubt tells why a decision on a transaction is refused, for what is known of who used its nonce; empty: it is not.
+func consumerDoubt(used NonceUse, tx *Tx, c Command) string {
 	const doubt = "so it may have been this transaction, with its receipt missing"
 	switch {
 	case (Finding{Tx: tx}).RefutedBy(used.By):
@@ -97,20 +97,20 @@ func (c Command) requeues() bool {
 	return c.Action == ActionRequeue || c.Action == ActionRequeueUnproven
 }
 
-// mayYetRun tells why a decision on a transaction is refused; decided is false while that is not known. What is not STUCK is given back to nobody, and ended only
+// mayStillExecute tells why a decision on a transaction is refused; decided is false while that is not known. What is not STUCK is given back to nobody, and ended only
 // because its nonce is gone for good: held back under a protection, it may never come to be STUCK.
-func mayYetRun(v *View, tx *Tx, c Command) (sentence string, decided bool) {
-	seen, e := v.seen(tx), v.earlier(tx)
+func mayStillExecute(v *View, tx *Tx, c Command) (sentence string, decided bool) {
+	seen, e := v.inclusion(tx), v.earlierInclusion(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
 		return fmt.Sprintf("it is in block %d; it becomes final by itself",
 			seen.Receipt.BlockNumber), true
 	case tx.State != Stuck && c.requeues():
 		return fmt.Sprintf("it is %s, not STUCK; it is still on its way", tx.State), true
-	case v.Account.Settled <= highest(tx):
+	case v.Account.Settled <= highestNonce(tx):
 		return fmt.Sprintf(
 			"nonce %d is not used by anybody in the blocks that are at least %d below the newest (next nonce there is %d): ours may still be included",
-			highest(tx), v.settledDepth(), v.Account.Settled), true
+			highestNonce(tx), v.settledDepth(), v.Account.Settled), true
 	case !seen.Known || !e.Known || v.Head < v.Account.Head || tx.Receipt != nil:
 		return "", false
 	case e.Receipt != nil && c.requeues():
@@ -121,10 +121,10 @@ func mayYetRun(v *View, tx *Tx, c Command) (sentence string, decided bool) {
 		return fmt.Sprintf(
 			"it ran under nonce %d, in block %d, before it was given back to the queue; decide again once that block is final",
 			tx.attempt(e.Receipt.TxHash).Nonce, e.Receipt.BlockNumber), true
-	case c.requeues() && tookBack(tx):
+	case c.requeues() && reusesNonce(tx):
 		return fmt.Sprintf("it has given up nonce %d once already: say FAIL", *tx.Nonce), true
-	case c.requeues() && tx.givenUp():
-		return fmt.Sprintf("it shall not run any more, since %s: say FAIL", tx.whyGivenUp()), true
+	case c.requeues() && tx.abandoned():
+		return fmt.Sprintf("it shall not run any more, since %s: say FAIL", tx.whyAbandoned()), true
 	}
 	return "", true
 }
@@ -132,7 +132,7 @@ func mayYetRun(v *View, tx *Tx, c Command) (sentence string, decided bool) {
 // resolved is what a decision that is borne out changes. That somebody else used the nonce puts the submitter under a protection that only a decision ends, if
 // none is in force (L10): it may not have been found out before.
 func resolved(v *View, tx *Tx, c Command) Change {
-	done := told(c, Applied, "")
+	done := commandResult(c, Applied, "")
 	if !v.Cursor.AwaitsDecision() {
 		done.Protect = &Protection{
 			Expect: v.Cursor.Next,
@@ -143,8 +143,8 @@ func resolved(v *View, tx *Tx, c Command) Change {
 				v.NonceUse.By.Evidence(),
 		}
 	}
-	if e := v.earlier(tx); e.Receipt != nil {
-		done.Writes = v.endAs(tx, &e)
+	if e := v.earlierInclusion(tx); e.Receipt != nil {
+		done.Writes = v.finalizeAs(tx, &e)
 		return done
 	}
 	next, kind := tx.Status, EventFailed
@@ -162,7 +162,7 @@ func resolved(v *View, tx *Tx, c Command) Change {
 	return done
 }
 
-func open(v *View, id TxID) (*Tx, bool) {
+func openTx(v *View, id TxID) (*Tx, bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
 		if tx.ID == id {

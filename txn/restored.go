@@ -6,7 +6,7 @@ package txn
 // on chain. A receipt of one of our forms is proof as ever: SUCCESS and REVERTED stay what they are.
 
 // unproven is an end as not run of what may have run before the ledger was restored.
-func (next *Status) unproven() {
+func (next *Status) markUnproven() {
 	next.LastError = RestoredMayHaveExecuted(next.Reason, next.LastError)
 	next.Executed, next.Reason = Unknown, ReasonRestored
 }
@@ -20,9 +20,9 @@ func RestoredMayHaveExecuted(reason, message string) string {
 		"See on chain whether it ran before you send the same again"
 }
 
-// mayBeLost tells why a transaction is not given back to the queue after a restore; empty: nothing forbids it. Whoever used its nonce may be itself, in a form that
+// restoredDoubt tells why a transaction is not given back to the queue after a restore; empty: nothing forbids it. Whoever used its nonce may be itself, in a form that
 // was signed after the backup.
-func mayBeLost(tx *Tx, c Command) string {
+func restoredDoubt(tx *Tx, c Command) string {
 	if !tx.Restored || c.Action != ActionRequeue {
 		return ""
 	}
@@ -30,10 +30,10 @@ func mayBeLost(tx *Tx, c Command) string {
 		"compare it (receiver, value, data) in a block explorer with what the account sent under that nonce, and after it. If it ran, say FAIL; if it did not, REQUEUE_UNPROVEN"
 }
 
-// mayRunAgain finds what is queued and may have run after the backup. To go on sends it: so somebody has to say that it was compared with the chain. That the account
+// unverifiedQueued finds what is queued and may have run after the backup. To go on sends it: so somebody has to say that it was compared with the chain. That the account
 // stands where the cursor does says nothing: it is one look, at an endpoint that may be behind, or whose pool lacks what was sent. So it is asked for again with each
 // protection after that: what used a nonce then may be any of these.
-func mayRunAgain(v *View) (*Tx, bool) {
+func unverifiedQueued(v *View) (*Tx, bool) {
 	for i := range v.Queue {
 		tx := &v.Queue[i]
 		if tx.Restored || v.Cursor.Protected.Reason == ProtectRestored {
@@ -43,7 +43,7 @@ func mayRunAgain(v *View) (*Tx, bool) {
 	return nil, false
 }
 
-const runAgain = "transactions are queued, %s before others, that may have run after the backup from which the ledger was restored: compare them with what the account sent " +
+const unverifiedMessage = "transactions are queued, %s before others, that may have run after the backup from which the ledger was restored: compare them with what the account sent " +
 	"on chain, cancel those that ran, and say for the others RESUME_KEEP_QUEUE where the account's next nonce is %d, as here, or ALIGN_FORWARD_KEEP_QUEUE where it is ahead"
 
 // keepsQueue tells whether a decision says that what is queued was compared.

@@ -32,7 +32,7 @@ var restoredEnds = map[string]struct {
 	},
 	"too late in the queue": {ReasonDeadline, func(t *testing.T, mark func(*world) *world) *world {
 		w := mark(newWorld(1, guarded))
-		w.view.Queue[0].LateAt = w.view.Now.Add(-time.Second)
+		w.view.Queue[0].Deadline = w.view.Now.Add(-time.Second)
 		w.settle(t)
 		return w
 	}},

@@ -32,17 +32,17 @@ func (AskPolicy) step() {}
 func (Diagnose) step()  {}
 
 // fixed are the reasons of which it is settled what comes next: no policy is asked.
-var fixed = map[string]bool{
+var decidedReasons = map[string]bool{
 	ReasonNonceElsewhere:        true,
 	ReasonReorgedFinal:          true,
 	ProtectExecutedAfterRequeue: true,
 	ProtectExecutedAfterFinal:   true,
 }
 
-// govern asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
+// applyStuckPolicy asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
 // crash costs one interval and never asks twice at once (C27, H70).
-func govern(v *View, tx *Tx) (Step, bool) {
-	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || fixed[tx.Reason] ||
+func applyStuckPolicy(v *View, tx *Tx) (Step, bool) {
+	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || decidedReasons[tx.Reason] ||
 		v.Cursor.Protected != nil {
 		return nil, false
 	}
@@ -57,7 +57,7 @@ func govern(v *View, tx *Tx) (Step, bool) {
 		return Record{Change{Writes: v.move(tx, EventUnstuck, &next, 0)}}, true
 	case tx.Turn.Action == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
 		return replace(v, tx, Bump, 0), true
-	case tx.Turn.Action == StuckCancel && !tx.givenUp():
+	case tx.Turn.Action == StuckCancel && !tx.abandoned():
 		next.CancelRequested, next.SubmitAttempts = true, 0
 		return Record{Change{Writes: v.move(tx, EventCancelRequested, &next, 0)}}, true
 	}
@@ -69,15 +69,15 @@ func PolicyAnswered(v *View, s AskPolicy, action StuckAction) []Tx {
 	if action == "" {
 		action = StuckWait
 	}
-	return v.with(s.Case.Tx.ID, func(tx *Tx) { tx.Turn.Action = action })
+	return v.withOpenTx(s.Case.Tx.ID, func(tx *Tx) { tx.Turn.Action = action })
 }
 
 // Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
 func Diagnosed(v *View, s Diagnose, d Diagnosis) []Tx {
-	return v.with(s.Tx.ID, func(tx *Tx) { tx.Turn.Diagnosed, tx.Diagnosis = true, d })
+	return v.withOpenTx(s.Tx.ID, func(tx *Tx) { tx.Turn.Diagnosed, tx.Diagnosis = true, d })
 }
 
-func (v *View) with(id TxID, change func(*Tx)) []Tx {
+func (v *View) withOpenTx(id TxID, change func(*Tx)) []Tx {
 	open := slices.Clone(v.Open)
 	for i := range open {
 		if open[i].ID == id {

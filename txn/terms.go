@@ -27,7 +27,7 @@ const (
 var Speeds = []Speed{Standard, Slow, Fast}
 
 // identify adds the terms to what identifies a request. Terms that demand nothing add nothing, so that requests of before there were terms keep theirs.
-func (t Terms) identify(text []byte) []byte {
+func (t Terms) appendIdentity(text []byte) []byte {
 	if t == (Terms{}) {
 		return text
 	}
@@ -48,4 +48,6 @@ func (t Terms) identify(text []byte) []byte {
 }
 
 // late tells whether its deadline has passed, as far as the owner can tell. What follows from it is refused if the database's clock says otherwise.
-func (tx *Tx) late(now time.Time) bool { return !tx.LateAt.IsZero() && !now.Before(tx.LateAt) }
+func (tx *Tx) pastDeadline(now time.Time) bool {
+	return !tx.Deadline.IsZero() && !now.Before(tx.Deadline)
+}

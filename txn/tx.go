@@ -16,7 +16,7 @@ type Tx struct {
 	Restored  bool      // it was in the ledger, and not final, when that was restored: see unproven
 	Token     Token     // fencing token of the last write; 0 while only callers have written
 	Due       time.Time // no outside effect for this transaction before; zero is "now". The local clock's, for liveness only
-	LateAt    time.Time // when Terms.NotAfter comes, as Due is: from what the database said was left; zero: no deadline
+	Deadline  time.Time // when Terms.NotAfter comes, as Due is: from what the database said was left; zero: no deadline
 	Attempts  []Attempt // every signed form, oldest first
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -152,7 +152,7 @@ const (
 	ProtectExecutedAfterFinal   = "ENDED_AND_RAN"     // an attempt of what had ended as never run is on chain
 )
 
-// ranAnyway tells whether a reason says that a transaction ran which somebody had decided about, because it could not run any more.
-func ranAnyway(reason string) bool {
+// executedUnexpectedly tells whether a reason says that a transaction ran which somebody had decided about, because it could not run any more.
+func executedUnexpectedly(reason string) bool {
 	return reason == ProtectExecutedAfterRequeue || reason == ProtectExecutedAfterFinal
 }

@@ -11,30 +11,30 @@ import (
 // money; but the lack of money stays the reason then, and once a node takes it, it is not STUCK any more.
 
 // funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
-func (v *View) funded(b *Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
+func (v *View) updateFunding(b *Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
 	switch tx := b.Tx; {
-	case (next.LastOutcome == InsufficientFunds || tx.Sub == Unfunded && unasked(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
-		next = b.unpaid(answer, next)
+	case (next.LastOutcome == InsufficientFunds || tx.Sub == Unfunded && unexamined(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
+		next = b.markUnfunded(answer, next)
 		if tx.Sub != Unfunded || tx.Reason != next.Reason {
-			kind = toldOfFunds(next.State, kind)
+			kind = fundingEvent(next.State, kind)
 		}
 	case tx.Sub == Unfunded:
-		next = v.paid(tx, answer, next)
-		kind = toldOfFunds(next.State, kind)
+		next = v.clearUnfunded(tx, answer, next)
+		kind = fundingEvent(next.State, kind)
 	}
 	return next, kind
 }
 
 // unpaid is the status of what the account cannot pay for. An answer of a node that did not look at the bytes takes nothing of that back.
-func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
+func (b *Broadcast) markUnfunded(answer Outcome, next Status) Status {
 	tx := b.Tx
 	before, _, _ := strings.Cut(tx.LastError, sinceThen)
-	message := b.cannotPay(answer)
-	money := tx.State != Stuck && !tx.staysTold() || hiding[tx.Reason] // nothing else is the reason
+	message := b.unfundedMessage(answer)
+	money := tx.State != Stuck && !tx.keepsReasonUntilFinal() || ageReasons[tx.Reason] // nothing else is the reason
 	switch {
-	case unasked(answer.Class) && money && tx.Reason == ReasonInsufficientFunds:
+	case unexamined(answer.Class) && money && tx.Reason == ReasonInsufficientFunds:
 		next.LastError = before + sinceThen + string(answer.Class) + ": " + answer.Detail
-	case unasked(answer.Class) && !money:
+	case unexamined(answer.Class) && !money:
 	case !money:
 		next.LastError = before + sinceThen + message
 	case next.State == Stuck:
@@ -51,28 +51,28 @@ func (b *Broadcast) unpaid(answer Outcome, next Status) Status {
 }
 
 // hiding are the reasons of a STUCK transaction that say no more than how long it is in no block.
-var hiding = map[string]bool{
+var ageReasons = map[string]bool{
 	ReasonResubmitExhausted: true,
 	ReasonMaxAge:            true,
 	ReasonInsufficientFunds: true,
 }
 
 // paid is the status of what waited for money, and is told something else now.
-func (v *View) paid(tx *Tx, answer Outcome, next Status) Status {
+func (v *View) clearUnfunded(tx *Tx, answer Outcome, next Status) Status {
 	if next.Sub == Unfunded {
-		next.Sub = plain(next.State)
+		next.Sub = defaultSub(next.State)
 	}
-	old := v.oldAt(tx)
+	old := v.maxAgeAt(tx)
 	switch {
 	case next.State != Stuck || next.Reason != ReasonInsufficientFunds:
 		if next.Reason == tx.Reason {
 			next.LastError, _, _ = strings.Cut(next.LastError, sinceThen)
 		}
 	case next.SubmitAttempts >= v.Policy.ResubmitMax:
-		next.Reason, next.LastError = ReasonResubmitExhausted, handedOver(next.SubmitAttempts,
+		next.Reason, next.LastError = ReasonResubmitExhausted, broadcastMessage(next.SubmitAttempts,
 			answer.Class)
 	case !old.IsZero() && !old.After(v.Now):
-		next.Reason, next.LastError = ReasonMaxAge, v.tooOld()
+		next.Reason, next.LastError = ReasonMaxAge, v.maxAgeMessage()
 	default: // the count begins anew with each form
 		next.Reason = ReasonResubmitExhausted
 		next.LastError = fmt.Sprintf(
@@ -82,9 +82,9 @@ func (v *View) paid(tx *Tx, answer Outcome, next Status) Status {
 	return next
 }
 
-// cannotPay says what the account cannot pay for, as far as the node tells it, and what comes next.
-func (b *Broadcast) cannotPay(answer Outcome) string {
-	what, short := "this transaction", lacking(answer)
+// unfundedMessage says what the account cannot pay for, as far as the node tells it, and what comes next.
+func (b *Broadcast) unfundedMessage(answer Outcome) string {
+	what, short := "this transaction", shortfall(answer)
 	if b.Attempt.Kind == Cancel {
 		what = "the form that cancels this transaction"
 	}
@@ -98,8 +98,8 @@ func (b *Broadcast) cannotPay(answer Outcome) string {
 	return said
 }
 
-// toldOfFunds is the event which tells that the account cannot pay, or that this is not so any more, where no other event tells it.
-func toldOfFunds(s State, kind Kind) Kind {
+// fundingEvent is the event which tells that the account cannot pay, or that this is not so any more, where no other event tells it.
+func fundingEvent(s State, kind Kind) Kind {
 	switch {
 	case kind != "":
 		return kind
@@ -111,7 +111,7 @@ func toldOfFunds(s State, kind Kind) Kind {
 
 // cheaper is the earlier form that a pool may have of what offers too much for the account; nil: none. Each second hand-over is of that one: the account could pay for it once, and
 // a pool that has lost it would else not have it again before somebody sends money.
-func (tx *Tx) cheaper() *Attempt {
+func (tx *Tx) pooledAttempt() *Attempt {
 	newest := tx.newest()
 	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump ||
 		tx.Pooled >= newest.No ||
@@ -126,9 +126,9 @@ func (tx *Tx) cheaper() *Attempt {
 	return nil
 }
 
-// cheaperSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
-func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
-	next := answered(b, answer)
+// pooledSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
+func pooledSent(v *View, b *Broadcast, answer Outcome) Change {
+	next := afterOutcome(b, answer)
 	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
 	return Change{
 		Writes: v.move(b.Tx, "", &next,
@@ -137,7 +137,7 @@ func cheaperSent(v *View, b *Broadcast, answer Outcome) Change {
 }
 
 // plain is the sub-state of what is in no block and waits for nothing in particular.
-func plain(s State) Sub {
+func defaultSub(s State) Sub {
 	if s == Tracking {
 		return Pending
 	}

@@ -21,7 +21,7 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 	case next.State.Final(),
 		next.Receipt != nil,
 		next.Nonce == nil && next.Reason != ReasonInsufficientFunds,
-		next.Nonce != nil && next.LastOutcome != InsufficientFunds && x.Kind != EventReplaced && next.LastOutcome != "" && !unasked(next.LastOutcome):
+		next.Nonce != nil && next.LastOutcome != InsufficientFunds && x.Kind != EventReplaced && next.LastOutcome != "" && !unexamined(next.LastOutcome):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
 	case !strings.Contains(next.LastError, "the account cannot pay for"):
 		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason,
@@ -45,7 +45,7 @@ func (w *world) refusedOften(t *testing.T) {
 			!strings.Contains(tx.LastError,
 				"the account cannot pay for this transaction (insufficient funds)") ||
 			!strings.Contains(tx.LastError, "goes on by itself once funded") ||
-			w.view.Now.Add(backoffMost).Before(tx.Due) {
+			w.view.Now.Add(backoffMax).Before(tx.Due) {
 			t.Fatalf("after %d refusals: %s/%s %s %q, due in %s", n+1, tx.State, tx.Sub, tx.Reason,
 				tx.LastError, tx.Due.Sub(w.view.Now))
 		}
@@ -259,7 +259,7 @@ func TestAnEarlierFormMayBePaidFor(t *testing.T) {
 	b := until[Broadcast](t, newWorld(1, policy))
 	for pooled, told := range map[int]bool{0: false, 1: true, 2: false} {
 		b.Tx.Pooled, b.Attempt.No = pooled, 2
-		if said := b.cannotPay(poor); strings.Contains(said, "an earlier form of it") != told {
+		if said := b.unfundedMessage(poor); strings.Contains(said, "an earlier form of it") != told {
 			t.Errorf("%d: %q", pooled, said)
 		}
 	}
@@ -373,7 +373,7 @@ func TestABumpThatCannotBePaidFor(t *testing.T) {
 			}
 			w.do(t, b, answer, accepted)
 			if tx := w.view.Open[0]; tx.Sub != Unfunded ||
-				w.view.Now.Add(backoffMost).Before(tx.Due) {
+				w.view.Now.Add(backoffMax).Before(tx.Due) {
 				t.Fatalf("%s: %+v, due in %s", lost, tx.Status, tx.Due.Sub(w.view.Now))
 			}
 		}

@@ -52,7 +52,7 @@ func newWorld(queued int, p Policy) *world {
 			Chain:     1,
 		},
 	}
-	w.view.Seen = func(h Hash) Inclusion {
+	w.view.Inclusion = func(h Hash) Inclusion {
 		r := w.included[h]
 		i := Inclusion{Known: !w.unknown[h], Receipt: r}
 		if r != nil {
@@ -330,7 +330,7 @@ func (w *world) write(t fataler, c Change, x Write) {
 // It comes and goes with each hand-over, and nobody decides on it.
 func mayChangeSilently(tx Tx, next Status) bool {
 	hint := func(reason string) bool {
-		return reason == "" || passing[reason] || slices.Contains(Classes, Class(reason))
+		return reason == "" || transientReasons[reason] || slices.Contains(Classes, Class(reason))
 	}
 	return (tx.State == Allocated || tx.State == Tracking && tx.Sub == Pending) &&
 		hint(tx.Reason) &&
