@@ -15,7 +15,7 @@ import (
 )
 
 // A look that was cut short opens no further file, and is no evidence for whoever waited for it.
-func TestKeyStoreLookIsCutShort(t *testing.T) {
+func TestKeyStore_Rescan_Cancelled(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	k := f.open(t)
@@ -35,7 +35,7 @@ func TestKeyStoreLookIsCutShort(t *testing.T) {
 	}
 }
 
-func TestKeyStoreLookThatFailsIsNoEvidence(t *testing.T) {
+func TestKeyStore_RescanFails_KeyNotMissing(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestKeyStoreLookThatFailsIsNoEvidence(t *testing.T) {
 	})
 }
 
-func TestKeyStoreFindsKeysThatAreAddedLater(t *testing.T) {
+func TestKeyStore_KeyAddedLater_Found(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	k := f.open(t)
@@ -79,7 +79,7 @@ func TestKeyStoreFindsKeysThatAreAddedLater(t *testing.T) {
 }
 
 // A file that cannot be opened leaves the others alone, and makes "no such key" doubtful for the accounts that it may be for.
-func TestKeyStoreDoubtsWhileAFileIsBroken(t *testing.T) {
+func TestKeyStore_BrokenFile_KeyNotMissing(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	known := f.add(t, testKey("known"))
@@ -133,7 +133,7 @@ func doubt(t *testing.T, f, spare *folder, known txn.Address) {
 	}
 }
 
-func TestKeyStoreLooksIntoTheFolderOnceASecond(t *testing.T) {
+func TestKeyStore_RescansOncePerSecond(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestKeyStoreLooksIntoTheFolderOnceASecond(t *testing.T) {
 	})
 }
 
-func TestKeyStoreReturnsWhenItsContextEnds(t *testing.T) {
+func TestKeyStore_ContextCancelled_Returns(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestKeyStoreReturnsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestKeyStoreServesManyAtOnce(t *testing.T) {
+func TestKeyStore_Concurrent(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	first := f.add(t, testKey("first"))

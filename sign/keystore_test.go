@@ -18,7 +18,7 @@ import (
 
 const password = "correct horse"
 
-func TestKeyStoreOpensWhatGethWrites(t *testing.T) {
+func TestKeyStore_GethFiles(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	var want []txn.Address
@@ -50,7 +50,7 @@ func TestKeyStoreOpensWhatGethWrites(t *testing.T) {
 	}
 }
 
-func TestKeyStoreFollowsLinksAndSkipsWhatIsNoKey(t *testing.T) {
+func TestKeyStore_LinksAndOtherFiles(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	f.password = filepath.Join(f.dir, "password")
@@ -71,7 +71,7 @@ func TestKeyStoreFollowsLinksAndSkipsWhatIsNoKey(t *testing.T) {
 	}
 }
 
-func TestKeyStoreSaysWhatKeepsItShut(t *testing.T) {
+func TestKeyStore_OpenErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, f *folder)
@@ -174,7 +174,7 @@ func TestKeyStoreSaysWhatKeepsItShut(t *testing.T) {
 	}
 }
 
-func TestKeyStoreStopsOpeningWhenToldTo(t *testing.T) {
+func TestKeyStore_Open_ContextCancelled(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	f.add(t, testKey("good"))
@@ -185,7 +185,7 @@ func TestKeyStoreStopsOpeningWhenToldTo(t *testing.T) {
 	}
 }
 
-func TestKeyStoreWarnsOfReaders(t *testing.T) {
+func TestKeyStore_ReadableFile_Warns(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	made := f.add(t, testKey("good"))

@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/sign"
 )
 
-func TestNewKeyIsKeptAsGethWould(t *testing.T) {
+func TestNewKey_GethFormat(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "keys")
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8, time.FixedZone("", 3600))
@@ -50,7 +50,7 @@ func TestNewKeyIsKeptAsGethWould(t *testing.T) {
 	}
 }
 
-func TestImportKeyRefuses(t *testing.T) {
+func TestImportKey_Rejected(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	key := testKey("once")
@@ -73,7 +73,7 @@ func TestImportKeyRefuses(t *testing.T) {
 	}
 }
 
-func TestListTellsWithoutAPassword(t *testing.T) {
+func TestList_NoPassword(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	made := f.add(t, testKey("good"))

@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func TestBookSignsByName(t *testing.T) {
+func TestBook_Sign(t *testing.T) {
 	t.Parallel()
 	hot, cold := testKey("hot"), testKey("cold")
 	book, err := sign.NewBook(sign.Entry{Name: "hot", Holder: sign.NewMemory(hot)},
@@ -38,7 +38,7 @@ func TestBookSignsByName(t *testing.T) {
 	}
 }
 
-func TestBookClassesErrors(t *testing.T) {
+func TestBook_ErrorClasses(t *testing.T) {
 	t.Parallel()
 	key, other := testKey("key"), testKey("other")
 	boom := errors.New("boom")
@@ -91,7 +91,7 @@ func TestBookClassesErrors(t *testing.T) {
 	}
 }
 
-func TestBookLimitsASignature(t *testing.T) {
+func TestBook_SignTimeout(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -127,7 +127,7 @@ func TestBookLimitsASignature(t *testing.T) {
 	}
 }
 
-func TestBookRefusesEntriesThatCannotWork(t *testing.T) {
+func TestBook_InvalidEntries_Rejected(t *testing.T) {
 	t.Parallel()
 	m := sign.NewMemory()
 	for text, entries := range map[string][]sign.Entry{

@@ -7,7 +7,7 @@ import (
 )
 
 // Whoever names no strength gets the strong one. A key of it takes seconds under the race detector, so the other tests make weak ones.
-func TestStrengths(t *testing.T) {
+func TestScryptStrengths(t *testing.T) {
 	t.Parallel()
 	var unnamed Strength
 	if n, p := unnamed.scrypt(); n != keystore.StandardScryptN || p != keystore.StandardScryptP {

@@ -18,7 +18,7 @@ import (
 )
 
 // The example of EIP-155: what every wallet makes of it, bit by bit.
-func TestSignatureOfEIP155sExample(t *testing.T) {
+func TestSign_EIP155Example(t *testing.T) {
 	t.Parallel()
 	key, err := ParseHexKey([]byte(strings.Repeat("46", 32)))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestSignatureOfEIP155sExample(t *testing.T) {
 	}
 }
 
-func TestVerifyTakesWhatWasAskedFor(t *testing.T) {
+func TestVerify_Requested_Accepted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := drawKey(t, "key")
@@ -136,7 +136,7 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 	"nothing": func(*rapid.T, *ecdsa.PrivateKey, txn.Unsigned) []byte { return nil },
 }
 
-func TestVerifyRefusesEveryOtherThing(t *testing.T) {
+func TestVerify_OtherTransaction_Rejected(t *testing.T) {
 	t.Parallel()
 	for name, liar := range liars {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestVerifyRefusesEveryOtherThing(t *testing.T) {
 	}
 }
 
-func TestRequestsThatMeanSomethingElseAreRefused(t *testing.T) {
+func TestSign_AmbiguousRequest_Rejected(t *testing.T) {
 	t.Parallel()
 	whole := txn.Unsigned{
 		ChainID:  1,

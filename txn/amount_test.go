@@ -7,7 +7,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-func TestAmountsInUnits(t *testing.T) {
+func TestAmount_Units(t *testing.T) {
 	t.Parallel()
 	for wei, want := range map[uint64][2]string{
 		0: {"0", "0"}, 1: {"0.000000001", "0.000000000000000001"}, 1e9: {"1", "0.000000001"}, 100e9: {"100", "0.0000001"}, 1_500_000_007: {"1.500000007", "0.000000001500000007"},
@@ -20,7 +20,7 @@ func TestAmountsInUnits(t *testing.T) {
 }
 
 // Who is refused by a cap is told which of the caps it is.
-func TestTheCapThatCountsIsNamed(t *testing.T) {
+func TestFeeCap_NamesEffectiveCap(t *testing.T) {
 	t.Parallel()
 	gwei := func(n uint64) (w Wei) { return *w.SetUint64(n * 1e9) }
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestTheCapThatCountsIsNamed(t *testing.T) {
 }
 
 // Who cannot pay is told how much there is and how much is missing.
-func TestWhatIsMissingIsTold(t *testing.T) {
+func TestInsufficientFunds_ReportsShortfall(t *testing.T) {
 	t.Parallel()
 	ether := func(n uint64) *Wei { return uint256.NewInt(n * 1e17) }
 	said := func(o Outcome) string {

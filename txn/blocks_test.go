@@ -6,7 +6,7 @@ import (
 )
 
 // What is in a block is not overdue.
-func TestWhatIsInABlockIsNotOverdue(t *testing.T) {
+func TestMaxAge_Included_NotStuck(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.ResubmitMaxAge, p.Confirmations = time.Hour, 100
@@ -23,7 +23,7 @@ func TestWhatIsInABlockIsNotOverdue(t *testing.T) {
 }
 
 // Its age is that of the first form for the nonce that it has.
-func TestTheAgeIsThatOfTheNonce(t *testing.T) {
+func TestMaxAge_Requeued_CountsFromNonce(t *testing.T) {
 	t.Parallel()
 	w, _, _ := givenBack(t)
 	w.view.Policy.ResubmitMaxAge = time.Hour
@@ -39,7 +39,7 @@ func TestTheAgeIsThatOfTheNonce(t *testing.T) {
 }
 
 // What left its block is handed over as one that nobody has answered about yet.
-func TestAReorgForgetsTheAnswers(t *testing.T) {
+func TestReorg_ClearsOutcomes(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
 	w.include(b.Attempt.Hash, true)
@@ -55,7 +55,7 @@ func TestAReorgForgetsTheAnswers(t *testing.T) {
 }
 
 // While a form of before a REQUEUE is in doubt nothing is handed over.
-func TestADoubtedFormOfBeforeHoldsUpTheHandOver(t *testing.T) {
+func TestBroadcast_EarlierAttemptUnknown_Waits(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, false)
 	w.unknown[old] = true
@@ -69,7 +69,7 @@ func TestADoubtedFormOfBeforeHoldsUpTheHandOver(t *testing.T) {
 }
 
 // The blocks above are those of the form that ran.
-func TestTheBlocksAboveOfWhatRanBefore(t *testing.T) {
+func TestFinalizeRequeued_ReportsConfirmations(t *testing.T) {
 	t.Parallel()
 	w, id, old := givenBack(t)
 	w.view.Policy.ReportConfirmations = true
@@ -83,7 +83,7 @@ func TestTheBlocksAboveOfWhatRanBefore(t *testing.T) {
 }
 
 // Who used another nonce proves nothing about this one, nor do receipts that are older than the look at the account.
-func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
+func TestResolve_IgnoresAnswersForOtherCommands(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	w.view.Commands = []Command{
@@ -105,7 +105,7 @@ func TestADecisionRestsOnItsOwnAnswers(t *testing.T) {
 }
 
 // The head of the queue ends by its deadline when its turn has come: as long as something is in flight it may not.
-func TestTheDeadlineOfTheHeadWaitsForItsTurn(t *testing.T) {
+func TestDeadline_QueueHead_WaitsForSlot(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 2)
 	w.view.Queue[0].Deadline = w.view.Now

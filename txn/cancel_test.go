@@ -18,7 +18,7 @@ func cancelling(t *testing.T, p Policy, first Class) *world {
 	return w
 }
 
-func TestTheGasOfACancel(t *testing.T) {
+func TestCancel_Gas(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		last, estimate, want uint64 // last: of the newest cancel; 0: there is none
@@ -49,7 +49,7 @@ func TestTheGasOfACancel(t *testing.T) {
 
 // A node says that a cancel can never pass. While the chain asks for no more gas than it has another would be as bad; once it does there is one, and the nonce is
 // free again.
-func TestACancelWithTooLittleGas(t *testing.T) {
+func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
 	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
@@ -92,7 +92,7 @@ func TestACancelWithTooLittleGas(t *testing.T) {
 }
 
 // Some other reason makes a node refuse every cancel, and the chain asks for more gas each time: that has an end.
-func TestCancelsWithMoreGasHaveAnEnd(t *testing.T) {
+func TestCancel_RisingGas_Bounded(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
 	for gas := uint64(30_000); gas < 30_100; gas++ {
@@ -113,7 +113,7 @@ func TestCancelsWithMoreGasHaveAnEnd(t *testing.T) {
 }
 
 // A cancel offers more with time whether or not anything else does, up to the cap of replacements, at which it says so.
-func TestACancelRises(t *testing.T) {
+func TestCancel_Bumped(t *testing.T) {
 	t.Parallel()
 	off := DefaultBumpPolicy{MinInterval: 3 * time.Minute, MaxAttempts: 2}
 	for name, c := range map[string]struct {
@@ -162,7 +162,7 @@ func TestACancelRises(t *testing.T) {
 }
 
 // However often it was replaced before, its cancel rises as often as any form does.
-func TestACancelRisesAfterBumps(t *testing.T) {
+func TestCancel_AfterBumps_Bumped(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.Bump, p.BumpPermille = DefaultBumpPolicy{Enabled: true, MaxAttempts: 2}, 1125
@@ -214,7 +214,7 @@ func originalSent(t *testing.T) *world {
 }
 
 // What shall be cancelled, and whose cancel nobody takes, is handed over again because an operator says so; once, and it is told that it is a race.
-func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
+func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the original wins": 0, "the cancel wins": 1} {
 		w := originalSent(t)
@@ -252,7 +252,7 @@ func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
 }
 
 // The decision says what became of it: what no node took was not handed back.
-func TestAnOriginalThatNoNodeTakesBack(t *testing.T) {
+func TestRetry_OriginalRefused_CancelContinues(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Unavailable, RateLimited, Underpriced, InsufficientFunds, Invalid, NonceTooLow, ReplacementUnderpriced} {
 		w := originalSent(t)
@@ -273,7 +273,7 @@ func TestAnOriginalThatNoNodeTakesBack(t *testing.T) {
 }
 
 // While it is not known whether it is in a block nothing is handed over, and what is in one is not handed back.
-func TestWhatIsNotHandedBack(t *testing.T) {
+func TestRetry_Cancelled_Refused(t *testing.T) {
 	t.Parallel()
 	w := originalSent(t)
 	w.unknown[w.view.Open[0].Attempts[0].Hash] = true
@@ -294,7 +294,7 @@ func TestWhatIsNotHandedBack(t *testing.T) {
 }
 
 // A flaky node refuses the head of the queue each time that it answers. Its silence in between neither counts nor ends the count.
-func TestRefusalsWithSilenceBetween(t *testing.T) {
+func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 	t.Parallel()
 	reverts := Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "no"}}
 	for name, silence := range map[string]func(w *world) Change{
@@ -344,7 +344,7 @@ func TestRefusalsWithSilenceBetween(t *testing.T) {
 }
 
 // Silence after a refusal ends with the time that the head may wait, too.
-func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
+func TestPrepare_OutageAfterRefusal_Bounded(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.PrepareMaxAge = time.Hour
@@ -364,7 +364,7 @@ func TestSilenceAfterARefusalHasAnEnd(t *testing.T) {
 }
 
 // A cancel to which no node gives a clear answer may be in a pool, where it is not enough: it rises as well.
-func TestACancelWithoutAClearAnswerRises(t *testing.T) {
+func TestCancel_Ambiguous_Bumped(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.Bump, p.BumpPermille, p.ResubmitMax = DefaultBumpPolicy{
@@ -390,7 +390,7 @@ func TestACancelWithoutAClearAnswerRises(t *testing.T) {
 }
 
 // The deadline of what is in flight is kept when it comes, and not with the next hand-over. A cancel that cannot be made then is tried once an interval.
-func TestADeadlineIsNotLate(t *testing.T) {
+func TestDeadline_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	for name, signed := range map[string]bool{"signed": true, "not signed": false} {
 		w := newWorld(1, policy)

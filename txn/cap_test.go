@@ -18,7 +18,7 @@ func capped(t *testing.T) *world {
 }
 
 // At the cap the newest form is handed over again, in each turn, and a transaction goes on by itself once more may be offered.
-func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
+func TestFeeCap_Reached_RebroadcastAndResumes(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string]Preparation{"by arithmetic": accepted, "by the chain": {Outcome: Outcome{Class: FeeCapBelowBaseFee}}} {
 		w := capped(t)
@@ -50,7 +50,7 @@ func TestWhatIsAtItsCapIsHandedOverAndGoesOn(t *testing.T) {
 }
 
 // What was refused for its fees before any node took it goes on as well.
-func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
+func TestFeeCap_NeverAccepted_Resumes(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
 	w.view.Open[0].Accepted = 0
@@ -64,7 +64,7 @@ func TestWhatNoNodeTookGoesOnFromItsCap(t *testing.T) {
 }
 
 // A fault outside keeps no form from being handed over, and does not hide why a transaction is stuck.
-func TestAReplacementThatFailsHoldsUpNothing(t *testing.T) {
+func TestReplace_Failure_Rebroadcasts(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Preparation{
 		"no fees": {Outcome: Outcome{Class: Unavailable}}, "no signer": {Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable},
@@ -88,7 +88,7 @@ func TestAReplacementThatFailsHoldsUpNothing(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfTheAccountCountsForAll(t *testing.T) {
+func TestFeeCap_SubmitterLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
@@ -110,7 +110,7 @@ func TestTheLimitOfTheAccountCountsForAll(t *testing.T) {
 }
 
 // What it shall replace may be gone from the pool: then a cancel at the cap is taken. One that was refused is not signed again with the same fees.
-func TestACancelAtTheCap(t *testing.T) {
+func TestFeeCap_Cancel(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
 	w.view.Open[0].CancelRequested = true
@@ -136,7 +136,7 @@ func TestACancelAtTheCap(t *testing.T) {
 }
 
 // A form that no node was asked about yet is handed over before another is made, whatever the policy says.
-func TestEachFormIsHandedOver(t *testing.T) {
+func TestReplace_EachAttemptIsBroadcast(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
 	p.Bump = always{}
@@ -160,7 +160,7 @@ type always struct{}
 func (always) Bump(time.Time, *Tx, *Attempt, int) bool { return true }
 
 // Blocks that come while a pool is looked into do not keep a transaction from being handed over.
-func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
+func TestDiagnose_OncePerBroadcast(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.Diagnose = true
@@ -178,7 +178,7 @@ func TestADiagnosisIsMadeOncePerHandOver(t *testing.T) {
 }
 
 // Of what was final it is the form that was in the block which is handed over again.
-func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
+func TestReorgedFinal_RebroadcastsSameAttempt(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
 	was := w.audited[0].newest()
@@ -191,7 +191,7 @@ func TestWhatWasFinalIsHandedOverAsItWas(t *testing.T) {
 }
 
 // An endpoint that has not all of what was told yet is no fork.
-func TestAViewThatLagsIsNoFork(t *testing.T) {
+func TestConfirmations_LaggingView_NoFork(t *testing.T) {
 	t.Parallel()
 	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
 	v := View{Policy: Policy{ReportConfirmations: true}}
@@ -208,7 +208,7 @@ func TestAViewThatLagsIsNoFork(t *testing.T) {
 }
 
 // A fault outside hides neither that the cap is reached nor what a node has answered: once the fees fall there is a bump.
-func TestAFaultOutsideEndsNoBumping(t *testing.T) {
+func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	away := Preparation{Outcome: Outcome{Class: Unavailable}}
 	for name, answers := range map[string][]Preparation{"before the cap": {away, {Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
@@ -244,7 +244,7 @@ func (w *world) dueReplace(t *testing.T) *Replace {
 }
 
 // What is refused for its fees is bumped though its hand-overs were used up before the policy was willing.
-func TestExhaustedHandOversEndNoBumping(t *testing.T) {
+func TestFeeCap_Exhausted_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
 	p.ResubmitMax, p.ResubmitInterval = 2, time.Second

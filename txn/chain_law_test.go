@@ -9,11 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyChainKeepsTheLaw drives queues over a chain that is mined by anybody and undone at any moment, through any answers, with callers and operators who ask for
+// TestDecide_AnyChain drives queues over a chain that is mined by anybody and undone at any moment, through any answers, with callers and operators who ask for
 // anything; endpoints lag, receipts are late, and owners crash. Nothing loops without rest; no number is used twice or skipped unrecorded; and once the weather clears
 // and an operator decides, everything ends, and says of itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks, past finality,
 // and past what is audited.
-func TestAnyChainKeepsTheLaw(t *testing.T) {
+func TestDecide_AnyChain(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{3, 7, 40} {
 		for i := range 3 {

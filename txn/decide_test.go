@@ -18,9 +18,9 @@ var policy = Policy{
 	ResubmitMax:      4,
 }
 
-// TestAnyWeatherKeepsTheLaw drives queues through random answers, inclusions, reorgs and passing time. Every change must be legal (write checks that), nonces
+// TestDecide_AnyOutcomes drives queues through random answers, inclusions, reorgs and passing time. Every change must be legal (write checks that), nonces
 // are taken in queue order without gap or double, at most one is in flight, and when the weather clears everything ends.
-func TestAnyWeatherKeepsTheLaw(t *testing.T) {
+func TestDecide_AnyOutcomes(t *testing.T) {
 	t.Parallel()
 	classes := []Class{
 		Accepted,
@@ -135,7 +135,7 @@ func (w *world) clearUp(t fataler) {
 	}
 }
 
-func TestTheUsualLife(t *testing.T) {
+func TestDecide_Lifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
 	ids := []TxID{w.view.Queue[0].ID, w.view.Queue[1].ID}
@@ -184,7 +184,7 @@ func (w *world) untilStuck(t *testing.T, answer Class) {
 	t.Fatal("it is not STUCK")
 }
 
-func TestNoAnswerToASendFreesTheNonce(t *testing.T) {
+func TestSent_AnyOutcome_KeepsNonce(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, InsufficientFunds, Unavailable, Invalid, WrongChain, ExecutionReverted, Ambiguous} {
 		w := newWorld(2, policy)
@@ -202,7 +202,7 @@ func TestNoAnswerToASendFreesTheNonce(t *testing.T) {
 	}
 }
 
-func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
+func TestPrepared_Failure_TakesNoNonce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prep Preparation
@@ -232,7 +232,7 @@ func TestPrepareNeverTakesANonceOnFailure(t *testing.T) {
 	}
 }
 
-func TestARevertIsBelievedTheThirdTime(t *testing.T) {
+func TestPrepared_Revert_FailsAtThirdBlock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
 	for range refusalBlocks {
@@ -266,7 +266,7 @@ func TestARevertIsBelievedTheThirdTime(t *testing.T) {
 	}
 }
 
-func TestStart(t *testing.T) {
+func TestStartCursor(t *testing.T) {
 	t.Parallel()
 	still := func(n Nonce) Account { return Account{Latest: n, Pending: n, Settled: n} }
 	for name, c := range map[string]struct {
@@ -304,7 +304,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-func TestAKeyUsedElsewhereStopsAllocation(t *testing.T) {
+func TestAllocate_KeyUsedElsewhere_Stops(t *testing.T) {
 	t.Parallel()
 	for _, a := range []Account{{Latest: 1, Pending: 1}, {Latest: 0, Pending: 1}} {
 		w := newWorld(1, policy)
@@ -317,7 +317,7 @@ func TestAKeyUsedElsewhereStopsAllocation(t *testing.T) {
 	}
 }
 
-func TestAChainThatIsBehindStopsAllocation(t *testing.T) {
+func TestAllocate_ChainBehind_Stops(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.view.Cursor = &Cursor{Next: 7}
@@ -335,7 +335,7 @@ func TestAChainThatIsBehindStopsAllocation(t *testing.T) {
 	}
 }
 
-func TestAReleasedTransactionThatIsReorgedStopsAllocationAndIsSentAgainFirst(t *testing.T) {
+func TestAllocate_ReleasedReorged_RebroadcastFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(3, policy)
 	first := until[Broadcast](t, w)
@@ -360,7 +360,7 @@ func TestAReleasedTransactionThatIsReorgedStopsAllocationAndIsSentAgainFirst(t *
 	}
 }
 
-func TestPauseStopsAllocationOnly(t *testing.T) {
+func TestPause_StopsAllocationOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
 	b := until[Broadcast](t, w)
@@ -378,7 +378,7 @@ func TestPauseStopsAllocationOnly(t *testing.T) {
 	}
 }
 
-func TestStuckIsStillFollowedAndHandedOver(t *testing.T) {
+func TestStuck_TrackedAndRebroadcast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.untilStuck(t, AlreadyKnown)
@@ -397,7 +397,7 @@ func TestStuckIsStillFollowedAndHandedOver(t *testing.T) {
 	}
 }
 
-func TestAnswersThatNeverHelpEndInStuck(t *testing.T) {
+func TestSent_RepeatedFailure_Stuck(t *testing.T) {
 	t.Parallel()
 	for class, stuck := range map[Class]bool{NonceTooLow: true, Underpriced: true, Ambiguous: true, Unavailable: false, RateLimited: false} {
 		w := newWorld(1, policy)
@@ -422,7 +422,7 @@ func (w *world) kindCount(k Kind) int {
 	return n
 }
 
-func TestEveryStateHasAWayToTheEnd(t *testing.T) {
+func TestMoves_FinalIsReachable(t *testing.T) {
 	t.Parallel()
 	for _, s := range States {
 		if s.Final() {

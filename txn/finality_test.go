@@ -9,7 +9,7 @@ import (
 )
 
 // What a watcher has, after any forks, is what the chain has above the receipt; a change of what was told comes as one whole new list.
-func TestConfirmationsAreTold(t *testing.T) {
+func TestConfirmations_Events(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.ReportConfirmations = true
@@ -49,7 +49,7 @@ func TestConfirmationsAreTold(t *testing.T) {
 	}
 }
 
-func TestForksInAnyOrderAreTold(t *testing.T) {
+func TestConfirmations_AnyForks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		told := []BlockRef{}
@@ -91,7 +91,7 @@ func reorgedFinal(t *testing.T) *world {
 	return w
 }
 
-func TestAReorgAfterFinality(t *testing.T) {
+func TestReorgedFinal(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
 	hash := w.audited[0].newest().Hash
@@ -120,7 +120,7 @@ func TestAReorgAfterFinality(t *testing.T) {
 	}
 }
 
-func TestWhatIsBelowTheViewIsNoReorg(t *testing.T) {
+func TestReorgedFinal_BelowView_Ignored(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{}, false }
@@ -129,7 +129,7 @@ func TestWhatIsBelowTheViewIsNoReorg(t *testing.T) {
 	}
 }
 
-func TestAStuckPolicy(t *testing.T) {
+func TestStuckPolicy(t *testing.T) {
 	t.Parallel()
 	for answer, done := range map[StuckAction]func(*world, Step) bool{
 		"":          func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
@@ -167,7 +167,7 @@ func TestAStuckPolicy(t *testing.T) {
 	}
 }
 
-func TestARevertPausesTheQueueWhereThatIsWanted(t *testing.T) {
+func TestOnFailure_Pause(t *testing.T) {
 	t.Parallel()
 	for choice, want := range map[OnFailure]SubmitterStatus{Continue: Active, "": Active, PauseOnFailure: Paused} {
 		w := newWorld(1, policy)
@@ -183,7 +183,7 @@ func TestARevertPausesTheQueueWhereThatIsWanted(t *testing.T) {
 }
 
 // The pause comes with the inclusion: the slot is free long before the revert is final, and a cancel that reverted did what was asked.
-func TestNoFollowerIsSentAfterARevert(t *testing.T) {
+func TestOnFailure_Pause_NextNotSent(t *testing.T) {
 	t.Parallel()
 	for name, headsBefore := range map[string]uint64{"seen at once": 0, "final before an owner looked": policy.Confirmations + 1} {
 		w := newWorld(2, policy)
@@ -216,7 +216,7 @@ func TestNoFollowerIsSentAfterARevert(t *testing.T) {
 	}
 }
 
-func TestTheHeadOfTheQueueWaitsOnlySoLong(t *testing.T) {
+func TestPrepareMaxAge(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.PrepareMaxAge = time.Hour
@@ -236,7 +236,7 @@ func TestTheHeadOfTheQueueWaitsOnlySoLong(t *testing.T) {
 }
 
 // Time that is paused or protected is none in which it could have been sent.
-func TestAPauseIsNoWait(t *testing.T) {
+func TestPrepareMaxAge_Paused_NotCounted(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.PrepareMaxAge = time.Hour
@@ -275,7 +275,7 @@ func TestAPauseIsNoWait(t *testing.T) {
 	}
 }
 
-func TestAnAccountWithCodeIsRefused(t *testing.T) {
+func TestAllocate_AccountHasCode_Waits(t *testing.T) {
 	t.Parallel()
 	for _, cursor := range []*Cursor{nil, {}} {
 		w := newWorld(1, policy)
@@ -288,7 +288,7 @@ func TestAnAccountWithCodeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
+func TestDiagnose_BeforeRebroadcast(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.Diagnose = true
@@ -303,7 +303,7 @@ func TestAPoolIsLookedIntoBeforeAHandOver(t *testing.T) {
 }
 
 // Of what was final nothing new is signed, whoever asks, before it is in a block again: also once an operator has ended the protection.
-func TestWhatWasFinalIsNotReplaced(t *testing.T) {
+func TestReorgedFinal_NotReplaced(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
 	hash := w.audited[0].newest().Hash
@@ -331,7 +331,7 @@ func TestWhatWasFinalIsNotReplaced(t *testing.T) {
 
 // The next nonce may be taken at the depth that the policy names, which begins with 1 in the newest block. As many as the confirmations, and 0, are "only when
 // final", by the chain's own tag too; and what is final is never waited for any longer.
-func TestTheDepthOfRelease(t *testing.T) {
+func TestReleaseDepth(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		depth, confirmations uint64
@@ -358,7 +358,7 @@ func TestTheDepthOfRelease(t *testing.T) {
 }
 
 // A nonce that is released only when final is taken with the very commit that says so, or later, and never before.
-func TestReleasedOnlyWhenFinal(t *testing.T) {
+func TestReleaseDepth_Final(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []uint64{0, policy.Confirmations} {
 		p := policy

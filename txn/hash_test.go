@@ -10,7 +10,7 @@ import (
 )
 
 // What stands in ledgers is compared with what comes in, so a request has the same hash for ever.
-func TestRequestHashStays(t *testing.T) {
+func TestRequestHash(t *testing.T) {
 	t.Parallel()
 	to := Address{1, 2, 3}
 	for want, r := range map[string]struct {

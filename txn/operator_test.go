@@ -29,7 +29,7 @@ func (w *world) exit(t *testing.T, c Command, a Account) string {
 }
 
 // What is STUCK is replaced, or cancelled, by a decision on it as by a command of its own; what is not STUCK is not.
-func TestResolveBumpAndCancel(t *testing.T) {
+func TestResolve_BumpAndCancel(t *testing.T) {
 	t.Parallel()
 	for action, kind := range map[Action]AttemptKind{ActionBump: Bump, ActionCancel: Cancel} {
 		w, b := sent(t, 1)
@@ -115,7 +115,7 @@ func TestExitProtect(t *testing.T) {
 }
 
 // Numbers are passed over for good: as for a FAIL, what used them has to lie as deep as is audited, and as deep as what is final where that is deeper.
-func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
+func TestExitProtect_Align_UsesAuditDepth(t *testing.T) {
 	t.Parallel()
 	for _, audited := range []uint64{0, guarded.AuditDepth} {
 		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionResumeKeep: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
@@ -136,7 +136,7 @@ func TestAligningLooksAsDeepAsIsAudited(t *testing.T) {
 	}
 }
 
-func TestExitProtectWithoutProtection(t *testing.T) {
+func TestExitProtect_NotProtected(t *testing.T) {
 	t.Parallel()
 	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != ResultNotProtected {
 		t.Fatal(got)
@@ -153,7 +153,7 @@ func lost(t *testing.T) *world {
 	return w
 }
 
-func TestExitProtectWaitsForWhatIsInFlight(t *testing.T) {
+func TestExitProtect_InFlight(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionResume, ActionAlign} {
 		w := lost(t)
@@ -228,7 +228,7 @@ func TestResolve(t *testing.T) {
 }
 
 // The owner looks as deep as the decision needs, and waits until the receipts are known once more.
-func TestResolveLooksDeepAndWaits(t *testing.T) {
+func TestResolve_DeepRead_Waits(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven, ActionRequeueUnproven} {
 		w := lost(t)
@@ -254,7 +254,7 @@ func TestResolveLooksDeepAndWaits(t *testing.T) {
 	}
 }
 
-func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
+func TestRequeue_RunsUnderNewNonce(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	id, old := w.view.Open[0].ID, w.view.Open[0].newest().Hash
@@ -296,7 +296,7 @@ func TestARequeuedTransactionRunsOnceUnderAnotherNonce(t *testing.T) {
 	}
 }
 
-func TestProtectAsTold(t *testing.T) {
+func TestProtect_Command(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, guarded)
 	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); !strings.HasPrefix(
@@ -315,7 +315,7 @@ func TestProtectAsTold(t *testing.T) {
 	}
 }
 
-func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
+func TestExitProtect_AccountUnreadable_Refused(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
@@ -328,7 +328,7 @@ func TestAnUnseenAccountRefusesTheDecision(t *testing.T) {
 }
 
 // What was queued when a backup was made may have run after it: going on would run it again, at the chain's nonce as well as at the cursor's, where an endpoint only lags.
-func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
+func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	agree, ahead := Account{
 		Latest:  5,
@@ -383,7 +383,7 @@ func TestARestoredQueueIsNotSentUnseen(t *testing.T) {
 }
 
 // Something in flight does not jam an account whose queue came from a restore: nobody can align forward over it, but who has compared what is queued goes on.
-func TestARestoredQueueBehindWhatIsInFlight(t *testing.T) {
+func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 	t.Parallel()
 	unused, used := Account{}, Account{Latest: 1, Pending: 1, Settled: 1}
 	for _, reason := range []string{ProtectRestored, ProtectByOperator} {
@@ -417,7 +417,7 @@ func TestARestoredQueueBehindWhatIsInFlight(t *testing.T) {
 }
 
 // That somebody else has used the number of a transaction which is not STUCK is no reason to give it back to the queue: it may be on its way, and is followed first.
-func TestWhatIsNotStuckIsNotRequeued(t *testing.T) {
+func TestResolve_NotStuck_NotRequeued(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionRequeue, ActionRequeueUnproven} {
 		w := newWorld(1, guarded)
@@ -433,7 +433,7 @@ func TestWhatIsNotStuckIsNotRequeued(t *testing.T) {
 
 // A decision rests on the nonce alone, before anybody has found out that it is lost: then it is what puts the submitter under protection, until somebody decides on
 // that as well (L10). What the ledger has in a block is followed first.
-func TestAFailBeforeTheLossWasFound(t *testing.T) {
+func TestResolve_FailBeforeLossFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before *Protected
@@ -474,7 +474,7 @@ func TestAFailBeforeTheLossWasFound(t *testing.T) {
 
 // A decision that waits for the chain holds up nobody who protects, pauses or cancels; what needs the chain waits behind it, and so does everything behind a decision
 // to leave a protection.
-func TestADecisionThatWaitsHoldsUpNobody(t *testing.T) {
+func TestCommands_WaitingDecision_OthersProceed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		behind []CommandKind
@@ -504,7 +504,7 @@ func TestADecisionThatWaitsHoldsUpNobody(t *testing.T) {
 }
 
 // Without the state that a decision rests on it is refused with what helps; which is more than to ask again.
-func TestADecisionWithoutOldState(t *testing.T) {
+func TestResolve_OldStateMissing(t *testing.T) {
 	t.Parallel()
 	for action, words := range map[Action]string{
 		ActionFail: "say FAIL_UNPROVEN", ActionRequeue: "say REQUEUE_UNPROVEN", ActionFailUnproven: "3 blocks below the newest; use one that keeps", ActionAlign: "3 blocks below the newest; use one that keeps",
@@ -530,7 +530,7 @@ func TestADecisionWithoutOldState(t *testing.T) {
 }
 
 // That the chain does not answer says nothing of what an endpoint can show: whoever decides by proof is told to ask again.
-func TestADecisionOfWhichTheChainDoesNotAnswer(t *testing.T) {
+func TestResolve_ConsumerUnavailable(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[Action]string{ActionFail: "ask again", ActionRequeue: "ask again", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
 		w := lost(t)

@@ -52,7 +52,7 @@ func (w *world) settle(t fataler) {
 	t.Fatalf("no end of steps")
 }
 
-func TestAKeyUsedElsewhereIsBelievedTheSecondTime(t *testing.T) {
+func TestProtect_KeyUsedElsewhere_SecondRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first, second Account
@@ -95,7 +95,7 @@ func TestAKeyUsedElsewhereIsBelievedTheSecondTime(t *testing.T) {
 	}
 }
 
-func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
+func TestProtect_ChainBehind_AfterLagGrace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lastBlock uint64
@@ -122,7 +122,7 @@ func TestAChainThatIsBehindProtectsOnlyWhenItIsNoLag(t *testing.T) {
 }
 
 // A chain that has lost blocks is first seen below the block that the ledger knows, and grows past it.
-func TestAChainThatLostBlocksIsBehindOnceItHasGrownPastThem(t *testing.T) {
+func TestProtect_ChainLostBlocks(t *testing.T) {
 	t.Parallel()
 	w := idle(t)
 	w.view.Cursor.LastBlock = 105
@@ -144,7 +144,7 @@ func TestAChainThatLostBlocksIsBehindOnceItHasGrownPastThem(t *testing.T) {
 	}
 }
 
-func TestAFindingIsRefutedByOurOwnTransaction(t *testing.T) {
+func TestFinding_RefutedByOwnTransaction(t *testing.T) {
 	t.Parallel()
 	tx := Tx{Attempts: []Attempt{{Hash: Hash{1}}, {Hash: Hash{2}}}}
 	for name, c := range map[string]struct {
@@ -165,7 +165,7 @@ func TestAFindingIsRefutedByOurOwnTransaction(t *testing.T) {
 	}
 }
 
-func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
+func TestLostNonce_Protects(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 2)
 	w.elsewhere = 1
@@ -213,7 +213,7 @@ func TestALostNonceProtectsAndIsNeverASuccess(t *testing.T) {
 }
 
 // What was in a block and left it again is our own reorg, whatever the nodes say meanwhile.
-func TestOurOwnReorgIsNoUseElsewhere(t *testing.T) {
+func TestProtect_OwnReorg_NotElsewhere(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
 	w.view.Now = w.view.Now.Add(2 * time.Minute)
@@ -233,7 +233,7 @@ func TestOurOwnReorgIsNoUseElsewhere(t *testing.T) {
 }
 
 // A provider that takes whatever it is given never says that a nonce is used.
-func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
+func TestProtect_UsedElsewhere_FoundByRebroadcast(t *testing.T) {
 	t.Parallel()
 	for name, bump := range map[string]BumpPolicy{"the same bytes": nil, "another form each time": always{}} {
 		w, _ := sent(t, 1)
@@ -253,9 +253,9 @@ func TestAUseElsewhereIsSeenWithoutBeingTold(t *testing.T) {
 	}
 }
 
-// TestAnyOtherUseOfTheKey lets somebody else use the key at any moment, in any weather, with operators who decide all the time. No number is used twice or
+// TestDecide_AnyOtherKeyUse lets somebody else use the key at any moment, in any weather, with operators who decide all the time. No number is used twice or
 // skipped unrecorded, and nothing whose nonce was used elsewhere is called executed.
-func TestAnyOtherUseOfTheKey(t *testing.T) {
+func TestDecide_AnyOtherKeyUse(t *testing.T) {
 	t.Parallel()
 	classes := []Class{
 		Accepted,

@@ -8,7 +8,7 @@ import (
 )
 
 // A node says of what no node ever took that it can never pass: a cancel uses its nonce up, it is failed once that is final, and those behind it go on.
-func TestWhatCanNeverPassIsCancelledAndFailed(t *testing.T) {
+func TestInvalid_CancelledAndFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
 	w.do(t, until[Broadcast](t, w),
@@ -39,7 +39,7 @@ func TestWhatCanNeverPassIsCancelledAndFailed(t *testing.T) {
 }
 
 // The node was wrong, and what it rejected was in a block first.
-func TestWhatWasRejectedAndRan(t *testing.T) {
+func TestInvalid_Executed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
@@ -54,7 +54,7 @@ func TestWhatWasRejectedAndRan(t *testing.T) {
 }
 
 // What a pool may have is not given up because a node rejects it: that is one more answer which settles nothing, and the limit of hand-overs asks for a decision.
-func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
+func TestInvalid_Pooled_NotAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, first := range []Class{Accepted, AlreadyKnown, Ambiguous, NonceTooLow} {
 		w := newWorld(1, policy)
@@ -82,7 +82,7 @@ func TestWhatAPoolMayHaveIsNotGivenUp(t *testing.T) {
 }
 
 // Another form that a node rejects is told at once, and needs a decision: what a pool has of it may be included all the same.
-func TestAnotherFormThatIsRejected(t *testing.T) {
+func TestInvalid_Replacement(t *testing.T) {
 	t.Parallel()
 	for _, first := range []Class{Accepted, Ambiguous} {
 		w := newWorld(1, policy)
@@ -98,7 +98,7 @@ func TestAnotherFormThatIsRejected(t *testing.T) {
 }
 
 // Before anything was signed on the word of one node another takes it: that word is void.
-func TestWhatWasRejectedAndIsTaken(t *testing.T) {
+func TestInvalid_AcceptedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
@@ -121,7 +121,7 @@ func TestWhatWasRejectedAndIsTaken(t *testing.T) {
 }
 
 // A cancel that cannot be signed is told after as many tries as hand-overs, and goes on being tried; nothing else is handed over meanwhile.
-func TestACancelThatCannotBeSigned(t *testing.T) {
+func TestInvalid_CancelUnsignable(t *testing.T) {
 	t.Parallel()
 	for name, reject := range map[string]bool{"what a node rejects": true, "what a caller cancels": false} {
 		w := newWorld(1, policy)
@@ -164,7 +164,7 @@ func TestACancelThatCannotBeSigned(t *testing.T) {
 }
 
 // A chain that is away, and a protection, are no failures of a cancel.
-func TestACancelThatHasToWait(t *testing.T) {
+func TestInvalid_CancelWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
@@ -188,7 +188,7 @@ func TestACancelThatHasToWait(t *testing.T) {
 
 // What was in a block some pool had, whatever was answered when it was handed over: once the block is gone no node's word gives it up, be it on its way, final before, or
 // final by a form that it had before it was given back to the queue.
-func TestWhatWasInABlockIsNotGivenUp(t *testing.T) {
+func TestInvalid_Reorged_NotAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, reorged := range map[string]func(*testing.T) *world{
 		"on its way": func(t *testing.T) *world {
@@ -227,7 +227,7 @@ func TestWhatWasInABlockIsNotGivenUp(t *testing.T) {
 }
 
 // A node says that it can never pass, no cancel can be signed, and it is in a block: that word is void then as well.
-func TestWhatWasRejectedAndIsInABlock(t *testing.T) {
+func TestInvalid_Included(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
@@ -242,7 +242,7 @@ func TestWhatWasRejectedAndIsInABlock(t *testing.T) {
 }
 
 // What was rejected, and ran before its cancel, says the same of itself when it is final again after a reorg.
-func TestWhatWasRejectedAndRanSaysTheSameAfterAReorg(t *testing.T) {
+func TestInvalid_ExecutedAndReorged_SameReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
@@ -262,7 +262,7 @@ func TestWhatWasRejectedAndRanSaysTheSameAfterAReorg(t *testing.T) {
 }
 
 // What was final says so until it is final again, whatever a node says of it meanwhile.
-func TestWhatWasFinalKeepsItsReasonWhenItIsRejected(t *testing.T) {
+func TestReorgedFinal_Invalid_KeepsReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.clearUp(t)
@@ -276,7 +276,7 @@ func TestWhatWasFinalKeepsItsReasonWhenItIsRejected(t *testing.T) {
 }
 
 // As long as no cancel can be signed nothing is handed over, so no answer would tell that somebody else has used the nonce. The account is looked at meanwhile (L10).
-func TestACancelThatCannotBeSignedAndLosesItsNonce(t *testing.T) {
+func TestInvalid_CancelUnsignable_LostNonce(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
 	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}

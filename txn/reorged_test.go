@@ -25,7 +25,7 @@ func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 
 // A payload was final although a cancel was signed. However often the chain takes its block away after that, until it is final again it is this form that is handed
 // over: its cancel would make of it what nobody was told (H22). An operator's RETRY changes nothing about that.
-func TestWhatWasFinalStaysItsFormWhenTheChainFlaps(t *testing.T) {
+func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
@@ -74,7 +74,7 @@ func TestWhatWasFinalStaysItsFormWhenTheChainFlaps(t *testing.T) {
 
 // After a reorg somebody else uses the nonce of what was final. That is found under the protection which ends by itself, and takes its place: it ends by a decision
 // alone, also when the transaction is failed first (L10).
-func TestTheNonceOfWhatWasFinalIsUsedElsewhere(t *testing.T) {
+func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, found := range map[string]bool{"found first": true, "failed first": false} {
 		w := newWorld(1, guarded)
@@ -124,7 +124,7 @@ func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
 }
 
 // The form that was final is handed over again, and once its nonce is used the one that fills the other.
-func TestBothNoncesOfWhatRanBeforeAreFilledAgain(t *testing.T) {
+func TestReorgedFinal_Requeued_BothNoncesFilled(t *testing.T) {
 	t.Parallel()
 	w, ran, filled := ranBeforeAndFinal(t)
 	for i, want := range []Hash{ran, ran, filled, ran, filled, ran} {
@@ -141,7 +141,7 @@ func TestBothNoncesOfWhatRanBeforeAreFilledAgain(t *testing.T) {
 }
 
 // The chain has undone for good what ran before; what its end says is no deadline, which it did not have.
-func TestWhatRanBeforeAndWasUndoneAfterFinality(t *testing.T) {
+func TestReorgedFinal_Requeued_Reorged(t *testing.T) {
 	t.Parallel()
 	w, _, filled := ranBeforeAndFinal(t)
 	w.include(filled, true)
@@ -155,7 +155,7 @@ func TestWhatRanBeforeAndWasUndoneAfterFinality(t *testing.T) {
 }
 
 // What its end says after a reorg is what it was signed for, as far as that is known.
-func TestACancelSaysWhatItWasSignedFor(t *testing.T) {
+func TestReorgedFinal_CancelReason(t *testing.T) {
 	t.Parallel()
 	late := Terms{CancelLate: true}
 	for name, c := range map[string]struct {
@@ -178,7 +178,7 @@ func TestACancelSaysWhatItWasSignedFor(t *testing.T) {
 
 // What was released and not final leaves the chain with what was final, and shall be cancelled: by somebody, or since its deadline passed while it was in a block. The
 // protection, under which no cancel is signed, does not wait for it; once what was final is so again that ends by itself, and the cancel follows.
-func TestTheProtectionOfAReorgDoesNotWaitForWhatItHoldsBack(t *testing.T) {
+func TestReorgedFinal_HeldTransaction_ProtectionEnds(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
 		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },

@@ -17,7 +17,7 @@ func bumping(p Policy) Policy {
 	return p
 }
 
-func TestOffer(t *testing.T) {
+func TestBumpedFees(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		pooled, newest, market Fees
@@ -54,7 +54,7 @@ func TestOffer(t *testing.T) {
 
 // What is offered would be taken by geth's pool: both fields strictly above and at least a tenth above what it has; the tip never above the cap; never above
 // the limit when it says ok.
-func TestOfferIsWhatPoolsTake(t *testing.T) {
+func TestBumpedFees_PoolRules(t *testing.T) {
 	t.Parallel()
 	amount := func(t *rapid.T, name string) Wei {
 		w := rapid.Uint64().Draw(t, name)
@@ -97,7 +97,7 @@ func TestOfferIsWhatPoolsTake(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotIncludedIsBumped(t *testing.T) {
+func TestBump_NotIncluded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, bumping(policy))
 	b := until[Broadcast](t, w)
@@ -132,7 +132,7 @@ func TestWhatIsNotIncludedIsBumped(t *testing.T) {
 }
 
 // Of what no node has taken only that is replaced which was refused for what it offers: more money mends nothing else.
-func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
+func TestBump_FeeOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, class := range Classes {
 		w := newWorld(1, bumping(policy))
@@ -155,7 +155,7 @@ func TestWhichRefusalsAHigherFeeAnswers(t *testing.T) {
 	}
 }
 
-func TestACancelOfWhatIsInFlight(t *testing.T) {
+func TestCancel_InFlight(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the cancel wins": 1, "the cancel loses": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestACancelOfWhatIsInFlight(t *testing.T) {
 	}
 }
 
-func TestACapIsTold(t *testing.T) {
+func TestFeeCap_Event(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
 	p.BumpMaxFee = wei(100)
@@ -221,7 +221,7 @@ func TestACapIsTold(t *testing.T) {
 	}
 }
 
-func TestNothingIsReplacedUnderProtection(t *testing.T) {
+func TestReplace_Protected_NotSigned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, bumping(policy))
 	b := until[Broadcast](t, w)
@@ -239,7 +239,7 @@ func TestNothingIsReplacedUnderProtection(t *testing.T) {
 	}
 }
 
-func TestDeadlines(t *testing.T) {
+func TestDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
 	w.view.Queue[0].Deadline = w.view.Now
@@ -260,7 +260,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 // How a cancel ends says why there was one.
-func TestWhyItWasCancelled(t *testing.T) {
+func TestCancelled_Reason(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asked  bool
@@ -295,7 +295,7 @@ func TestWhyItWasCancelled(t *testing.T) {
 }
 
 // A replacement outbids by the factor whatever a pool may have: the newest form unless it was surely refused, and then the newest before that was not.
-func TestWhatAReplacementOutbids(t *testing.T) {
+func TestReplace_OutbidsPooled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []Class // to one form after the other; the last ones may have none

@@ -44,7 +44,7 @@ func (w *world) blocks(t fataler, n int) {
 }
 
 // What is in the queue again and turns out to have run ends by that receipt, once it is final. It is not sent anew, and has its nonce again.
-func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
+func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 	t.Parallel()
 	for _, success := range []bool{true, false} {
 		w, id, old := givenBack(t)
@@ -85,7 +85,7 @@ func TestWhatRanBeforeEndsFromTheQueue(t *testing.T) {
 }
 
 // A nonce that it has taken meanwhile is filled by a form that does nothing, whether a node has the other one or not; only then it ends.
-func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
+func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 	t.Parallel()
 	for _, handedOver := range []bool{true, false} {
 		w, id, old := takenAnew(t, handedOver)
@@ -129,7 +129,7 @@ func TestTheNonceOfWhatRanBeforeIsFilled(t *testing.T) {
 }
 
 // The other form may be included first all the same: that is told, and never as a clean success.
-func TestWhatRanTwiceSaysSo(t *testing.T) {
+func TestRequeuedExecuted_Twice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before, after bool
@@ -162,7 +162,7 @@ func TestWhatRanTwiceSaysSo(t *testing.T) {
 }
 
 // While another protection is in force nothing is signed, and nothing that could run a second time is handed over.
-func TestWhatRanBeforeUnderAnotherProtection(t *testing.T) {
+func TestRequeuedExecuted_OtherProtection(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, false)
 	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, ahead); got != Applied {
@@ -197,7 +197,7 @@ func TestWhatRanBeforeUnderAnotherProtection(t *testing.T) {
 }
 
 // Whoever sees it late, with that block final, says so first: an operator is told each time.
-func TestWhatRanBeforeIsToldFirst(t *testing.T) {
+func TestRequeuedExecuted_EventFirst(t *testing.T) {
 	t.Parallel()
 	for name, queued := range map[string]bool{"queued": true, "in a block": false} {
 		w, _, old := givenBack(t)
@@ -216,7 +216,7 @@ func TestWhatRanBeforeIsToldFirst(t *testing.T) {
 }
 
 // A protection that would end by itself is none that an operator decides on: another takes its place.
-func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
+func TestRequeuedExecuted_Resolve(t *testing.T) {
 	t.Parallel()
 	w, _, old := givenBack(t)
 	cursor := *w.view.Cursor
@@ -246,7 +246,7 @@ func TestWhatRanBeforeIsDecidedOn(t *testing.T) {
 }
 
 // One form is final; as long as another is not, or is in doubt, nothing is said.
-func TestAnEndWaitsForEachForm(t *testing.T) {
+func TestRequeuedExecuted_UnknownAttempt_Waits(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, true)
 	own := w.view.Open[0].newest().Hash
@@ -290,7 +290,7 @@ func TestAnEndWaitsForEachForm(t *testing.T) {
 }
 
 // The chain undoes it once more, after the form that does nothing was made: nothing ran, and the end says why.
-func TestWhatRanBeforeAndWasUndone(t *testing.T) {
+func TestRequeuedExecuted_Reorged(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, true)
 	w.include(old, true)
@@ -305,7 +305,7 @@ func TestWhatRanBeforeAndWasUndone(t *testing.T) {
 	}
 }
 
-func TestTheNewestFormIsOfTheNonce(t *testing.T) {
+func TestNewest_SameNonce(t *testing.T) {
 	t.Parallel()
 	tx := Tx{Attempts: []Attempt{{No: 1, Nonce: 4}, {No: 2, Nonce: 7}}}
 	for nonce, no := range map[Nonce]int{4: 1, 7: 2} {
@@ -316,7 +316,7 @@ func TestTheNewestFormIsOfTheNonce(t *testing.T) {
 }
 
 // It is protected already, for a second loss; the form of before the first REQUEUE is in a block. No decision says that it did not run.
-func TestResolveOfWhatRanBefore(t *testing.T) {
+func TestResolve_RequeuedExecuted(t *testing.T) {
 	t.Parallel()
 	old := Attempt{No: 1, Kind: Original, Nonce: 77, Hash: Hash{0xab}, Raw: []byte{1}}
 	used := Account{Latest: 90, Pending: 90, Settled: 90}
@@ -377,7 +377,7 @@ func TestResolveOfWhatRanBefore(t *testing.T) {
 }
 
 // A cancel of what was given back is a wish, until it is beyond doubt that nothing of it ran.
-func TestCancelOfWhatWasGivenBack(t *testing.T) {
+func TestCancel_Requeued(t *testing.T) {
 	t.Parallel()
 	cancelling := func() (*world, TxID, Hash) {
 		w, id, old := givenBack(t)
@@ -429,7 +429,7 @@ func TestCancelOfWhatWasGivenBack(t *testing.T) {
 }
 
 // Neither a deadline nor a wait that is too long says of what was given back that it did not run, while that is not sure; nor is it sent again.
-func TestNothingEndsWhatMayHaveRun(t *testing.T) {
+func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*world){
 		"deadline": func(w *world) { w.view.Queue[0].Deadline = w.view.Now.Add(-time.Second) },
@@ -476,7 +476,7 @@ func TestNothingEndsWhatMayHaveRun(t *testing.T) {
 }
 
 // It has its nonce again, and then the block that it was in is no more: it ends as FAILED, and is not given back a second time.
-func TestANonceIsGivenUpOnce(t *testing.T) {
+func TestRequeue_ReusedNonce_Refused(t *testing.T) {
 	t.Parallel()
 	w, id, old := givenBack(t)
 	w.include(old, true)

@@ -52,7 +52,7 @@ func (c *chained) restore(b ledgerOf, id int64) {
 
 // A protection of a restore that was left by somebody who has compared too early, by an endpoint that was behind, or whose pool lacked what was sent: what is queued may
 // be what has used the nonces, and is sent by no decision that does not say that it was compared.
-func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
+func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cancelled bool // the first of three, in the part that was lost
@@ -120,7 +120,7 @@ func TestWhatIsQueuedAfterARestoreIsComparedBeforeEachExit(t *testing.T) {
 // Two queued transactions have the same payload; in the lost part the first was cancelled, and the second ran under its nonce. The first, signed anew, is the very same
 // bytes: it is CONFIRMED by the second's inclusion, so that no use elsewhere is found which would protect again before the second runs. So the one who leaves the protection
 // of the restore has compared, whatever an endpoint that lags shows.
-func TestTheSameBytesAfterARestore(t *testing.T) {
+func TestRestored_SameBytes(t *testing.T) {
 	t.Parallel()
 	w := newChained(2, guarded) // forms of a nonce are the same bytes, whoever has it
 	for w.view.Cursor == nil {
@@ -169,7 +169,7 @@ func TestTheSameBytesAfterARestore(t *testing.T) {
 
 // What shall be cancelled is held back under the protection of a restore, so its nonce stays open, and nobody can align forward over that: the one who has compared what is
 // queued behind it resumes, and all ends.
-func TestWhatIsHeldBackAfterARestoreJamsNothing(t *testing.T) {
+func TestRestored_Held_DoesNotBlock(t *testing.T) {
 	t.Parallel()
 	w := newChained(2, guarded)
 	w.salted = true
@@ -207,10 +207,10 @@ func TestWhatIsHeldBackAfterARestoreJamsNothing(t *testing.T) {
 	}
 }
 
-// TestARestoredLedgerKeepsTheLaw is TestAnyChainKeepsTheLaw with a ledger that is brought back to what it was some time ago, while chain and pools stay what they are.
+// TestDecide_RestoredLedger is TestDecide_AnyChain with a ledger that is brought back to what it was some time ago, while chain and pools stay what they are.
 // Endpoints lag. What says that it did not run has not, in any form, lost ones among them; nothing runs twice, whatever operators decide who do not say that they have
 // compared; and with one who has, everything ends.
-func TestARestoredLedgerKeepsTheLaw(t *testing.T) {
+func TestDecide_RestoredLedger(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{1, 3, 7} {
 		t.Run(fmt.Sprintf("reorgs of %d blocks", deepest), func(t *testing.T) {

@@ -99,7 +99,7 @@ var restoredEnds = map[string]struct {
 }
 
 // What was in a ledger that was restored may have run in the part that was lost: no way to the end says that it did not.
-func TestWhatWasRestoredNeverEndsAsNotRun(t *testing.T) {
+func TestRestored_NeverFinalAsUnexecuted(t *testing.T) {
 	t.Parallel()
 	for name, c := range restoredEnds {
 		as := func(w *world) *world { return w }
@@ -121,7 +121,7 @@ func TestWhatWasRestoredNeverEndsAsNotRun(t *testing.T) {
 }
 
 // A receipt is proof as ever.
-func TestWhatWasRestoredAndRunsIsTold(t *testing.T) {
+func TestRestored_Executed(t *testing.T) {
 	t.Parallel()
 	for success, want := range map[bool]Executed{true: Success, false: Reverted} {
 		w := restoredWorld(newWorld(1, guarded))
@@ -134,7 +134,7 @@ func TestWhatWasRestoredAndRunsIsTold(t *testing.T) {
 }
 
 // Who used its nonce may be itself, in a form that was signed after the backup: it is not sent once more before somebody vouches that it was not.
-func TestWhatWasRestoredIsNotRequeuedUnseen(t *testing.T) {
+func TestRestored_NotRequeuedUnproven(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[Action]string{ActionRequeue: ResultRefused, ActionRequeueUnproven: Applied} {
 		w := restoredWorld(lost(t))

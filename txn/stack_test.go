@@ -9,7 +9,7 @@ import (
 )
 
 // A block has every owner decide, most of them that there is nothing to do, and each rests on the stack that this took until the collector halves it: 4 kB are enough.
-func TestADecisionStandsOnLittle(t *testing.T) { // alone: others make stacks too
+func TestDecide_StackUse(t *testing.T) { // alone: others make stacks too
 	const owners = 1000
 	most := uint64(4 << 10)
 	if raced {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTxIDNamesItsSubmitter(t *testing.T) {
+func TestTxID_Submitter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		submitter := SubmitterID(rapid.Int32Range(1, math.MaxInt32).Draw(t, "submitter"))
@@ -32,7 +32,7 @@ func TestTxIDNamesItsSubmitter(t *testing.T) {
 	})
 }
 
-func TestTxIDsOrderByTime(t *testing.T) {
+func TestTxID_OrderedByTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.Int64Range(0, 1<<47).Draw(t, "a")
@@ -46,7 +46,7 @@ func TestTxIDsOrderByTime(t *testing.T) {
 	})
 }
 
-func TestParseTxIDRefusesStrangers(t *testing.T) {
+func TestParseTxID_Foreign_Rejected(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", uuid.NewString(), uuid.Nil.String(), "00000000-0000-8000-8000-000000000000", strings.Repeat("f", 36)} {
 		if id, err := ParseTxID(text); err == nil {
@@ -107,7 +107,7 @@ func TestParseAccountID(t *testing.T) {
 	}
 }
 
-func TestPayloadHashTellsPayloadsApart(t *testing.T) {
+func TestPayloadHash_Distinct(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := payloads.Draw(t, "a"), payloads.Draw(t, "b")

@@ -53,7 +53,7 @@ func (w *world) refusedOften(t *testing.T) {
 }
 
 // More refusals for lack of money than there may be hand-overs hide nothing: it says at each time what it waits for, and goes on by itself once funded.
-func TestMoneyStaysTheReason(t *testing.T) {
+func TestUnfunded_KeepsReason(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Accepted, AlreadyKnown} {
 		w := newWorld(2, policy)
@@ -86,7 +86,7 @@ func TestMoneyStaysTheReason(t *testing.T) {
 }
 
 // It is funded before there were as many hand-overs as it may have: from then on they are counted anew.
-func TestFundedInTime(t *testing.T) {
+func TestUnfunded_FundedInTime(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string][]Class{"never taken": nil, "taken, and dropped when the money went": {Accepted}} {
 		w := newWorld(1, policy)
@@ -106,7 +106,7 @@ func TestFundedInTime(t *testing.T) {
 }
 
 // A node that did not look at the bytes takes nothing back; one that did and says something else does.
-func TestWhatEndsTheWaitForMoney(t *testing.T) {
+func TestUnfunded_Cleared(t *testing.T) {
 	t.Parallel()
 	for class, c := range map[Class]struct {
 		unfunded bool
@@ -149,7 +149,7 @@ func TestWhatEndsTheWaitForMoney(t *testing.T) {
 }
 
 // By its age it is STUCK as well, and says both.
-func TestTooOldAndWithoutMoney(t *testing.T) {
+func TestUnfunded_PastMaxAge(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.ResubmitMaxAge, p.ResubmitMax = time.Hour, 1000
@@ -170,7 +170,7 @@ func TestTooOldAndWithoutMoney(t *testing.T) {
 }
 
 // What nobody can pay for is not offered for more, by itself or by the policy for what is STUCK; a cancel is signed once, and waits for money as well (H72).
-func TestNoMoneyNoOtherForms(t *testing.T) {
+func TestUnfunded_NoReplacements(t *testing.T) {
 	t.Parallel()
 	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
 		p := policy
@@ -206,7 +206,7 @@ func TestNoMoneyNoOtherForms(t *testing.T) {
 }
 
 // What keeps a cancel from being signed is the reason, and not money: nothing is handed over meanwhile.
-func TestACancelThatCannotBeSignedWaitsForThat(t *testing.T) {
+func TestUnfunded_CancelUnsignable(t *testing.T) {
 	t.Parallel()
 	for name, often := range map[string]bool{"on its way": false, "stuck": true} {
 		w := newWorld(1, policy)
@@ -231,7 +231,7 @@ func TestACancelThatCannotBeSignedWaitsForThat(t *testing.T) {
 }
 
 // What is STUCK for another reason says that beside it; a lost nonce needs a decision and no money.
-func TestStuckForAnotherReasonAndWithoutMoney(t *testing.T) {
+func TestUnfunded_StuckForOtherReason(t *testing.T) {
 	t.Parallel()
 	for reason, unfunded := range map[string]bool{ReasonReorgedFinal: true, ReasonFeeCapReached: true, ReasonNonceElsewhere: false} {
 		w := newWorld(1, policy)
@@ -254,7 +254,7 @@ func TestStuckForAnotherReasonAndWithoutMoney(t *testing.T) {
 }
 
 // An earlier form that a pool may have is told: that one may be included without more money.
-func TestAnEarlierFormMayBePaidFor(t *testing.T) {
+func TestUnfunded_EarlierAttemptAffordable(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
 	for pooled, told := range map[int]bool{0: false, 1: true, 2: false} {
@@ -266,7 +266,7 @@ func TestAnEarlierFormMayBePaidFor(t *testing.T) {
 }
 
 // The head of the queue that waits for money says so by its sub-state, also where an older program has written that it waits for something.
-func TestAHeadWithoutMoney(t *testing.T) {
+func TestUnfunded_QueueHead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	id := w.view.Queue[0].ID
@@ -298,7 +298,7 @@ func TestAHeadWithoutMoney(t *testing.T) {
 }
 
 // A form that is recorded after a refusal for lack of money may cost less: its own answer says whether the account can pay for it.
-func TestANewFormSaysForItself(t *testing.T) {
+func TestUnfunded_NewAttempt_OwnOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), poor, accepted)
@@ -316,7 +316,7 @@ func TestANewFormSaysForItself(t *testing.T) {
 
 // The count of hand-overs begins anew with each form, and with it no word changes that is true: of the newest form an answer that says nothing of money ends the wait
 // for money, but not that the transaction was handed over as often as one may be; a node that did not look at it ends neither.
-func TestANewFormOfWhatIsStuckWithoutMoney(t *testing.T) {
+func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 	t.Parallel()
 	const aged = time.Hour
 	for class, c := range map[Class]struct {
@@ -351,7 +351,7 @@ func TestANewFormOfWhatIsStuckWithoutMoney(t *testing.T) {
 }
 
 // A bump that offers more than the account has does not keep the form before it, which a pool has lost, from being handed over: what the account can pay for goes on.
-func TestABumpThatCannotBePaidFor(t *testing.T) {
+func TestUnfunded_Bump(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, InsufficientFunds} {
 		p := policy

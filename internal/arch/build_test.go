@@ -11,7 +11,7 @@ import (
 // A rule for a name without a slash or a variable is a target that people call.
 var target = regexp.MustCompile(`(?m)^([A-Za-z][A-Za-z0-9_-]*):(?:[^=].*)?$`)
 
-func TestMakeHelpListsEveryTarget(t *testing.T) {
+func TestMakeHelp_ListsAllTargets(t *testing.T) {
 	t.Parallel()
 	makefile := string(readFile(t, "Makefile"))
 	command := exec.Command("make", "--no-print-directory", "help")
@@ -37,7 +37,7 @@ func TestMakeHelpListsEveryTarget(t *testing.T) {
 }
 
 // The tools have modules of their own. What they share with ours must be the same.
-func TestToolsAreOfOurVersions(t *testing.T) {
+func TestTools_PinnedVersions(t *testing.T) {
 	t.Parallel()
 	for folder, shared := range map[string]string{
 		// The rules that clients see are those that the server enforces.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestListSeesWhatGoCompiles(t *testing.T) {
+func TestList_MatchesGoList(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	source := "package p\n\nimport _ \"" + Module + "/txn\"\n"

@@ -11,7 +11,7 @@ import (
 // root is the module's folder as the tests of this package see it.
 const root = "../.."
 
-func TestImportsFollowArchitecture(t *testing.T) {
+func TestImports_MatchArchitecture(t *testing.T) {
 	t.Parallel()
 	rules := mustParse(t, readFile(t, "ARCHITECTURE.md"))
 	packages, err := List(root)
@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestServerIsNotLinkedToChain(t *testing.T) {
+func TestServer_NotLinkedToChain(t *testing.T) {
 	t.Parallel()
 	// The table itself allows too much here: only the walk over all imports can see it.
 	rules := mustParse(t,
@@ -111,7 +111,7 @@ func TestServerIsNotLinkedToChain(t *testing.T) {
 	}
 }
 
-func TestParseRulesRefuses(t *testing.T) {
+func TestParseRules_Invalid_Rejected(t *testing.T) {
 	t.Parallel()
 	for name, markdown := range map[string]string{
 		"no table":     "## Imports\n\nSoon.\n",

@@ -23,8 +23,8 @@ var mayAskTheMachine = []string{
 	"internal/run/runtest/",
 }
 
-// TestTimeComesFromTheClock: a node under a scheduler of a simulation must not wait for anything else.
-func TestTimeComesFromTheClock(t *testing.T) {
+// TestTime_OnlyFromClock: a node under a scheduler of a simulation must not wait for anything else.
+func TestTime_OnlyFromClock(t *testing.T) {
 	t.Parallel()
 	looked := 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

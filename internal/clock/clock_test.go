@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func TestRealIsFakedByABubble(t *testing.T) {
+func TestReal_InSynctestBubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := Real{}
@@ -57,7 +57,7 @@ func TestSleep(t *testing.T) {
 }
 
 // A timer set at random moments behaves like a plain list of deadlines.
-func TestFakeAgainstAModel(t *testing.T) {
+func TestFake_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		f := NewFake(start)
@@ -130,7 +130,7 @@ func sameNext(got time.Time, ok bool, now time.Time, due []time.Time) bool {
 	return got.Equal(want) && ok == !want.IsZero()
 }
 
-func TestFakeDropsAStaleValue(t *testing.T) {
+func TestFake_StaleValue_Dropped(t *testing.T) {
 	t.Parallel()
 	f := NewFake(start)
 	timer := f.NewTimer(time.Second)
@@ -147,7 +147,7 @@ func TestFakeDropsAStaleValue(t *testing.T) {
 	}
 }
 
-func TestFakeRefusesToGoBack(t *testing.T) {
+func TestFake_Backwards_Panics(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {
@@ -157,7 +157,7 @@ func TestFakeRefusesToGoBack(t *testing.T) {
 	NewFake(start).Advance(-1)
 }
 
-func TestFakeForMany(t *testing.T) {
+func TestFake_Concurrent(t *testing.T) {
 	t.Parallel()
 	f := NewFake(start)
 	var wg sync.WaitGroup

@@ -109,7 +109,7 @@ func TestKinds(t *testing.T) {
 	)
 }
 
-func TestKindsOfTheChain(t *testing.T) {
+func TestKinds_Chain(t *testing.T) {
 	t.Parallel()
 	const sum = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 	a := common.HexToAddress(sum)
@@ -167,7 +167,7 @@ func TestKindsOfTheChain(t *testing.T) {
 }
 
 // Neither kind of URL may tell what it read when it refuses it.
-func TestKindsOfURLs(t *testing.T) {
+func TestKinds_URLs(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{
 		"postgres://u:p@127.0.0.1:5432/d?sslmode=disable", "postgresql://localhost/d",

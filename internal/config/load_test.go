@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestExampleLoads(t *testing.T) {
+func TestLoad_Example(t *testing.T) {
 	t.Parallel()
 	file := write(t, example)
 	c, err := Load(Source{File: file})
@@ -52,7 +52,7 @@ func TestExampleLoads(t *testing.T) {
 }
 
 // Paths in the file are relative to its folder, those from elsewhere to the working folder.
-func TestListsOfFiles(t *testing.T) {
+func TestLoad_FileLists(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(example, "poll_interval: 250ms",
 		"abi_files: [abi/vault.json, /etc/abi/token.json]", 1)
@@ -75,7 +75,7 @@ func TestListsOfFiles(t *testing.T) {
 }
 
 // Policies of a submitter are told apart from those that are left out.
-func TestPoliciesOfSubmitters(t *testing.T) {
+func TestLoad_SubmitterPolicies(t *testing.T) {
 	t.Parallel()
 	line := func(keys string) string {
 		return example + "  - {name: bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267, signer: local, " + keys + "}\n"
@@ -114,7 +114,7 @@ func TestPoliciesOfSubmitters(t *testing.T) {
 }
 
 // Everything that is wrong is told at once, each with place, reason and remedy.
-func TestAllProblemsAtOnce(t *testing.T) {
+func TestLoad_ReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	file := write(t, `
 nodes: {name: a}
@@ -209,7 +209,7 @@ func compareProblems(t *testing.T, file string, err error, want []string) {
 	}
 }
 
-func TestFilesThatCannotBeRead(t *testing.T) {
+func TestLoad_UnreadableFile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
 		"not YAML":      {"node: {name: a\nlease:\n  x", "config.yaml:"},
@@ -249,7 +249,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 }
 
 // Without a file, the environment can give all but the lists.
-func TestNoFile(t *testing.T) {
+func TestLoad_NoFile(t *testing.T) {
 	t.Parallel()
 	_, err := Load(
 		Source{Environ: []string{"FENCEPOST_NODE_NAME=a", "FENCEPOST_DATABASE_URL=postgres://h/d"}})
@@ -257,7 +257,7 @@ func TestNoFile(t *testing.T) {
 	compareProblems(t, "none", err, want)
 }
 
-func TestAnchors(t *testing.T) {
+func TestLoad_Anchors(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(example, "signers:",
 		"  - {name: two, chain_id: 2, rpc: [http://h], poll_interval: *p, fees: *f}\nsigners:", 1)
@@ -270,7 +270,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-func TestLayers(t *testing.T) {
+func TestLoad_Layers(t *testing.T) {
 	t.Parallel()
 	file := write(t, example+"lease: {duration: 30s, renew_interval: 5s}\n")
 	c, err := Load(Source{
@@ -304,7 +304,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-func TestOverridesThatCannotBe(t *testing.T) {
+func TestLoad_InvalidOverrides(t *testing.T) {
 	t.Parallel()
 	two := strings.Replace(example, "signers:",
 		"  - {name: a-b, chain_id: 2, rpc: [http://h]}\n  - {name: a.b, chain_id: 3, rpc: [http://h]}\nsigners:",
@@ -332,7 +332,7 @@ func TestOverridesThatCannotBe(t *testing.T) {
 }
 
 // What the reference promises of each key: the environment can set it.
-func TestEveryKeyHasAVariable(t *testing.T) {
+func TestEnvironment_VariablePerKey(t *testing.T) {
 	t.Parallel()
 	file := write(t, example)
 	c, err := Load(Source{File: file})
@@ -356,7 +356,7 @@ func TestEveryKeyHasAVariable(t *testing.T) {
 	}
 }
 
-func TestDatabaseURLFile(t *testing.T) {
+func TestLoad_DatabaseURLFile(t *testing.T) {
 	t.Parallel()
 	inFile := strings.Replace(example, "  url: postgres://fencepost@127.0.0.1:5432/fencepost",
 		"  url_file: url", 1)
@@ -399,7 +399,7 @@ func TestDatabaseURLFile(t *testing.T) {
 	}
 }
 
-func TestSecretsAreNeverPrinted(t *testing.T) {
+func TestSecret_NeverPrinted(t *testing.T) {
 	t.Parallel()
 	text := strings.NewReplacer("fencepost@127.0.0.1:5432/fencepost",
 		"user:hush1@h/d?sslmode=verify-full&sslpassword=hush2", "http://127.0.0.1:8545",
@@ -440,7 +440,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 }
 
 // Whatever is in the file, the answer is a configuration or a list of problems.
-func TestNoFileBreaksTheReader(t *testing.T) {
+func TestLoad_AnyFile_NoPanic(t *testing.T) {
 	t.Parallel()
 	lines := strings.SplitAfter(example, "\n")
 	folder := t.TempDir()

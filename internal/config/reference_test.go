@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestReferenceIsCurrent(t *testing.T) {
+func TestReference_UpToDate(t *testing.T) {
 	t.Parallel()
 	got, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
@@ -18,7 +18,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-func TestEveryKeyIsExplained(t *testing.T) {
+func TestReference_DescribesEveryKey(t *testing.T) {
 	t.Parallel()
 	var walk func(prefix string, all []entry)
 	walk = func(prefix string, all []entry) {

@@ -111,7 +111,7 @@ func TestRelations(t *testing.T) {
 }
 
 // What could not be read is not judged a second time.
-func TestRelationsOfKeysThatAreWrong(t *testing.T) {
+func TestRelations_InvalidKeys(t *testing.T) {
 	t.Parallel()
 	file := write(t, `
 node: {name: a}

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/vm/runtime"
 )
 
-func TestItCountsPerCaller(t *testing.T) {
+func TestCounter_PerCaller(t *testing.T) {
 	t.Parallel()
 	cfg := &runtime.Config{Origin: common.Address{1}, GasLimit: 10_000_000, Value: new(big.Int)}
 	_, address, _, err := runtime.Create(InitCode(), cfg)

@@ -33,7 +33,7 @@ func child(t *testing.T) {
 func runChild(t *testing.T) (code int, out string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSecondSignalExits$")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSignals_Second_Exits$")
 	cmd.Env = append(os.Environ(), "RUN_TEST_CHILD=1")
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

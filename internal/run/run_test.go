@@ -152,7 +152,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestStoppingFailures(t *testing.T) {
+func TestStop_Failures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r record
@@ -185,7 +185,7 @@ func TestStoppingFailures(t *testing.T) {
 }
 
 // A service must be able to use its context's values while it stops.
-func TestValuesOutliveTheEnd(t *testing.T) {
+func TestStop_ContextValues(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 7))
@@ -202,7 +202,7 @@ func TestValuesOutliveTheEnd(t *testing.T) {
 	}
 }
 
-func TestOnlyOnce(t *testing.T) {
+func TestRun_Twice(t *testing.T) {
 	t.Parallel()
 	t.Run("run again", func(t *testing.T) {
 		t.Parallel()
@@ -285,7 +285,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-func TestGroupIsAServiceItself(t *testing.T) {
+func TestGroup_Nested(t *testing.T) {
 	t.Parallel()
 	runtest.Stress(t, func() func(context.Context) error {
 		var r record
@@ -324,7 +324,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-func TestSignalsGivenBack(t *testing.T) {
+func TestSignals_Restored(t *testing.T) {
 	t.Parallel()
 	ctx, stop := Signals(t.Context(), nil)
 	stop()
@@ -336,7 +336,7 @@ func TestSignalsGivenBack(t *testing.T) {
 
 // The whole of it in a process of its own: a service that will not stop, two
 // interrupts, and the status that a shell expects.
-func TestSecondSignalExits(t *testing.T) {
+func TestSignals_Second_Exits(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("RUN_TEST_CHILD") != "" {
 		child(t)

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLoggerRedacts(t *testing.T) {
+func TestLogger_Redacts(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		var b bytes.Buffer
@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestHealthAndReadiness(t *testing.T) {
+func TestOps_HealthAndReadiness(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
 	var b bytes.Buffer
@@ -136,7 +136,7 @@ func TestHealthAndReadiness(t *testing.T) {
 		"there is nothing at GET /other; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen\n")
 }
 
-func TestReadinessDoesNotWaitForEver(t *testing.T) {
+func TestOps_Readiness_Timeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
@@ -165,7 +165,7 @@ func TestReadinessDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-func TestServeStopsWithItsContext(t *testing.T) {
+func TestServe_ContextCancelled_Stops(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

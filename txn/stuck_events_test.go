@@ -22,7 +22,7 @@ func (w *world) exhausted(t *testing.T) {
 }
 
 // What is STUCK and loses its nonce is told so, once, and what was decided on before it was known is not decided.
-func TestWhatIsStuckAndLosesItsNonceIsTold(t *testing.T) {
+func TestStuck_LostNonce_Event(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
 	w.exhausted(t)
@@ -48,7 +48,7 @@ func TestWhatIsStuckAndLosesItsNonceIsTold(t *testing.T) {
 }
 
 // That it ran before it was given back to the queue is told of what is STUCK already, and of what is in a block already.
-func TestWhatRanBeforeIsToldWhereverItIs(t *testing.T) {
+func TestRequeuedExecuted_Event(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(*testing.T, *world)
@@ -76,7 +76,7 @@ func TestWhatRanBeforeIsToldWhereverItIs(t *testing.T) {
 }
 
 // A cap that is reached by what is STUCK for another reason is told as well.
-func TestWhatIsStuckAndReachesItsCapIsTold(t *testing.T) {
+func TestStuck_FeeCapReached_Event(t *testing.T) {
 	t.Parallel()
 	w, _ := sent(t, 1)
 	w.exhausted(t)

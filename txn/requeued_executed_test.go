@@ -7,7 +7,7 @@ import (
 )
 
 // What is in the queue again is late when the database says so, and only once it is beyond doubt that it did not run.
-func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
+func TestDeadline_Requeued_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []Nonce{0, 1} {
 		w, _, _ := givenBack(t)
@@ -32,7 +32,7 @@ func TestARequeuedOneIsLateByTheDatabase(t *testing.T) {
 }
 
 // One that is not the head of the queue ends when its time has come.
-func TestTheSecondThatWasGivenBackIsWithdrawn(t *testing.T) {
+func TestCancel_SecondRequeued(t *testing.T) {
 	t.Parallel()
 	w, id, _ := givenBack(t)
 	w.view.Submitter.Status = Paused
@@ -55,7 +55,7 @@ func TestTheSecondThatWasGivenBackIsWithdrawn(t *testing.T) {
 }
 
 // What nodes said of forms for the nonce that it gives up says nothing of the next one.
-func TestARequeueForgetsTheAnswers(t *testing.T) {
+func TestRequeue_ClearsOutcomes(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	if tx := w.view.Open[0]; tx.Accepted == 0 || tx.Pooled == 0 || tx.LastOutcome == "" {
@@ -74,7 +74,7 @@ func TestARequeueForgetsTheAnswers(t *testing.T) {
 }
 
 // A form that did run is what it ends by, also where a node says that the new one can never pass.
-func TestWhatRanBeforeAndIsRejected(t *testing.T) {
+func TestRequeuedExecuted_Invalid(t *testing.T) {
 	t.Parallel()
 	for name, ran := range map[string]bool{"it ran": true, "it did not": false} {
 		w, _, old := takenAnew(t, false)
@@ -102,7 +102,7 @@ func TestWhatRanBeforeAndIsRejected(t *testing.T) {
 
 // As long as the form that does nothing cannot be made, nothing is handed over; somebody's wish that it be cancelled does not hold that form back, and what is
 // told stays.
-func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
+func TestRequeuedExecuted_WaitsForCancel(t *testing.T) {
 	t.Parallel()
 	w, id, old := takenAnew(t, false)
 	if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
@@ -126,7 +126,7 @@ func TestWhatRanBeforeWaitsForItsForm(t *testing.T) {
 }
 
 // The block of the form for its nonce leaves the chain after an operator has decided: what was told and decided stays, whatever nodes answer.
-func TestWhatRanBeforeIsToldOnce(t *testing.T) {
+func TestRequeuedExecuted_OneEvent(t *testing.T) {
 	t.Parallel()
 	for name, filled := range map[string]bool{"a form that does nothing": true, "its payload": false} {
 		w, _, old := takenAnew(t, true)
@@ -171,7 +171,7 @@ func TestWhatRanBeforeIsToldOnce(t *testing.T) {
 }
 
 // What ran before and reverted pauses the queue where that is wanted, once: with its end.
-func TestWhatRanBeforeAndRevertedPauses(t *testing.T) {
+func TestRequeuedExecuted_Reverted_Pauses(t *testing.T) {
 	t.Parallel()
 	for name, queued := range map[string]bool{"queued": true, "filled": false} {
 		w, _, old := givenBack(t)
@@ -204,7 +204,7 @@ func TestWhatRanBeforeAndRevertedPauses(t *testing.T) {
 }
 
 // The payload is included after all, in place of the form that does nothing, and the chain has undone what ran before: nobody is told of a deadline.
-func TestAFormThatDoesNothingLoses(t *testing.T) {
+func TestRequeuedExecuted_CancelLoses(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, true)
 	payload := w.view.Open[0].newest().Hash
@@ -220,7 +220,7 @@ func TestAFormThatDoesNothingLoses(t *testing.T) {
 }
 
 // It is in the queue again and says that the key is used elsewhere, and under that protection it turns out to have run: it says so, and ends by it.
-func TestWhatRanBeforeWhileItsQueueIsProtected(t *testing.T) {
+func TestRequeuedExecuted_ProtectedQueue(t *testing.T) {
 	t.Parallel()
 	w, _, old := givenBack(t)
 	w.view.Account = nil

@@ -6,7 +6,7 @@ import (
 )
 
 // After which answers a pool may have the bytes.
-func TestWhatAPoolMayHave(t *testing.T) {
+func TestSent_Pooled(t *testing.T) {
 	t.Parallel()
 	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0, InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
 		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1, NonceTooLow: 1, ReplacementUnderpriced: 1} {
@@ -18,7 +18,7 @@ func TestWhatAPoolMayHave(t *testing.T) {
 }
 
 // An older form that is handed over again does not make a newer one forgotten.
-func TestTheNewestThatWasTakenIsKept(t *testing.T) {
+func TestSent_OlderAttempt_KeepsNewestAccepted(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
 	b.Tx.Accepted, b.Tx.Pooled = 3, 3
@@ -28,7 +28,7 @@ func TestTheNewestThatWasTakenIsKept(t *testing.T) {
 }
 
 // A node that says that the nonce is used has the account looked at; while a receipt of ours is not known, what it would show says nothing.
-func TestANonceThatIsTooLowIsLookedInto(t *testing.T) {
+func TestSent_NonceTooLow_ReadsAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	b := until[Broadcast](t, w)
@@ -44,7 +44,7 @@ func TestANonceThatIsTooLowIsLookedInto(t *testing.T) {
 }
 
 // A node's hint is honoured, up to the interval.
-func TestAHintToWait(t *testing.T) {
+func TestSent_RetryAfter(t *testing.T) {
 	t.Parallel()
 	for hint, want := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second, time.Hour: policy.ResubmitInterval} {
 		w := newWorld(1, policy)
@@ -56,7 +56,7 @@ func TestAHintToWait(t *testing.T) {
 }
 
 // A node that still has it has not lost it: that is no news. A first hand-over that reached nobody is none.
-func TestWhatIsNoNews(t *testing.T) {
+func TestSent_AlreadyKnown_NoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, accepted)
@@ -72,7 +72,7 @@ func TestWhatIsNoNews(t *testing.T) {
 
 // What a node says can never pass is cancelled at once; under a protection, which forbids that, it is handed over an interval later. That a cancel is invalid says
 // nothing of what it shall cancel.
-func TestWhenWhatIsInvalidGoesOn(t *testing.T) {
+func TestSent_Invalid_Delay(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*Protected{nil, {ID: 1, Reason: ProtectByOperator}} {
 		w := newWorld(1, policy)
@@ -106,7 +106,7 @@ func TestWhenWhatIsInvalidGoesOn(t *testing.T) {
 }
 
 // A hand-over is counted when it is claimed, however often it is claimed; what leaves STUCK since a node took it begins with that one.
-func TestHandOversAreCounted(t *testing.T) {
+func TestSent_SubmitAttempts(t *testing.T) {
 	t.Parallel()
 	w, _ := sent(t, 1)
 	tx := w.view.Open[0]
@@ -124,7 +124,7 @@ func TestHandOversAreCounted(t *testing.T) {
 }
 
 // What a new owner takes for handed over, so that it looks at the account first.
-func TestHandedOver(t *testing.T) {
+func TestWasBroadcast(t *testing.T) {
 	t.Parallel()
 	original, bump := []Attempt{
 		{No: 1, Kind: Original},
@@ -153,7 +153,7 @@ func TestHandedOver(t *testing.T) {
 }
 
 // What no node has looked at is not bumped: a policy that would is not asked.
-func TestWhatNobodyLookedAtIsNotBumped(t *testing.T) {
+func TestBump_Unexamined_NotAsked(t *testing.T) {
 	t.Parallel()
 	for class, bumped := range map[Class]bool{Unavailable: false, RateLimited: false, Unauthorized: false, Ambiguous: true} {
 		p := policy
@@ -168,7 +168,7 @@ func TestWhatNobodyLookedAtIsNotBumped(t *testing.T) {
 }
 
 // What has lost its nonce is not replaced under the protection that this is. When that is over the chain has shown that the nonce is free: then it is as any other.
-func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
+func TestBump_LostNonce_NotReplaced(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
 	w.view.Policy.Bump, w.view.Policy.BumpPermille = always{}, 1125
@@ -182,7 +182,7 @@ func TestWhatLostItsNonceIsNotReplaced(t *testing.T) {
 }
 
 // A stuck policy is not asked under a protection: nothing of what it may say could be done.
-func TestAStuckPolicyIsNotAskedUnderProtection(t *testing.T) {
+func TestStuckPolicy_Protected_NotAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.untilStuck(t, AlreadyKnown)

@@ -21,7 +21,7 @@ func inFlight(t *testing.T, n int) *world {
 	return w
 }
 
-func TestFailedTriesAreNoHandOvers(t *testing.T) {
+func TestSent_FailedTries_NotCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	for range policy.ResubmitMax - 1 {
@@ -37,7 +37,7 @@ func TestFailedTriesAreNoHandOvers(t *testing.T) {
 	}
 }
 
-func TestTheLowestNonceIsHandedOverFirst(t *testing.T) {
+func TestBroadcast_LowestNonceFirst(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
 	delete(w.included, w.view.Open[0].newest().Hash)
@@ -53,7 +53,7 @@ func TestTheLowestNonceIsHandedOverFirst(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocatedAboveADoubt(t *testing.T) {
+func TestAllocate_UnknownInclusion_Waits(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
 	w.include(w.view.Open[1].newest().Hash, true)
@@ -68,7 +68,7 @@ func TestNothingIsAllocatedAboveADoubt(t *testing.T) {
 	}
 }
 
-func TestATransactionWithoutAttemptsIsUnknown(t *testing.T) {
+func TestInclusion_NoAttempts_Unknown(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 1)
 	w.view.Open[0].Attempts = nil
@@ -78,7 +78,7 @@ func TestATransactionWithoutAttemptsIsUnknown(t *testing.T) {
 	}
 }
 
-func TestAMovedReceiptIsTold(t *testing.T) {
+func TestIncluded_OtherBlock_Event(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
 	id, hash := w.view.Open[0].ID, w.view.Open[0].newest().Hash
@@ -97,7 +97,7 @@ func TestAMovedReceiptIsTold(t *testing.T) {
 	}
 }
 
-func TestANewReasonToWaitIsToldOnce(t *testing.T) {
+func TestDelayed_NewReason_OneEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	id := w.view.Queue[0].ID
@@ -110,7 +110,7 @@ func TestANewReasonToWaitIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestBytesThatNoNodeTakesGetNoNonce(t *testing.T) {
+func TestPrepared_OversizedBytes_Failed(t *testing.T) {
 	t.Parallel()
 	for size, ends := range map[int]bool{maxRawBytes: false, maxRawBytes + 1: true} {
 		w := newWorld(1, policy)
@@ -129,7 +129,7 @@ func TestBytesThatNoNodeTakesGetNoNonce(t *testing.T) {
 	}
 }
 
-func TestAnUnknownCommandEndsWithoutEffect(t *testing.T) {
+func TestCommand_UnknownKind_NoEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.view.Commands = []Command{{ID: 7, Kind: "OF_TOMORROW"}}

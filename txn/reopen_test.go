@@ -52,7 +52,7 @@ func (w *world) leave(t *testing.T) {
 }
 
 // What ended as never run is found in a block. The end is taken back, loudly, and it ends by what the chain says of it; nothing is sent meanwhile.
-func TestWhatHadEndedAndRan(t *testing.T) {
+func TestExecutedAfterFinal(t *testing.T) {
 	t.Parallel()
 	for name, begin := range ended {
 		for _, success := range []bool{true, false} {
@@ -96,7 +96,7 @@ func TestWhatHadEndedAndRan(t *testing.T) {
 }
 
 // A reorg that is over again, before the end of it: the nonce is filled by a form that does nothing, which loses; and then somebody can decide on it, once more.
-func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
+func TestExecutedAfterFinal_Reorged(t *testing.T) {
 	t.Parallel()
 	w, old, _ := ended["failed"](t)
 	w.leave(t)
@@ -133,7 +133,7 @@ func TestWhatHadEndedAndRanAndWasUndone(t *testing.T) {
 }
 
 // Its form that does nothing is found in a block: that ran nothing, but the ledger did not know what used the nonce.
-func TestWhatHadEndedAndWasCancelledOnChain(t *testing.T) {
+func TestExecutedAfterFinal_Cancelled(t *testing.T) {
 	t.Parallel()
 	w, old, _ := ended["failed"](t)
 	w.view.NotExecuted[0].Attempts[0].Kind = Cancel
@@ -147,7 +147,7 @@ func TestWhatHadEndedAndWasCancelledOnChain(t *testing.T) {
 }
 
 // What was never signed for cannot run, and what was ended by a receipt is audited by that.
-func TestWhatIsNotFollowedAfterItsEnd(t *testing.T) {
+func TestFinalBlock_NotTracked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, guarded)
 	if got := w.exit(t, Command{Kind: CommandCancel, Tx: w.view.Queue[1].ID}, ahead); got != Applied {

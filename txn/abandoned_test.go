@@ -6,7 +6,7 @@ import (
 )
 
 // What was signed before it was given back to the queue is no replacement of what it has now: a policy counts from the nonce on.
-func TestBumpsAreCountedFromTheNonceOn(t *testing.T) {
+func TestBump_Requeued_CountsFromNonce(t *testing.T) {
 	t.Parallel()
 	w, _, _ := takenAnew(t, true)
 	tx := &w.view.Open[0]
@@ -30,7 +30,7 @@ func TestBumpsAreCountedFromTheNonceOn(t *testing.T) {
 }
 
 // Whoever wants a transaction cancelled and to be faster means the cancel, whether its form exists yet or not.
-func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
+func TestSpeedUp_Cancelled_BumpsCancel(t *testing.T) {
 	t.Parallel()
 	for name, together := range map[string]bool{"in one look": true, "right after it": false} {
 		w := newWorld(1, policy)
@@ -73,7 +73,7 @@ func TestASpeedUpOfWhatIsCancelledRaisesTheCancel(t *testing.T) {
 }
 
 // A wish is told once, however often it is asked for.
-func TestACancelOfWhatWasGivenBackIsToldOnce(t *testing.T) {
+func TestCancel_Requeued_OneEvent(t *testing.T) {
 	t.Parallel()
 	w, id, old := givenBack(t)
 	w.unknown[old] = true // it cannot end yet
@@ -88,7 +88,7 @@ func TestACancelOfWhatWasGivenBackIsToldOnce(t *testing.T) {
 }
 
 // What a protection has forbidden is done as soon as it ends, by a decision or by itself, and not an interval later.
-func TestWhatAProtectionHeldBackIsDueAtItsEnd(t *testing.T) {
+func TestExitProtect_MakesHeldDue(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *world){
 		"resumed": func(t *testing.T, w *world) {

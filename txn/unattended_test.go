@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWithoutAnybodyElseAllEndsByItself drives queues over a chain that is undone at any depth, whose pools lose what they have. Nobody but us uses the key, so nothing
+// TestDecide_Unattended_Completes drives queues over a chain that is undone at any depth, whose pools lose what they have. Nobody but us uses the key, so nothing
 // asks for a decision: once the weather clears everything ends, and so does the protection of a reorg after finality (L10), though no operator looks at it.
-func TestWithoutAnybodyElseAllEndsByItself(t *testing.T) {
+func TestDecide_Unattended_Completes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyChained(t)

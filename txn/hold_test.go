@@ -8,7 +8,7 @@ import (
 
 // What shall be cancelled, by somebody's wish or by its deadline, is not handed over because the cancel may not be signed now, whether or not a pool may have it (H29).
 // What was final is, for nobody is told of two ends (H22).
-func TestUnderProtectionWhatShallBeCancelledIsNotSent(t *testing.T) {
+func TestProtected_CancelRequested_NotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []Class
@@ -82,7 +82,7 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 
 // What a protection holds back is handed to nobody, so no node would ever say that somebody else has used its nonce. The account is looked at all the same, once an
 // interval, and then it can be decided on.
-func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
+func TestOnHold_LostNonce(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*testing.T) *world{
 		"cancelled, and nobody was reached": func(t *testing.T) *world { return cancelledUnderProtection(t, Unavailable) },
@@ -135,7 +135,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 }
 
 // Under another protection the loss of a nonce is told of the transaction, once; after a RETRY it is handed over before that is told again.
-func TestALostNonceUnderAnotherProtectionIsTold(t *testing.T) {
+func TestLostNonce_OtherProtection_Event(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
 	w.apply(t, protectOnCommand(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
@@ -175,7 +175,7 @@ func (w *world) lookedAndSent(t *testing.T) {
 
 // A nonce that was lost is free again, since a reorg undid the other use, and an operator resumes: what was to be cancelled meanwhile, by somebody or by its deadline, is
 // cancelled, and not sent (H29).
-func TestALostNonceThatIsFreeAgain(t *testing.T) {
+func TestLostNonce_FreeAgain(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
 		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },

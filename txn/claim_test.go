@@ -7,7 +7,7 @@ import (
 
 // A hand-over that is not a form's first is counted and put off in the ledger before anybody outside hears of it: whoever takes over after a crash in between
 // waits for an interval. It is counted once, and not at all if nobody looked at the bytes.
-func TestAHandOverIsClaimedFirst(t *testing.T) {
+func TestBroadcast_ClaimedFirst(t *testing.T) {
 	t.Parallel()
 	for class, count := range map[Class]int{Accepted: 2, Ambiguous: 2, Unavailable: 1} {
 		w := newWorld(1, policy)
@@ -34,7 +34,7 @@ func TestAHandOverIsClaimedFirst(t *testing.T) {
 }
 
 // A policy for stuck transactions whose answer cannot be carried out is asked once in an interval, however that fails.
-func TestAPolicyThatCannotBeFollowedIsAskedOnceAnInterval(t *testing.T) {
+func TestStuckPolicy_NoEffect_AskedOncePerInterval(t *testing.T) {
 	t.Parallel()
 	for _, action := range []StuckAction{StuckBump, StuckCancel} {
 		for name, p := range map[string]Preparation{
@@ -63,7 +63,7 @@ func TestAPolicyThatCannotBeFollowedIsAskedOnceAnInterval(t *testing.T) {
 }
 
 // What is in no block for too long is STUCK, once, though no hand-over was counted; it is still handed over, and an operator's RETRY is a hand-over before it says so again.
-func TestWhatIsOverdueIsTold(t *testing.T) {
+func TestMaxAge_Event(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.ResubmitMaxAge = time.Hour
@@ -112,7 +112,7 @@ func TestWhatIsOverdueIsTold(t *testing.T) {
 }
 
 // A policy that says RETRY of what is overdue, which is overdue again with the next answer, is asked once an interval, and so often is it handed over.
-func TestWhatIsOverdueIsRetriedOnceAnInterval(t *testing.T) {
+func TestMaxAge_RetryPolicy_OncePerInterval(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{AlreadyKnown, InsufficientFunds, Underpriced, Ambiguous, Unavailable} {
 		t.Run(string(class), func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestWhatIsOverdueIsRetriedOnceAnInterval(t *testing.T) {
 }
 
 // Endpoints that contradict each other about the head of the queue are not asked faster for that, and fill the ledger with events no faster.
-func TestAHeadOfWhichEndpointsContradictEachOther(t *testing.T) {
+func TestPrepare_ContradictingEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, turns := range [][]Class{{InsufficientFunds, Unavailable}, {InsufficientFunds, FeeCapBelowBaseFee}, {InsufficientFunds, ExecutionReverted}, {ExecutionReverted, Invalid}} {
 		w := newWorld(1, policy)
@@ -170,9 +170,9 @@ func TestAHeadOfWhichEndpointsContradictEachOther(t *testing.T) {
 	}
 }
 
-// TestAnUnusedSlot: whoever asks whether there may be room for another transaction hears what the allocation itself goes by, whatever the limit. That what is released
+// TestHasUnusedSlot: whoever asks whether there may be room for another transaction hears what the allocation itself goes by, whatever the limit. That what is released
 // may be out of the chain again the chain alone tells: then there is room and nothing is allocated.
-func TestAnUnusedSlot(t *testing.T) {
+func TestHasUnusedSlot(t *testing.T) {
 	t.Parallel()
 	at := func(slot int16, released bool) Tx { return Tx{Status: Status{Slot: slot, Released: released}} }
 	for name, c := range map[string]struct {
