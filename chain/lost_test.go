@@ -3,6 +3,8 @@ package chain
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,5 +115,19 @@ func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
 		func(context.Context, *rpc.Client) error { return errors.New("it was called") })
 	if f == nil || f.class != txn.Unavailable || f.detail != describe(errLost) {
 		t.Errorf("%+v; want unavailable, as not a byte left", f)
+	}
+}
+
+func TestSocket_RefusedHandshake_NamesStatus(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.answerHTTP(http.StatusForbidden, nil, "secret-body")
+	_, _, err := openWS(t.Context(), n.wsURL(), time.Second, maxAnswer)
+	refused := (*handshakeError)(nil)
+	if !errors.As(err, &refused) || refused.status != http.StatusForbidden {
+		t.Fatalf("error %v, want a handshakeError with status 403", err)
+	}
+	if got := describe(err); !strings.Contains(got, "HTTP 403") {
+		t.Errorf("described as %q", got)
 	}
 }

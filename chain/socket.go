@@ -55,7 +55,7 @@ func openWS(ctx context.Context, address string, timeout time.Duration,
 	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment}
 	conn, resp, err := dialer.DialContext(ctx, plain, header)
 	if err != nil && resp != nil {
-		return nil, nil, fmt.Errorf("%w (HTTP status %s)", err, resp.Status)
+		return nil, nil, &handshakeError{err, resp.StatusCode}
 	}
 	if err != nil {
 		return nil, nil, err
@@ -72,6 +72,17 @@ func openWS(ctx context.Context, address string, timeout time.Duration,
 	go s.ping()
 	return client, s, nil
 }
+
+// handshakeError is a handshake that the server refused with an HTTP status.
+type handshakeError struct {
+	err    error
+	status int
+}
+
+func (e *handshakeError) Error() string {
+	return fmt.Sprintf("%v (HTTP status %d)", e.err, e.status)
+}
+func (e *handshakeError) Unwrap() error { return e.err }
 
 // withoutUser moves name and password from an address to where a handshake has them.
 func withoutUser(address string) (plain string, header http.Header, err error) {

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -231,8 +230,6 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 	}
 }
 
-var handshakeStatus = regexp.MustCompile(`HTTP status (\d{3})`)
-
 // describe names a failure of the transport in our own words: the libraries' texts hold addresses, and addresses hold API keys.
 func describe(err error) string {
 	var (
@@ -277,8 +274,8 @@ func describe(err error) string {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "no answer in time"
 	}
-	if m := handshakeStatus.FindStringSubmatch(err.Error()); m != nil {
-		return "the WebSocket handshake was refused with HTTP " + m[1]
+	if refused := (*handshakeError)(nil); errors.As(err, &refused) {
+		return fmt.Sprintf("the WebSocket handshake was refused with HTTP %d", refused.status)
 	}
 	return "the transport failed"
 }

@@ -86,17 +86,32 @@ func (e *Errors) Reason(data []byte) (string, bool) {
 		said, hexutil.Encode(data[:selectorSize]), len(data)), true
 }
 
+// panicReasons are the panic codes of Solidity (docs.soliditylang.org, "Panic via assert and Error via
+// require").
+var panicReasons = map[uint64]string{
+	0x00: "generic panic",
+	0x01: "assert(false)",
+	0x11: "arithmetic underflow or overflow",
+	0x12: "division or modulo by zero",
+	0x21: "enum overflow",
+	0x22: "invalid encoded storage byte array accessed",
+	0x31: "out-of-bounds array access; popping on an empty array",
+	0x32: "out-of-bounds access of an array or bytesN",
+	0x41: "out of memory",
+	0x51: "uninitialized function",
+}
+
 // panicReason names a panic of Solidity by its code.
 func panicReason(data []byte) (string, bool) {
-	words, err := abi.UnpackRevert(data[:min(len(data), maxReturn)])
-	if err != nil || len(data) < selectorSize+32 {
+	if len(data) < selectorSize+32 {
 		return "", false
 	}
 	code := new(big.Int).SetBytes(data[selectorSize : selectorSize+32])
-	if strings.HasPrefix(words, "unknown panic code") {
-		words = "a code that Solidity does not define"
+	reason := panicReasons[code.Uint64()]
+	if reason == "" || !code.IsUint64() {
+		reason = "a code that Solidity does not define"
 	}
-	return fmt.Sprintf("panic %#x: %s", code, words), true
+	return fmt.Sprintf("panic %#x: %s", code, reason), true
 }
 
 // custom names an error of the ABIs with its arguments. Two errors may share a selector; the first that fits the data counts.
