@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -115,18 +114,6 @@ func textsIn(data any, depth int) []string {
 		}
 	}
 	return said
-}
-
-// dataText is the data in its JSON form, for hints that stand anywhere in it.
-func (a Answer) dataText() string {
-	if a.Data == nil {
-		return ""
-	}
-	b, err := json.Marshal(a.Data)
-	if err != nil {
-		return ""
-	}
-	return string(b)
 }
 
 type verdict struct {

@@ -160,7 +160,7 @@ var (
 	givenAfter = regexp.MustCompile(`^ (was|is) (given|provided|received|sent|supplied)\b`)
 )
 
-// noncesIn are the two nonces of a text that tells of a nonce which does not fit.
+// noncesIn are the two nonces of a text that reports a nonce mismatch.
 func noncesIn(text string) (expected, given *txn.Nonce) {
 	set := func(to **txn.Nonce, f figure) {
 		if *to == nil {
@@ -182,13 +182,23 @@ func noncesIn(text string) (expected, given *txn.Nonce) {
 	return expected, given
 }
 
-// nonceMisfit reads the direction of a nonce that does not fit from its two numbers: "invalid nonce; got 18, expected 32" is too low, the same words with the
-// numbers swapped are a gap.
+// nonceMisfit reads the direction of a nonce mismatch from its two numbers: "invalid nonce; got 18,
+// expected 32" is too low, the same words with the numbers swapped are a gap. Without two numbers it
+// is too low, the class that makes the owner look for the receipts of its own transactions first.
 func nonceMisfit(text string) txn.Class {
-	if expected, given := noncesIn(text); expected != nil && given != nil && *expected != *given {
-		return directionOf(*expected, *given)
+	if class, ok := directionIn(text); ok {
+		return class
 	}
-	return nonceByNumbers(text)
+	return txn.NonceTooLow
+}
+
+// directionIn compares the two nonces of a text, if it has both.
+func directionIn(text string) (txn.Class, bool) {
+	expected, given := noncesIn(text)
+	if expected == nil || given == nil || *expected == *given {
+		return "", false
+	}
+	return directionOf(*expected, *given), true
 }
 
 func directionOf(expected, given txn.Nonce) txn.Class {
@@ -208,12 +218,12 @@ var (
 
 // nonceCompared reads "X nonce is lower than Y nonce". Which of them is the ledger's the words tell, unless the numbers do.
 func nonceCompared(text string) txn.Class {
-	if expected, given := noncesIn(text); expected != nil && given != nil && *expected != *given {
-		return directionOf(*expected, *given)
+	if class, ok := directionIn(text); ok {
+		return class
 	}
 	at := comparison.FindStringSubmatchIndex(text)
 	if at == nil {
-		return nonceByNumbers(text)
+		return txn.NonceTooLow
 	}
 	low := slices.Contains(lowWords, text[at[4]:at[5]])
 	if ledgerSide.MatchString(text[:at[0]]) {
