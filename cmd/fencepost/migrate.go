@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fencepost/fencepost/cmd/internal/node"
+	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/store"
 )
 
@@ -46,7 +47,11 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 	}
 	switch {
 	case f.url != "":
-		l.url, l.schema = f.url, f.schema
+		url, err := config.DatabaseURL(f.url)
+		if err != nil {
+			return l, fmt.Errorf("%s: %w", l.key, err)
+		}
+		l.url, l.schema = url.Reveal(), f.schema
 		return l, nil
 	case f.schema != "":
 		return l, misused(c,

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/store"
@@ -121,5 +123,14 @@ func TestMigrateTakesTheDatabaseOfTheEnvironment(t *testing.T) {
 		!strings.HasPrefix(errs, `fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: store: migrate up: database unavailable: the connection is refused; `) ||
 		!strings.Contains(errs, "correct FENCEPOST_DATABASE_URL\n") {
 		t.Errorf("gave %d: %s", code, errs)
+	}
+}
+
+func TestDatabaseFlags_RemoteDatabase_IsVerified(t *testing.T) {
+	t.Parallel()
+	p := &program{environ: []string{databaseVariable + "=postgres://u@db.example/d"}}
+	got, err := p.database(&cobra.Command{}, databaseFlags{})
+	if err != nil || got.url != "postgres://u@db.example/d?sslmode=verify-full" {
+		t.Errorf("got %q, %v", got.url, err)
 	}
 }

@@ -140,6 +140,11 @@ func relateRisks(r *reader, c *Config) {
 	}
 }
 
+// DatabaseURL reads the URL of a PostgreSQL database, as the key database.url does: the connection
+// to another machine is encrypted and verified unless the URL says otherwise. The error does not
+// quote the URL.
+func DatabaseURL(text string) (Secret, error) { return postgres().parse(text) }
+
 // secured completes the URL of a database on another machine: without an sslmode, the server's
 // certificate is verified, and a server that is not verified gets no password in plain text.
 // pgx itself would fall back to an unencrypted connection, as libpq does.
