@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/fencepost/fencepost/bench/load"
+	"github.com/fencepost/fencepost/cmd/load"
 )
 
 var acceptCallers = []int{1, 16, 64}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencepost/fencepost/bench/load"
+	"github.com/fencepost/fencepost/cmd/load"
 )
 
 // How late a watcher is begins with the commit: PostgreSQL notes the time at which it writes the record of one (track_commit_timestamp), before it waits for the disk,

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fencepost/fencepost/bench/load"
+	"github.com/fencepost/fencepost/cmd/load"
 )
 
 // growth is what is compared: each list begins with the smallest, which the others are measured against.

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/fencepost/fencepost/bench/load"
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/cmd/load"
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 

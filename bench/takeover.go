@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fencepost/fencepost/bench/load"
+	"github.com/fencepost/fencepost/cmd/load"
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
