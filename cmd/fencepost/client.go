@@ -138,6 +138,7 @@ type client struct {
 	timeout time.Duration
 	command *cobra.Command
 	conn    *grpc.ClientConn
+	dial    []grpc.DialOption // of conn
 	txs     pb.TxServiceClient
 	subs    pb.SubmitterServiceClient
 }
@@ -185,6 +186,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		f.timeout,
 		cmd,
 		conn,
+		options,
 		pb.NewTxServiceClient(conn),
 		pb.NewSubmitterServiceClient(conn),
 	}, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	fencepost "github.com/fencepost/fencepost/clients/go"
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
@@ -21,6 +22,8 @@ type program struct {
 	user     string                                                     // who runs it; empty when the system does not say
 	prompt   func(ctx context.Context, question string) (string, error) // asks a person, without echo
 	typed    bool                                                       // in is a terminal
+
+	watchOptions fencepost.Options // of the library, but for the connection
 
 	json bool // --json
 }

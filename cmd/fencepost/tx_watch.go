@@ -8,24 +8,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	fencepost "github.com/fencepost/fencepost/clients/go"
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/internal/clock"
-)
-
-const (
-	heartbeat    = 15 * time.Second
-	quietLimit   = 3 * heartbeat          // a stream that is silent for longer is not up to date: the node may have lost its database
-	patience     = 5 * time.Minute        // how long no stream may be had before a watch gives up
-	firstPause   = 200 * time.Millisecond // before a stream is resumed
-	longestPause = 5 * time.Second
 )
 
 var errInterrupted = errors.New("interrupted; the transaction goes on, and can be watched again")
@@ -190,118 +179,88 @@ func (p *program) waitFor(ctx context.Context, c *client, id string) error {
 	return errors.Join(p.print(wire{answer.GetTx()}, fields(txFields(answer.GetTx()))), verdict)
 }
 
-// follow reads a stream to its end. One that breaks is resumed after the last message that was shown.
+// follow delivers the messages of a watch until it ends. The client library resumes streams that
+// break.
 func (p *program) follow(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 	show func(*pb.WatchTxResponse) error) error {
-	ask.Heartbeat = durationpb.New(heartbeat)
-	alive, pause, heard := p.clock.Now(), firstPause, false
-	told := &told{shown: map[string]uint64{}}
-	for {
-		told.held = nil // a stream without a token begins anew, and tells them again
-		err := p.stream(ctx, c, ask, func(m *pb.WatchTxResponse) error {
-			alive, pause, heard = p.clock.Now(), firstPause, true
-			return told.take(ask, m, show)
-		})
-		if ctx.Err() != nil {
-			return errInterrupted
+	watching, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	o := &streamObserver{stop: stop, note: func(err error) {
+		if ctx.Err() == nil {
+			p.note("watch stream lost, resuming: %v", c.explain(err))
 		}
-		if _, answered := status.FromError(err); err == nil || !answered {
-			return c.explain(err)
-		}
-		broken := fencepost.ErrorOf(err)
-		if !broken.Resumable() || p.clock.Now().Sub(alive) > patience ||
-			!heard && isNoNode(broken) {
-			return c.explain(err)
-		}
-		if pause == firstPause {
-			p.note("the stream broke, and is being resumed: %v", c.explain(err))
-		}
-		if err := clock.Sleep(ctx, p.clock, max(pause, broken.RetryAfter)); err != nil {
-			return errInterrupted
-		}
-		pause = min(2*pause, longestPause)
+	}}
+	options := p.watchOptions
+	options.Dial = append(slices.Clone(c.dial), grpc.WithChainStreamInterceptor(o.intercept))
+	lib, err := fencepost.Connect(c.server, options)
+	if err != nil {
+		return err
 	}
-}
-
-// maxHeld is how many snapshots wait for the first token.
-const maxHeld = 1_000_000
-
-// told is what a watch remembers to repeat nothing.
-type told struct {
-	held  []*pb.WatchTxResponse // snapshots before the first token
-	shown map[string]uint64     // versions that snapshots showed of transactions, until an event goes beyond
-}
-
-// take shows what can be told now, and notes in what is asked for where to resume.
-func (t *told) take(ask *pb.WatchTxRequest, m *pb.WatchTxResponse,
-	show func(*pb.WatchTxResponse) error) error {
-	t.held = append(t.held, m)
-	if m.GetResumeToken() == "" && ask.GetResumeToken() == "" {
-		if len(t.held) > maxHeld {
-			return fmt.Errorf("more than %d transactions are not final; watch single submitters",
-				maxHeld)
-		}
-		return nil
-	}
-	ready := t.held
-	t.held = nil
-	for _, m := range ready {
-		if tx := m.GetSnapshot(); tx != nil {
-			t.shown[tx.GetTxId()] = tx.GetVersion()
-		}
-		if e := m.GetEvent(); e != nil {
-			if e.GetSeq() <= t.shown[e.GetTxId()] {
-				continue
-			}
-			delete(t.shown, e.GetTxId())
+	defer lib.Close()
+	for m, err := range lib.Watch(watching, ask) {
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case err != nil:
+			return c.explain(err)
 		}
 		if err := show(m); err != nil {
 			return err
 		}
 	}
-	if m.GetResumeToken() != "" {
-		ask.ResumeToken = m.GetResumeToken()
-	}
 	return nil
 }
 
-// isNoNode tells errors that a connection may end with, but that are the answer of something else than a node when nothing came before: of a wrong address somebody
-// who sits there is told at once, where a client of a program goes on trying.
-func isNoNode(e *fencepost.Error) bool { return e.ReasonName == "" && e.Code != codes.Unavailable }
+// streamObserver reports the first error of each loss of the stream. It stops the watch if the
+// first stream fails with an error that is not from a node: the address is probably wrong, and a
+// person should know at once, while the client of a program would retry.
+type streamObserver struct {
+	stop  context.CancelCauseFunc
+	note  func(error)
+	heard bool // a message since the start
+	noted bool // since the last message
+}
 
-// stream reads one stream to its end, or until it has been silent for too long.
-func (p *program) stream(ctx context.Context, c *client, ask *pb.WatchTxRequest,
-	show func(*pb.WatchTxResponse) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	quiet := p.clock.NewTimer(quietLimit)
-	defer quiet.Stop()
-	silent := make(chan struct{})
-	go func() {
-		select {
-		case <-quiet.C:
-			close(silent)
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	stream, err := c.txs.WatchTx(ctx, ask)
-	for err == nil {
-		var m *pb.WatchTxResponse
-		if m, err = stream.Recv(); err == nil {
-			quiet.Reset(quietLimit)
-			err = show(m)
-		}
+func (o *streamObserver) intercept(ctx context.Context, desc *grpc.StreamDesc,
+	cc *grpc.ClientConn, method string, streamer grpc.Streamer,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := streamer(ctx, desc, cc, method, opts...)
+	if err != nil {
+		o.lost(ctx, err)
+		return nil, err
 	}
-	select {
-	case <-silent:
-		return status.Error(codes.Unavailable, "it was silent for "+quietLimit.String())
-	default:
-	}
-	if errors.Is(err, io.EOF) {
-		return nil
+	return &observedStream{stream, o}, nil
+}
+
+type observedStream struct {
+	grpc.ClientStream
+	observer *streamObserver
+}
+
+// RecvMsg receives a message.
+func (s *observedStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	switch {
+	case err == nil:
+		s.observer.heard, s.observer.noted = true, false
+	case !errors.Is(err, io.EOF):
+		s.observer.lost(s.Context(), err)
 	}
 	return err
+}
+
+func (o *streamObserver) lost(ctx context.Context, err error) {
+	if cause := context.Cause(ctx); cause != nil && fencepost.ErrorOf(cause).Resumable() {
+		err = cause // the library ended a silent stream
+	}
+	e := fencepost.ErrorOf(err)
+	switch {
+	case !o.heard && e.ReasonName == "" && e.Code != codes.Unavailable:
+		o.stop(err)
+	case e.Resumable() && !o.noted:
+		o.noted = true
+		o.note(err)
+	}
 }
 
 // printStep prints a message of a watch on one line; a person needs no heartbeats.
