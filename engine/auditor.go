@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,45 +12,50 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
-// auditor holds the ledger of the node's submitters to its laws, one after the other, for ever (requirements H69). It trusts nothing that an owner has in memory:
-// the ledger is read anew and compared with itself, and the cursor with the account on chain. What breaks a law is counted, told loudly, and the submitter is
-// protected: nothing is built on a ledger that is wrong. That goes by a command, as an operator's would, so that only the owner writes.
+// auditor checks the ledger of the node's submitters against its laws, one submitter after the
+// other (requirements H69). It trusts nothing that an owner has in memory: it reads the ledger and
+// the account on chain itself. A broken law is counted and logged, and the submitter is protected,
+// so that nothing is built on a wrong ledger. That takes a command, as an operator's decision
+// does: only the owner writes.
 //
-// Its cost is bounded. One audit is under way at a time, never more than one in minAuditPause, evenly over the interval; and an audit reads what came since the
-// last one. The whole ledger of a submitter is read by [Audit].
+// Its cost is bounded. Audits run one at a time, at most one in minAuditPause, spread evenly over
+// the interval, and each reads what came since the last one. [audit.Run] reads everything.
 type auditor struct {
 	e          *Engine
 	audits     metric.Int64Counter
 	violations metric.Int64Counter
-	memory     map[txn.SubmitterID]*audited
-	last       txn.SubmitterID // looked at last
+	memory     map[txn.SubmitterID]*auditMemory
+	last       txn.SubmitterID // audited last
 }
 
-// audited is what the auditor remembers of a submitter while one and the same owner has it.
-type audited struct {
-	owner *actor
-	from  txn.Nonce    // what is below was looked at when it was final
-	ahead *txn.Account // a first look at a chain that has used more nonces than the ledger; it takes a second one at a later block
+// auditMemory is what the auditor remembers of a submitter while it has the same owner.
+type auditMemory struct {
+	owner   *actor
+	from    txn.Nonce // nonces below were audited when they were final
+	account audit.AccountWatch
 }
 
 const (
-	// minAuditPause bounds the audits of a node: twenty in a second, whatever it owns.
+	// minAuditPause bounds the audits of a node to twenty a second.
 	minAuditPause = 50 * time.Millisecond
-	// auditBack is how many nonces below the cursor the first audit of an owner begins. Those below were audited under the owners before.
+	// auditBack is how many nonces below the cursor the first audit of an owner starts. Lower ones
+	// were audited under earlier owners.
 	auditBack = 1000
-	// auditOverlap is how many nonces below the cursor every audit looks at again: what was in flight at the last one.
+	// auditOverlap is how many nonces below the cursor every audit reads again: those that were in
+	// flight at the last one.
 	auditOverlap = 64
-	// toldViolations bounds what is told of one audit; the rest is in the full audit.
-	toldViolations = 10
-	// knownProtections is how many of the latest protections because of a violation are searched for the same one.
-	knownProtections = 100
+	// maxReported bounds the violations in the evidence of one protection; a full audit has all.
+	maxReported = 10
+	// maxPastProtections is how many of the latest protections are searched for a violation.
+	maxPastProtections = 100
 )
 
-// standing is what the auditor asks an owner for: who it is about, and where the cursor stands.
+// standing is what the auditor reads of an owner: its submitter and cursor.
 type standing struct {
 	submitter txn.Submitter
 	cursor    *txn.Cursor
@@ -62,21 +66,22 @@ func newAuditor(e *Engine) (*auditor, error) {
 	if m == nil {
 		m = noop.NewMeterProvider().Meter("")
 	}
-	u := &auditor{e: e, memory: map[txn.SubmitterID]*audited{}}
+	u := &auditor{e: e, memory: map[txn.SubmitterID]*auditMemory{}}
 	var err error
-	if u.audits, err = m.Int64Counter("fencepost_audit", metric.WithDescription("audits of a submitter's ledger, by result")); err != nil {
+	u.audits, err = m.Int64Counter("fencepost_audit",
+		metric.WithDescription("audits of a submitter's ledger, by result"))
+	if err != nil {
 		return nil, fmt.Errorf("engine: metric fencepost_audit: %w", err)
 	}
-	if u.violations, err = m.Int64Counter("fencepost_audit_violation", metric.WithDescription("broken laws that audits found, each time they found them, by law")); err != nil {
+	u.violations, err = m.Int64Counter("fencepost_audit_violation",
+		metric.WithDescription("violations found by audits, counted each time they are found, by law"))
+	if err != nil {
 		return nil, fmt.Errorf("engine: metric fencepost_audit_violation: %w", err)
 	}
 	zero(u.audits, "result", "ok", "violation", "failed")
-	zero(u.violations, "law", auditedLaws...)
+	zero(u.violations, "law", audit.Laws...)
 	return u, nil
 }
-
-// auditedLaws are those that an audit can find broken.
-var auditedLaws = []string{"L1", "L2", "L3", "L4", "L5", "L6", "L8", "L10"}
 
 func (u *auditor) run(ctx context.Context) {
 	if u.e.AuditInterval < 0 {
@@ -99,12 +104,12 @@ func (u *auditor) run(ctx context.Context) {
 	}
 }
 
-// pause spreads the audits of all that is owned over the interval.
+// pause spreads the audits of all owned submitters over the interval.
 func (u *auditor) pause(owned int) time.Duration {
 	return max(u.e.AuditInterval/time.Duration(max(1, owned)), minAuditPause)
 }
 
-// next is the owner with the next higher number, or the lowest when there is none higher; and how many there are.
+// next returns the owner with the next higher id, or else the lowest, and the number of owners.
 func (u *auditor) next() (owner *actor, owned int) {
 	r := u.e.router
 	r.mu.Lock()
@@ -129,7 +134,7 @@ func (u *auditor) next() (owner *actor, owned int) {
 	return owner, len(r.actors)
 }
 
-// stillOwned tells whether the owner has not ended. What was found out about a submitter of another node is that node's to find out.
+// stillOwned reports whether this node still owns the submitter. Otherwise another node audits it.
 func (u *auditor) stillOwned(a *actor) bool {
 	r := u.e.router
 	r.mu.Lock()
@@ -144,7 +149,7 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 	}
 	m := u.memory[a.id]
 	if m == nil {
-		m = &audited{owner: a}
+		m = &auditMemory{owner: a}
 		if of.cursor != nil {
 			m.from = back(of.cursor.Next, auditBack)
 		}
@@ -152,33 +157,33 @@ func (u *auditor) audit(ctx context.Context, a *actor) {
 	}
 	limited, cancel := context.WithTimeout(ctx, u.e.LeaseDuration)
 	defer cancel()
-	account := u.look(limited,
-		of) // before the ledger: whatever it shows of ours is in the ledger by then
+	// The account is read before the ledger: the ledger then has all of ours that it shows.
+	account := u.readAccount(limited, of)
 	found, next, err := u.e.Store.Audit(limited, a.id, m.from)
 	if err != nil {
 		u.count(ctx, "failed")
 		if ctx.Err() == nil {
-			u.log(a).Warn("a submitter cannot be audited; trying again", "error", err)
+			u.log(a).Warn("audit failed; retrying", "error", err)
 		}
 		return
 	}
-	from, elsewhere := back(next, max(auditOverlap, 2*txn.Nonce(of.submitter.Limit))), m.compare(
-		account, next)
-	if len(found) == 0 && elsewhere == "" {
+	from := back(next, max(auditOverlap, 2*txn.Nonce(of.submitter.Limit)))
+	ahead := m.account.Ahead(account, next)
+	if len(found) == 0 && ahead == nil {
 		m.from = from
 		u.count(ctx, "ok")
 		return
 	}
 	u.count(ctx, "violation")
-	if u.stillOwned(a) && u.tell(limited, a, found, elsewhere, next, account) {
-		m.from = from // otherwise it is to be found again
+	if u.stillOwned(a) && u.report(limited, a, found, ahead) {
+		m.from = from // otherwise it has to be found again
 	}
 }
 
 func back(from, by txn.Nonce) txn.Nonce { return from - min(by, from) }
 
-// look asks the chain for the account; nil when there is nothing to compare it with, or no answer.
-func (u *auditor) look(ctx context.Context, of *standing) *txn.Account {
+// readAccount returns nil when there is nothing to compare, or no answer.
+func (u *auditor) readAccount(ctx context.Context, of *standing) *txn.Account {
 	track := u.e.trackers[of.submitter.Chain]
 	if of.cursor == nil || of.cursor.Protected != nil || track == nil {
 		return nil
@@ -190,75 +195,49 @@ func (u *auditor) look(ctx context.Context, of *standing) *txn.Account {
 	return &account
 }
 
-// compare tells of a chain that has used more nonces than the ledger has given out, when it is seen a second time at a later block (requirement H18).
-func (m *audited) compare(account *txn.Account, next txn.Nonce) string {
-	switch {
-	case account == nil:
-	case account.Latest <= next && account.Pending <= next:
-		m.ahead = nil
-	case m.ahead == nil:
-		m.ahead = account
-	case account.Head > m.ahead.Head:
-		first := m.ahead
-		m.ahead = nil
-		return fmt.Sprintf(
-			"the account's next nonce is %d on chain and %d in its pool, and the ledger has given out those below %d: its key is used elsewhere; "+
-				"seen at block %d (%s) and at block %d (%s)",
-			account.Latest,
-			account.Pending,
-			next,
-			first.Head,
-			first.HeadHash.Hex(),
-			account.Head,
-			account.HeadHash.Hex(),
-		)
-	}
-	return ""
-}
-
-// tell counts and logs what was found, and has the submitter protected. It tells whether that was asked for, or had been before; of two things it asks for one.
-func (u *auditor) tell(ctx context.Context, a *actor, found []store.Violation, elsewhere string,
-	next txn.Nonce, account *txn.Account) bool {
-	if elsewhere != "" {
-		elsewhere += u.consumer(ctx, a.standing.Load(), next).Evidence()
-		u.broken(ctx, a, "L10", elsewhere)
-		asked := u.protect(
-			ctx,
-			a,
-			store.Ask{
-				Kind:   txn.CommandProtect,
-				Action: txn.ReasonNonceElsewhere,
-				Reason: elsewhere,
-
-				ChainNonce: new(max(account.Latest, account.Pending)),
-			},
-		)
+// report counts and logs what an audit found, and requests one protection. It returns whether
+// everything found is covered by a protection, requested now or earlier.
+func (u *auditor) report(ctx context.Context, a *actor, found []store.Violation,
+	ahead *audit.Ahead) bool {
+	if ahead != nil {
+		evidence := ahead.Evidence() + u.consumer(ctx, a.standing.Load(), ahead.Next).Evidence()
+		u.broken(ctx, a, "L10", "used_elsewhere", evidence)
+		asked := u.protect(ctx, a, store.Ask{
+			Kind:       txn.CommandProtect,
+			Action:     txn.ReasonNonceElsewhere,
+			Reason:     evidence,
+			ChainNonce: new(ahead.ChainNonce()),
+		})
 		return asked && len(found) == 0
 	}
-	var texts []string
 	for _, v := range found {
-		texts = append(texts, describe(v))
-		u.broken(ctx, a, v.Law, describe(v))
+		u.broken(ctx, a, v.Law, v.Check, audit.Describe(v))
 	}
-	texts = u.news(ctx, a, texts)
-	if len(texts) == 0 {
+	fresh := u.unknown(ctx, a, found)
+	if len(fresh) == 0 {
 		return true
 	}
-	if more := len(texts) - toldViolations; more > 0 {
-		texts = append(texts[:toldViolations], fmt.Sprintf("and %d more", more))
-	}
-	return u.protect(
-		ctx,
-		a,
-		store.Ask{
-			Kind:   txn.CommandProtect,
-			Action: txn.ProtectByAudit,
-			Reason: strings.Join(texts, "; "),
-		},
-	)
+	return u.protect(ctx, a, protectionFor(fresh))
 }
 
-// consumer asks who used a nonce; nil when that cannot be told.
+// protectionFor is the command for a protection because of violations.
+func protectionFor(found []store.Violation) store.Ask {
+	var texts, keys []string
+	for _, v := range found[:min(len(found), maxReported)] {
+		texts, keys = append(texts, audit.Describe(v)), append(keys, v.Key())
+	}
+	if more := len(found) - maxReported; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return store.Ask{
+		Kind:       txn.CommandProtect,
+		Action:     txn.ProtectByAudit,
+		Reason:     strings.Join(texts, "; "),
+		Violations: keys,
+	}
+}
+
+// consumer finds out who used a nonce; nil: unknown.
 func (u *auditor) consumer(ctx context.Context, of *standing, nonce txn.Nonce) *txn.Consumer {
 	by, err := u.e.trackers[of.submitter.Chain].chain.Consumer(ctx, of.submitter.Address, nonce)
 	if err != nil {
@@ -267,34 +246,32 @@ func (u *auditor) consumer(ctx context.Context, of *standing, nonce txn.Nonce) *
 	return by
 }
 
-func (u *auditor) broken(ctx context.Context, a *actor, law, what string) {
+func (u *auditor) broken(ctx context.Context, a *actor, law, check, evidence string) {
 	u.violations.Add(ctx, 1, metric.WithAttributes(attribute.String("law", law)))
-	u.log(a).Error("an audit found a law of the ledger broken", "law", law, "what", what)
+	u.log(a).Error("ledger law broken", "law", law, "check", check, "evidence", evidence)
 }
 
-// news leaves out what the submitter was protected for before: an operator has seen it and decided to go on.
-func (u *auditor) news(ctx context.Context, a *actor, texts []string) []string {
-	known, err := u.e.Store.ProtectedFor(ctx, a.id, txn.ProtectByAudit, knownProtections)
+// unknown returns the violations that the submitter was not protected for before.
+func (u *auditor) unknown(ctx context.Context, a *actor,
+	found []store.Violation) []store.Violation {
+	past, err := u.e.Store.ProtectionsFor(ctx, a.id, txn.ProtectByAudit, maxPastProtections)
 	if err != nil {
-		return texts // rather once too often
+		return found // better protected twice than not at all
 	}
-	return slices.DeleteFunc(texts, func(text string) bool {
-		return slices.ContainsFunc(known,
-			func(evidence string) bool { return strings.Contains(evidence, text) })
-	})
+	return audit.New(found, past)
 }
 
-// protect asks the owner to stop, unless something else has stopped it: then the evidence of that would be lost on the operator, and ours is found again.
+// protect requests a protection, unless one is in force: its evidence would be lost on the
+// operator, and ours is found again.
 func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked bool) {
 	if of := a.standing.Load(); of.cursor == nil || of.cursor.Protected != nil {
 		return false
 	}
 	ask.Operator = "auditor"
 	if _, err := u.e.Store.AddCommand(ctx, a.id, ask); err != nil {
-		if !errors.Is(context.Cause(ctx),
-			context.Canceled) { // the node stops; the next owner's auditor finds it
-			u.log(a).Error(
-				"a submitter whose ledger is wrong could not be protected; trying again with the next audit",
+		// When the node stops, the auditor of the next owner finds it.
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			u.log(a).Error("protection of a wrong ledger failed; retrying with the next audit",
 				"error", err)
 		}
 		return false
@@ -303,18 +280,12 @@ func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked b
 	return true
 }
 
-// log is not the owner's, which may change under our hands.
+// log is not the owner's logger, which changes with its lease.
 func (u *auditor) log(a *actor) *slog.Logger {
-	return u.e.Logger.With("submitter_id", int(a.id), "submitter", a.standing.Load().submitter.Name)
+	return u.e.Logger.With("submitter_id", int(a.id), "submitter",
+		a.standing.Load().submitter.Name)
 }
 
 func (u *auditor) count(ctx context.Context, result string) {
 	u.audits.Add(ctx, 1, metric.WithAttributes(attribute.String("result", result)))
-}
-
-func describe(v store.Violation) string {
-	if v.Tx == nil {
-		return v.Law + ": " + v.What
-	}
-	return fmt.Sprintf("%s: transaction %s: %s", v.Law, v.Tx, v.What)
 }

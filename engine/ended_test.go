@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
@@ -93,8 +94,8 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 				t.Errorf("gaps %v", got)
 			}
 			w.healthy()
-			report, err := Audit(t.Context(),
-				AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+			report, err := audit.Run(t.Context(),
+				audit.Options{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 			if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
 				t.Errorf("%+v %v", report, err)
 			}

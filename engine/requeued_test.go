@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -49,8 +50,8 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 		w.t.Errorf("protected again: %+v", p)
 	}
 	w.healthy()
-	report, err := Audit(w.t.Context(),
-		AuditOptions{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
+	report, err := audit.Run(w.t.Context(),
+		audit.Options{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 	if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
 		w.t.Errorf("%+v %v", report, err)
 	}

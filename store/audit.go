@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,11 +14,26 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Violation is a law that the ledger breaks.
+// Violation is a law that the ledger or the chain contradicts.
 type Violation struct {
-	Law  string // as docs/invariants.md numbers them
-	Tx   *txn.TxID
-	What string
+	Law    string    // as docs/invariants.md numbers them
+	Check  string    // which check of that law failed, such as "nonce_gap"
+	Tx     *txn.TxID // nil: the submitter as a whole
+	What   string    // for people; its words may change
+	Values []any     // the values in What, in the order of the check
+}
+
+// Key identifies a violation: two have the same key only if the same check failed for the same
+// transaction with the same values. Keys are stored, so the name of a check never changes.
+func (v Violation) Key() string {
+	parts := []string{v.Law, v.Check, "-"}
+	if v.Tx != nil {
+		parts[2] = v.Tx.String()
+	}
+	for _, value := range v.Values {
+		parts = append(parts, fmt.Sprint(value))
+	}
+	return strings.Join(parts, "/")
 }
 
 const (
@@ -83,31 +99,37 @@ func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
 	return nil
 }
 
-func (a *audit) report(law string, tx *uuid.UUID, what string, args ...any) {
-	a.found = append(a.found,
-		Violation{Law: law, Tx: (*txn.TxID)(tx), What: fmt.Sprintf(what, args...)})
+func (a *audit) report(law, check string, tx *uuid.UUID, format string, values ...any) {
+	a.found = append(a.found, Violation{
+		Law: law, Check: check, Tx: (*txn.TxID)(tx),
+		What: fmt.Sprintf(format, values...), Values: values,
+	})
 }
 
-// submitter checks what is said of it as a whole.
+// submitter checks the submitter as a whole.
 func (a *audit) submitter() {
 	of := a.of
 	if of.UsedUnstarted {
-		a.report("L4", nil, "nonces are in use, and there is no cursor")
+		a.report("L4", "no_cursor", nil, "nonces are in use, but there is no cursor")
 	}
 	if of.InFlight > int64(of.MaxInFlight) {
-		a.report("L5", nil, "%d transactions are in flight and not released, the limit is %d",
+		a.report("L5", "in_flight", nil,
+			"%d transactions are in flight and not released; the limit is %d",
 			of.InFlight, of.MaxInFlight)
 	}
 	if of.CursorToken > of.LeaseToken {
-		a.report("L1", nil, "the cursor was written under token %d, the newest token is %d",
+		a.report("L1", "cursor_token", nil,
+			"the cursor was written under token %d; the newest token is %d",
 			of.CursorToken, of.LeaseToken)
 	}
 	if of.Protected && of.Protections < 1 {
-		a.report("L10", nil, "a protection is in force, and none was counted")
+		a.report("L10", "protection_count", nil,
+			"a protection is in force, but none was counted")
 	}
 }
 
-// numbers checks that each nonce from the first to the cursor is used once, by a transaction or a gap.
+// numbers checks that each nonce from the first to the cursor is used once, by a transaction or a
+// recorded gap.
 func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
 	rows, err := q.AuditNumbers(
 		ctx,
@@ -125,83 +147,90 @@ func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
 		}
 		switch {
 		case r.AtCursor && r.FirstNonce < r.Due:
-			a.report("L4", nil, "the cursor stands at nonce %d, and nonce %d is used", r.FirstNonce,
-				r.Due-1)
+			a.report("L4", "cursor_behind", nil, "the cursor is at nonce %d, but nonce %d is used",
+				r.FirstNonce, r.Due-1)
 		case r.AtCursor:
-			a.report("L4", nil,
-				"the cursor stands at nonce %d, and nonces %d to %d are neither used nor recorded as a gap",
+			a.report("L4", "cursor_ahead", nil,
+				"the cursor is at nonce %d, but nonces %d to %d are neither used nor recorded as a gap",
 				r.FirstNonce, r.Due, r.FirstNonce-1)
 		case r.FirstNonce < r.Due:
-			a.report("L4", tx, "nonce %d is used twice, or lies below the first one (%d)",
+			a.report("L4", "nonce_reused", tx,
+				"nonce %d is used twice, or is below the first nonce (%d)",
 				r.FirstNonce, a.of.InitNonce)
 		default:
-			a.report("L4", tx, "nonces %d to %d are neither used nor recorded as a gap", r.Due,
-				r.FirstNonce-1)
+			a.report("L4", "nonce_gap", tx,
+				"nonces %d to %d are neither used nor recorded as a gap", r.Due, r.FirstNonce-1)
 		}
 	}
 	return err
 }
 
-// events checks each transaction against what was told of it.
+// events checks each transaction against its events.
 func (a *audit) events(ctx context.Context, q *db.Queries) error {
 	rows, err := q.AuditEvents(ctx, db.AuditEventsParams{
-		SubmitterID: a.id, FromNonce: a.from, Whole: a.whole, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
+		SubmitterID: a.id, FromNonce: a.from, Whole: a.whole, QueueHead: auditedQueue,
+		LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
 	})
 	for _, r := range rows {
 		if r.Told != r.Version || r.FirstSeq != 1 || r.LastSeq != r.Version {
-			a.report("L8", &r.TxID, "it has version %d and %d events, numbered %d to %d", r.Version,
-				r.Told, r.FirstSeq, r.LastSeq)
+			a.report("L8", "event_numbers", &r.TxID,
+				"it has version %d and %d events, numbered %d to %d", r.Version, r.Told,
+				r.FirstSeq, r.LastSeq)
 		}
 		if r.LastState != r.State || r.LastExecuted != r.Executed {
-			a.report("L8", &r.TxID, "it is %s (executed: %s), its last event says %s (%s)", r.State,
-				r.Executed, r.LastState, r.LastExecuted)
+			a.report("L8", "last_event", &r.TxID,
+				"it is %s (executed: %s), but its last event has %s (%s)", r.State, r.Executed,
+				r.LastState, r.LastExecuted)
 		}
 		if r.TokenFalls > 0 {
-			a.report("L2", &r.TxID,
-				"%d of its events were written under a lower fencing token than one before them",
+			a.report("L2", "event_token_falls", &r.TxID,
+				"%d of its events were written under a lower fencing token than an earlier event",
 				r.TokenFalls)
 		}
 		if r.NewestToken > a.of.LeaseToken {
-			a.report("L1", &r.TxID, "it was written under token %d, the newest token is %d",
-				r.NewestToken, a.of.LeaseToken)
+			a.report("L1", "event_token", &r.TxID,
+				"it was written under token %d; the newest token is %d", r.NewestToken,
+				a.of.LeaseToken)
 		}
 		if r.Requeues != int64(r.Requeued) {
-			a.report("L10", &r.TxID,
-				"it was requeued %d times by its events, and %d times by itself", r.Requeues,
-				r.Requeued)
+			a.report("L10", "requeue_events", &r.TxID,
+				"its events record %d requeues; the transaction counts %d", r.Requeues, r.Requeued)
 		}
 	}
 	return err
 }
 
-// attempts checks each transaction against its signed forms.
+// attempts checks each transaction against its attempts.
 func (a *audit) attempts(ctx context.Context, q *db.Queries) error {
 	rows, err := q.AuditAttempts(ctx, db.AuditAttemptsParams{
-		SubmitterID: a.id, FromNonce: a.from, Whole: a.whole, QueueHead: auditedQueue, LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
+		SubmitterID: a.id, FromNonce: a.from, Whole: a.whole, QueueHead: auditedQueue,
+		LeaseToken: a.of.LeaseToken, MaxRows: maxViolations,
 	})
 	for _, r := range rows {
 		if r.Nonce >= 0 && r.ForNonce == 0 {
-			a.report("L3", &r.TxID, "it has nonce %d, and no attempt is recorded for it", r.Nonce)
+			a.report("L3", "no_attempt", &r.TxID,
+				"it has nonce %d, but no attempt is recorded for that nonce", r.Nonce)
 		}
 		if r.Strange > 0 {
-			a.report("L4", &r.TxID,
+			a.report("L4", "attempt_nonce", &r.TxID,
 				"%d of its attempts are for nonces that it neither has nor gave up", r.Strange)
 		}
 		if r.ForeignReceipt {
-			a.report("L6", &r.TxID,
-				"its receipt is of a transaction that is none of its attempts for its nonce")
+			a.report("L6", "receipt_hash", &r.TxID,
+				"its receipt is for a transaction that is not one of its attempts for its nonce")
 		}
 		if r.ForeignHash {
-			a.report("L3", &r.TxID, "its hash is of none of its attempts for its nonce")
+			a.report("L3", "tx_hash", &r.TxID,
+				"its hash is not the hash of one of its attempts for its nonce")
 		}
 		if r.NewestToken > a.of.LeaseToken {
-			a.report("L1", &r.TxID,
-				"an attempt was recorded under token %d, the newest token is %d", r.NewestToken,
+			a.report("L1", "attempt_token", &r.TxID,
+				"an attempt was recorded under token %d; the newest token is %d", r.NewestToken,
 				a.of.LeaseToken)
 		}
 		if r.GivenUp != int64(r.Requeued) {
-			a.report("L10", &r.TxID, "it was requeued %d times and has given up %d nonces",
-				r.Requeued, r.GivenUp)
+			a.report("L10", "requeue_gaps", &r.TxID,
+				"it was requeued %d times, but gave up %d nonces", r.Requeued, r.GivenUp)
 		}
 	}
 	return err

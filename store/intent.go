@@ -54,6 +54,8 @@ type Ask struct {
 	Operator string
 	// ChainNonce is the account's next nonce on chain, of PROTECT alone; nil: unknown.
 	ChainNonce *txn.Nonce
+	// Violations are the keys of the violations that a PROTECT is for; nil: none.
+	Violations []string
 }
 
 const (
@@ -72,7 +74,7 @@ func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID,
 	p := db.InsertCommandParams{
 		SubmitterID: int32(
 			submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx), Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
-		Operator: ask.Operator,
+		Operator: ask.Operator, Violations: ask.Violations,
 	}
 	if seen := ask.ChainNonce; seen != nil {
 		p.ChainNonce = new(int64(*seen))
@@ -159,20 +161,30 @@ func (s *Store) CommandResult(ctx context.Context, submitter txn.SubmitterID,
 	return result, result != "", s.failed(ctx, verb, err)
 }
 
-// ProtectedFor is the evidence of the newest protections of a submitter that began with this reason.
-func (s *Store) ProtectedFor(ctx context.Context, submitter txn.SubmitterID, reason string,
-	limit int) ([]string, error) {
-	evidence, err := s.read().ProtectedFor(
+// PastProtection is a protection that was asked for and began, whether it is still in force or not.
+type PastProtection struct {
+	Evidence   string
+	Violations []string // keys; nil: none, or a release that recorded none asked for it
+}
+
+// ProtectionsFor lists the newest protections of a submitter that were asked for with a reason.
+func (s *Store) ProtectionsFor(ctx context.Context, submitter txn.SubmitterID, reason string,
+	limit int) ([]PastProtection, error) {
+	rows, err := s.read().ProtectionsFor(
 		ctx,
-		db.ProtectedForParams{
+		db.ProtectionsForParams{
 			SubmitterID: int32(submitter),
 			Action:      reason,
 			MaxRows:     rowLimit(limit),
 		},
 	)
 	if err != nil {
-		return nil, s.failed(ctx, fmt.Sprintf("look for protections of submitter %d", submitter),
+		return nil, s.failed(ctx, fmt.Sprintf("list the protections of submitter %d", submitter),
 			err)
 	}
-	return evidence, nil
+	list := make([]PastProtection, len(rows))
+	for i, r := range rows {
+		list[i] = PastProtection{Evidence: r.Reason, Violations: r.Violations}
+	}
+	return list, nil
 }

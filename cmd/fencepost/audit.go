@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/cmd/internal/node"
-	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/telemetry"
 	"github.com/fencepost/fencepost/store"
 )
@@ -111,9 +111,9 @@ func (p *program) auditOne(ctx context.Context, books *node.Books, s store.Submi
 const progressEvery = 2 * time.Second
 
 // progress tells on standard error how far the audit of a submitter has come.
-func (p *program) progress(name string) func(engine.AuditProgress) {
+func (p *program) progress(name string) func(audit.Progress) {
 	told := p.clock.Now()
-	return func(at engine.AuditProgress) {
+	return func(at audit.Progress) {
 		if p.clock.Now().Sub(told) < progressEvery {
 			return
 		}

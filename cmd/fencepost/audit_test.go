@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/chain/devchain"
-	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -101,7 +101,7 @@ func TestAuditWithoutAChainOrALedger(t *testing.T) {
 	if code != exitUnchecked || !strings.Contains(errs, "nothing is proved") {
 		t.Errorf("without a chain it gave %d: %s%s", code, out, errs)
 	}
-	l.rows(out, `alice +not checked +0 +0 +engine: audit submitter \d+: .*`)
+	l.rows(out, `alice +not checked +0 +0 +audit: submitter \d+: .*`)
 	nobody := filepath.Join(t.TempDir(), "url")
 	l.must(os.WriteFile(nobody, []byte("postgres://user:hidden@127.0.0.1:1/gone"), 0o600))
 	for says, more := range map[string][]string{
@@ -131,7 +131,7 @@ func TestAuditTellsItsProgress(t *testing.T) {
 	for i := range 5 {
 		now.Advance(time.Second)
 		progress(
-			engine.AuditProgress{
+			audit.Progress{
 				Transactions: 200 * (i + 1),
 				Nonce:        txn.Nonce(200*(i+1) - 1),
 				Next:         1500,

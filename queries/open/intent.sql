@@ -72,9 +72,9 @@ SELECT c.version FROM cancelled c;
 
 -- name: InsertCommand :one
 INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator,
-                               chain_nonce)
+                               chain_nonce, violations)
 VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @action, @expect, @reason, @operator,
-        sqlc.narg('chain_nonce')::BIGINT)
+        sqlc.narg('chain_nonce')::BIGINT, sqlc.narg('violations')::TEXT[])
 ON CONFLICT DO NOTHING
 RETURNING command_id;
 
@@ -88,10 +88,10 @@ SELECT k.command_id FROM submitter_command k
 -- name: CommandResult :one
 SELECT coalesce(k.result, '')::TEXT AS result FROM submitter_command k WHERE k.submitter_id = @submitter_id AND k.command_id = @command_id;
 
--- ProtectedFor is the evidence of the newest protections that were asked for with one reason, and began. It is looked for among all commands: of an account whose
--- transactions are cancelled often, the last ones would be cancels.
--- name: ProtectedFor :many
-SELECT k.reason FROM submitter_command k
+-- ProtectionsFor lists the newest protections that were asked for with one reason and began. It
+-- searches all commands, because the latest may all be of another kind.
+-- name: ProtectionsFor :many
+SELECT k.reason, k.violations FROM submitter_command k
  WHERE k.submitter_id = @submitter_id AND k.kind = 'PROTECT' AND k.action = @action AND k.result = 'APPLIED'
  ORDER BY k.command_id DESC
  LIMIT @max_rows::INT;

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/fencepost/fencepost/engine"
+	"github.com/fencepost/fencepost/audit"
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -94,12 +94,12 @@ func (b *Books) all(ctx context.Context) (list []store.SubmitterInfo, err error)
 
 // Audit checks one submitter. compared is false when the configuration has not its chain: then the ledger is compared with itself alone.
 func (b *Books) Audit(ctx context.Context, s store.SubmitterInfo,
-	progress func(engine.AuditProgress)) (report engine.AuditReport, compared bool, err error) {
-	o := engine.AuditOptions{Store: b.store, Submitter: s.ID, Progress: progress}
+	progress func(audit.Progress)) (report audit.Report, compared bool, err error) {
+	o := audit.Options{Store: b.store, Submitter: s.ID, Progress: progress}
 	if c := b.chain(s.Chain); c != nil {
 		o.Chain, compared = c, true
 	}
-	report, err = engine.Audit(ctx, o)
+	report, err = audit.Run(ctx, o)
 	return report, compared, err
 }
 

@@ -142,9 +142,9 @@ func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsR
 
 const insertCommand = `-- name: InsertCommand :one
 INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator,
-                               chain_nonce)
+                               chain_nonce, violations)
 VALUES ($1, $2, $3::UUID, $4, $5, $6, $7,
-        $8::BIGINT)
+        $8::BIGINT, $9::TEXT[])
 ON CONFLICT DO NOTHING
 RETURNING command_id
 `
@@ -158,6 +158,7 @@ type InsertCommandParams struct {
 	Reason      string
 	Operator    string
 	ChainNonce  *int64
+	Violations  []string
 }
 
 func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (int64, error) {
@@ -170,6 +171,7 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 		arg.Reason,
 		arg.Operator,
 		arg.ChainNonce,
+		arg.Violations,
 	)
 	var command_id int64
 	err := row.Scan(&command_id)
@@ -305,34 +307,39 @@ func (q *Queries) PendingCommand(ctx context.Context, arg PendingCommandParams) 
 	return command_id, err
 }
 
-const protectedFor = `-- name: ProtectedFor :many
-SELECT k.reason FROM submitter_command k
+const protectionsFor = `-- name: ProtectionsFor :many
+SELECT k.reason, k.violations FROM submitter_command k
  WHERE k.submitter_id = $1 AND k.kind = 'PROTECT' AND k.action = $2 AND k.result = 'APPLIED'
  ORDER BY k.command_id DESC
  LIMIT $3::INT
 `
 
-type ProtectedForParams struct {
+type ProtectionsForParams struct {
 	SubmitterID int32
 	Action      string
 	MaxRows     int32
 }
 
-// ProtectedFor is the evidence of the newest protections that were asked for with one reason, and began. It is looked for among all commands: of an account whose
-// transactions are cancelled often, the last ones would be cancels.
-func (q *Queries) ProtectedFor(ctx context.Context, arg ProtectedForParams) ([]string, error) {
-	rows, err := q.db.Query(ctx, protectedFor, arg.SubmitterID, arg.Action, arg.MaxRows)
+type ProtectionsForRow struct {
+	Reason     string
+	Violations []string
+}
+
+// ProtectionsFor lists the newest protections that were asked for with one reason and began. It
+// searches all commands, because the latest may all be of another kind.
+func (q *Queries) ProtectionsFor(ctx context.Context, arg ProtectionsForParams) ([]ProtectionsForRow, error) {
+	rows, err := q.db.Query(ctx, protectionsFor, arg.SubmitterID, arg.Action, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []string
+	var items []ProtectionsForRow
 	for rows.Next() {
-		var reason string
-		if err := rows.Scan(&reason); err != nil {
+		var i ProtectionsForRow
+		if err := rows.Scan(&i.Reason, &i.Violations); err != nil {
 			return nil, err
 		}
-		items = append(items, reason)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

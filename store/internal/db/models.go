@@ -132,6 +132,7 @@ type SubmitterCommand struct {
 	Expect       int64
 	Operator     string
 	ChainNonce   *int64
+	Violations   []string
 }
 
 type SubmitterLease struct {
