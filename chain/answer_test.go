@@ -157,8 +157,8 @@ func TestDataOfAnErrorBesideAResult(t *testing.T) {
 		"no result":    {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 		"a null there": {`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 	} {
-		read, ok := outcome.ReadAnswer(mended([]byte(c.answer)))
-		data, result := apart(read.Data)
+		read, ok := outcome.ReadAnswer(normalized([]byte(c.answer)))
+		data, result := splitResult(read.Data)
 		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) ||
 			string(result) != c.result {
 			t.Errorf("%s: %+v, %v, %s", name, read, data, result)

@@ -171,7 +171,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
 		}
 		said := e.elementFault(elems[n])
 		p.doubt = said == nil || !said.answered || outcome.RankOf(said.class) <= outcome.Doubtful ||
-			names(said.result, p.signed.Hash)
+			isHash(said.result, p.signed.Hash)
 	}
 	return nil
 }

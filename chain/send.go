@@ -76,7 +76,7 @@ func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn
 	}
 	o := f.outcome()
 	o.Class = outcome.BehindGateway(o.Class, f.status)
-	if outcome.RankOf(o.Class) > outcome.Doubtful && names(f.result, signed.Hash) {
+	if outcome.RankOf(o.Class) > outcome.Doubtful && isHash(f.result, signed.Hash) {
 		o.Class, o.Detail = txn.Ambiguous, "the node answered the hash of these bytes and an error: "+o.Detail
 	}
 	return o

@@ -28,7 +28,7 @@ const (
 )
 
 // socket is a WebSocket under an rpc.Client. The library has one of its own, which hands messages to nobody before it reads them: this one mends each as
-// mender does over HTTP. What broke stays broken: whoever answered on another connection would not have been verified.
+// responseNormalizer does over HTTP. What broke stays broken: whoever answered on another connection would not have been verified.
 //
 // Deadlines of a connection are the machine's, so they go by its clock whatever the client's is.
 type socket struct {
@@ -113,7 +113,7 @@ func (s *socket) Read(p []byte) (int, error) {
 			s.hangUp()
 			return 0, json.Unmarshal(message, new(any))
 		}
-		s.rest.Reset(mended(message))
+		s.rest.Reset(normalized(message))
 	}
 	return s.rest.Read(p)
 }

@@ -109,7 +109,7 @@ func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n != nil {
 		n.retryAfter.Store(int64(outcome.RetryAfter(resp.Header.Get("Retry-After"), resp.Header.Get("Date"))))
 	}
-	resp.Body = &mender{
+	resp.Body = &responseNormalizer{
 		ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer),
 		spare:      t.spare,
 	}
@@ -181,7 +181,7 @@ func (e *endpoint) faultOf(err error, n *notes) *fault {
 // refusal is a node's own answer.
 func refusal(a outcome.Answer, secrets redactor) *fault {
 	var result json.RawMessage
-	a.Data, result = apart(a.Data)
+	a.Data, result = splitResult(a.Data)
 	a.Message = secrets.hide(a.Message)
 	if words, ok := a.Data.(string); ok {
 		a.Data = secrets.hide(words)
