@@ -67,7 +67,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 			takesNone(
 				f) { // who does not serve the head to us serves nothing, in whatever form it says so
 			f.answered = false
-			e.keepHealth(ctx, f)
+			e.recordHealth(ctx, f)
 		}
 		return nil, f
 	}

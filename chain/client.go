@@ -154,7 +154,7 @@ func (c *Client) order() []*endpoint {
 	current := c.current
 	c.mu.Unlock()
 	if current == nil || current == c.endpoints[0] {
-		return c.wellFirst(c.endpoints)
+		return c.healthyFirst(c.endpoints)
 	}
 	order := []*endpoint{current}
 	for _, e := range c.endpoints {
@@ -162,25 +162,25 @@ func (c *Client) order() []*endpoint {
 			order = append(order, e)
 		}
 	}
-	return c.wellFirst(order)
+	return c.healthyFirst(order)
 }
 
-// wellFirst puts those that are ailing behind the others: nobody waits for one of them while another serves. Whether they are well again is tried aside.
-func (c *Client) wellFirst(endpoints []*endpoint) []*endpoint {
-	var well, ailing []*endpoint
+// healthyFirst puts those that are ailing behind the others: nobody waits for one of them while another serves. Whether they are well again is tried aside.
+func (c *Client) healthyFirst(endpoints []*endpoint) []*endpoint {
+	var well, unhealthy []*endpoint
 	for _, e := range endpoints {
-		if e.isAiling() {
-			ailing = append(ailing, e)
+		if e.isUnhealthy() {
+			unhealthy = append(unhealthy, e)
 		} else {
 			well = append(well, e)
 		}
 	}
 	if len(well) > 0 {
-		for _, e := range ailing {
-			e.proveAside(c.ctx)
+		for _, e := range unhealthy {
+			e.probeInBackground(c.ctx)
 		}
 	}
-	return append(well, ailing...)
+	return append(well, unhealthy...)
 }
 
 func (c *Client) stayWith(e *endpoint) {
@@ -231,7 +231,7 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 		source *endpoint
 	)
 	round := c.newRound()
-	for _, e := range c.wellFirst(c.endpoints) {
+	for _, e := range c.healthyFirst(c.endpoints) {
 		block, f := e.headBlock(ctx)
 		switch {
 		case f != nil:

@@ -54,10 +54,10 @@ func (r *rig) mustHead(t *testing.T) txn.Block {
 	return b
 }
 
-// awaitWell waits until an endpoint that was tried aside is taken for well.
-func (r *rig) awaitWell(t *testing.T, endpoint int) {
+// awaitHealthy waits until an endpoint that was tried aside is taken for well.
+func (r *rig) awaitHealthy(t *testing.T, endpoint int) {
 	t.Helper()
-	await(t, "the endpoint well again", func() bool { return !r.endpoints[endpoint].isAiling() })
+	await(t, "the endpoint well again", func() bool { return !r.endpoints[endpoint].isUnhealthy() })
 }
 
 // await waits for what happens aside.
@@ -408,7 +408,7 @@ func TestFailOverAndBack(t *testing.T) {
 		t.Errorf("a read within the pass: %v, %d calls to the second endpoint", err,
 			b.called("eth_getBlockByNumber")-served)
 	}
-	r.awaitWell(t, 0) // it is tried aside, for the other one serves
+	r.awaitHealthy(t, 0) // it is tried aside, for the other one serves
 	served = b.called("eth_getBlockByNumber")
 	r.mustHead(t)
 	if b.called("eth_getBlockByNumber") != served {
@@ -474,7 +474,7 @@ func TestLaggingFirstEndpoint(t *testing.T) {
 	a.set(func(n *fakeNode) { n.intercept, n.head = nil, 11 })
 	r.clock.Advance(lastBackoff)
 	r.mustHead(t)
-	r.awaitWell(t, 0)
+	r.awaitHealthy(t, 0)
 	if head := r.mustHead(t); head.Number != 12 {
 		t.Errorf("head %d of the endpoint that lags, want 12", head.Number)
 	}
@@ -506,7 +506,7 @@ func TestOwnReorgIsForgotten(t *testing.T) {
 	a.set(func(n *fakeNode) { n.intercept, n.head = nil, 7 })
 	r.clock.Advance(lastBackoff)
 	r.mustHead(t)
-	r.awaitWell(t, 0)
+	r.awaitHealthy(t, 0)
 	if head := r.mustHead(t); head.Number != 8 {
 		t.Errorf("head %d of the endpoint that lags, want 8", head.Number)
 	}

@@ -56,19 +56,19 @@ type endpoint struct {
 	sends      sendRest
 	outbox     outbox
 
-	mu       sync.Mutex
-	client   *rpc.Client // nil: not connected
-	socket   *socket     // under the client; nil over HTTP
-	idle     func()      // closes idle connections; nil for a WebSocket
-	checked  uint64      // value of dials at the last good check; unchecked before the first
-	failures int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
-	ailing   bool        // it failed last, and nothing has shown since that it is well
-	suspect  bool        // verified anew before it is used again: whatever broke may have put another in its place
-	retryAt  time.Time
-	last     *fault
-	head     uint64 // newest block number it told
-	highest  uint64 // highest block number it ever told
-	headAt   time.Time
+	mu         sync.Mutex
+	client     *rpc.Client // nil: not connected
+	socket     *socket     // under the client; nil over HTTP
+	idle       func()      // closes idle connections; nil for a WebSocket
+	checked    uint64      // value of dials at the last good check; unchecked before the first
+	failures   int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
+	unhealthy  bool        // it failed last, and nothing has shown since that it is well
+	mustVerify bool        // verified anew before it is used again: whatever broke may have put another in its place
+	retryAt    time.Time
+	last       *fault
+	head       uint64 // newest block number it told
+	highest    uint64 // highest block number it ever told
+	headAt     time.Time
 }
 
 // genesisPin is the genesis hash that all endpoints must share.
@@ -110,10 +110,10 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 	if f != nil {
 		return f
 	}
-	var n notes
+	var n callInfo
 	f = e.do(ctx, client, e.o.Timeout, &n, fn)
 	if f == nil || f.answered || !e.replaced(client) {
-		e.keepHealth(ctx, cmp.Or(f, n.limited))
+		e.recordHealth(ctx, cmp.Or(f, n.limited))
 	}
 	if f != nil || e.covered() {
 		return f
@@ -126,7 +126,7 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 }
 
 // do is one call in one slot.
-func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *notes,
+func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *callInfo,
 	fn func(context.Context, *rpc.Client) error) *fault {
 	if ctx.Err() != nil { // which a connection with room may overlook
 		return &fault{class: txn.Unavailable, detail: describe(ctx.Err()), ours: true}
@@ -143,7 +143,7 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 			ours:   true,
 		}
 	}
-	ctx, done, ok := e.whileUp(withNotes(ctx, n), client)
+	ctx, done, ok := e.whileUp(withCallInfo(ctx, n), client)
 	if !ok {
 		return e.faultOf(errLost, nil) // not a byte left
 	}
@@ -196,23 +196,23 @@ func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
 	}
 	client, f := e.connect(ctx)
 	if f != nil {
-		e.unproven(ctx, f)
+		e.verifyFailed(ctx, f)
 		return nil, f
 	}
 	return client, nil
 }
 
-// unproven keeps the health of an endpoint that did not pass the check.
-func (e *endpoint) unproven(ctx context.Context, f *fault) {
+// verifyFailed keeps the health of an endpoint that did not pass the check.
+func (e *endpoint) verifyFailed(ctx context.Context, f *fault) {
 	f.answered = false // whatever it answered to the check, it cannot be used
 	if f.class == txn.Ambiguous {
 		f.class = txn.Unavailable // only the check left, not the caller's request
 	}
-	e.keepHealth(ctx, f)
+	e.recordHealth(ctx, f)
 }
 
-// proveAside tries an ailing endpoint whose time has come, without keeping anybody waiting; one such try at a time, bounded by the timeout of a connection.
-func (e *endpoint) proveAside(ctx context.Context) {
+// probeInBackground tries an ailing endpoint whose time has come, without keeping anybody waiting; one such try at a time, bounded by the timeout of a connection.
+func (e *endpoint) probeInBackground(ctx context.Context) {
 	e.mu.Lock()
 	due := !e.retryAt.After(e.o.Clock.Now())
 	e.mu.Unlock()
@@ -227,27 +227,27 @@ func (e *endpoint) proveAside(ctx context.Context) {
 	go func() {
 		defer func() { <-e.connecting }()
 		if _, f := e.connect(ctx); f != nil {
-			e.unproven(ctx, f)
+			e.verifyFailed(ctx, f)
 			return
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.revive()
+		e.markHealthy()
 	}()
 }
 
-// revive takes an endpoint for well again, under its lock.
-func (e *endpoint) revive() {
-	if e.ailing {
+// markHealthy takes an endpoint for well again, under its lock.
+func (e *endpoint) markHealthy() {
+	if e.unhealthy {
 		e.o.Logger.Info("RPC endpoint is back", "chain", e.o.Name, "endpoint", e.label)
 	}
-	e.ailing, e.suspect, e.retryAt, e.last = false, false, time.Time{}, nil
+	e.unhealthy, e.mustVerify, e.retryAt, e.last = false, false, time.Time{}, nil
 }
 
-func (e *endpoint) isAiling() bool {
+func (e *endpoint) isUnhealthy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.ailing
+	return e.unhealthy
 }
 
 // state is the verified connection, or the reason to stay away, or neither.
@@ -262,7 +262,7 @@ func (e *endpoint) state() (*rpc.Client, *fault) {
 		}
 		return nil, &f
 	}
-	if e.client != nil && e.checked == e.dials.Load() && !e.suspect && !e.isLost() {
+	if e.client != nil && e.checked == e.dials.Load() && !e.mustVerify && !e.isLost() {
 		return e.client, nil
 	}
 	return nil, nil
@@ -356,7 +356,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 		ctx,
 		client,
 		e.connectTimeout(),
-		new(notes),
+		new(callInfo),
 		func(ctx context.Context, client *rpc.Client) error {
 			return batch(ctx, client, []rpc.BatchElem{
 				{Method: "eth_chainId", Result: &id},
@@ -390,7 +390,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	}
 	e.sawHead(uint64(head))
 	e.mu.Lock()
-	e.checked, e.suspect = e.dials.Load(), false
+	e.checked, e.mustVerify = e.dials.Load(), false
 	e.mu.Unlock()
 	return nil
 }
@@ -408,24 +408,24 @@ func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error
 	return nil
 }
 
-// keepHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, a nonce, a revert: the node is well.
-func (e *endpoint) keepHealth(ctx context.Context, f *fault) {
+// recordHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, a nonce, a revert: the node is well.
+func (e *endpoint) recordHealth(ctx context.Context, f *fault) {
 	if f != nil && (f.ours || errors.Is(ctx.Err(), context.Canceled)) {
 		return // our own limit, or the caller went away: that says nothing about the endpoint
 	}
-	if end := e.judge(f); end != nil {
+	if end := e.updateHealth(f); end != nil {
 		end()
 	}
 }
 
-// judge returns what ends the connection, if it is given up.
-func (e *endpoint) judge(f *fault) (end func()) {
+// updateHealth returns what ends the connection, if it is given up.
+func (e *endpoint) updateHealth(f *fault) (end func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case f == nil || f.answered && f.class != txn.RateLimited && !takesNone(f):
 		e.failures = 0
-		e.revive()
+		e.markHealthy()
 		return nil
 	case f.answered && takesNone(f):
 		return nil // of one method, block or account, as far as it goes: no sign of ill health, and none of good
@@ -433,11 +433,11 @@ func (e *endpoint) judge(f *fault) (end func()) {
 	wait := backoff(e.failures, f)
 	e.failures++
 	e.retryAt, e.last = e.o.Clock.Now().Add(wait), f
-	if !e.ailing {
+	if !e.unhealthy {
 		e.o.Logger.Warn("RPC endpoint is not usable", "chain", e.o.Name, "endpoint", e.label,
 			"class", string(f.class), "reason", f.detail, "retry_in", wait)
 	}
-	e.ailing, e.suspect = true, e.suspect || f.class != txn.RateLimited
+	e.unhealthy, e.mustVerify = true, e.mustVerify || f.class != txn.RateLimited
 	if f.answered || f.status != 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ func TestLostConnectionCostsNoCall(t *testing.T) {
 			r.mustHead(t)
 			e := r.endpoints[0]
 			if late {
-				e.keepHealth(t.Context(), &fault{class: txn.Ambiguous, late: true})
+				e.recordHealth(t.Context(), &fault{class: txn.Ambiguous, late: true})
 			}
 			n.stop()
 			awaitLost(t, e)
@@ -52,7 +52,7 @@ func TestForgottenCallEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func(context.Context, *endpoint) error{
 		"call":  func(ctx context.Context, _ *endpoint) error { return ctx.Err() },
-		"batch": func(ctx context.Context, e *endpoint) error { return e.notTheBatch(ctx, ctx.Err()) },
+		"batch": func(ctx context.Context, e *endpoint) error { return e.batchFault(ctx, ctx.Err()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +93,7 @@ func TestOldConnectionSaysNothingOfTheNew(t *testing.T) {
 	if f == nil || f.detail != describe(errLost) {
 		t.Errorf("%+v; want the connection lost", f)
 	}
-	if e.isAiling() {
+	if e.isUnhealthy() {
 		t.Error("the new connection is taken to be ailing")
 	}
 	r.mustHead(t)
@@ -111,7 +111,7 @@ func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
 		t.Fatal(f)
 	}
 	e.close()
-	f = e.do(t.Context(), client, time.Second, new(notes),
+	f = e.do(t.Context(), client, time.Second, new(callInfo),
 		func(context.Context, *rpc.Client) error { return errors.New("it was called") })
 	if f == nil || f.class != txn.Unavailable || f.detail != describe(errLost) {
 		t.Errorf("%+v; want unavailable, as not a byte left", f)

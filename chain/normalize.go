@@ -10,7 +10,7 @@ import (
 )
 
 // responseNormalizer reads an answer over HTTP before rpc.Client does, which takes every field "error" for a refusal: one that is null, as JSON-RPC 1.0 has it beside a
-// result, says that there is none. And it forgets the result beside an error, which may be the hash of bytes that were taken. Over a WebSocket socket does the same.
+// result, says that there is none. And it forgets the result beside an error, which may be the hash of bytes that were taken. Over a WebSocket wsConn does the same.
 type responseNormalizer struct {
 	io.ReadCloser
 	spare *sync.Pool // of *bytes.Buffer: an answer is as large as the one before, and many come in a second

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// sendsAtOnce is how many requests with transactions are under way to one endpoint. While they are, further transactions gather, and go as one batch.
-	sendsAtOnce = 4
-	// batchRest is how long nothing goes in batches after one that was not answered as a batch.
-	batchRest = time.Minute
+	// maxConcurrentSends is how many requests with transactions are under way to one endpoint. While they are, further transactions gather, and go as one batch.
+	maxConcurrentSends = 4
+	// batchPause is how long nothing goes in batches after one that was not answered as a batch.
+	batchPause = time.Minute
 )
 
 // outbox gathers what many owners hand to one endpoint at the same moment, as they do after each block. Where there is no crowd everybody goes alone and at once.
@@ -25,38 +25,38 @@ const (
 type outbox struct {
 	mu      sync.Mutex
 	busy    int // requests under way
-	waiting []*parcel
+	waiting []*pendingSend
 	rest    time.Time // until then everybody goes alone
 }
 
-// parcel is one transaction that waits for its turn.
-type parcel struct {
+// pendingSend is one transaction that waits for its turn.
+type pendingSend struct {
 	ctx    context.Context
 	signed txn.Signed
 	turn   chan struct{} // closed when it is settled, or its owner's turn to go alone
 
-	batch *parcels // it went with these; nil: not yet, or alone
-	taken bool     // the endpoint has it
-	doubt bool     // the endpoint may have it
-	fault *fault   // what kept the whole batch from being answered
+	batch *sendGroup // it went with these; nil: not yet, or alone
+	taken bool       // the endpoint has it
+	doubt bool       // the endpoint may have it
+	fault *fault     // what kept the whole batch from being answered
 }
 
-// parcels are those of one batch.
-type parcels struct {
-	list   []*parcel
+// sendGroup are those of one batch.
+type sendGroup struct {
+	list   []*pendingSend
 	left   int // whose owners still wait, under the lock of the outbox
 	cancel context.CancelFunc
 }
 
 // begin takes a slot, or a place among those that wait; nil is a slot.
-func (o *outbox) begin(ctx context.Context, signed txn.Signed, now time.Time) *parcel {
+func (o *outbox) begin(ctx context.Context, signed txn.Signed, now time.Time) *pendingSend {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.busy < sendsAtOnce || now.Before(o.rest) {
+	if o.busy < maxConcurrentSends || now.Before(o.rest) {
 		o.busy++
 		return nil
 	}
-	p := &parcel{ctx: ctx, signed: signed, turn: make(chan struct{})}
+	p := &pendingSend{ctx: ctx, signed: signed, turn: make(chan struct{})}
 	o.waiting = append(o.waiting, p)
 	return p
 }
@@ -77,7 +77,7 @@ func (o *outbox) end(e *endpoint) {
 		close(list[0].turn)
 	default:
 		ctx, cancel := context.WithCancel(context.WithoutCancel(list[0].ctx))
-		b := &parcels{list: list, left: len(list), cancel: cancel}
+		b := &sendGroup{list: list, left: len(list), cancel: cancel}
 		for _, p := range list {
 			p.batch = b
 		}
@@ -90,7 +90,7 @@ func (o *outbox) end(e *endpoint) {
 }
 
 // next takes the oldest that wait, up to a limit, and leaves out those whose owners have gone: of those not a byte leaves.
-func (o *outbox) next(limit int) (list []*parcel) {
+func (o *outbox) next(limit int) (list []*pendingSend) {
 	for len(o.waiting) > 0 && len(list) < limit {
 		if p := o.waiting[0]; p.ctx.Err() == nil {
 			list = append(list, p)
@@ -101,15 +101,15 @@ func (o *outbox) next(limit int) (list []*parcel) {
 }
 
 // settle tells every owner.
-func (o *outbox) settle(b *parcels, f *fault) {
+func (o *outbox) settle(b *sendGroup, f *fault) {
 	for _, p := range b.list {
 		p.fault = f
 		close(p.turn)
 	}
 }
 
-// leave is for an owner who does not wait any longer. It tells whether the bytes may have left, or a slot was given to it that has to be given on.
-func (o *outbox) leave(p *parcel) (sent, slot bool) {
+// abandon is for an owner who does not wait any longer. It tells whether the bytes may have left, or a slot was given to it that has to be given on.
+func (o *outbox) abandon(p *pendingSend) (sent, slot bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if p.batch == nil {
@@ -127,7 +127,7 @@ func (o *outbox) leave(p *parcel) (sent, slot bool) {
 }
 
 // sendBatch hands over a batch and notes which parts of it were taken.
-func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
+func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 	elems, hashes := make([]rpc.BatchElem, 0, len(b.list)), make([]txn.Hash, len(b.list))
 	var sent []int // those of the list whose owners still wait when the call begins: it may have had to wait for others
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
@@ -150,7 +150,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
 				ours:   true,
 			}
 		}
-		return e.notTheBatch(ctx, client.BatchCallContext(ctx, elems))
+		return e.batchFault(ctx, client.BatchCallContext(ctx, elems))
 	})
 	if f != nil {
 		for _, i := range sent {
@@ -159,7 +159,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
 					f.status) == txn.Ambiguous // a server that failed may have taken them before
 		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
-			e.outbox.noBatches(
+			e.outbox.pauseBatches(
 				e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
 		}
 		return f
@@ -176,22 +176,22 @@ func (e *endpoint) sendBatch(ctx context.Context, b *parcels) *fault {
 	return nil
 }
 
-// notTheBatch is the fault of a batch. A request that the server does not take says nothing of the endpoint's health: it may take each part of it.
-func (e *endpoint) notTheBatch(ctx context.Context, err error) error {
+// batchFault is the fault of a batch. A request that the server does not take says nothing of the endpoint's health: it may take each part of it.
+func (e *endpoint) batchFault(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	n, _ := ctx.Value(notesKey{}).(*notes)
+	n, _ := ctx.Value(callInfoKey{}).(*callInfo)
 	f := e.faultOf(lossOf(ctx, err), n)
 	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited &&
 		f.class != txn.Unauthorized
 	return f
 }
 
-func (o *outbox) noBatches(now time.Time) {
+func (o *outbox) pauseBatches(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.rest = now.Add(batchRest)
+	o.rest = now.Add(batchPause)
 }
 
 // send is one try at one endpoint: with others where many go at once, and alone where that settled nothing.
@@ -204,7 +204,7 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	select {
 	case <-p.turn:
 	case <-ctx.Done():
-		sent, slot := e.outbox.leave(p)
+		sent, slot := e.outbox.abandon(p)
 		if slot {
 			e.outbox.end(e)
 		}

@@ -92,12 +92,12 @@ func TestAnyCrowd(t *testing.T) {
 		outcomes := make([]txn.Outcome, len(crowd))
 		var wg sync.WaitGroup
 		for i, signed := range crowd {
-			ctx, leave := context.WithCancel(t.Context())
+			ctx, abandon := context.WithCancel(t.Context())
 			if i%5 == 0 {
-				timer := time.AfterFunc(time.Duration(i*20)*time.Microsecond, leave)
+				timer := time.AfterFunc(time.Duration(i*20)*time.Microsecond, abandon)
 				defer timer.Stop()
 			}
-			wg.Go(func() { defer leave(); outcomes[i] = r.Send(ctx, signed) })
+			wg.Go(func() { defer abandon(); outcomes[i] = r.Send(ctx, signed) })
 		}
 		wg.Wait()
 		for i, o := range outcomes {
@@ -109,7 +109,7 @@ func TestAnyCrowd(t *testing.T) {
 				t.Errorf("%s %s, taken %t, perhaps %t", o.Class, o.Detail, took, maybe)
 			}
 		}
-		r.clock.Advance(2 * batchRest) // and the node is asked again
+		r.clock.Advance(2 * batchPause) // and the node is asked again
 		r.mustHead(t)
 		e := r.endpoints[0]
 		e.outbox.mu.Lock()

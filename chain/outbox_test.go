@@ -137,11 +137,11 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 func TestWhoLeavesTheCrowd(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	held, begun := make(chan struct{}), make(chan struct{}, sendsAtOnce)
+	held, begun := make(chan struct{}), make(chan struct{}, maxConcurrentSends)
 	var holds atomic.Int64
 	n.set(func(n *fakeNode) {
 		n.send = func(raw hexutil.Bytes) (common.Hash, error) {
-			if holds.Add(1) <= sendsAtOnce {
+			if holds.Add(1) <= maxConcurrentSends {
 				begun <- struct{}{}
 				<-held
 			}
@@ -149,31 +149,31 @@ func TestWhoLeavesTheCrowd(t *testing.T) {
 		}
 	})
 	c := dial(t, nil, n.url()).Client
-	all := crowdOf(sendsAtOnce + 2)
+	all := crowdOf(maxConcurrentSends + 2)
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for _, signed := range all[:sendsAtOnce] {
+	for _, signed := range all[:maxConcurrentSends] {
 		wg.Go(func() {
 			if o := c.Send(context.WithoutCancel(t.Context()), signed); o.Class != txn.Accepted {
 				t.Errorf("%+v", o)
 			}
 		})
 	}
-	for range sendsAtOnce {
+	for range maxConcurrentSends {
 		<-begun
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if o := c.Send(ctx, all[sendsAtOnce]); o.Class != txn.Unavailable {
+	if o := c.Send(ctx, all[maxConcurrentSends]); o.Class != txn.Unavailable {
 		t.Errorf("a transaction whose owner left: %+v", o)
 	}
 	close(held)
-	if o := c.Send(t.Context(), all[sendsAtOnce+1]); o.Class != txn.Accepted {
+	if o := c.Send(t.Context(), all[maxConcurrentSends+1]); o.Class != txn.Accepted {
 		t.Errorf("the one behind it: %+v", o)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.sends > sendsAtOnce+1 {
+	if n.sends > maxConcurrentSends+1 {
 		t.Errorf("%d transactions were sent", n.sends)
 	}
 }
@@ -195,9 +195,9 @@ func TestWhoLeavesABatchThatWaits(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	e := c.endpoints[0]
-	e.outbox.busy = sendsAtOnce
+	e.outbox.busy = maxConcurrentSends
 	e.slots <- struct{}{} // a call that takes long
-	ctx, leave := context.WithCancel(t.Context())
+	ctx, abandon := context.WithCancel(t.Context())
 	outcomes := make([]chan txn.Outcome, len(all))
 	for i, owner := range []context.Context{nil, t.Context(), ctx, t.Context()} {
 		if owner == nil {
@@ -212,7 +212,7 @@ func TestWhoLeavesABatchThatWaits(t *testing.T) {
 		}
 	}
 	e.outbox.end(e) // all three are one batch now
-	leave()
+	abandon()
 	if o := <-outcomes[2]; o.Class == txn.Accepted {
 		t.Errorf("whoever left: %+v", o)
 	}

@@ -74,7 +74,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 				answers[i] = txn.ReceiptResult{Hash: hash}
 				if elems[i].Error != nil {
 					f := e.faultOf(elems[i].Error, nil)
-					noteLimit(ctx, f)
+					recordLimit(ctx, f)
 					answers[i].Err = fmt.Errorf("chain %q: read receipt %s: %w", c.o.Name, hash, f)
 					continue
 				}

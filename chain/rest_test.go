@@ -110,7 +110,7 @@ func TestAnswersThatTellOfHealth(t *testing.T) {
 	r.mustHead(t)
 	unsynced(a)
 	r.mustHead(t)
-	if !r.endpoints[0].isAiling() {
+	if !r.endpoints[0].isUnhealthy() {
 		t.Error("an endpoint that does not tell its head is taken for well")
 	}
 	c := newNode(t)
@@ -120,15 +120,15 @@ func TestAnswersThatTellOfHealth(t *testing.T) {
 	if _, err := alone.BlockByNumber(t.Context(), 3); err == nil {
 		t.Error("there was no answer")
 	}
-	if alone.endpoints[0].isAiling() {
+	if alone.endpoints[0].isUnhealthy() {
 		t.Error("an unknown block makes an endpoint ill")
 	}
-	alone.endpoints[0].keepHealth(t.Context(), &fault{class: txn.Ambiguous})
+	alone.endpoints[0].recordHealth(t.Context(), &fault{class: txn.Ambiguous})
 	alone.clock.Advance(lastBackoff)
 	c.set(func(n *fakeNode) { n.intercept = nil })
 	c.set(func(n *fakeNode) { n.send = says(-32000, "node is not synced") })
 	_ = alone.Send(t.Context(), signed)
-	if !alone.endpoints[0].isAiling() {
+	if !alone.endpoints[0].isUnhealthy() {
 		t.Error("a refusal to serve makes an endpoint well")
 	}
 }

@@ -34,34 +34,34 @@ const (
 // errLost ends a WebSocket connection for good: whoever answered on another one would not have been verified.
 var errLost = errors.New("connection lost")
 
-// notes are what a call learns beside its answer.
-type notes struct {
+// callInfo are what a call learns beside its answer.
+type callInfo struct {
 	mayHaveLeft atomic.Bool  // false: surely not a byte of the request reached the other side
 	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
 	limited     *fault       // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
 }
 
-func (n *notes) hint() time.Duration {
+func (n *callInfo) hint() time.Duration {
 	if n == nil {
 		return 0
 	}
 	return time.Duration(n.retryAfter.Load())
 }
 
-type notesKey struct{}
+type callInfoKey struct{}
 
-// noteLimit notes a request limit that hit a part of a call.
-func noteLimit(ctx context.Context, f *fault) {
-	if n, ok := ctx.Value(notesKey{}).(*notes); ok && f.class == txn.RateLimited {
+// recordLimit notes a request limit that hit a part of a call.
+func recordLimit(ctx context.Context, f *fault) {
+	if n, ok := ctx.Value(callInfoKey{}).(*callInfo); ok && f.class == txn.RateLimited {
 		n.limited = f
 	}
 }
 
-// withNotes gives a call its notes. Over HTTP the request cannot have left before a connection was at hand.
-func withNotes(ctx context.Context, n *notes) context.Context {
+// withCallInfo gives a call its notes. Over HTTP the request cannot have left before a connection was at hand.
+func withCallInfo(ctx context.Context, n *callInfo) context.Context {
 	ctx = httptrace.WithClientTrace(ctx,
 		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { n.mayHaveLeft.Store(true) }})
-	return context.WithValue(ctx, notesKey{}, n)
+	return context.WithValue(ctx, callInfoKey{}, n)
 }
 
 // openHTTP makes a client that connects when it is first used and tells of every connection that it opens.
@@ -81,7 +81,7 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
 		TLSHandshakeTimeout: tlsTimeout,
 	}
 	caller := &http.Client{
-		Transport: noteTaker{
+		Transport: headerRecorder{
 			transport,
 			maxAnswer,
 			&sync.Pool{New: func() any { return new(bytes.Buffer) }},
@@ -93,19 +93,19 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
 	return client, transport.CloseIdleConnections, err
 }
 
-// noteTaker bounds answers, mends them, and keeps the one header that matters.
-type noteTaker struct {
+// headerRecorder bounds answers, mends them, and keeps the one header that matters.
+type headerRecorder struct {
 	*http.Transport
 	maxAnswer int64
 	spare     *sync.Pool // see mender
 }
 
-func (t noteTaker) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	n, _ := r.Context().Value(notesKey{}).(*notes)
+	n, _ := r.Context().Value(callInfoKey{}).(*callInfo)
 	if n != nil {
 		n.retryAfter.Store(int64(outcome.RetryAfter(resp.Header.Get("Retry-After"), resp.Header.Get("Date"))))
 	}
@@ -150,7 +150,7 @@ func (f *fault) outcome() txn.Outcome {
 }
 
 // faultOf reads an error of rpc.Client. Notes are nil when the error is one answer out of a batch.
-func (e *endpoint) faultOf(err error, n *notes) *fault {
+func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 	var f *fault
 	if errors.As(err, &f) {
 		return f

@@ -67,7 +67,7 @@ func TestNobodyWaitsForAnAilingEndpoint(t *testing.T) {
 		t.Errorf("%d calls wait for an endpoint that hangs, want one try aside", n)
 	}
 	release()
-	r.awaitWell(t, 0)
+	r.awaitHealthy(t, 0)
 	served := b.called("eth_getBlockByNumber")
 	if r.mustHead(t); b.called("eth_getBlockByNumber") != served {
 		t.Error("the first endpoint is not preferred again")
@@ -98,7 +98,7 @@ func TestPassingTheCheckIsNotWork(t *testing.T) {
 		e.mu.Unlock()
 		r.clock.Advance(lastBackoff)
 		r.mustHead(t)
-		r.awaitWell(t, 0)
+		r.awaitHealthy(t, 0)
 	}
 	for i := 1; i < len(waits); i++ {
 		if waits[i] <= waits[i-1] {
@@ -168,7 +168,7 @@ func TestRefusedHeadTakesAnEndpointOut(t *testing.T) {
 	a.set(func(n *fakeNode) { n.intercept = nil })
 	r.clock.Advance(longBackoff)
 	r.mustHead(t)
-	r.awaitWell(t, 0)
+	r.awaitHealthy(t, 0)
 }
 
 // A limit that hits a part of a batch leaves the rest of the answers, and the endpoint alone.
@@ -199,7 +199,7 @@ func TestLimitOfAPart(t *testing.T) {
 	}
 	r.clock.Advance(5*time.Second - 1)
 	r.mustHead(t)
-	if r.endpoints[0].isAiling(); a.called("eth_chainId") != 1 {
+	if r.endpoints[0].isUnhealthy(); a.called("eth_chainId") != 1 {
 		t.Error("it is tried again within the time that it asked for")
 	}
 }
