@@ -64,7 +64,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 	})
 	if f != nil {
 		if f.answered &&
-			takesNone(
+			refusesService(
 				f) { // who does not serve the head to us serves nothing, in whatever form it says so
 			f.answered = false
 			e.recordHealth(ctx, f)

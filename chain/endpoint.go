@@ -53,7 +53,7 @@ type endpoint struct {
 	connecting chan struct{} // one connects, the others wait for it
 	dials      atomic.Uint64 // connections opened so far
 	byHashOnly atomic.Bool   // it does not serve the receipts of a block as a whole
-	sends      sendRest
+	sends      sendBackoff
 	outbox     outbox
 
 	mu         sync.Mutex
@@ -423,11 +423,11 @@ func (e *endpoint) updateHealth(f *fault) (end func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case f == nil || f.answered && f.class != txn.RateLimited && !takesNone(f):
+	case f == nil || f.answered && f.class != txn.RateLimited && !refusesService(f):
 		e.failures = 0
 		e.markHealthy()
 		return nil
-	case f.answered && takesNone(f):
+	case f.answered && refusesService(f):
 		return nil // of one method, block or account, as far as it goes: no sign of ill health, and none of good
 	}
 	wait := backoff(e.failures, f)

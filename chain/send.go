@@ -14,7 +14,7 @@ import (
 func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var best *txn.Outcome
 	round := c.newRound()
-	order, resting := c.restingLast(c.order())
+	order, resting := c.backoffLast(c.order())
 	for i, e := range order {
 		if i >= resting && best != nil && outcome.RankOf(best.Class) < outcome.NotLookedAt {
 			break
@@ -32,8 +32,8 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	return *best
 }
 
-// restingLast puts those that took no transactions lately behind the others, and tells where they begin.
-func (c *Client) restingLast(endpoints []*endpoint) (order []*endpoint, from int) {
+// backoffLast puts those that took no transactions lately behind the others, and tells where they begin.
+func (c *Client) backoffLast(endpoints []*endpoint) (order []*endpoint, from int) {
 	var resting []*endpoint
 	for _, e := range endpoints {
 		if e.sends.isOver(c.o.Clock.Now()) {
