@@ -36,7 +36,7 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 func (c *Client) backoffLast(endpoints []*endpoint) (order []*endpoint, from int) {
 	var resting []*endpoint
 	for _, e := range endpoints {
-		if e.sends.isOver(c.o.Clock.Now()) {
+		if e.sends.expired(c.o.Clock.Now()) {
 			order = append(order, e)
 		} else {
 			resting = append(resting, e)

@@ -31,7 +31,7 @@ func (s *sendBackoff) note(now time.Time, f *fault) (entered bool) {
 	return false // no answer says nothing of what it takes
 }
 
-func (s *sendBackoff) isOver(now time.Time) bool {
+func (s *sendBackoff) expired(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.until.After(now)
