@@ -364,12 +364,12 @@ func TestWebSocketIsNotReplacedUnchecked(t *testing.T) {
 func TestWebSocketConnectsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	client, socket, err := openWS(t.Context(), n.wsURL(), time.Second, 1<<20)
+	client, wsConn, err := dialWS(t.Context(), n.wsURL(), time.Second, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	defer socket.hangUp()
+	defer wsConn.shutDown()
 	n.stop()
 	n.listen(t)
 	for range 3 { // the first may still meet the old connection as it dies, and then hears nothing more
@@ -380,7 +380,7 @@ func TestWebSocketConnectsOnce(t *testing.T) {
 			t.Fatal("answered over a second connection")
 		}
 	}
-	if !errors.Is(err, errLost) {
+	if !errors.Is(err, errConnClosed) {
 		t.Errorf("%v; want errLost", err)
 	}
 }

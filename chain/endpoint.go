@@ -27,14 +27,14 @@ const (
 	lastBackoff  = 10 * time.Second
 	// longBackoff is for faults that a person has to mend: a wrong chain, a refused key.
 	longBackoff = 30 * time.Second
-	// wsPatience is how many calls in a row may stay without an answer before a WebSocket is taken to be dead.
-	wsPatience = 3
+	// wsMaxLate is how many calls in a row may stay without an answer before a WebSocket is taken to be dead.
+	wsMaxLate = 3
 	// probeAge is how old the known head of an endpoint may be before a fail-over trusts it.
 	probeAge = 2 * time.Second
 )
 
-// unchecked is no number of connections.
-const unchecked = math.MaxUint64
+// neverVerified is no number of connections.
+const neverVerified = math.MaxUint64
 
 // endpoint is one RPC address: its connection, what was verified about it, its health and how far its view of the chain reaches.
 //
@@ -56,19 +56,19 @@ type endpoint struct {
 	sends      sendBackoff
 	outbox     outbox
 
-	mu         sync.Mutex
-	client     *rpc.Client // nil: not connected
-	socket     *socket     // under the client; nil over HTTP
-	idle       func()      // closes idle connections; nil for a WebSocket
-	checked    uint64      // value of dials at the last good check; unchecked before the first
-	failures   int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
-	unhealthy  bool        // it failed last, and nothing has shown since that it is well
-	mustVerify bool        // verified anew before it is used again: whatever broke may have put another in its place
-	retryAt    time.Time
-	last       *fault
-	head       uint64 // newest block number it told
-	highest    uint64 // highest block number it ever told
-	headAt     time.Time
+	mu            sync.Mutex
+	client        *rpc.Client // nil: not connected
+	wsConn        *wsConn     // under the client; nil over HTTP
+	idle          func()      // closes idle connections; nil for a WebSocket
+	verifiedDials uint64      // value of dials at the last good check; unchecked before the first
+	failures      int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
+	unhealthy     bool        // it failed last, and nothing has shown since that it is well
+	mustVerify    bool        // verified anew before it is used again: whatever broke may have put another in its place
+	retryAt       time.Time
+	last          *fault
+	head          uint64 // newest block number it told
+	highest       uint64 // highest block number it ever told
+	headAt        time.Time
 }
 
 // genesisPin is the genesis hash that all endpoints must share.
@@ -100,7 +100,7 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 		label: fmt.Sprintf("endpoint %d",
 			i+1), url: address, ws: isWebSocket(strings.ToLower(scheme)), o: o, pin: pin, secrets: redactorFor(address),
 		slots: make(chan struct{},
-			o.MaxInFlight), connecting: make(chan struct{}, 1), checked: unchecked,
+			o.MaxInFlight), connecting: make(chan struct{}, 1), verifiedDials: neverVerified,
 	}
 }
 
@@ -115,7 +115,7 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 	if f == nil || f.answered || !e.replaced(client) {
 		e.recordHealth(ctx, cmp.Or(f, n.limited))
 	}
-	if f != nil || e.covered() {
+	if f != nil || e.allVerified() {
 		return f
 	}
 	if _, unverified := e.ready(ctx); unverified != nil {
@@ -143,20 +143,20 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 			ours:   true,
 		}
 	}
-	ctx, done, ok := e.whileUp(withCallInfo(ctx, n), client)
+	ctx, done, ok := e.withConn(withCallInfo(ctx, n), client)
 	if !ok {
-		return e.faultOf(errLost, nil) // not a byte left
+		return e.faultOf(errConnClosed, nil) // not a byte left
 	}
 	defer done()
 	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
 	if err := fn(ctx, client); err != nil {
-		return e.faultOf(lossOf(ctx, err), n)
+		return e.faultOf(closeCause(ctx, err), n)
 	}
 	return nil
 }
 
-// whileUp is ctx that ends when the client's WebSocket is lost; not ok: it was let go meanwhile.
-func (e *endpoint) whileUp(ctx context.Context,
+// withConn is ctx that ends when the client's WebSocket is lost; not ok: it was let go meanwhile.
+func (e *endpoint) withConn(ctx context.Context,
 	client *rpc.Client) (up context.Context, done func(), ok bool) {
 	if !e.ws {
 		return ctx, func() {}, true
@@ -166,7 +166,7 @@ func (e *endpoint) whileUp(ctx context.Context,
 	if e.client != client {
 		return nil, nil, false
 	}
-	up, done = e.socket.whileUp(ctx)
+	up, done = e.wsConn.withConn(ctx)
 	return up, done, true
 }
 
@@ -177,8 +177,8 @@ func (e *endpoint) replaced(client *rpc.Client) bool {
 	return e.client != nil && e.client != client
 }
 
-// isLost tells, under the endpoint's lock, whether the WebSocket broke. That may come to light while nobody calls, or while a call is late.
-func (e *endpoint) isLost() bool { return e.socket != nil && e.socket.isOver() }
+// isBroken tells, under the endpoint's lock, whether the WebSocket broke. That may come to light while nobody calls, or while a call is late.
+func (e *endpoint) isBroken() bool { return e.wsConn != nil && e.wsConn.isClosed() }
 
 // ready connects and verifies, unless that is done, and refuses while the endpoint is backing off. What it refuses has surely not left.
 func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
@@ -262,22 +262,22 @@ func (e *endpoint) state() (*rpc.Client, *fault) {
 		}
 		return nil, &f
 	}
-	if e.client != nil && e.checked == e.dials.Load() && !e.mustVerify && !e.isLost() {
+	if e.client != nil && e.verifiedDials == e.dials.Load() && !e.mustVerify && !e.isBroken() {
 		return e.client, nil
 	}
 	return nil, nil
 }
 
-// covered tells whether every connection opened so far has been checked.
-func (e *endpoint) covered() bool {
+// allVerified tells whether every connection opened so far has been checked.
+func (e *endpoint) allVerified() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.checked == e.dials.Load()
+	return e.verifiedDials == e.dials.Load()
 }
 
 // connect opens a client if there is none that lives, and checks it.
 func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
-	client := e.living()
+	client := e.liveClient()
 	if client == nil {
 		var err error
 		if client, err = e.open(ctx); err != nil {
@@ -293,12 +293,12 @@ func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
 	return client, nil
 }
 
-// living is the client, unless it is known to be dead: then it is let go, as no call on it can succeed.
-func (e *endpoint) living() *rpc.Client {
+// liveClient is the client, unless it is known to be dead: then it is let go, as no call on it can succeed.
+func (e *endpoint) liveClient() *rpc.Client {
 	e.mu.Lock()
 	end := func() {}
-	if e.isLost() {
-		end = e.letGo()
+	if e.isBroken() {
+		end = e.detach()
 	}
 	client := e.client
 	e.mu.Unlock()
@@ -320,24 +320,24 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 		e.mu.Unlock()
 		return client, err
 	}
-	client, socket, err := openWS(ctx, e.url, e.o.Timeout, e.o.maxAnswer)
+	client, wsConn, err := dialWS(ctx, e.url, e.o.Timeout, e.o.maxAnswer)
 	if err != nil {
 		return nil, err
 	}
 	e.dials.Add(1)
 	e.mu.Lock()
-	e.socket = socket
+	e.wsConn = wsConn
 	e.mu.Unlock()
 	return client, nil
 }
 
-// letGo takes the connection away, under the endpoint's lock. What it returns ends it, and is to be called without.
-func (e *endpoint) letGo() (end func()) {
-	client, socket := e.client, e.socket
-	e.client, e.socket = nil, nil
+// detach takes the connection away, under the endpoint's lock. What it returns ends it, and is to be called without.
+func (e *endpoint) detach() (end func()) {
+	client, wsConn := e.client, e.wsConn
+	e.client, e.wsConn = nil, nil
 	return func() {
-		if socket != nil {
-			socket.hangUp()
+		if wsConn != nil {
+			wsConn.shutDown()
 		}
 		if client != nil {
 			client.Close()
@@ -390,7 +390,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	}
 	e.sawHead(uint64(head))
 	e.mu.Lock()
-	e.checked, e.mustVerify = e.dials.Load(), false
+	e.verifiedDials, e.mustVerify = e.dials.Load(), false
 	e.mu.Unlock()
 	return nil
 }
@@ -442,10 +442,10 @@ func (e *endpoint) updateHealth(f *fault) (end func()) {
 		return nil
 	}
 	// One late answer is no reason to cut off the other calls of a WebSocket; several are.
-	if !e.ws || f.late && e.failures < wsPatience {
+	if !e.ws || f.late && e.failures < wsMaxLate {
 		return nil
 	}
-	return e.letGo()
+	return e.detach()
 }
 
 func backoff(failures int, f *fault) time.Duration {
@@ -482,7 +482,7 @@ func (e *endpoint) drop(client *rpc.Client) {
 	e.mu.Lock()
 	end := client.Close
 	if e.client == client {
-		end, e.checked = e.letGo(), unchecked
+		end, e.verifiedDials = e.detach(), neverVerified
 	}
 	e.mu.Unlock()
 	end()
@@ -491,8 +491,8 @@ func (e *endpoint) drop(client *rpc.Client) {
 // close ends the connection and lets idle ones go.
 func (e *endpoint) close() {
 	e.mu.Lock()
-	end, idle := e.letGo(), e.idle
-	e.checked = unchecked
+	end, idle := e.detach(), e.idle
+	e.verifiedDials = neverVerified
 	e.mu.Unlock()
 	end()
 	if idle != nil {

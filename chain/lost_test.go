@@ -12,13 +12,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// awaitLost waits until the endpoint's WebSocket is known to be dead.
-func awaitLost(t *testing.T, e *endpoint) {
+// awaitBroken waits until the endpoint's WebSocket is known to be dead.
+func awaitBroken(t *testing.T, e *endpoint) {
 	t.Helper()
 	await(t, "a dead connection", func() bool {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.isLost()
+		return e.isBroken()
 	})
 }
 
@@ -37,7 +37,7 @@ func TestLostConnectionCostsNoCall(t *testing.T) {
 				e.recordHealth(t.Context(), &fault{class: txn.Ambiguous, late: true})
 			}
 			n.stop()
-			awaitLost(t, e)
+			awaitBroken(t, e)
 			n.listen(t)
 			if late {
 				r.clock.Advance(lastBackoff)
@@ -66,7 +66,7 @@ func TestForgottenCallEndsWithItsConnection(t *testing.T) {
 				<-ctx.Done()
 				return say(ctx, e)
 			})
-			if f == nil || f.late || f.class != txn.Ambiguous || f.detail != describe(errLost) {
+			if f == nil || f.late || f.class != txn.Ambiguous || f.detail != describe(errConnClosed) {
 				t.Fatalf("%+v; want the connection lost, with the request perhaps taken", f)
 			}
 			n.listen(t)
@@ -85,12 +85,12 @@ func TestOldConnectionSaysNothingOfTheNew(t *testing.T) {
 	e := r.endpoints[0]
 	f := e.call(t.Context(), func(context.Context, *rpc.Client) error {
 		n.stop()
-		awaitLost(t, e)
+		awaitBroken(t, e)
 		n.listen(t)
 		r.mustHead(t)
-		return errLost
+		return errConnClosed
 	})
-	if f == nil || f.detail != describe(errLost) {
+	if f == nil || f.detail != describe(errConnClosed) {
 		t.Errorf("%+v; want the connection lost", f)
 	}
 	if e.isUnhealthy() {
@@ -113,7 +113,7 @@ func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
 	e.close()
 	f = e.do(t.Context(), client, time.Second, new(callInfo),
 		func(context.Context, *rpc.Client) error { return errors.New("it was called") })
-	if f == nil || f.class != txn.Unavailable || f.detail != describe(errLost) {
+	if f == nil || f.class != txn.Unavailable || f.detail != describe(errConnClosed) {
 		t.Errorf("%+v; want unavailable, as not a byte left", f)
 	}
 }
@@ -122,7 +122,7 @@ func TestSocket_RefusedHandshake_NamesStatus(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.answerHTTP(http.StatusForbidden, nil, "secret-body")
-	_, _, err := openWS(t.Context(), n.wsURL(), time.Second, maxAnswer)
+	_, _, err := dialWS(t.Context(), n.wsURL(), time.Second, maxAnswer)
 	refused := (*handshakeError)(nil)
 	if !errors.As(err, &refused) || refused.status != http.StatusForbidden {
 		t.Fatalf("error %v, want a handshakeError with status 403", err)

@@ -182,7 +182,7 @@ func (e *endpoint) batchFault(ctx context.Context, err error) error {
 		return nil
 	}
 	n, _ := ctx.Value(callInfoKey{}).(*callInfo)
-	f := e.faultOf(lossOf(ctx, err), n)
+	f := e.faultOf(closeCause(ctx, err), n)
 	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited &&
 		f.class != txn.Unauthorized
 	return f

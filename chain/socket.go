@@ -18,36 +18,36 @@ import (
 )
 
 const (
-	// socketPing is the time between two pings. They keep a connection without calls from being cut by what is in between.
-	socketPing = 30 * time.Second
-	// socketPatience is how long the other side may be silent, pongs included, before the connection is taken to be dead.
-	socketPatience = 2 * socketPing
-	// socketGrace is the time that answers which came before the end have to reach their callers. The library may forget a call whose connection ends while
+	// wsPingInterval is the time between two pings. They keep a connection without calls from being cut by what is in between.
+	wsPingInterval = 30 * time.Second
+	// wsReadTimeout is how long the other side may be silent, pongs included, before the connection is taken to be dead.
+	wsReadTimeout = 2 * wsPingInterval
+	// wsCloseGrace is the time that answers which came before the end have to reach their callers. The library may forget a call whose connection ends while
 	// it is sent; whoever is without an answer then would wait for its whole timeout.
-	socketGrace = 100 * time.Millisecond
+	wsCloseGrace = 100 * time.Millisecond
 )
 
-// socket is a WebSocket under an rpc.Client. The library has one of its own, which hands messages to nobody before it reads them: this one mends each as
+// wsConn is a WebSocket under an rpc.Client. The library has one of its own, which hands messages to nobody before it reads them: this one mends each as
 // responseNormalizer does over HTTP. What broke stays broken: whoever answered on another connection would not have been verified.
 //
 // Deadlines of a connection are the machine's, so they go by its clock whatever the client's is.
-type socket struct {
-	conn    *websocket.Conn
-	timeout time.Duration // for one message to leave
-	clock   clock.Real
-	over    chan struct{} // closed when it is
-	end     sync.Once
-	waiting context.Context // of calls; it ends socketGrace after the connection did
-	dismiss context.CancelFunc
+type wsConn struct {
+	conn          *websocket.Conn
+	timeout       time.Duration // for one message to leave
+	clock         clock.Real
+	over          chan struct{} // closed when it is
+	end           sync.Once
+	waiting       context.Context // of calls; it ends wsCloseGrace after the connection did
+	cancelWaiting context.CancelFunc
 
 	writing sync.Mutex
 	rest    bytes.Reader // of the message that is being read; one goroutine reads at a time
 }
 
-// openWS opens a connection that is used until it breaks and never replaced behind our back. The socket's hangUp ends it, and has to come before the client is
+// dialWS opens a connection that is used until it breaks and never replaced behind our back. The socket's shutDown ends it, and has to come before the client is
 // closed, which waits for its reader.
-func openWS(ctx context.Context, address string, timeout time.Duration,
-	maxAnswer int64) (client *rpc.Client, s *socket, err error) {
+func dialWS(ctx context.Context, address string, timeout time.Duration,
+	maxAnswer int64) (client *rpc.Client, s *wsConn, err error) {
 	plain, header, err := withoutUser(address)
 	if err != nil {
 		return nil, nil, err
@@ -60,13 +60,13 @@ func openWS(ctx context.Context, address string, timeout time.Duration,
 	if err != nil {
 		return nil, nil, err
 	}
-	s = &socket{conn: conn, timeout: timeout, over: make(chan struct{})}
-	s.waiting, s.dismiss = context.WithCancel(context.Background())
+	s = &wsConn{conn: conn, timeout: timeout, over: make(chan struct{})}
+	s.waiting, s.cancelWaiting = context.WithCancel(context.Background())
 	conn.SetReadLimit(maxAnswer)
-	s.heard()
-	conn.SetPongHandler(func(string) error { s.heard(); return nil })
+	s.extendDeadline()
+	conn.SetPongHandler(func(string) error { s.extendDeadline(); return nil })
 	if client, err = rpc.DialIO(ctx, s, s); err != nil {
-		s.hangUp()
+		s.shutDown()
 		return nil, nil, err
 	}
 	go s.ping()
@@ -101,16 +101,16 @@ func withoutUser(address string) (plain string, header http.Header, err error) {
 }
 
 // Read gives the library one message after the other. One that is no JSON ends the connection: nothing says where the next answer begins.
-func (s *socket) Read(p []byte) (int, error) {
+func (s *wsConn) Read(p []byte) (int, error) {
 	if s.rest.Len() == 0 {
 		_, message, err := s.conn.ReadMessage()
 		if err != nil {
-			s.hangUp()
-			return 0, errLost
+			s.shutDown()
+			return 0, errConnClosed
 		}
-		s.heard()
+		s.extendDeadline()
 		if !json.Valid(message) {
-			s.hangUp()
+			s.shutDown()
 			return 0, json.Unmarshal(message, new(any))
 		}
 		s.rest.Reset(normalized(message))
@@ -119,26 +119,26 @@ func (s *socket) Read(p []byte) (int, error) {
 }
 
 // Write sends one message; the library writes each whole.
-func (s *socket) Write(p []byte) (int, error) {
+func (s *wsConn) Write(p []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	if s.isOver() {
-		return 0, errLost
+	if s.isClosed() {
+		return 0, errConnClosed
 	}
 	if err := s.conn.SetWriteDeadline(s.clock.Now().Add(s.timeout)); err != nil {
-		return 0, errLost
+		return 0, errConnClosed
 	}
 	if err := s.conn.WriteMessage(websocket.TextMessage, p); err != nil {
-		s.hangUp()
-		return 0, errLost
+		s.shutDown()
+		return 0, errConnClosed
 	}
 	return len(p), nil
 }
 
-// heard puts off when the connection is taken to be dead.
-func (s *socket) heard() { _ = s.conn.SetReadDeadline(s.clock.Now().Add(socketPatience)) }
+// extendDeadline puts off when the connection is taken to be dead.
+func (s *wsConn) extendDeadline() { _ = s.conn.SetReadDeadline(s.clock.Now().Add(wsReadTimeout)) }
 
-func (s *socket) isOver() bool {
+func (s *wsConn) isClosed() bool {
 	select {
 	case <-s.over:
 		return true
@@ -147,47 +147,47 @@ func (s *socket) isOver() bool {
 	}
 }
 
-// whileUp is ctx that ends with the cause errLost when the connection is over. done is to be called after the call.
-func (s *socket) whileUp(ctx context.Context) (up context.Context, done func()) {
+// withConn is ctx that ends with the cause errConnClosed when the connection is over. done is to be called after the call.
+func (s *wsConn) withConn(ctx context.Context) (up context.Context, done func()) {
 	up, lose := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.waiting, func() { lose(errLost) })
+	stop := context.AfterFunc(s.waiting, func() { lose(errConnClosed) })
 	return up, func() { stop(); lose(nil) }
 }
 
-// lossOf is errLost in place of what a call says that ended by it.
-func lossOf(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errLost) {
-		return errLost
+// closeCause is errConnClosed in place of what a call says that ended by it.
+func closeCause(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errConnClosed) {
+		return errConnClosed
 	}
 	return err
 }
 
 // ping keeps the connection alive; when it is over, ping ends the waiting for answers.
-func (s *socket) ping() {
-	timer := s.clock.NewTimer(socketPing)
+func (s *wsConn) ping() {
+	timer := s.clock.NewTimer(wsPingInterval)
 	defer timer.Stop()
 	for {
 		select {
 		case <-s.over:
-			timer.Reset(socketGrace)
+			timer.Reset(wsCloseGrace)
 			<-timer.C
-			s.dismiss()
+			s.cancelWaiting()
 			return
 		case <-timer.C:
 		}
 		if s.conn.WriteControl(websocket.PingMessage, nil, s.clock.Now().Add(s.timeout)) != nil {
-			s.hangUp()
+			s.shutDown()
 		}
-		timer.Reset(socketPing)
+		timer.Reset(wsPingInterval)
 	}
 }
 
-// hangUp ends the connection, and with it whoever reads from it. It says good-bye, which a connection that is dead does not hold up for long.
-func (s *socket) hangUp() {
+// shutDown ends the connection, and with it whoever reads from it. It says good-bye, which a connection that is dead does not hold up for long.
+func (s *wsConn) shutDown() {
 	s.end.Do(func() {
 		close(s.over)
-		goodBye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-		_ = s.conn.WriteControl(websocket.CloseMessage, goodBye, s.clock.Now().Add(time.Second))
+		closeFrame := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
+		_ = s.conn.WriteControl(websocket.CloseMessage, closeFrame, s.clock.Now().Add(time.Second))
 		_ = s.conn.Close()
 	})
 }

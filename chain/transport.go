@@ -31,8 +31,8 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// errLost ends a WebSocket connection for good: whoever answered on another one would not have been verified.
-var errLost = errors.New("connection lost")
+// errConnClosed ends a WebSocket connection for good: whoever answered on another one would not have been verified.
+var errConnClosed = errors.New("connection lost")
 
 // callInfo are what a call learns beside its answer.
 type callInfo struct {
@@ -265,7 +265,7 @@ func describe(err error) string {
 		return "the answer is not the JSON-RPC that was expected"
 	case errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
 		return "the answer lacks the result"
-	case errors.Is(err, errLost),
+	case errors.Is(err, errConnClosed),
 		errors.Is(err, rpc.ErrClientQuit),
 		errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF),
