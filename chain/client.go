@@ -34,7 +34,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("chain %q: %w", o.Name, err)
 	}
-	c := &Client{ctx: ctx, o: o, pin: &genesisPin{hash: o.Genesis}, known: newKnown()}
+	c := &Client{ctx: ctx, o: o, pin: &genesisPin{hash: o.Genesis}, known: newQuoteCache()}
 	for i := range o.Endpoints {
 		c.endpoints = append(c.endpoints, newEndpoint(i, &c.o, c.pin))
 	}

@@ -17,41 +17,41 @@ import (
 //
 // It serves to say yes alone. A draft that what is known would refuse is asked about anew, and so is whatever a node refuses when it is sent.
 type known struct {
-	mu     sync.Mutex
-	prices map[txn.Speed]*market // under the newest head of which they were asked
-	purses map[txn.Address]*purse
-	asking map[txn.Speed]chan struct{} // closed when whoever asks for prices has an answer, or none
+	mu       sync.Mutex
+	prices   map[txn.Speed]*market // under the newest head of which they were asked
+	balances map[txn.Address]*cachedBalance
+	asking   map[txn.Speed]chan struct{} // closed when whoever asks for prices has an answer, or none
 }
 
-// purse is an account's balance as it was told, less what it may have spent since.
-type purse struct {
+// cachedBalance is an account's balance as it was told, less what it may have spent since.
+type cachedBalance struct {
 	left txn.Wei
 	at   time.Time
 }
 
 const (
-	// purseAge is how long a balance is relied on. It is taken from behind our back only by another user of the key, or by code that spends for the account.
-	purseAge = 30 * time.Second
-	// plenty is how many times what a draft may take a purse must hold, or the account is asked: one that is nearly empty is followed closely.
-	plenty = 16
-	// maxPurses bounds them; beyond it all are asked for again.
-	maxPurses = 1 << 16
+	// maxBalanceAge is how long a balance is relied on. It is taken from behind our back only by another user of the key, or by code that spends for the account.
+	maxBalanceAge = 30 * time.Second
+	// balanceMargin is how many times what a draft may take a purse must hold, or the account is asked: one that is nearly empty is followed closely.
+	balanceMargin = 16
+	// maxBalances bounds them; beyond it all are asked for again.
+	maxBalances = 1 << 16
 )
 
-func newKnown() known {
+func newQuoteCache() known {
 	return known{
-		prices: map[txn.Speed]*market{},
-		purses: map[txn.Address]*purse{},
-		asking: map[txn.Speed]chan struct{}{},
+		prices:   map[txn.Speed]*market{},
+		balances: map[txn.Address]*cachedBalance{},
+		asking:   map[txn.Speed]chan struct{}{},
 	}
 }
 
-// recallPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it and
+// cachedPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it and
 // take what it is told: if each of them looked again whether that is the newest, at a chain that moves on quickly they would ask one after the other. done must be
 // called by the one who asks.
-func (c *Client) recallPrices(ctx context.Context,
+func (c *Client) cachedPrices(ctx context.Context,
 	speed txn.Speed) (prices *market, done func(*market)) {
-	prices, asked, done := c.pricesOrWait(speed)
+	prices, asked, done := c.pricesOrFetcher(speed)
 	if asked == nil {
 		return prices, done
 	}
@@ -64,8 +64,8 @@ func (c *Client) recallPrices(ctx context.Context,
 	}
 }
 
-// pricesOrWait are prices, or what tells that somebody has asked for them; with neither of them the caller is the one who asks.
-func (c *Client) pricesOrWait(
+// pricesOrFetcher are prices, or what tells that somebody has asked for them; with neither of them the caller is the one who asks.
+func (c *Client) pricesOrFetcher(
 	speed txn.Speed) (prices *market, asked <-chan struct{}, done func(*market)) {
 	k := &c.known
 	k.mu.Lock()
@@ -103,16 +103,16 @@ func (c *Client) isNewest(m *market) bool {
 	return fresh && m.number == head && (c.current == nil || c.current == m.from)
 }
 
-// canSpend takes what a draft may take at most from the account's purse, and tells whether that was in there many times over. If not, its balance must be asked for.
-func (k *known) canSpend(from txn.Address, need txn.Wei, now time.Time) bool {
+// reserve takes what a draft may take at most from the account's purse, and tells whether that was in there many times over. If not, its balance must be asked for.
+func (k *known) reserve(from txn.Address, need txn.Wei, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	p := k.purses[from]
-	if p == nil || now.Sub(p.at) > purseAge {
+	p := k.balances[from]
+	if p == nil || now.Sub(p.at) > maxBalanceAge {
 		return false
 	}
 	var much txn.Wei
-	if _, overflow := much.MulOverflow(&need, uint256.NewInt(plenty)); overflow ||
+	if _, overflow := much.MulOverflow(&need, uint256.NewInt(balanceMargin)); overflow ||
 		p.left.Lt(&much) {
 		return false
 	}
@@ -120,17 +120,17 @@ func (k *known) canSpend(from txn.Address, need txn.Wei, now time.Time) bool {
 	return true
 }
 
-func (k *known) sawBalance(from txn.Address, balance, spent txn.Wei, now time.Time) {
+func (k *known) storeBalance(from txn.Address, balance, spent txn.Wei, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.purses) >= maxPurses {
-		clear(k.purses)
+	if len(k.balances) >= maxBalances {
+		clear(k.balances)
 	}
-	p := &purse{at: now}
+	p := &cachedBalance{at: now}
 	if _, below := p.left.SubOverflow(&balance, &spent); below {
 		p.left.Clear()
 	}
-	k.purses[from] = p
+	k.balances[from] = p
 }
 
 // doubt forgets what is known of the money of whoever signed these bytes: a node says that it is not enough.
@@ -145,14 +145,14 @@ func (k *known) doubt(signed txn.Signed) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.purses, from)
+	delete(k.balances, from)
 }
 
-// quoteKnown quotes a draft that is not simulated by what is known, if that is enough to say yes.
-func (c *Client) quoteKnown(ctx context.Context, draft txn.Draft) (txn.Quote, bool) {
-	prices, done := c.recallPrices(ctx, draft.Speed)
+// quoteFromCache quotes a draft that is not simulated by what is known, if that is enough to say yes.
+func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote, bool) {
+	prices, done := c.cachedPrices(ctx, draft.Speed)
 	if done != nil {
-		c.learnPrices(ctx, draft.Speed, done)
+		c.fetchPrices(ctx, draft.Speed, done)
 		prices = c.known.learned(draft.Speed)
 	}
 	if prices == nil {
@@ -170,11 +170,11 @@ func (c *Client) quoteKnown(ctx context.Context, draft txn.Draft) (txn.Quote, bo
 		return txn.Quote{}, false
 	}
 	need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value)
-	return quote, ok && (c.known.canSpend(draft.From, need, now) || c.hasNow(ctx, draft.From, need))
+	return quote, ok && (c.known.reserve(draft.From, need, now) || c.hasBalance(ctx, draft.From, need))
 }
 
-// hasNow asks for a balance, and tells whether it is enough.
-func (c *Client) hasNow(ctx context.Context, from txn.Address, need txn.Wei) bool {
+// hasBalance asks for a balance, and tells whether it is enough.
+func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei) bool {
 	var told hexutil.Big
 	err := c.read(
 		ctx,
@@ -190,12 +190,12 @@ func (c *Client) hasNow(ctx context.Context, from txn.Address, need txn.Wei) boo
 	if balance == nil || balance.Lt(&need) {
 		return false
 	}
-	c.known.sawBalance(from, *balance, need, c.o.Clock.Now())
+	c.known.storeBalance(from, *balance, need, c.o.Clock.Now())
 	return true
 }
 
-// learnPrices asks for prices on behalf of all who wait for them.
-func (c *Client) learnPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
+// fetchPrices asks for prices on behalf of all who wait for them.
+func (c *Client) fetchPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
 	var learned *market
 	defer func() { done(learned) }()
 	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted &&

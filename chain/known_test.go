@@ -75,7 +75,7 @@ func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
 			before.Fees.Cap.Dec())
 	}
 	asked("under the next head", 1, 0, 0)
-	r.clock.Advance(purseAge + 1)
+	r.clock.Advance(maxBalanceAge + 1)
 	r.mustHead(t)
 	quoteAll()
 	asked("later", 0, 5, 50)
@@ -198,16 +198,16 @@ func TestWhichDraftsAreSimulated(t *testing.T) {
 func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &Client{known: newKnown()}
+		c := &Client{known: newQuoteCache()}
 		old := &market{
 			from: &endpoint{o: &Options{Clock: clock.NewFake(time.Now())}},
 		} // its endpoint has told no head lately
-		_, done := c.recallPrices(t.Context(), "")
+		_, done := c.cachedPrices(t.Context(), "")
 		const waiting = 3
 		got := make(chan *market, waiting)
 		for range waiting {
 			go func() {
-				prices, asks := c.recallPrices(t.Context(), "")
+				prices, asks := c.cachedPrices(t.Context(), "")
 				if asks != nil {
 					t.Error("one that has waited asks as well")
 					asks(nil)
@@ -223,7 +223,7 @@ func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
 				t.Errorf("one that has waited has %v", prices)
 			}
 		}
-		if _, asks := c.recallPrices(t.Context(), ""); asks == nil {
+		if _, asks := c.cachedPrices(t.Context(), ""); asks == nil {
 			t.Error("nobody asks under the new head")
 		} else {
 			asks(nil)

@@ -55,7 +55,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 		if o := OwnGasFits(draft.Payload); o.Class != txn.Accepted {
 			return txn.Quote{}, o
 		}
-		if quote, ok := c.quoteKnown(ctx, draft); ok {
+		if quote, ok := c.quoteFromCache(ctx, draft); ok {
 			return quote, txn.Outcome{Class: txn.Accepted}
 		}
 	}
@@ -67,7 +67,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok &&
 		o.Class == txn.Accepted &&
 		c.o.TrustGasLimits {
-		c.known.sawBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
+		c.known.storeBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
 	}
 	return quote, o
 }
