@@ -19,7 +19,7 @@ type Client struct {
 	pin       *genesisPin
 	recent    recent
 	floors    Floors // what its nodes take, as they tell when they refuse
-	known     known
+	cache     quoteCache
 
 	mu          sync.Mutex
 	current     *endpoint // served the last head: the reads of one pass stay with it
@@ -34,7 +34,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("chain %q: %w", o.Name, err)
 	}
-	c := &Client{ctx: ctx, o: o, pin: &genesisPin{hash: o.Genesis}, known: newQuoteCache()}
+	c := &Client{ctx: ctx, o: o, pin: &genesisPin{hash: o.Genesis}, cache: newQuoteCache()}
 	for i := range o.Endpoints {
 		c.endpoints = append(c.endpoints, newEndpoint(i, &c.o, c.pin))
 	}

@@ -67,7 +67,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok &&
 		o.Class == txn.Accepted &&
 		c.o.TrustGasLimits {
-		c.known.storeBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
+		c.cache.storeBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
 	}
 	return quote, o
 }

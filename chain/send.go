@@ -22,7 +22,7 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		o := e.send(ctx, signed)
 		c.floors.Learn(c.o.Clock.Now(), signed, o, c.o.Fees.MaxFee)
 		if o.Class == txn.InsufficientFunds {
-			c.known.doubt(signed)
+			c.cache.forgetBalance(signed)
 		}
 		best = outcome.Better(best, o)
 		if outcome.RankOf(best.Class) <= outcome.Somewhere || ctx.Err() != nil || round.over() {

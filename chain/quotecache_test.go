@@ -198,7 +198,7 @@ func TestWhichDraftsAreSimulated(t *testing.T) {
 func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := &Client{known: newQuoteCache()}
+		c := &Client{cache: newQuoteCache()}
 		old := &market{
 			from: &endpoint{o: &Options{Clock: clock.NewFake(time.Now())}},
 		} // its endpoint has told no head lately

@@ -12,11 +12,11 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// known is what quotes need not ask for again: the prices under one head, and the money of accounts that have plenty. With it a draft that is not simulated is
+// quoteCache is what quotes need not ask for again: the prices under one head, and the money of accounts that have plenty. With it a draft that is not simulated is
 // quoted without a call.
 //
 // It serves to say yes alone. A draft that what is known would refuse is asked about anew, and so is whatever a node refuses when it is sent.
-type known struct {
+type quoteCache struct {
 	mu       sync.Mutex
 	prices   map[txn.Speed]*market // under the newest head of which they were asked
 	balances map[txn.Address]*cachedBalance
@@ -38,8 +38,8 @@ const (
 	maxBalances = 1 << 16
 )
 
-func newQuoteCache() known {
-	return known{
+func newQuoteCache() quoteCache {
+	return quoteCache{
 		prices:   map[txn.Speed]*market{},
 		balances: map[txn.Address]*cachedBalance{},
 		asking:   map[txn.Speed]chan struct{}{},
@@ -57,7 +57,7 @@ func (c *Client) cachedPrices(ctx context.Context,
 	}
 	select {
 	case <-asked:
-		return c.known.learned(
+		return c.cache.latestPrices(
 			speed), nil // nil: everybody asks for itself, as the errors are each one's own
 	case <-ctx.Done():
 		return nil, nil
@@ -67,7 +67,7 @@ func (c *Client) cachedPrices(ctx context.Context,
 // pricesOrFetcher are prices, or what tells that somebody has asked for them; with neither of them the caller is the one who asks.
 func (c *Client) pricesOrFetcher(
 	speed txn.Speed) (prices *market, asked <-chan struct{}, done func(*market)) {
-	k := &c.known
+	k := &c.cache
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if prices = k.prices[speed]; prices != nil && c.isNewest(prices) {
@@ -78,10 +78,10 @@ func (c *Client) pricesOrFetcher(
 	}
 	mine := make(chan struct{})
 	k.asking[speed] = mine
-	return nil, nil, func(m *market) { k.learn(speed, m, mine) }
+	return nil, nil, func(m *market) { k.storePrices(speed, m, mine) }
 }
 
-func (k *known) learn(speed txn.Speed, m *market, asked chan struct{}) {
+func (k *quoteCache) storePrices(speed txn.Speed, m *market, asked chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.prices[speed] = m
@@ -89,7 +89,7 @@ func (k *known) learn(speed txn.Speed, m *market, asked chan struct{}) {
 	close(asked)
 }
 
-func (k *known) learned(speed txn.Speed) *market {
+func (k *quoteCache) latestPrices(speed txn.Speed) *market {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.prices[speed]
@@ -104,7 +104,7 @@ func (c *Client) isNewest(m *market) bool {
 }
 
 // reserve takes what a draft may take at most from the account's purse, and tells whether that was in there many times over. If not, its balance must be asked for.
-func (k *known) reserve(from txn.Address, need txn.Wei, now time.Time) bool {
+func (k *quoteCache) reserve(from txn.Address, need txn.Wei, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	p := k.balances[from]
@@ -120,7 +120,7 @@ func (k *known) reserve(from txn.Address, need txn.Wei, now time.Time) bool {
 	return true
 }
 
-func (k *known) storeBalance(from txn.Address, balance, spent txn.Wei, now time.Time) {
+func (k *quoteCache) storeBalance(from txn.Address, balance, spent txn.Wei, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.balances) >= maxBalances {
@@ -133,8 +133,8 @@ func (k *known) storeBalance(from txn.Address, balance, spent txn.Wei, now time.
 	k.balances[from] = p
 }
 
-// doubt forgets what is known of the money of whoever signed these bytes: a node says that it is not enough.
-func (k *known) doubt(signed txn.Signed) {
+// forgetBalance forgets what is known of the money of whoever signed these bytes: a node says that it is not enough.
+func (k *quoteCache) forgetBalance(signed txn.Signed) {
 	var tx types.Transaction
 	if tx.UnmarshalBinary(signed.Raw) != nil {
 		return
@@ -153,7 +153,7 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote
 	prices, done := c.cachedPrices(ctx, draft.Speed)
 	if done != nil {
 		c.fetchPrices(ctx, draft.Speed, done)
-		prices = c.known.learned(draft.Speed)
+		prices = c.cache.latestPrices(draft.Speed)
 	}
 	if prices == nil {
 		return txn.Quote{}, false
@@ -170,7 +170,7 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote
 		return txn.Quote{}, false
 	}
 	need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value)
-	return quote, ok && (c.known.reserve(draft.From, need, now) || c.hasBalance(ctx, draft.From, need))
+	return quote, ok && (c.cache.reserve(draft.From, need, now) || c.hasBalance(ctx, draft.From, need))
 }
 
 // hasBalance asks for a balance, and tells whether it is enough.
@@ -190,7 +190,7 @@ func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei)
 	if balance == nil || balance.Lt(&need) {
 		return false
 	}
-	c.known.storeBalance(from, *balance, need, c.o.Clock.Now())
+	c.cache.storeBalance(from, *balance, need, c.o.Clock.Now())
 	return true
 }
 
