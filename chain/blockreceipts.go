@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// crowdFrom is how many of the hashes asked for must be in one block before its receipts are fetched as a whole: providers charge for such a call what ten
+	// blockFetchThreshold is how many of the hashes asked for must be in one block before its receipts are fetched as a whole: providers charge for such a call what ten
 	// to twenty look-ups cost.
-	crowdFrom = 10
-	// recentBlocks is how many of the blocks read last are remembered. A tracker asks for receipts right after it has read the blocks.
-	recentBlocks = 16
+	blockFetchThreshold = 10
+	// maxRecentBlocks is how many of the blocks read last are remembered. A tracker asks for receipts right after it has read the blocks.
+	maxRecentBlocks = 16
 )
 
-// recent remembers which hashes are in the blocks that were read last. It only says where to look: what is found there is checked as ever.
-type recent struct {
+// blockCache remembers which hashes are in the blocks that were read last. It only says where to look: what is found there is checked as ever.
+type blockCache struct {
 	mu     sync.Mutex
 	blocks []txn.Block // oldest first
 }
 
-func (r *recent) saw(b txn.Block) {
+func (r *blockCache) add(b txn.Block) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.blocks {
@@ -33,15 +33,15 @@ func (r *recent) saw(b txn.Block) {
 			return
 		}
 	}
-	if len(r.blocks) == recentBlocks {
+	if len(r.blocks) == maxRecentBlocks {
 		r.blocks = append(r.blocks[:0], r.blocks[1:]...)
 	}
 	r.blocks = append(r.blocks, b)
 }
 
-// crowded are the blocks with at least crowdFrom of the hashes, the newest read first.
-func (r *recent) crowded(hashes []txn.Hash) []txn.Block {
-	if len(hashes) < crowdFrom {
+// blocksWith are the blocks with at least blockFetchThreshold of the hashes, the newest read first.
+func (r *blockCache) blocksWith(hashes []txn.Hash) []txn.Block {
+	if len(hashes) < blockFetchThreshold {
 		return nil
 	}
 	wanted := make(map[txn.Hash]bool, len(hashes))
@@ -50,7 +50,7 @@ func (r *recent) crowded(hashes []txn.Hash) []txn.Block {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var crowded []txn.Block
+	var blocksWith []txn.Block
 	for i := len(r.blocks) - 1; i >= 0; i-- {
 		n := 0
 		for _, h := range r.blocks[i].Txs {
@@ -58,18 +58,18 @@ func (r *recent) crowded(hashes []txn.Hash) []txn.Block {
 				n++
 			}
 		}
-		if n >= crowdFrom {
-			crowded = append(crowded, r.blocks[i])
+		if n >= blockFetchThreshold {
+			blocksWith = append(blocksWith, r.blocks[i])
 		}
 	}
-	return crowded
+	return blocksWith
 }
 
 // fromBlocks finds receipts by whole blocks, where many of the hashes are in one. Whatever is not found so is left to the look-up by hash: only that can tell
 // that there is none.
 func (c *Client) fromBlocks(ctx context.Context, hashes []txn.Hash) map[txn.Hash]*txn.Receipt {
 	found := map[txn.Hash]*txn.Receipt{}
-	for _, b := range c.recent.crowded(hashes) {
+	for _, b := range c.blockCache.blocksWith(hashes) {
 		for _, r := range c.blockReceipts(ctx, b) {
 			if fact, err := r.of(r.TxHash); err == nil && fact != nil && fact.BlockHash == b.Hash &&
 				found[fact.TxHash] == nil {

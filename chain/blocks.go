@@ -120,7 +120,7 @@ func (c *Client) block(ctx context.Context, what, method string, arg any) (*txn.
 		return nil, err
 	}
 	if block != nil {
-		c.recent.saw(*block)
+		c.blockCache.add(*block)
 	}
 	return block, nil
 }

@@ -13,13 +13,13 @@ import (
 
 // Client is one EVM chain behind one or more RPC endpoints. It is safe for use by many goroutines.
 type Client struct {
-	ctx       context.Context // of Dial: what is tried aside ends with it
-	o         Options
-	endpoints []*endpoint // in order of preference
-	pin       *genesisPin
-	recent    recent
-	floors    Floors // what its nodes take, as they tell when they refuse
-	cache     quoteCache
+	ctx        context.Context // of Dial: what is tried aside ends with it
+	o          Options
+	endpoints  []*endpoint // in order of preference
+	pin        *genesisPin
+	blockCache blockCache
+	floors     Floors // what its nodes take, as they tell when they refuse
+	cache      quoteCache
 
 	mu          sync.Mutex
 	current     *endpoint // served the last head: the reads of one pass stay with it
@@ -237,7 +237,7 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 		case f != nil:
 			r.add(e, f)
 		case c.reaches(e, block.Number):
-			c.recent.saw(*block)
+			c.blockCache.add(*block)
 			return *block, nil
 		default:
 			r.add(e, behind(block.Number, c.highest()))

@@ -43,31 +43,31 @@ func someHashes(n int) []txn.Hash {
 
 func TestReceiptsByBlock(t *testing.T) {
 	t.Parallel()
-	hashes := someHashes(crowdFrom)
+	hashes := someHashes(blockFetchThreshold)
 	for name, c := range map[string]struct {
 		ask            int
 		change         func(*fakeNode)
 		blocks, single int // calls
 	}{
-		"many of a block":  {crowdFrom, nil, 1, 0},
-		"a few of a block": {crowdFrom - 1, nil, 0, crowdFrom - 1},
-		"no such method":   {crowdFrom, func(n *fakeNode) { n.inBlock = nil }, 1, crowdFrom},
-		"the block is another by now": {crowdFrom, func(n *fakeNode) {
+		"many of a block":  {blockFetchThreshold, nil, 1, 0},
+		"a few of a block": {blockFetchThreshold - 1, nil, 0, blockFetchThreshold - 1},
+		"no such method":   {blockFetchThreshold, func(n *fakeNode) { n.inBlock = nil }, 1, blockFetchThreshold},
+		"the block is another by now": {blockFetchThreshold, func(n *fakeNode) {
 			n.inBlock = func(uint64) ([]map[string]any, error) { return []map[string]any{receiptOf(hashes[0])}, nil }
-		}, 1, crowdFrom},
-		"one is missing": {crowdFrom, func(n *fakeNode) {
+		}, 1, blockFetchThreshold},
+		"one is missing": {blockFetchThreshold, func(n *fakeNode) {
 			whole := n.inBlock
 			n.inBlock = func(number uint64) ([]map[string]any, error) {
 				all, err := whole(number)
 				return all[:len(all)-1], err
 			}
 		}, 1, 1},
-		"no answer at all": {crowdFrom, func(n *fakeNode) {
+		"no answer at all": {blockFetchThreshold, func(n *fakeNode) {
 			n.inBlock = func(uint64) ([]map[string]any, error) { return nil, nil }
-		}, 1, crowdFrom},
-		"indexing": {crowdFrom, func(n *fakeNode) {
+		}, 1, blockFetchThreshold},
+		"indexing": {blockFetchThreshold, func(n *fakeNode) {
 			n.inBlock = func(uint64) ([]map[string]any, error) { return nil, errors.New("transaction indexing is in progress") }
-		}, 1, crowdFrom},
+		}, 1, blockFetchThreshold},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestReceiptsByBlock(t *testing.T) {
 
 func TestReceiptsByBlockAreProbedOnce(t *testing.T) {
 	t.Parallel()
-	hashes := someHashes(crowdFrom)
+	hashes := someHashes(blockFetchThreshold)
 	n := newNode(t)
 	n.set(func(n *fakeNode) { crowd(n, hashes, false) })
 	r := dial(t, nil, n.url())
@@ -115,19 +115,19 @@ func TestReceiptsByBlockAreProbedOnce(t *testing.T) {
 
 func TestRecentBlocksAreBounded(t *testing.T) {
 	t.Parallel()
-	var r recent
-	hashes := someHashes(crowdFrom)
-	r.saw(txn.Block{Number: 1, Hash: txn.Hash{1}, Txs: hashes})
-	for i := range recentBlocks - 1 {
-		r.saw(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}})
-		r.saw(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}}) // seen twice
+	var r blockCache
+	hashes := someHashes(blockFetchThreshold)
+	r.add(txn.Block{Number: 1, Hash: txn.Hash{1}, Txs: hashes})
+	for i := range maxRecentBlocks - 1 {
+		r.add(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}})
+		r.add(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}}) // seen twice
 	}
-	if got := r.crowded(hashes); len(got) != 1 || got[0].Number != 1 ||
-		len(r.blocks) != recentBlocks {
+	if got := r.blocksWith(hashes); len(got) != 1 || got[0].Number != 1 ||
+		len(r.blocks) != maxRecentBlocks {
 		t.Fatalf("%d of %d blocks", len(got), len(r.blocks))
 	}
-	r.saw(txn.Block{Number: 99, Hash: txn.Hash{99}})
-	if got := r.crowded(hashes); len(got) != 0 || len(r.blocks) != recentBlocks {
+	r.add(txn.Block{Number: 99, Hash: txn.Hash{99}})
+	if got := r.blocksWith(hashes); len(got) != 0 || len(r.blocks) != maxRecentBlocks {
 		t.Errorf("%d of %d blocks", len(got), len(r.blocks))
 	}
 }
