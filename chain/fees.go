@@ -42,7 +42,7 @@ func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok boo
 	if !f.MaxFee.IsZero() && limit.Gt(&f.MaxFee) {
 		limit = f.MaxFee
 	}
-	if least := f.leastCap(nextBaseFee); limit.Lt(&least) {
+	if least := f.minFeeCap(nextBaseFee); limit.Lt(&least) {
 		return txn.Fees{}, false
 	}
 	if tip.Gt(&limit) {
@@ -51,8 +51,8 @@ func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok boo
 	return txn.Fees{Cap: limit, Tip: tip}, true
 }
 
-// leastCap is what has to be offered in all for the least tip to be left above a base fee.
-func (f FeeOptions) leastCap(baseFee txn.Wei) (least txn.Wei) {
+// minFeeCap is what has to be offered in all for the least tip to be left above a base fee.
+func (f FeeOptions) minFeeCap(baseFee txn.Wei) (least txn.Wei) {
 	f = f.withDefaults()
 	if _, overflow := least.AddOverflow(&baseFee, &f.MinTip); overflow {
 		least.SetAllOne()
@@ -98,8 +98,8 @@ func (f FeeOptions) within(limit txn.Wei) FeeOptions {
 	return f
 }
 
-// hurried is a gas price for a speed. A chain that tells one price tells nothing of what others pay, so only haste has a premium.
-func hurried(price txn.Wei, speed txn.Speed) txn.Wei {
+// withPremium is a gas price for a speed. A chain that tells one price tells nothing of what others pay, so only haste has a premium.
+func withPremium(price txn.Wei, speed txn.Speed) txn.Wei {
 	if speed != txn.Fast {
 		return price
 	}
@@ -133,7 +133,7 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	if quote.GasLimit == 0 {
 		quote.GasLimit = gasLimit(m.Estimate, m.BlockGas, gasMargin)
 	}
-	if o := f.fits(quote.GasLimit, m); o.Class != txn.Accepted {
+	if o := f.checkGas(quote.GasLimit, m); o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
 	need, ok := cost(quote.GasLimit, fees, draft.Payload.Value)
@@ -144,33 +144,33 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 		}
 	}
 	if m.Balance.Lt(&need) {
-		return txn.Quote{}, tooPoor(m.Balance, need)
+		return txn.Quote{}, insufficientFunds(m.Balance, need)
 	}
 	return quote, o
 }
 
 // Gas is the estimate with the margin. What takes no more than every transaction does needs none: it takes that whatever the state.
 func (m Market) Gas(margin float64) uint64 {
-	if m.Estimate <= leastGas {
-		return leastGas
+	if m.Estimate <= txGas {
+		return txGas
 	}
 	return gasLimit(m.Estimate, m.BlockGas, margin)
 }
 
-func tooPoor(have, want txn.Wei) txn.Outcome {
+func insufficientFunds(have, want txn.Wei) txn.Outcome {
 	return txn.Outcome{
 		Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", have.Dec(), want.Dec()),
 		Have: &have, Want: &want, Short: new(txn.Wei).Sub(&want, &have),
 	}
 }
 
-// fits refuses a gas limit that no pool or no block would take, since such a transaction would hold its nonce for ever, and one that is not enough by
+// checkGas refuses a gas limit that no pool or no block would take, since such a transaction would hold its nonce for ever, and one that is not enough by
 // simulation. Estimates of go-ethereum are up to 1.5 % above the least that does, but never below what every transaction takes: a pool refuses what is.
-func (f FeeOptions) fits(gas uint64, m Market) txn.Outcome {
+func (f FeeOptions) checkGas(gas uint64, m Market) txn.Outcome {
 	const leastPercent = 98
 	blockGas := m.BlockGas
 	switch {
-	case gas < m.Estimate/100*leastPercent, gas < leastGas && m.Estimate >= leastGas:
+	case gas < m.Estimate/100*leastPercent, gas < txGas && m.Estimate >= txGas:
 		return txn.Outcome{
 			Class: txn.Invalid,
 			Detail: fmt.Sprintf(
@@ -200,7 +200,7 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	chains := f.MaxFee != limit // else nothing is gained by raising it
 	if f.FixedPrice != nil {
 		if !limit.IsZero() && f.FixedPrice.Gt(&limit) {
-			return txn.Fees{}, tooDear(
+			return txn.Fees{}, feeTooHigh(
 				"the chain's fixed price is %s gwei, above the cap of %s gwei", *f.FixedPrice,
 				limit, false)
 		}
@@ -208,7 +208,7 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	}
 	f.MinPrice = larger(f.MinPrice, m.Floor.Price)
 	if least := larger(f.MinPrice, m.Floor.Tip); !f.MaxFee.IsZero() && least.Gt(&f.MaxFee) {
-		return txn.Fees{}, tooDear(
+		return txn.Fees{}, feeTooHigh(
 			"the chain's nodes take nothing below %s gwei, and the cap is %s gwei", least, f.MaxFee,
 			chains)
 	}
@@ -220,18 +220,18 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 				Detail: "the node does not tell a gas price",
 			}
 		}
-		return f.LegacyFees(hurried(*m.GasPrice, speed)), txn.Outcome{Class: txn.Accepted}
+		return f.LegacyFees(withPremium(*m.GasPrice, speed)), txn.Outcome{Class: txn.Accepted}
 	}
 	next := m.nextBaseFee()
 	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
 	switch {
 	case !ok && f.MaxFee.Lt(&next):
-		return fees, tooDear("the next block's base fee is %s gwei, above the cap of %s gwei", next,
+		return fees, feeTooHigh("the next block's base fee is %s gwei, above the cap of %s gwei", next,
 			f.MaxFee, chains)
 	case !ok:
-		return fees, tooDear(
+		return fees, feeTooHigh(
 			"the next block's base fee with the least tip is %s gwei, above the cap of %s gwei",
-			f.leastCap(next), f.MaxFee, chains)
+			f.minFeeCap(next), f.MaxFee, chains)
 	}
 	return fees, txn.Outcome{Class: txn.Accepted}
 }
@@ -243,7 +243,7 @@ func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees,
 	return f.Offer(speed, limit, m)
 }
 
-func tooDear(text string, asked, limit txn.Wei, chains bool) txn.Outcome {
+func feeTooHigh(text string, asked, limit txn.Wei, chains bool) txn.Outcome {
 	return txn.Outcome{
 		Class:    txn.FeeCapBelowBaseFee,
 		Detail:   fmt.Sprintf(text, txn.InGwei(asked), txn.InGwei(limit)),
@@ -280,9 +280,9 @@ const (
 	nonZeroGas = 16
 )
 
-// leastOf is what a payload takes before anything runs.
-func leastOf(p txn.Payload) uint64 {
-	least := uint64(leastGas)
+// intrinsicGas is what a payload takes before anything runs.
+func intrinsicGas(p txn.Payload) uint64 {
+	least := uint64(txGas)
 	if p.To == nil {
 		least += createGas
 	}
@@ -292,7 +292,7 @@ func leastOf(p txn.Payload) uint64 {
 
 // OwnGasFits is INVALID for a payload whose own gas limit is not enough for its data: nothing with less is ever included. Otherwise it is ACCEPTED.
 func OwnGasFits(p txn.Payload) txn.Outcome {
-	if least := leastOf(p); p.GasLimit > 0 && p.GasLimit < least {
+	if least := intrinsicGas(p); p.GasLimit > 0 && p.GasLimit < least {
 		return txn.Outcome{
 			Class: txn.Invalid,
 			Detail: fmt.Sprintf(

@@ -43,7 +43,7 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	learned, told := f.heldAt(now), true
+	learned, told := f.decayedAt(now), true
 	tip, fee := believed(o.TipNeeded, limit), believed(o.FeeNeeded, limit)
 	lacksTip := below(tx.GasTipCap(), tip)
 	if lacksTip {
@@ -79,10 +79,10 @@ func below(offered *big.Int, needed txn.Wei) bool { return offered.Cmp(needed.To
 func (f *Floors) At(now time.Time) Floor {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.heldAt(now)
+	return f.decayedAt(now)
 }
 
-func (f *Floors) heldAt(now time.Time) Floor {
+func (f *Floors) decayedAt(now time.Time) Floor {
 	halvings := uint(min(max(0, now.Sub(f.at)/floorHold), floorBits))
 	held := f.floor
 	held.Tip.Rsh(&held.Tip, halvings)

@@ -32,8 +32,8 @@ type feeHistory struct {
 	Rewards  [][]*hexutil.Big `json:"reward"`
 }
 
-// question is what is asked of the market.
-type question struct {
+// marketQuery is what is asked of the market.
+type marketQuery struct {
 	draft    *txn.Draft // nil: for fees alone
 	speed    txn.Speed
 	simulate bool // the draft
@@ -59,7 +59,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 			return quote, txn.Outcome{Class: txn.Accepted}
 		}
 	}
-	facts, o := c.market(ctx, "quote", question{&draft, draft.Speed, simulate})
+	facts, o := c.market(ctx, "quote", marketQuery{&draft, draft.Speed, simulate})
 	if o.Class != txn.Accepted {
 		return txn.Quote{}, o
 	}
@@ -74,7 +74,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 
 // Fees are what the market asks at a speed of a replacement, within its limit alone. An outcome that is not ACCEPTED means what it means for Quote.
 func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
-	facts, o := c.market(ctx, "read fees", question{speed: speed})
+	facts, o := c.market(ctx, "read fees", marketQuery{speed: speed})
 	if o.Class != txn.Accepted {
 		return txn.Fees{}, o
 	}
@@ -83,7 +83,7 @@ func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.
 
 // Gas is what a draft takes by simulation now, with the margin. An outcome that is not ACCEPTED means what it means for Quote.
 func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
-	facts, o := c.market(ctx, "estimate gas", question{&draft, draft.Speed, true})
+	facts, o := c.market(ctx, "estimate gas", marketQuery{&draft, draft.Speed, true})
 	if o.Class != txn.Accepted {
 		return 0, o
 	}
@@ -91,7 +91,7 @@ func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 }
 
 // market makes numbers of the answers of one endpoint.
-func (c *Client) market(ctx context.Context, what string, q question) (Market, txn.Outcome) {
+func (c *Client) market(ctx context.Context, what string, q marketQuery) (Market, txn.Outcome) {
 	m, o := c.ask(ctx, what, q)
 	if o.Class != txn.Accepted {
 		return Market{}, o
@@ -105,15 +105,15 @@ func (c *Client) market(ctx context.Context, what string, q question) (Market, t
 }
 
 // ask asks the endpoints in turn. What none of them settles is told as far as they know it.
-func (c *Client) ask(ctx context.Context, what string, q question) (market, txn.Outcome) {
+func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, txn.Outcome) {
 	var (
 		m    market
 		last *fault
-		told estimates
+		told estimateVotes
 	)
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		m = market{}
-		if err := e.askMarket(ctx, client, q, &m); err != nil {
+		if err := e.fetchMarket(ctx, client, q, &m); err != nil {
 			last = e.faultOf(err, nil)
 			return err
 		}
@@ -154,39 +154,39 @@ func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
 	}
 	gas := draft.Payload.GasLimit
 	if gas == 0 {
-		gas = gasLimit(leastOf(draft.Payload), facts.BlockGas, c.o.GasMargin)
+		gas = gasLimit(intrinsicGas(draft.Payload), facts.BlockGas, c.o.GasMargin)
 	}
 	need, ok := cost(gas, fees, draft.Payload.Value)
 	if !ok || !facts.Balance.Lt(&need) || o.Want != nil && o.Want.Gt(&need) {
 		return o
 	}
-	poor := tooPoor(facts.Balance, need)
+	poor := insufficientFunds(facts.Balance, need)
 	o.Have, o.Want, o.Short, o.AtLeast = poor.Have, poor.Want, poor.Short, draft.Payload.GasLimit == 0
 	return o
 }
 
-// estimates are what endpoints said against a draft.
-type estimates struct {
+// estimateVotes are what endpoints said against a draft.
+type estimateVotes struct {
 	kept    *txn.Outcome // what counts so far
 	invalid int          // how many called it INVALID
 }
 
-// witnesses is how many endpoints have to call a draft INVALID, where as many can be asked: it gives the draft up, and one that is broken talks like that, too.
-const witnesses = 2
+// invalidQuorum is how many endpoints have to call a draft INVALID, where as many can be asked: it gives the draft up, and one that is broken talks like that, too.
+const invalidQuorum = 2
 
 // settle takes the answer of a further endpoint and tells whether the others need not be asked. One that cannot make sense of the draft says nothing of it,
 // but it keeps a lone INVALID from counting.
-func (s *estimates) settle(o txn.Outcome) bool {
+func (s *estimateVotes) settle(o txn.Outcome) bool {
 	switch o.Class {
 	case txn.Ambiguous:
 		s.kept = &o
 		return false
 	case txn.Invalid:
 		s.invalid++
-		if s.kept == nil || s.invalid >= witnesses {
+		if s.kept == nil || s.invalid >= invalidQuorum {
 			s.kept = &o
 		}
-		return s.invalid >= witnesses
+		return s.invalid >= invalidQuorum
 	}
 	s.kept = &o
 	return true
@@ -207,11 +207,11 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 	return o
 }
 
-// leastGas is what a transaction takes before anything runs (yellow paper, G_transaction).
-const leastGas = 21_000
+// txGas is what a transaction takes before anything runs (yellow paper, G_transaction).
+const txGas = 21_000
 
-// askMarket sends the batch. Only the head, and for a draft the balance, must be answered: the rest has substitutes, or is an answer even when it is an error.
-func (e *endpoint) askMarket(ctx context.Context, client *rpc.Client, q question, m *market) error {
+// fetchMarket sends the batch. Only the head, and for a draft the balance, must be answered: the rest has substitutes, or is an answer even when it is an error.
+func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q marketQuery, m *market) error {
 	elems := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &m.head},
 		{

@@ -198,7 +198,7 @@ func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei)
 func (c *Client) fetchPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
 	var learned *market
 	defer func() { done(learned) }()
-	if m, o := c.ask(ctx, "read fees", question{speed: speed}); o.Class == txn.Accepted &&
+	if m, o := c.ask(ctx, "read fees", marketQuery{speed: speed}); o.Class == txn.Accepted &&
 		m.from != nil { // those of no head are nobody's
 		learned = &m
 	}
