@@ -8,7 +8,7 @@ import (
 )
 
 // What a watcher saw is compared with the ledger event by event: whatever is missing, twice, out of order, or not for it, is told.
-func TestWatchersAreComparedWithTheLedger(t *testing.T) {
+func TestClients_WatchMatchesLedger(t *testing.T) {
 	t.Parallel()
 	ledger := truthOf(
 		[]told{{"x", "s0", "part-0", 3}, {"y", "s0", "part-1", 1}, {"z", "s1", "part-0", 2}})
@@ -51,7 +51,7 @@ func TestWatchersAreComparedWithTheLedger(t *testing.T) {
 }
 
 // A crowd has watchers of each kind, and what each asks for is what it is compared by.
-func TestTargetsOfACrowd(t *testing.T) {
+func TestWatcherTargets(t *testing.T) {
 	t.Parallel()
 	submitters := []string{"s0", "s1", "s2"}
 	kinds := map[string]int{}

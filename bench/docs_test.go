@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestThePageOnPerformance: what docs/performance.md tells the reader to run is there, in the sizes that it names, and measures something; so do the numbers that it names.
-func TestThePageOnPerformance(t *testing.T) {
+// TestPerformanceDocument: what docs/performance.md tells the reader to run is there, in the sizes that it names, and measures something; so do the numbers that it names.
+func TestPerformanceDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/performance.md")
 	if err != nil {
@@ -73,8 +73,8 @@ func TestThePageOnPerformance(t *testing.T) {
 	}
 }
 
-// TestEveryGrowthIsCompared: each of the sizes but the smallest has something to be measured against.
-func TestEveryGrowthIsCompared(t *testing.T) {
+// TestGrowth_EveryScenarioHasLimit: each of the sizes but the smallest has something to be measured against.
+func TestGrowth_EveryScenarioHasLimit(t *testing.T) {
 	t.Parallel()
 	pairs := allGrowth.against()
 	for name, of := range map[string]string{

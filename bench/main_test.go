@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestWhatThereIsToMeasure: what is not there is refused before anything is started, with what there is; -list shows all of it.
-func TestWhatThereIsToMeasure(t *testing.T) {
+// TestScenarioList: what is not there is refused before anything is started, with what there is; -list shows all of it.
+func TestScenarioList(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, says string }{
 		{"-size huge", `size "huge" is none of counts, full, growth, small, watchers`},
@@ -39,8 +39,8 @@ func TestWhatThereIsToMeasure(t *testing.T) {
 	}
 }
 
-// TestRatiosThatAreMissing: a number whose limit was not measured has no ratio, and the limit is named.
-func TestRatiosThatAreMissing(t *testing.T) {
+// TestRatios_Missing: a number whose limit was not measured has no ratio, and the limit is named.
+func TestRatios_Missing(t *testing.T) {
 	t.Parallel()
 	r := newResults()
 	r.add("a", "1/s", 2)
@@ -55,7 +55,7 @@ func TestRatiosThatAreMissing(t *testing.T) {
 }
 
 // A probe ends and leaves no file, also when what it looked at fails; then it adds nothing.
-func TestProbesEnd(t *testing.T) {
+func TestProbes_End(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for _, want := range []error{nil, broken} {

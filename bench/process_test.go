@@ -13,7 +13,7 @@ import (
 )
 
 // A program of the node that is not there is told with what to do; one that is named is taken, wherever it is named from.
-func TestTheProgramOfTheNode(t *testing.T) {
+func TestNodeProgram(t *testing.T) {
 	t.Parallel()
 	there := filepath.Join(t.TempDir(), "some-node")
 	if err := os.WriteFile(there, nil, 0o700); err != nil {
@@ -39,7 +39,7 @@ func TestTheProgramOfTheNode(t *testing.T) {
 }
 
 // A node that was built long before the benchmark is told from one that was built with it.
-func TestANodeOfOtherCode(t *testing.T) {
+func TestTap_OtherNodeVersion(t *testing.T) {
 	t.Parallel()
 	node, bench := filepath.Join(t.TempDir(), "bench-node"), filepath.Join(t.TempDir(), "bench")
 	now := time.Now()
@@ -82,7 +82,7 @@ func TestResident(t *testing.T) {
 }
 
 // The node that is measured is linked from what "fencepost serve" is linked from, without what only the command line needs, and from nothing else.
-func TestTheNodeIsThatOfTheProduct(t *testing.T) {
+func TestNode_LinkedLikeProduct(t *testing.T) {
 	t.Parallel()
 	packages, err := arch.List("..")
 	if err != nil {

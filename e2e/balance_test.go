@@ -16,9 +16,9 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 )
 
-// TestTwoThousandSubmittersInBalance has three nodes of mode worker-queue share many busy submitters. A node that dies, comes back or stops moves its own share
+// TestBalance_TwoThousandSubmitters has three nodes of mode worker-queue share many busy submitters. A node that dies, comes back or stops moves its own share
 // and nothing else, and renewal costs a node one statement per tick however many leases it has.
-func TestTwoThousandSubmittersInBalance(t *testing.T) {
+func TestBalance_TwoThousandSubmitters(t *testing.T) {
 	t.Parallel()
 	const submitters = 2000
 	c := embedded(t, 0, submitters)

@@ -15,9 +15,9 @@ import (
 
 const threeBumps = "gas_bump: {enabled: true, multiplier: 1.125, min_interval: 1s, max_attempts: 3}"
 
-// TestAnyOfFourFormsIsMined bumps four transactions three times on geth, and has the first form of one mined, the second of another, and so on: nodes whose
+// TestAttempts_AnyOfFourMined bumps four transactions three times on geth, and has the first form of one mined, the second of another, and so on: nodes whose
 // pools never saw a replacement do that. Each ends once, as what was mined, and the next one of its account follows.
-func TestAnyOfFourFormsIsMined(t *testing.T) {
+func TestAttempts_AnyOfFourMined(t *testing.T) {
 	t.Parallel()
 	const forms = 4
 	b := newBeacon(t, beaconOptions{keys: forms})
@@ -85,9 +85,9 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	return tx
 }
 
-// TestAReorgSwapsTheForm has one form of a transaction in the canonical block, and then, after a reorg, another one in its place: a newer for an older and the
+// TestReorg_OtherAttemptIncluded has one form of a transaction in the canonical block, and then, after a reorg, another one in its place: a newer for an older and the
 // other way round. What is told in the end is what is on the chain in the end, and the transactions that were sent meanwhile go on.
-func TestAReorgSwapsTheForm(t *testing.T) {
+func TestReorg_OtherAttemptIncluded(t *testing.T) {
 	t.Parallel()
 	const forms = 4
 	swaps := [][2]int{{1, 4}, {4, 1}, {2, 3}}

@@ -24,13 +24,13 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// mostResident is what a node may take at the worst of TestABurstDoesNotFillANode: 1,024 calls (grpc.max_calls) of 126 KiB, each as it came and as a message, twice
+// mostResident is what a node may take at the worst of TestBurst_BoundedMemory: 1,024 calls (grpc.max_calls) of 126 KiB, each as it came and as a message, twice
 // over because as much again may wait for the collector, and a tenth of it for all else.
 const mostResident = 1024 * (126 << 10) * 2 * 2 * 11 / 10
 
 // A ledger that does not answer, and callers who send far more than a node can hold: it refuses what it has no room for, with the time to come again, lives within
 // its bounds, and works on when the ledger is back.
-func TestABurstDoesNotFillANode(t *testing.T) {
+func TestBurst_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
 	n := newNode(t, c, nodeOptions{confirmations: 2, poll: 200 * time.Millisecond})

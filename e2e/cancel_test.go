@@ -11,10 +11,10 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestACancelRaces cancels transactions that have a nonce, on geth: one whose cancel is mined, one that is mined itself although its cancel has taken its place
+// TestCancel_RacesOriginal cancels transactions that have a nonce, on geth: one whose cancel is mined, one that is mined itself although its cancel has taken its place
 // in geth's pool, one whose cancel wins in a block that does not last, and one that is cancelled before any node has it. Each is told as it went, and the next
 // one of the account follows under the next nonce.
-func TestACancelRaces(t *testing.T) {
+func TestCancel_RacesOriginal(t *testing.T) {
 	t.Parallel()
 	const wins, loses, turns, unsent = 0, 1, 2, 3
 	b := newBeacon(t, beaconOptions{keys: 4})

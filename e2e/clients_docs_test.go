@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestClientsFromACleanDirectory follows docs/clients.md where nothing is but the packages and the examples: each prints the events of a transaction to the last.
-func TestClientsFromACleanDirectory(t *testing.T) {
+// TestClients_InstallFromCleanDirectory follows docs/clients.md where nothing is but the packages and the examples: each prints the events of a transaction to the last.
+func TestClients_InstallFromCleanDirectory(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 500*time.Millisecond, 1)
 	n := newNode(t, c, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond})
@@ -40,8 +40,8 @@ func TestClientsFromACleanDirectory(t *testing.T) {
 	}
 }
 
-// TestSnippetsAreOfTheExamples: what docs/clients.md shows of a program is in the example, line by line, which is built and run.
-func TestSnippetsAreOfTheExamples(t *testing.T) {
+// TestClientDocs_SnippetsMatchExamples: what docs/clients.md shows of a program is in the example, line by line, which is built and run.
+func TestClientDocs_SnippetsMatchExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/clients.md")
 	if err != nil {

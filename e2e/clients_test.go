@@ -208,9 +208,9 @@ func (p *printer) read(out io.Reader) {
 	}
 }
 
-// TestClientsWatchThroughCuts watches in each language while connections are cut, nodes are killed and restarted, and the other node takes over; every event
+// TestClients_WatchSurvivesCuts watches in each language while connections are cut, nodes are killed and restarted, and the other node takes over; every event
 // must have been told once and in order.
-func TestClientsWatchThroughCuts(t *testing.T) {
+func TestClients_WatchSurvivesCuts(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 200*time.Millisecond, 1)
 	cl := newCluster(t, c, 2, nodeOptions{confirmations: 2, poll: 100 * time.Millisecond},

@@ -10,9 +10,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestTheBaseFeeClimbsAboveTheCapAndComesBack fills blocks until the base fee is above the cap. What is in flight then is STUCK and says why, and what is queued
+// TestFeeCap_BaseFeeAboveThenBelow fills blocks until the base fee is above the cap. What is in flight then is STUCK and says why, and what is queued
 // waits without a nonce and says why; once empty blocks have brought the fee down both go on by themselves, and those behind them follow.
-func TestTheBaseFeeClimbsAboveTheCapAndComesBack(t *testing.T) {
+func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 	t.Parallel()
 	const inFlight, queued = 0, 1
 	limit := big.NewInt(3 * params.GWei)

@@ -19,10 +19,10 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestAKeyThatIsUsedElsewhere sends transactions around Fencepost with the keys of its submitters, on geth: before a nonce is taken, between that and the first
+// TestForeignUse_Protects sends transactions around Fencepost with the keys of its submitters, on geth: before a nonce is taken, between that and the first
 // hand-over, and after it. Each time the submitter is protected with evidence, nothing is skipped or called a success, and an operator's decision, made with the
 // program that they have, lets it go on.
-func TestAKeyThatIsUsedElsewhere(t *testing.T) {
+func TestForeignUse_Protects(t *testing.T) {
 	t.Parallel()
 	c := geth(t, 4)
 	cl := newCluster(t, c, 1, nodeOptions{confirmations: 2, poll: 200 * time.Millisecond},

@@ -14,9 +14,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestAForkDropsTheFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed over again, before N+1, and both end final with no gap.
+// TestFork_DropsFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed over again, before N+1, and both end final with no gap.
 // Later another fork replaces some of the blocks above N: the watcher gets the whole list anew, and in the end has what the ledger has and what the chain has.
-func TestAForkDropsTheFirstOfTwo(t *testing.T) {
+func TestFork_DropsFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
 	d := newDriven(t, b, 6,
@@ -141,9 +141,9 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 	}
 }
 
-// TestANodeForgetsItsPool stops geth with a transaction in its pool, which it does not have any more when it is back: it is handed over again, as the same
+// TestPoolLost_Rebroadcasts stops geth with a transaction in its pool, which it does not have any more when it is back: it is handed over again, as the same
 // bytes, and ends well.
-func TestANodeForgetsItsPool(t *testing.T) {
+func TestPoolLost_Rebroadcasts(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1, nolocals: true})
 	d := newDriven(t, b, 2, "rpc_timeout: 35s, resubmit: {interval: 1s, max_attempts: 20}")
@@ -179,8 +179,8 @@ func TestANodeForgetsItsPool(t *testing.T) {
 	d.end(t)
 }
 
-// TestFinalityIsTheChainsOwnWord has a transaction deep enough, and final only once the chain calls its block finalized.
-func TestFinalityIsTheChainsOwnWord(t *testing.T) {
+// TestFinality_FollowsChainTag has a transaction deep enough, and final only once the chain calls its block finalized.
+func TestFinality_FollowsChainTag(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
 	d := newDriven(t, b, 2, "finality: {tag: finalized, tell_blocks: true}")

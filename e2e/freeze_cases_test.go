@@ -30,7 +30,7 @@ type commitCase struct {
 }
 
 // commitCases are all kinds of commit. There is one statement that writes under a lease, so that its kinds are what a txn.Change may hold: each part of it, each
-// event and each command has a case, which TestEachKindOfCommitHasItsCase checks, and where one part is written for several reasons (a decision of somebody or of
+// event and each command has a case, which TestFence_EveryCommitKindCovered checks, and where one part is written for several reasons (a decision of somebody or of
 // the owner itself; with numbers passed over or without; from a queue, from a pool or from what was final), each reason has.
 var commitCases = []commitCase{
 	{name: "cursor init", blocks: -1, trigger: (*frozen).create, match: fenced.startsCursor},
@@ -258,12 +258,12 @@ var changeParts = map[string]string{
 	"Commands": "change of a policy",
 }
 
-// TestEachKindOfCommitHasItsCase compares the cases with all that a change may hold, all events and all commands: what is new needs a case.
-func TestEachKindOfCommitHasItsCase(t *testing.T) {
+// TestFence_EveryCommitKindCovered compares the cases with all that a change may hold, all events and all commands: what is new needs a case.
+func TestFence_EveryCommitKindCovered(t *testing.T) {
 	t.Parallel()
 	has := func(what string, is func(commitCase) bool) {
 		if !slices.ContainsFunc(commitCases, is) {
-			t.Errorf("no case of TestAFrozenOwnerWritesNothing has %s", what)
+			t.Errorf("no case of TestFence_FrozenOwner_CannotWrite has %s", what)
 		}
 	}
 	for _, m := range txn.Moves {

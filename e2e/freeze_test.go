@@ -17,9 +17,9 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 )
 
-// TestAFrozenOwnerWritesNothing stops a process in the middle of each kind of commit (see commitCases) until another has taken over and gone on, and then lets
+// TestFence_FrozenOwner_CannotWrite stops a process in the middle of each kind of commit (see commitCases) until another has taken over and gone on, and then lets
 // it continue: the commit before the server has it, between its execution and its end, and after its end with the answer still on the way.
-func TestAFrozenOwnerWritesNothing(t *testing.T) {
+func TestFence_FrozenOwner_CannotWrite(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]struct {
 		step   byte

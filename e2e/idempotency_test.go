@@ -16,8 +16,8 @@ import (
 
 var transfer = &fencepostv1.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}
 
-// TestOneKeyIsOneTransaction asks for the same intent a hundred times at once.
-func TestOneKeyIsOneTransaction(t *testing.T) {
+// TestIdempotency_ConcurrentCreates_OneTransaction asks for the same intent a hundred times at once.
+func TestIdempotency_ConcurrentCreates_OneTransaction(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 50*time.Millisecond, 1)
 	n := newNode(t, c, nodeOptions{confirmations: 1, poll: 25 * time.Millisecond})
@@ -78,8 +78,8 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// TestAThousandAtOnceOnOneAccount queues a thousand from as many callers; the chain takes them one by one, in the order of the queue.
-func TestAThousandAtOnceOnOneAccount(t *testing.T) {
+// TestBurst_ThousandOnOneAccount queues a thousand from as many callers; the chain takes them one by one, in the order of the queue.
+func TestBurst_ThousandOnOneAccount(t *testing.T) {
 	const callers = 1000
 	c := embedded(t, 20*time.Millisecond, 2)
 	n := newNode(t, c, nodeOptions{confirmations: 1, poll: 10 * time.Millisecond})

@@ -49,8 +49,8 @@ func at(t *testing.T, text, path string) string {
 	return fmt.Sprint(value)
 }
 
-// TestCurlIsEnough: with curl alone a transaction is created, found, watched to its end, and another one is cancelled.
-func TestCurlIsEnough(t *testing.T) {
+// TestJSON_Curl: with curl alone a transaction is created, found, watched to its end, and another one is cancelled.
+func TestJSON_Curl(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
 	n := newNode(t, c, nodeOptions{confirmations: 1, poll: 100 * time.Millisecond})
@@ -107,8 +107,8 @@ func TestCurlIsEnough(t *testing.T) {
 	}
 }
 
-// TestCurlLinesOfTheReference runs the lines of docs/api.md as they stand there.
-func TestCurlLinesOfTheReference(t *testing.T) {
+// TestReference_CurlLines runs the lines of docs/api.md as they stand there.
+func TestReference_CurlLines(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, embedded(t, 500*time.Millisecond, 1),
 		nodeOptions{confirmations: 1, poll: 100 * time.Millisecond})

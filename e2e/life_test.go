@@ -93,8 +93,8 @@ func (c *testChain) count(t *testing.T, contract, account common.Address) uint64
 	return counter.Count(answer)
 }
 
-// TestEachCounterIsExact is the main job: many accounts, many calls of a contract that counts per caller.
-func TestEachCounterIsExact(t *testing.T) {
+// TestCounters_Exact is the main job: many accounts, many calls of a contract that counts per caller.
+func TestCounters_Exact(t *testing.T) {
 	const submitters, calls = 20, 50
 	for name, c := range map[string]struct {
 		chain func(t *testing.T, keys int) *testChain

@@ -20,9 +20,9 @@ func writeToken(t *testing.T, dir string) (tokens string) {
 	return tokens
 }
 
-// TestCallersAreKnown starts nodes that know their callers in each of the ways there are, and calls them with curl and with the program, with all that is asked for
+// TestCallers_Authenticated starts nodes that know their callers in each of the ways there are, and calls them with curl and with the program, with all that is asked for
 // and with one thing missing.
-func TestCallersAreKnown(t *testing.T) {
+func TestCallers_Authenticated(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
 	certs := t.TempDir()

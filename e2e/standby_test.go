@@ -10,9 +10,9 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestFailOverToASynchronousStandby loses the primary under load, in the middle of whatever it does. The standby is promoted; the nodes find it by themselves,
+// TestDatabaseFailover_SynchronousStandby loses the primary under load, in the middle of whatever it does. The standby is promoted; the nodes find it by themselves,
 // by the two hosts of their URL, and nothing is lost or doubled.
-func TestFailOverToASynchronousStandby(t *testing.T) {
+func TestDatabaseFailover_SynchronousStandby(t *testing.T) {
 	t.Parallel()
 	const submitters = 20
 	primary, standby := pair(t)

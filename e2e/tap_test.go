@@ -189,7 +189,7 @@ func (p *tap) all() []sending {
 	return append([]sending(nil), p.sent...)
 }
 
-func TestTapReadsWhatIsSent(t *testing.T) {
+func TestTap_ReadsCalls(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
 		`{"method":"eth_sendRawTransaction","params":["0x0102"]}`:                                                                 1,

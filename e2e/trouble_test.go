@@ -16,8 +16,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestTheNodeRefusesToStart with a mistake that no waiting mends, and says in a sentence what to do.
-func TestTheNodeRefusesToStart(t *testing.T) {
+// TestStart_InvalidConfig_Fails with a mistake that no waiting mends, and says in a sentence what to do.
+func TestStart_InvalidConfig_Fails(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 2)
 	for name, mistake := range map[string]struct {
@@ -70,8 +70,8 @@ func TestTheNodeRefusesToStart(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseGoesAndComes starts a node without its database, takes the database away while it works, and sees everything end well.
-func TestTheDatabaseGoesAndComes(t *testing.T) {
+// TestDatabaseOutage_Recovers starts a node without its database, takes the database away while it works, and sees everything end well.
+func TestDatabaseOutage_Recovers(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 100*time.Millisecond, 1)
 	postgres, err := pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()})
@@ -133,8 +133,8 @@ func restart(t *testing.T, s *pgembed.Server) {
 	}
 }
 
-// TestTheChainGoesAndComes starts a node without its chain, takes the chain away while it works, and sees everything end well.
-func TestTheChainGoesAndComes(t *testing.T) {
+// TestChainOutage_Recovers starts a node without its chain, takes the chain away while it works, and sees everything end well.
+func TestChainOutage_Recovers(t *testing.T) {
 	t.Parallel()
 	o := devchain.Options{Period: 100 * time.Millisecond, Accounts: 1, DataDir: t.TempDir()}
 	dev, err := devchain.Start(o)

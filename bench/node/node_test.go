@@ -6,7 +6,7 @@ import (
 )
 
 // A program that nobody told anything ends, and says who starts it; one whose keys are not there says that.
-func TestWithoutWhatItNeeds(t *testing.T) {
+func TestServe_MissingInput(t *testing.T) {
 	t.Parallel()
 	for input, says := range map[string]string{"": "started by bench", `{"Keys": "/nowhere", "PasswordFile": "/nowhere/password"}`: "/nowhere/password does not exist"} {
 		if err := serve(strings.NewReader(input), nil); err == nil ||

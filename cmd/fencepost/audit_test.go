@@ -93,7 +93,7 @@ func TestAudit(t *testing.T) {
 }
 
 // What cannot be looked at is no proof of anything.
-func TestAuditWithoutAChainOrALedger(t *testing.T) {
+func TestAudit_ChainOrLedgerUnavailable(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -122,7 +122,7 @@ func TestAuditWithoutAChainOrALedger(t *testing.T) {
 }
 
 // A long audit says how far it has come, and not too often.
-func TestAuditTellsItsProgress(t *testing.T) {
+func TestAudit_ReportsProgress(t *testing.T) {
 	t.Parallel()
 	var told bytes.Buffer
 	now := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))

@@ -51,7 +51,7 @@ func TestBench(t *testing.T) {
 }
 
 // What nobody works for is accepted and goes no further: the command shows what there is, says how many were left and where, and fails.
-func TestBenchThatIsNotFinished(t *testing.T) {
+func TestBench_NotFinished(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -83,8 +83,8 @@ func TestBenchThatIsNotFinished(t *testing.T) {
 	}
 }
 
-// TestBenchJudges: what is in a block and not final is told, and is no failure; what ended badly is one; a reorg makes nothing count twice.
-func TestBenchJudges(t *testing.T) {
+// TestBench_Verdict: what is in a block and not final is told, and is no failure; what ended badly is one; a reorg makes nothing count twice.
+func TestBench_Verdict(t *testing.T) {
 	t.Parallel()
 	const (
 		included, reorged    = pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_REORGED
@@ -139,7 +139,7 @@ func TestBenchJudges(t *testing.T) {
 	}
 }
 
-func TestBenchTellsHowFarItIs(t *testing.T) {
+func TestBench_ReportsProgress(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -171,7 +171,7 @@ func TestBenchTellsHowFarItIs(t *testing.T) {
 }
 
 // Whoever interrupts a run is told what it leaves behind, for that is sent all the same.
-func TestBenchThatIsInterrupted(t *testing.T) {
+func TestBench_Interrupted(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()

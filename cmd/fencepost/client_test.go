@@ -352,8 +352,8 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// TestTextThatIsNotUTF8 is named where it was typed. A file may be called as it likes.
-func TestTextThatIsNotUTF8(t *testing.T) {
+// TestArguments_InvalidUTF8 is named where it was typed. A file may be called as it likes.
+func TestArguments_InvalidUTF8(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, what := range map[string]string{
@@ -390,7 +390,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		"tx", "list", "--tls-ca", "no\xff")
 }
 
-func TestCommandLinesThatAreRefusedHere(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, want := range map[string]string{
@@ -478,7 +478,7 @@ func TestCommandLinesThatAreRefusedHere(t *testing.T) {
 	}
 }
 
-func TestNodeThatIsNotThere(t *testing.T) {
+func TestCall_NodeUnreachable(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -513,7 +513,7 @@ func TestNodeThatIsNotThere(t *testing.T) {
 }
 
 // Something else that speaks gRPC is not a node.
-func TestNodeThatIsNone(t *testing.T) {
+func TestCall_NotANode(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -531,7 +531,7 @@ func TestNodeThatIsNone(t *testing.T) {
 	}
 }
 
-func TestWeiIsShownInGweiToo(t *testing.T) {
+func TestWei_ShownInGwei(t *testing.T) {
 	t.Parallel()
 	for amount, want := range map[string]string{
 		"": "", "0": "0 wei (0 gwei)", "1": "1 wei (0.000000001 gwei)", "80000000000": "80000000000 wei (80 gwei)", "1500000000": "1500000000 wei (1.5 gwei)", "100000000": "100000000 wei (0.1 gwei)",

@@ -38,7 +38,7 @@ func words(line string) (all []string) {
 }
 
 // Every command line in the documents names a command that there is, with flags that it has.
-func TestCommandLinesOfTheDocuments(t *testing.T) {
+func TestDocuments_CommandLines(t *testing.T) {
 	t.Parallel()
 	for doc, least := range map[string]int{"docs/operations.md": 3, "README.md": 3, "docs/performance.md": 2} {
 		lines := commandLines(readDoc(t, doc))
@@ -71,7 +71,7 @@ func understood(args []string) error {
 }
 
 // The check itself must refuse what is wrong.
-func TestCommandLinesThatDocumentsMustNotHave(t *testing.T) {
+func TestDocuments_InvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"fencepost submitter prot alice", "fencepost submiter show alice", "fencepost submitter exit-protect alice --no-such-flag", "fencepost tx resolve ID --fail|--forget"} {
 		if understood(words(line)[1:]) == nil {
@@ -83,7 +83,7 @@ func TestCommandLinesThatDocumentsMustNotHave(t *testing.T) {
 var metricName = regexp.MustCompile(`\bfencepost_[a-z_]+`)
 
 // Every metric that the operators' document names is made by some part, and every one that is made is told there.
-func TestMetricsOfTheDocument(t *testing.T) {
+func TestDocuments_Metrics(t *testing.T) {
 	t.Parallel()
 	doc := readDoc(t, "docs/operations.md")
 	told := map[string]bool{}

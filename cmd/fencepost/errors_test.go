@@ -29,7 +29,7 @@ var jargon = []string{
 }
 
 // What a node refuses is told by the names that it has on the command line.
-func TestErrorsNameWhatWasTyped(t *testing.T) {
+func TestErrors_NameFlagsAndArguments(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -69,7 +69,7 @@ func plainWords(t *testing.T, errs string) {
 }
 
 // What answers at the address may be something else, or want to be spoken to otherwise.
-func TestErrorsOfTheWrongPort(t *testing.T) {
+func TestErrors_WrongPort(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	pair, ca := certificate(t)
@@ -154,7 +154,7 @@ func TestErrorsAsJSON(t *testing.T) {
 }
 
 // A hint has what was typed in it, where that is known and can stand in a command line.
-func TestHintsHaveWhatWasTyped(t *testing.T) {
+func TestHints_FillInArguments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ line, reason, want string }{
 		{"tx create --submitter alice --request-id order-1", "IDEMPOTENCY_KEY_REUSED", `"fencepost tx get --submitter alice --request-id order-1" shows it`},
@@ -177,7 +177,7 @@ func TestHintsHaveWhatWasTyped(t *testing.T) {
 }
 
 // The log of commands says all of the reason why one was refused.
-func TestTheLogOfCommandsIsNotCutWhereItSaysWhy(t *testing.T) {
+func TestSubmitterLog_ReasonNotTruncated(t *testing.T) {
 	t.Parallel()
 	why := "REFUSED: " + strings.Repeat("because ", 30)
 	if row := commandRow(&pb.Command{Result: why}); row[len(row)-1] != why {
@@ -186,7 +186,7 @@ func TestTheLogOfCommandsIsNotCutWhereItSaysWhy(t *testing.T) {
 }
 
 // A flag without a value, as a variable that is not set gives, is never taken for one that is left out.
-func TestFlagsWithoutValues(t *testing.T) {
+func TestFlags_EmptyValues(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -209,7 +209,7 @@ func TestFlagsWithoutValues(t *testing.T) {
 }
 
 // What a caller chooses, such as a request_id or a label, does nothing to the terminal of whoever looks at it, and does not show the line in another order.
-func TestNamesThatWouldMoveATerminal(t *testing.T) {
+func TestOutput_ControlCharactersRemoved(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()

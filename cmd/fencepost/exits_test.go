@@ -48,9 +48,9 @@ func (l *ledger) typeAll(exits, queued string) (decided []string) {
 	return decided
 }
 
-// TestEveryExitIsNamed: what "submitter show" prints is taken by the program as it stands, and all decisions that the contract knows are among it; what the owner would
+// TestExits_EveryCommandLineWorks: what "submitter show" prints is taken by the program as it stands, and all decisions that the contract knows are among it; what the owner would
 // refuse, because transactions are queued that may have run before a restore, is not.
-func TestEveryExitIsNamed(t *testing.T) {
+func TestExits_EveryCommandLineWorks(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()

@@ -82,7 +82,7 @@ func TestExplainJSON(t *testing.T) {
 }
 
 // A lost server behind a gateway is no proof that the bytes were not taken.
-func TestExplainGateway(t *testing.T) {
+func TestExplain_Gateway(t *testing.T) {
 	t.Parallel()
 	for class, text := range map[txn.Class]string{txn.Unavailable: "502 Bad Gateway", txn.Invalid: "intrinsic gas too low"} {
 		for status, want := range map[int]string{502: behindGateway, 500: behindGateway, 400: outcome.MeaningOf(class).Does, 0: outcome.MeaningOf(class).Does} {
@@ -100,7 +100,7 @@ func TestExplainGateway(t *testing.T) {
 	}
 }
 
-func TestExplainHidesSecrets(t *testing.T) {
+func TestExplain_RedactsSecrets(t *testing.T) {
 	t.Parallel()
 	got := newShell(t).good("explain-rpc-error",
 		"nonce too low at https://node.example/v3/0123456789abcdef0123456789abcdef")
@@ -109,7 +109,7 @@ func TestExplainHidesSecrets(t *testing.T) {
 	}
 }
 
-func TestExplainMisused(t *testing.T) {
+func TestExplain_UsageErrors(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	const help = "; see \"fencepost explain-rpc-error --help\"\n"
@@ -126,7 +126,7 @@ func TestExplainMisused(t *testing.T) {
 }
 
 // What counts for a transaction comes first, in words and in JSON.
-func TestExplainSaysTheClassThatCounts(t *testing.T) {
+func TestExplain_EffectiveClass(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	if got := s.good("explain-rpc-error", "--http-status", "502", "<html>502 Bad Gateway</html>"); !strings.Contains(
@@ -142,7 +142,7 @@ func TestExplainSaysTheClassThatCounts(t *testing.T) {
 	}
 }
 
-func TestExplainOfASuccess(t *testing.T) {
+func TestExplain_SuccessResponse(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for _, text := range []string{`{"result":"0x11"}`, `{"jsonrpc":"2.0","id":1,"result":null,"error":null}`} {

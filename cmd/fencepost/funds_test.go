@@ -9,7 +9,7 @@ import (
 )
 
 // What waits for money says so wherever it is shown, and what to do: at the head of the queue, on its way, STUCK, and while it is cancelled.
-func TestWhatIsUnfundedIsShown(t *testing.T) {
+func TestUnfunded_Shown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -61,7 +61,7 @@ func TestWhatIsUnfundedIsShown(t *testing.T) {
 }
 
 // The hint is given where money is what is waited for, and nothing else.
-func TestWhoIsToldToSendMoney(t *testing.T) {
+func TestFunding_ShownWhenBlocking(t *testing.T) {
 	t.Parallel()
 	waiting := func(sub pb.TxSubState) *pb.Waiting { return &pb.Waiting{TxId: "id", SubState: sub} }
 	poor, other := waiting(pb.TxSubState_TX_SUB_STATE_UNFUNDED), waiting(

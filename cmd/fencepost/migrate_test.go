@@ -111,7 +111,7 @@ func refuseToLose(t *testing.T, db *dbtest.DB, schema string) {
 	}
 }
 
-func TestMigrateTakesTheDatabaseOfTheEnvironment(t *testing.T) {
+func TestMigrate_DatabaseFromEnvironment(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
 	if out, errs, code := migrating(t, db.ScopedURL(), "migrate up"); code != exitDone ||

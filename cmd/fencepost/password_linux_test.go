@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // A person can answer, or leave, in every usual way, and finds the terminal as it was.
-func TestPromptOnATerminal(t *testing.T) {
+func TestPrompt_Terminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		keys   string

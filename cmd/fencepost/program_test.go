@@ -86,7 +86,7 @@ func (s *shell) write(name, text string) {
 	}
 }
 
-func TestCommandLinesThatAreNotUnderstood(t *testing.T) {
+func TestUsageErrors_Commands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for line, want := range map[string]string{
@@ -110,7 +110,7 @@ func TestCommandLinesThatAreNotUnderstood(t *testing.T) {
 	}
 }
 
-func TestHelpListsEveryCommand(t *testing.T) {
+func TestHelp_ListsCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	for _, line := range []string{"", "help", "--help"} {
@@ -132,7 +132,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 }
 
 // Whoever asks a command for help gets a sentence, an example that the program takes as it stands, and a word on each flag.
-func TestEveryCommandHelps(t *testing.T) {
+func TestHelp_EveryCommandComplete(t *testing.T) {
 	t.Parallel()
 	all := []*cobra.Command{(&program{}).root()}
 	for i := 0; i < len(all); i++ {
@@ -199,7 +199,7 @@ func TestKeyNewAndList(t *testing.T) {
 		"key", "new", "--dir", "@/keys", "--password-file", "@/none")
 }
 
-func TestKeysAreStrongUnlessAskedOtherwise(t *testing.T) {
+func TestKeyNew_StandardScryptByDefault(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]sign.Strength{"": sign.Standard, "--light": sign.Light} {
 		var f keyFlags
@@ -211,7 +211,7 @@ func TestKeysAreStrongUnlessAskedOtherwise(t *testing.T) {
 	}
 }
 
-func TestPasswordsAreTypedTwice(t *testing.T) {
+func TestKeyNew_PasswordTypedTwice(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.bad(exitFailed, "fencepost: there is no terminal\n", "key", "new", "--dir", "@/keys",
@@ -354,7 +354,7 @@ func TestConfigCheck(t *testing.T) {
 }
 
 // What a node refuses for its files, the check tells before it, all of it at once.
-func TestConfigCheckTriesTheFiles(t *testing.T) {
+func TestConfigCheck_ReadsFiles(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.write("password", "right")
@@ -414,8 +414,8 @@ submitters:
 	}
 }
 
-// TestConfigCheckTellsOfTokensForAll: what is said of passwords holds for tokens, too.
-func TestConfigCheckTellsOfTokensForAll(t *testing.T) {
+// TestConfigCheck_WorldReadableTokens_Warns: what is said of passwords holds for tokens, too.
+func TestConfigCheck_WorldReadableTokens_Warns(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.write("tokens", strings.Repeat("a", 32))
@@ -434,7 +434,7 @@ func TestConfigCheckTellsOfTokensForAll(t *testing.T) {
 }
 
 // Files are tried in the same pass, even of a configuration that is wrong otherwise, as far as their own keys are right.
-func TestConfigCheckTriesTheFilesOfAWrongConfiguration(t *testing.T) {
+func TestConfigCheck_InvalidConfig_StillReadsFiles(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.write(
@@ -511,7 +511,7 @@ func TestConfigShow(t *testing.T) {
 	}
 }
 
-func TestVersionAndCompletion(t *testing.T) {
+func TestVersion_Completion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	if out := s.good("version"); !regexp.MustCompile(`^fencepost \S+ \(go\S+\)\n$`).MatchString(

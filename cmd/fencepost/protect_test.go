@@ -273,7 +273,7 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 }
 
 // What is shown of an account tells who can decide on what.
-func TestWaysOut(t *testing.T) {
+func TestNextSteps(t *testing.T) {
 	t.Parallel()
 	protected := func(reason string) *pb.Protection { return &pb.Protection{ProtectionId: 3, Reason: reason} }
 	waiting := func(state pb.TxState, reason string) *pb.Waiting {
@@ -314,7 +314,7 @@ func TestWaysOut(t *testing.T) {
 }
 
 // No decision is proposed first, or at all, that will be refused by what is shown.
-func TestWaysOutAreNotRefused(t *testing.T) {
+func TestNextSteps_Accepted(t *testing.T) {
 	t.Parallel()
 	protected := func(reason string, seen uint64) *pb.Submitter {
 		s := &pb.Submitter{
@@ -385,7 +385,7 @@ func TestWaysOutAreNotRefused(t *testing.T) {
 }
 
 // What a node calls a decision is told as it is typed here; what only sounds like one is left alone.
-func TestDecisionsAreTyped(t *testing.T) {
+func TestDecisions_PrintedAsFlags(t *testing.T) {
 	t.Parallel()
 	const said = "say ALIGN_FORWARD_KEEP_QUEUE or ALIGN_FORWARD, RESUME_KEEP_QUEUE or RESUME, FAIL or FAIL_UNPROVEN, REQUEUE or REQUEUE_UNPROVEN; it is FAILED_FINAL (REQUEUED_AND_RAN)"
 	const typed = "say --align-forward --keep-queue or --align-forward, --resume --keep-queue or --resume, --fail or --fail --unproven, --requeue or --requeue --unproven; it is FAILED_FINAL (REQUEUED_AND_RAN)"
@@ -400,8 +400,8 @@ func TestDecisionsAreTyped(t *testing.T) {
 	}
 }
 
-// TestEveryProtectionIsExplained: what the document knows as a reason, "submitter show" explains.
-func TestEveryProtectionIsExplained(t *testing.T) {
+// TestProtectionReasons_Explained: what the document knows as a reason, "submitter show" explains.
+func TestProtectionReasons_Explained(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"),
 		"| reason | what was seen | what to do before you decide |\n")
@@ -524,7 +524,7 @@ func TestRecover(t *testing.T) {
 }
 
 // What a RETRY has led to is told in the words that were recorded, for they know whether an original races its cancel.
-func TestWhatARetryHasDone(t *testing.T) {
+func TestTxResolve_RetryResult(t *testing.T) {
 	t.Parallel()
 	const raced = "an operator had it handed over again although not_after passed and a cancel was sent: whichever of the two is in a block first wins"
 	for name, c := range map[string]struct {
@@ -549,7 +549,7 @@ func TestWhatARetryHasDone(t *testing.T) {
 }
 
 // FAIL ends what had run before by that receipt, and what it has ended may turn out to have run: neither is told as never run.
-func TestWhatAFailHasDone(t *testing.T) {
+func TestTxResolve_FailResult(t *testing.T) {
 	t.Parallel()
 	const ran = "it was given back to the queue, and ran all the same under nonce 4, in block 17"
 	for want, tx := range map[string]*pb.Tx{

@@ -10,7 +10,7 @@ import (
 )
 
 // A cancel that is asked for comes to something else in each place where the transaction may be.
-func TestWhatBecomesOfACancel(t *testing.T) {
+func TestTxCancel_Outcomes(t *testing.T) {
 	t.Parallel()
 	const queued, tracking, stuck = pb.TxState_TX_STATE_QUEUED, pb.TxState_TX_STATE_TRACKING, pb.TxState_TX_STATE_STUCK
 	attempts := func(kinds ...string) *pb.OperatorDetails {
@@ -55,7 +55,7 @@ func TestWhatBecomesOfACancel(t *testing.T) {
 }
 
 // What a raise has recorded is told, whatever came after it.
-func TestWhatASpeedUpRecorded(t *testing.T) {
+func TestTxSpeedUp_Result(t *testing.T) {
 	t.Parallel()
 	attempt := func(no uint32, hash string) *pb.Attempt {
 		return &pb.Attempt{AttemptNo: no, Kind: "BUMP", TxHash: hash}
@@ -77,7 +77,7 @@ func TestWhatASpeedUpRecorded(t *testing.T) {
 }
 
 // A queue that was not counted to its end is told as one.
-func TestHowMuchWaits(t *testing.T) {
+func TestQueued_AtLeast(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]*pb.Submitter{
 		"0": {}, "3": {Queued: 3}, "1000": {Queued: 1000}, "at least 1000": {Queued: 1000, QueuedIsAtLeast: true},
@@ -90,7 +90,7 @@ func TestHowMuchWaits(t *testing.T) {
 }
 
 // Where an account goes on was decided with the end of its protection; by the time of the answer it may be further.
-func TestWhatAnExitRecorded(t *testing.T) {
+func TestExitProtect_Result(t *testing.T) {
 	t.Parallel()
 	const resume, align = pb.ProtectionDecision_PROTECTION_DECISION_RESUME, pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
 	const resumeKeep = pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE

@@ -107,8 +107,8 @@ func TestSubmitterUpdate(t *testing.T) {
 	l.rows(l.good("submitter", "show", "bob"), `max_fee +5000000000 wei \(5 gwei\)`)
 }
 
-// TestSubmitterPausedByItsPolicy: whoever resumes it has been told why it was paused.
-func TestSubmitterPausedByItsPolicy(t *testing.T) {
+// TestSubmitterShow_PausedByPolicy: whoever resumes it has been told why it was paused.
+func TestSubmitterShow_PausedByPolicy(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()

@@ -133,7 +133,7 @@ func TestTxLabels(t *testing.T) {
 }
 
 // A command line that is repeated as the error says asks for the same, also where the time was given as a duration.
-func TestTxCreateUnsureTellsTheDeadline(t *testing.T) {
+func TestTxCreate_OutcomeUnknown_PrintsDeadline(t *testing.T) {
 	t.Parallel()
 	_, errs, code := newShell(t).run("tx", "create", "--submitter", "alice", "--to", recipient,
 		"--server", "127.0.0.1:1", "--not-after", "10m")
@@ -146,7 +146,7 @@ func TestTxCreateUnsureTellsTheDeadline(t *testing.T) {
 	}
 }
 
-func TestStepsOfConfirmations(t *testing.T) {
+func TestWatch_ConfirmationSteps(t *testing.T) {
 	t.Parallel()
 	refs := []*pb.BlockRef{
 		{Number: 18, Hash: "0xa"},
@@ -179,7 +179,7 @@ func TestStepsOfConfirmations(t *testing.T) {
 	}
 }
 
-func TestTxGetShowsWhatThereIs(t *testing.T) {
+func TestTxGet_Fields(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -289,7 +289,7 @@ func steps(t *testing.T, out string) (steps []string) {
 
 const goodLife = "1 QUEUED QUEUED, 2 ALLOCATED ALLOCATED, 3 SUBMITTED TRACKING/PENDING, 4 INCLUDED TRACKING/INCLUDED, 5 CONFIRMED CONFIRMED"
 
-func TestTxWatchEndsWithTheTransaction(t *testing.T) {
+func TestTxWatch_EndsWhenFinal(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -339,7 +339,7 @@ func TestTxWatchEndsWithTheTransaction(t *testing.T) {
 }
 
 // A node that stops under a watch does not end it: it goes on where it was, on the node that comes back.
-func TestTxWatchOutlivesItsNode(t *testing.T) {
+func TestTxWatch_NodeRestarts_Resumes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
@@ -371,7 +371,7 @@ func TestTxWatchOutlivesItsNode(t *testing.T) {
 	}
 }
 
-func TestTxWatchIsInterrupted(t *testing.T) {
+func TestTxWatch_Interrupted(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()

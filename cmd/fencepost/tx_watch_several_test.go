@@ -47,7 +47,7 @@ func TestTxWatchSeveral(t *testing.T) {
 }
 
 // It is resumed where it was, with all of its ids, and ends with the stream.
-func TestTxWatchSeveralResumes(t *testing.T) {
+func TestTxWatch_SeveralResume(t *testing.T) {
 	t.Parallel()
 	const one, two = "01a21fca-9bb7-8000-8000-058ead4b4abd", "01a21fca-9bb7-8000-8000-058ead4b4abe"
 	snapshot := func(id string, version uint64, executed pb.Executed) *pb.WatchTxResponse {

@@ -91,7 +91,7 @@ func event(seq uint64, kind pb.TxEventKind, executed pb.Executed) *pb.WatchTxRes
 }
 
 // A stream that falls silent is not trusted; one that breaks is resumed where it was; a stream that ends is done.
-func TestTxWatchResumesByItself(t *testing.T) {
+func TestTxWatch_StreamLost_Resumes(t *testing.T) {
 	t.Parallel()
 	token := make(chan string, 100)
 	s := &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
@@ -129,7 +129,7 @@ func TestTxWatchResumesByItself(t *testing.T) {
 }
 
 // Snapshots of a stream that is cut before its first token are told once: the next stream has them again.
-func TestTxWatchTellsSnapshotsOnce(t *testing.T) {
+func TestTxWatch_SnapshotsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	id := "01a21fca-9bb7-8000-8000-058ead4b4abd"
 	snapshot := func(version uint64) *pb.WatchTxResponse {
@@ -185,7 +185,7 @@ func busy(t *testing.T) error {
 }
 
 // A watch gives up on nodes that do not come back, and at once on an answer that will not change.
-func TestTxWatchGivesUp(t *testing.T) {
+func TestTxWatch_NodeGone_GivesUp(t *testing.T) {
 	t.Parallel()
 	answering := func(code codes.Code) *scripted {
 		return &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{

@@ -104,7 +104,7 @@ func TestCreate(t *testing.T) {
 }
 
 // One transaction that is not taken ends a plan, in a batch as well.
-func TestCreateEndsWithTheFirstError(t *testing.T) {
+func TestCreate_OneCallFails_Stops(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{0, 10} {
 		s := &taker{refuse: "x-7"}

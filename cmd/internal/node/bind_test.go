@@ -56,7 +56,7 @@ func (refusal) Error() string  { return "invalid argument 0: hex string without 
 func (refusal) ErrorCode() int { return -32602 }
 
 // A tag that the nodes of a chain do not know is refused at start; one that they know and that has no block yet is not, nor is a chain that cannot be asked.
-func TestAnUnknownTagIsRefusedAtStart(t *testing.T) {
+func TestBind_UnknownTag_Fails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tag    string

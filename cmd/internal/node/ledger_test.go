@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// TestTurnedAwayAtTheStart: a database that answers and lets nobody in ends the start, with what to correct; after an outage it is waited for.
-func TestTurnedAwayAtTheStart(t *testing.T) {
+// TestStart_WrongSetup_Fails: a database that answers and lets nobody in ends the start, with what to correct; after an outage it is waited for.
+func TestStart_WrongSetup_Fails(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("store: check the schema: %w: %w", store.ErrUnavailable, store.ErrTurnedAway)
 	for name, c := range map[string]struct {

@@ -84,7 +84,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // A node that comes back asks once for all of its submitters, and writes only what is new or was corrected. One that has many has more time to start.
-func TestRegisteringAgain(t *testing.T) {
+func TestSubmitterAdd_Again(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
 	proxy, err := pgproxy.Start(db.URL)

@@ -77,7 +77,7 @@ func put(t *testing.T, file, text string) {
 const tokenA, tokenB, tokenC = "a-0123456789abcdef", "b-0123456789abcdef", "c-0123456789abcdef"
 
 // Certificates and tokens are read anew when their files change, and on a signal; files that are not in order change nothing, and are told once.
-func TestFilesAreReadAnew(t *testing.T) {
+func TestCredentialReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -187,7 +187,7 @@ func TestFilesAreReadAnew(t *testing.T) {
 }
 
 // A file that is written over, rather than replaced, is not believed before all of it is there.
-func TestHalfAFileIsNotBelieved(t *testing.T) {
+func TestCredentialReload_PartialFile_Ignored(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens")
 	write := func(text string) {
@@ -273,7 +273,7 @@ func pipe(t *testing.T) (a, b net.Conn) {
 }
 
 // A token that two callers have would be that of either.
-func TestNoTwoCallersHaveTheSameToken(t *testing.T) {
+func TestReadAccess_SharedToken_Rejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a"), tokenA+"\n"+tokenA)

@@ -48,7 +48,7 @@ func TestReadTokens(t *testing.T) {
 	}
 }
 
-func TestCallerCredentialsOfWrongFiles(t *testing.T) {
+func TestReadAccess_InvalidFiles(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
 	var wrong faults
@@ -64,7 +64,7 @@ func TestCallerCredentialsOfWrongFiles(t *testing.T) {
 }
 
 // Everything that is wrong with the files of callers is told at once, each under its key and with what to do, to the check and to a node that starts.
-func TestFaultsOfAccessAreToldTogether(t *testing.T) {
+func TestReadAccess_ReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
