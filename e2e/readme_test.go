@@ -85,7 +85,8 @@ func documentOf(t *testing.T, root, document string) string {
 func typed(t *testing.T, what, text string) (lines []string) {
 	t.Helper()
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
-		lines = append(lines, strings.Split(strings.TrimSpace(block[1]), "\n")...)
+		block := strings.ReplaceAll(strings.TrimSpace(block[1]), "\\\n", "")
+		lines = append(lines, strings.Split(block, "\n")...)
 	}
 	if len(lines) == 0 {
 		t.Fatalf("%s has no commands", what)

@@ -157,7 +157,7 @@ func (r *reader) asks(t *testing.T) {
 		dir:  certs,
 		vars: map[string]string{"FENCEPOST_SERVER": secured.addr},
 	}
-	for _, line := range r.lines(t, "### What can be asked?") {
+	for _, line := range r.lines(t, "### List the calls") {
 		switch {
 		case strings.Contains(line, "token"):
 			known.run(t, line, [2]string{"", "s00"})
@@ -264,7 +264,7 @@ func (r *reader) pauses(t *testing.T) {
 	t.Helper()
 	r.follow(
 		t,
-		"### Pause, and go on",
+		"### Pause and resume",
 		[2]string{"submitter pause", "is PAUSED"},
 		[2]string{"PauseSubmitter", "SUBMITTER_STATUS_PAUSED"},
 		[2]string{

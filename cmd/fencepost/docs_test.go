@@ -21,6 +21,7 @@ func readDoc(t *testing.T, path string) string {
 
 // commandLines are the command lines of a document, in code spans and blocks.
 func commandLines(doc string) (lines []string) {
+	doc = strings.ReplaceAll(doc, "\\\n", "")
 	for _, match := range regexp.MustCompile("(?m)(?:`|^)(?:bin/)?(fencepost [a-z][^`\n]*)").FindAllStringSubmatch(doc, -1) {
 		lines = append(lines, match[1])
 	}

@@ -404,7 +404,7 @@ func TestDecisions_PrintedAsFlags(t *testing.T) {
 func TestProtectionReasons_Explained(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"),
-		"| reason | what was seen | what to do before you decide |\n")
+		"| reason | evidence | before you decide |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	reasons := regexp.MustCompile(`(?m)^\| ([A-Z_]+) \|`).FindAllStringSubmatch(table, -1)
 	if len(reasons) != len(protectedWhy)+1 {

@@ -1,4 +1,5 @@
-// Creates a transaction and prints its events to the final one: go run . TARGET SUBMITTER REQUEST_ID
+// Creates a transaction and prints its events until it is final:
+// go run . TARGET SUBMITTER REQUEST_ID
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Creates a transaction and prints its events to the final one: npm start -- TARGET SUBMITTER REQUEST_ID
+// Creates a transaction and prints its events until it is final:
+// npm start -- TARGET SUBMITTER REQUEST_ID
 import process from "node:process";
 import { connect, TxEventKind, TxState, watchTx } from "@fencepost/client";
 

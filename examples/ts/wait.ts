@@ -1,4 +1,4 @@
-// Creates a transaction, waits until it is final and says how it ended: npm run wait -- TARGET SUBMITTER REQUEST_ID
+// Creates a transaction and prints its outcome: npm run wait -- TARGET SUBMITTER REQUEST_ID
 import process from "node:process";
 import { Code, connect, ErrorReason, Executed, FencepostError, TxState } from "@fencepost/client";
 
@@ -6,7 +6,8 @@ const [target, submitter, requestId] = process.argv.slice(2);
 const client = connect(target!);
 const payload = { to: "0x00000000000000000000000000000000000000aa", value: "1" };
 try {
-  const tx = await client.createAndWait({ submitter, requestId, payload }, { signal: AbortSignal.timeout(600_000) });
+  const signal = AbortSignal.timeout(600_000);
+  const tx = await client.createAndWait({ submitter, requestId, payload }, { signal });
   if (tx.executed === Executed.SUCCESS) {
     console.log(TxState[tx.state], tx.txHash);
   } else {
@@ -14,11 +15,11 @@ try {
   }
 } catch (e) {
   if (!(e instanceof FencepostError)) {
-    console.log("no error of a call:", e); // what the signal says, for example
+    console.log("not an API error:", e); // for example the reason of the signal
   } else if (e.reason === ErrorReason.INVALID_FIELD) {
     console.log("correct the request:", e.violations);
   } else if (e.reason === ErrorReason.QUEUE_FULL) {
-    console.log("the same call again, in", e.retryAfterMs, "ms");
+    console.log("retry the call in", e.retryAfterMs, "ms");
   } else {
     console.log(Code[e.code], e.reasonName, e.message);
   }

@@ -1,4 +1,4 @@
-// Creates a transaction, waits until it is final and says how it ended: go run ./wait TARGET SUBMITTER REQUEST_ID
+// Creates a transaction and prints its outcome: go run ./wait TARGET SUBMITTER REQUEST_ID
 package main
 
 import (
@@ -40,11 +40,11 @@ func explain(err error) {
 	var e *fencepost.Error
 	switch {
 	case !errors.As(err, &e):
-		fmt.Println("no error of a call:", err)
+		fmt.Println("not an API error:", err)
 	case e.Reason == pb.ErrorReason_ERROR_REASON_INVALID_FIELD:
 		fmt.Println("correct the request:", e.Violations)
 	case e.Reason == pb.ErrorReason_ERROR_REASON_QUEUE_FULL:
-		fmt.Println("the same call again, in", e.RetryAfter)
+		fmt.Println("retry the call in", e.RetryAfter)
 	default:
 		fmt.Println(e.Code, e.ReasonName, e.Message)
 	}
