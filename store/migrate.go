@@ -29,6 +29,9 @@ type Migration struct {
 	ShutsOut  bool      // programs that do not know the step do not work on what it makes
 }
 
+// ErrEncoding is returned for a database that cannot store every text as it was sent.
+var ErrEncoding = errors.New("the database cannot hold a ledger")
+
 // ErrLedgerInUse says that a step back would throw away what a ledger with submitters keeps.
 var ErrLedgerInUse = errors.New(
 	"the ledger holds submitters: a step back loses what that step keeps, and step 1 every transaction and every request_id, so that what was sent " +
@@ -253,6 +256,14 @@ func migrating(ctx context.Context, url, schema string, loseLedger bool,
 
 func migrateWith(ctx context.Context, conn *sql.DB, schema string,
 	step func(*goose.Provider) error) error {
+	var encoding string
+	if err := conn.QueryRowContext(ctx, "SHOW server_encoding").Scan(&encoding); err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: its encoding is %s; create one with ENCODING 'UTF8'", ErrEncoding,
+			encoding)
+	}
 	if schema != "" {
 		// Asked first: who may not create schemas may well use the one that is there.
 		var there bool

@@ -41,7 +41,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		}
 	}
 	if version == wanted {
-		return nil
+		return s.checkIntegrity(ctx)
 	}
 	oldest, err := s.own().MinNodeSchema(ctx)
 	if err != nil {
