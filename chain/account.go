@@ -38,7 +38,7 @@ func (c *Client) Account(ctx context.Context, address txn.Address,
 			if err != nil {
 				return err
 			}
-			e.sawHead(view.Head)
+			e.recordHead(view.Head)
 			known = view.Head
 			if depth = int64(view.Head-min(settled, view.Head)) - int64(at); depth == 0 {
 				return nil

@@ -71,7 +71,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 		}
 		return nil, f
 	}
-	e.sawHead(block.Number)
+	e.recordHead(block.Number)
 	return block, nil
 }
 
@@ -81,7 +81,7 @@ func (e *endpoint) probe(ctx context.Context, client *rpc.Client) error {
 	if err := client.CallContext(ctx, &number, "eth_blockNumber"); err != nil {
 		return err
 	}
-	e.sawHead(uint64(number))
+	e.recordHead(uint64(number))
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (e *endpoint) probe(ctx context.Context, client *rpc.Client) error {
 func (c *Client) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error) {
 	block, err := c.block(ctx, "read block "+hash.Hex(), "eth_getBlockByHash", hash)
 	if block != nil && block.Hash != hash {
-		return nil, c.contradiction("read block "+hash.Hex(), "it answered block "+block.Hash.Hex())
+		return nil, c.mismatch("read block "+hash.Hex(), "it answered block "+block.Hash.Hex())
 	}
 	return block, err
 }
@@ -99,7 +99,7 @@ func (c *Client) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, 
 	what := fmt.Sprintf("read block %d", number)
 	block, err := c.block(ctx, what, "eth_getBlockByNumber", hexutil.Uint64(number))
 	if block != nil && block.Number != number {
-		return nil, c.contradiction(what, fmt.Sprintf("it answered block %d", block.Number))
+		return nil, c.mismatch(what, fmt.Sprintf("it answered block %d", block.Number))
 	}
 	return block, err
 }
@@ -125,7 +125,7 @@ func (c *Client) block(ctx context.Context, what, method string, arg any) (*txn.
 	return block, nil
 }
 
-// contradiction is an answer to another question than the one asked. Nothing follows from it.
-func (c *Client) contradiction(what, how string) error {
+// mismatch is an answer to another question than the one asked. Nothing follows from it.
+func (c *Client) mismatch(what, how string) error {
 	return fmt.Errorf("chain %q: %s: %s: %w", c.o.Name, what, how, txn.ErrUnavailable)
 }

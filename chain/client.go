@@ -117,13 +117,13 @@ func (c *Client) read(ctx context.Context, what string,
 	var r refusals
 	round := c.newRound()
 	for _, e := range c.order() {
-		f := c.upToDate(ctx, e)
+		f := c.checkUpToDate(ctx, e)
 		if f == nil {
 			f = e.call(ctx,
 				func(ctx context.Context, client *rpc.Client) error { return fn(ctx, e, client) })
 		}
 		if f == nil {
-			c.stayWith(e)
+			c.setCurrent(e)
 			return nil
 		}
 		r.add(e, f)
@@ -183,14 +183,14 @@ func (c *Client) healthyFirst(endpoints []*endpoint) []*endpoint {
 	return append(well, unhealthy...)
 }
 
-func (c *Client) stayWith(e *endpoint) {
+func (c *Client) setCurrent(e *endpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.current = e
 }
 
-// upToDate keeps a lagging endpoint from answering in place of the current one: its "no receipt" or its old nonce would be read as a reorg.
-func (c *Client) upToDate(ctx context.Context, e *endpoint) *fault {
+// checkUpToDate keeps a lagging endpoint from answering in place of the current one: its "no receipt" or its old nonce would be read as a reorg.
+func (c *Client) checkUpToDate(ctx context.Context, e *endpoint) *fault {
 	c.mu.Lock()
 	current, mark := c.current, c.mark
 	c.mu.Unlock()
@@ -236,7 +236,7 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 		switch {
 		case f != nil:
 			r.add(e, f)
-		case c.reaches(e, block.Number):
+		case c.acceptHead(e, block.Number):
 			c.blockCache.add(*block)
 			return *block, nil
 		default:
@@ -249,15 +249,15 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 			break
 		}
 	}
-	if newest != nil && c.graceIsOver() {
+	if newest != nil && c.lagGraceExpired() {
 		c.lowerMark(source, newest.Number)
 		return *newest, nil
 	}
 	return txn.Block{}, c.unavailable("read head", r)
 }
 
-// reaches tells whether the endpoint's head counts, and makes it the current endpoint if so.
-func (c *Client) reaches(e *endpoint, number uint64) bool {
+// acceptHead tells whether the endpoint's head counts, and makes it the current endpoint if so.
+func (c *Client) acceptHead(e *endpoint, number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, highest, _ := e.view()
@@ -265,7 +265,7 @@ func (c *Client) reaches(e *endpoint, number uint64) bool {
 		return false
 	}
 	c.mark, c.current, c.behindSince = number, e, time.Time{}
-	e.goBackTo(number)
+	e.resetHighest(number)
 	return true
 }
 
@@ -275,7 +275,7 @@ func (c *Client) highest() uint64 {
 	return c.mark
 }
 
-func (c *Client) graceIsOver() bool {
+func (c *Client) lagGraceExpired() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.o.Clock.Now()

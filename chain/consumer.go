@@ -21,7 +21,7 @@ func (c *Client) Consumer(ctx context.Context, address txn.Address,
 	what := fmt.Sprintf("look for the use of nonce %d of %s", nonce, address.Hex())
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		found = nil
-		s := useSearch{e: e, client: client, address: address, nonce: nonce}
+		s := nonceSearch{e: e, client: client, address: address, nonce: nonce}
 		number, ok, err := s.block(ctx)
 		if err != nil || !ok {
 			return err
@@ -35,8 +35,8 @@ func (c *Client) Consumer(ctx context.Context, address txn.Address,
 	return found, nil
 }
 
-// useSearch looks for the block in which a nonce was used, by asking for the account's next nonce at ever fewer heights.
-type useSearch struct {
+// nonceSearch looks for the block in which a nonce was used, by asking for the account's next nonce at ever fewer heights.
+type nonceSearch struct {
 	e       *endpoint
 	client  *rpc.Client
 	address txn.Address
@@ -53,7 +53,7 @@ const (
 )
 
 // block finds the lowest block with the nonce used: first in one batch at distances that double, then by halving what lies between two of them.
-func (s useSearch) block(ctx context.Context) (number uint64, ok bool, err error) {
+func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err error) {
 	head, err := s.head(ctx)
 	if err != nil {
 		return 0, false, err
@@ -91,14 +91,14 @@ func (s useSearch) block(ctx context.Context) (number uint64, ok bool, err error
 	return high, at == unused, nil
 }
 
-func (s useSearch) head(ctx context.Context) (uint64, error) {
+func (s nonceSearch) head(ctx context.Context) (uint64, error) {
 	var number hexutil.Uint64
 	err := s.client.CallContext(ctx, &number, "eth_blockNumber")
 	return uint64(number), err
 }
 
 // at asks for the state of the nonce at some heights in one batch.
-func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
+func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	counts := make([]hexutil.Uint64, len(heights))
 	elems := make([]rpc.BatchElem, len(heights))
 	for i, h := range heights {
@@ -111,7 +111,7 @@ func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	if err := s.client.BatchCallContext(ctx, elems); err != nil {
 		return nil, err
 	}
-	if err := refusedAsAWhole(elems); err != nil && len(elems) > 1 {
+	if err := batchError(elems); err != nil && len(elems) > 1 {
 		return nil, err // the newest state as well
 	}
 	states := make([]usage, len(heights))
@@ -129,7 +129,7 @@ func (s useSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 }
 
 // consumer reads the block and names the transaction in it.
-func (s useSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
+func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
 	var block *struct {
 		Number *hexutil.Big `json:"number"`
 		Hash   txn.Hash     `json:"hash"`

@@ -388,7 +388,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 			want,
 		)}
 	}
-	e.sawHead(uint64(head))
+	e.recordHead(uint64(head))
 	e.mu.Lock()
 	e.verifiedDials, e.mustVerify = e.dials.Load(), false
 	e.mu.Unlock()
@@ -456,15 +456,15 @@ func backoff(failures int, f *fault) time.Duration {
 	return max(wait, f.retryAfter)
 }
 
-// sawHead keeps how far the endpoint's view reaches.
-func (e *endpoint) sawHead(number uint64) {
+// recordHead keeps how far the endpoint's view reaches.
+func (e *endpoint) recordHead(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.head, e.highest, e.headAt = number, max(e.highest, number), e.o.Clock.Now()
 }
 
-// goBackTo forgets heights that the endpoint itself no longer claims.
-func (e *endpoint) goBackTo(number uint64) {
+// resetHighest forgets heights that the endpoint itself no longer claims.
+func (e *endpoint) resetHighest(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.highest = number

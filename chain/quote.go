@@ -261,7 +261,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 	}
 	if block, err := m.head.block(); err == nil {
 		m.from, m.number = e, block.Number
-		e.sawHead(block.Number)
+		e.recordHead(block.Number)
 	}
 	m.noHistory, m.noPrice = elems[1].Error != nil ||
 		m.history == nil, elems[2].Error != nil ||

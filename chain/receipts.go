@@ -80,7 +80,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 				}
 				answers[i].Receipt, answers[i].Err = found[i].of(hash)
 			}
-			return refusedAsAWhole(elems)
+			return batchError(elems)
 		},
 	)
 	if err != nil {
@@ -91,8 +91,8 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 	return answers
 }
 
-// refusedAsAWhole is the error of a batch in which nothing was answered: then the endpoint is at fault, not the hashes.
-func refusedAsAWhole(elems []rpc.BatchElem) error {
+// batchError is the error of a batch in which nothing was answered: then the endpoint is at fault, not the hashes.
+func batchError(elems []rpc.BatchElem) error {
 	for i := range elems {
 		if elems[i].Error == nil {
 			return nil

@@ -27,19 +27,19 @@ func (c *Client) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 			ErrNoTags, Safe, Finalized)
 	}
 	var (
-		block    *txn.Block
-		knowsNot bool
+		block      *txn.Block
+		tagUnknown bool
 	)
 	what := "read the " + tag + " block"
 	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
-		block, knowsNot = nil, false
+		block, tagUnknown = nil, false
 		var h *header
 		err := client.CallContext(ctx, &h, "eth_getBlockByNumber", tag, false)
 		switch refused := rpc.Error(nil); {
 		case errors.As(err, &refused) && outcome.NoBlockYet(answerOf(refused)):
 			return nil
 		case errors.As(err, &refused) && outcome.UnknownTag(answerOf(refused)):
-			knowsNot = true
+			tagUnknown = true
 			return nil
 		case err != nil || h == nil:
 			return err
@@ -50,7 +50,7 @@ func (c *Client) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case knowsNot:
+	case tagUnknown:
 		return nil, fmt.Errorf("chain %q: %s: %w", c.o.Name, what, ErrNoTags)
 	}
 	return block, nil
