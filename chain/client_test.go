@@ -16,16 +16,16 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// rig is a client of fake nodes under a clock that moves by hand, with its log.
-type rig struct {
+// harness is a client of fake nodes under a clock that moves by hand, with its log.
+type harness struct {
 	*Client
 	clock *clock.Fake
 	log   *bytes.Buffer
 }
 
-func dial(t *testing.T, change func(*Options), urls ...string) *rig {
+func dial(t *testing.T, change func(*Options), urls ...string) *harness {
 	t.Helper()
-	r := &rig{clock: clock.NewFake(time.Unix(1_700_000_000, 0)), log: &bytes.Buffer{}}
+	r := &harness{clock: clock.NewFake(time.Unix(1_700_000_000, 0)), log: &bytes.Buffer{}}
 	o := Options{
 		Name:      "dev",
 		ChainID:   testChain,
@@ -45,7 +45,7 @@ func dial(t *testing.T, change func(*Options), urls ...string) *rig {
 	return r
 }
 
-func (r *rig) mustHead(t *testing.T) txn.Block {
+func (r *harness) mustHead(t *testing.T) txn.Block {
 	t.Helper()
 	b, err := r.Head(t.Context())
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *rig) mustHead(t *testing.T) txn.Block {
 }
 
 // awaitHealthy waits until an endpoint that was tried aside is taken for well.
-func (r *rig) awaitHealthy(t *testing.T, endpoint int) {
+func (r *harness) awaitHealthy(t *testing.T, endpoint int) {
 	t.Helper()
 	await(t, "the endpoint well again", func() bool { return !r.endpoints[endpoint].isUnhealthy() })
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// moodyNode takes some, refuses some, cuts connections and refuses whole requests; it keeps what it took.
-type moodyNode struct {
+// randomNode takes some, refuses some, cuts connections and refuses whole requests; it keeps what it took.
+type randomNode struct {
 	mu          sync.Mutex
 	rand        *rand.Rand
 	took, maybe map[string]bool // what it took; what it may have taken, for all that whoever sent it can know
 }
 
-func (m *moodyNode) intercept(w http.ResponseWriter, r *http.Request) bool {
+func (m *randomNode) intercept(w http.ResponseWriter, r *http.Request) bool {
 	body := readBody(r)
 	if !strings.Contains(body, "eth_sendRawTransaction") {
 		return false
@@ -55,7 +55,7 @@ func (m *moodyNode) intercept(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-func (m *moodyNode) send(raw hexutil.Bytes) (common.Hash, error) {
+func (m *randomNode) send(raw hexutil.Bytes) (common.Hash, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch m.rand.IntN(6) {
@@ -75,7 +75,7 @@ func (m *moodyNode) send(raw hexutil.Bytes) (common.Hash, error) {
 // when they have; and no slot is lost.
 func TestAnyCrowd(t *testing.T) {
 	t.Parallel()
-	m := &moodyNode{
+	m := &randomNode{
 		rand:  rand.New(rand.NewPCG(12, 1)),
 		took:  map[string]bool{},
 		maybe: map[string]bool{},
@@ -84,7 +84,7 @@ func TestAnyCrowd(t *testing.T) {
 	r := dial(t, func(o *Options) { o.BatchLimit, o.MaxInFlight = 7, 5 }, n.url())
 	r.mustHead(t)
 	n.set(func(n *fakeNode) { n.send, n.intercept = m.send, m.intercept })
-	all := crowdOf(1200)
+	all := manySigned(1200)
 	classes := map[txn.Class]int{}
 	for len(all) > 0 {
 		crowd := all[:60]

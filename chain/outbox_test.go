@@ -20,8 +20,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// crowdOf are transactions as far as a node that takes everything looks at them.
-func crowdOf(n int) []txn.Signed {
+// manySigned are transactions as far as a node that takes everything looks at them.
+func manySigned(n int) []txn.Signed {
 	all := make([]txn.Signed, n)
 	for i := range all {
 		raw := fmt.Appendf(nil, "transaction %d", i)
@@ -55,7 +55,7 @@ func isBatch(r *http.Request) bool {
 func TestACrowdSharesRequests(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	all := crowdOf(300)
+	all := manySigned(300)
 	n.set(func(n *fakeNode) {
 		n.send = func(raw hexutil.Bytes) (common.Hash, error) {
 			switch {
@@ -68,7 +68,7 @@ func TestACrowdSharesRequests(t *testing.T) {
 		}
 	})
 	c := dial(t, func(o *Options) { o.BatchLimit = 50 }, n.url()).Client
-	if o := c.Send(t.Context(), crowdOf(301)[300]); o.Class != txn.Accepted { // connected and verified
+	if o := c.Send(t.Context(), manySigned(301)[300]); o.Class != txn.Accepted { // connected and verified
 		t.Fatalf("%+v", o)
 	}
 	n.set(func(n *fakeNode) { n.requests = 0 })
@@ -117,14 +117,14 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 			r := dial(t, nil, n.url())
 			ails := strings.HasPrefix(name, "gateway") ||
 				name == "refused as one" // it rests, and those that come meanwhile have nobody who looks at them
-			for i, o := range sendAll(t.Context(), r.Client, crowdOf(100)) {
+			for i, o := range sendAll(t.Context(), r.Client, manySigned(100)) {
 				if o.Class != txn.Accepted &&
 					(!ails || o.Class != txn.Ambiguous && outcome.RankOf(o.Class) != outcome.NotLookedAt) {
 					t.Errorf("transaction %d: %+v", i, o)
 				}
 			}
 			r.clock.Advance(lastBackoff) // it is asked again, and batches rest
-			for i, o := range sendAll(t.Context(), r.Client, crowdOf(100)) {
+			for i, o := range sendAll(t.Context(), r.Client, manySigned(100)) {
 				if o.Class != txn.Accepted {
 					t.Errorf("transaction %d, once more: %+v", i, o)
 				}
@@ -149,7 +149,7 @@ func TestWhoLeavesTheCrowd(t *testing.T) {
 		}
 	})
 	c := dial(t, nil, n.url()).Client
-	all := crowdOf(maxConcurrentSends + 2)
+	all := manySigned(maxConcurrentSends + 2)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, signed := range all[:maxConcurrentSends] {
@@ -182,7 +182,7 @@ func TestWhoLeavesTheCrowd(t *testing.T) {
 func TestWhoLeavesABatchThatWaits(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	all := crowdOf(4)
+	all := manySigned(4)
 	var got sync.Map
 	n.set(func(n *fakeNode) {
 		n.send = func(raw hexutil.Bytes) (common.Hash, error) {

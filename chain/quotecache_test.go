@@ -21,7 +21,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-func trusting(o *Options) { o.TrustGasLimits = true }
+func trustGasLimits(o *Options) { o.TrustGasLimits = true }
 
 // ownGas is a draft that needs no simulation where gas limits are trusted.
 func ownGas(from txn.Address) txn.Draft {
@@ -36,7 +36,7 @@ func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
 	n.set(func(n *fakeNode) {
 		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
 	})
-	r := dial(t, trusting, n.url())
+	r := dial(t, trustGasLimits, n.url())
 	r.mustHead(t)
 	quoteAll := func() (first txn.Quote) {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestMoneyIsFollowed(t *testing.T) {
 			return common.Hash{}, errors.New("insufficient funds for gas * price + value")
 		}
 	})
-	r := dial(t, trusting, n.url())
+	r := dial(t, trustGasLimits, n.url())
 	r.mustHead(t)
 	quote := func(want txn.Class) txn.Quote {
 		t.Helper()
@@ -139,7 +139,7 @@ func TestMoneyIsFollowed(t *testing.T) {
 // A gas limit that no transaction with these data gets by with is refused without a nonce, and without asking anybody.
 func TestTooLittleGasOfItsOwn(t *testing.T) {
 	t.Parallel()
-	r := dial(t, trusting, "http://127.0.0.1:1")
+	r := dial(t, trustGasLimits, "http://127.0.0.1:1")
 	to := common.HexToAddress("0xb0b")
 	for name, p := range map[string]txn.Payload{
 		"a transfer": {To: &to, GasLimit: 20_999}, "with data": {To: &to, Data: []byte{0, 1}, GasLimit: 21_019}, "a creation": {Data: []byte{1}, GasLimit: 53_015},
@@ -269,7 +269,7 @@ func TestPricesOfNoHead(t *testing.T) {
 	n.set(func(n *fakeNode) {
 		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
 	})
-	r := dial(t, trusting, n.url())
+	r := dial(t, trustGasLimits, n.url())
 	r.mustHead(t)
 	n.set(func(n *fakeNode) { n.intercept = noNumber })
 	from := common.HexToAddress("0xa1")
