@@ -140,14 +140,14 @@ func (n *fakeNode) answerHTTP(status int, header map[string]string, body string)
 }
 
 // onSend makes only requests that hold eth_sendRawTransaction fail.
-func (n *fakeNode) onSend(answer http.HandlerFunc) {
+func (n *fakeNode) onSend(response http.HandlerFunc) {
 	n.set(func(n *fakeNode) {
 		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 			body := readBody(r)
 			if !strings.Contains(body, "eth_sendRawTransaction") {
 				return false
 			}
-			answer(w, r)
+			response(w, r)
 			return true
 		}
 	})

@@ -15,8 +15,8 @@ import (
 )
 
 // answering rewrites what a node answers, over HTTP and over a WebSocket. Subscriptions there tell nothing.
-func (n *fakeNode) answering(rewrite func(asked, answer []byte) []byte) {
-	answer := func(asked []byte) []byte {
+func (n *fakeNode) answering(rewrite func(asked, response []byte) []byte) {
+	response := func(asked []byte) []byte {
 		to := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(asked))
 		r.Header.Set("Content-Type", "application/json")
@@ -26,7 +26,7 @@ func (n *fakeNode) answering(rewrite func(asked, answer []byte) []byte) {
 	n.set(func(n *fakeNode) {
 		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 			if !websocket.IsWebSocketUpgrade(r) {
-				_, _ = w.Write(answer([]byte(readBody(r))))
+				_, _ = w.Write(response([]byte(readBody(r))))
 				return true
 			}
 			conn, err := new(websocket.Upgrader).Upgrade(w, r, nil)
@@ -36,7 +36,7 @@ func (n *fakeNode) answering(rewrite func(asked, answer []byte) []byte) {
 			defer conn.Close()
 			for {
 				_, asked, err := conn.ReadMessage()
-				if err != nil || conn.WriteMessage(websocket.TextMessage, answer(asked)) != nil {
+				if err != nil || conn.WriteMessage(websocket.TextMessage, response(asked)) != nil {
 					return true
 				}
 			}
@@ -60,8 +60,8 @@ func TestNullErrorIsNone(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		n := newNode(t)
 		n.set(func(n *fakeNode) { n.send = accept })
-		n.answering(func(_, answer []byte) []byte {
-			return bytes.ReplaceAll(answer, []byte(`"result":`),
+		n.answering(func(_, response []byte) []byte {
+			return bytes.ReplaceAll(response, []byte(`"result":`),
 				[]byte(`"error" : null, "result":`))
 		})
 		r := dial(t, nil, transport+"://"+n.addr)
@@ -80,7 +80,7 @@ func TestNullErrorIsNone(t *testing.T) {
 // The hash of the bytes beside an error says that they may have been taken, whatever the error says.
 func TestHashBesideAnError(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
-		answer := func(result, message string) string {
+		response := func(result, message string) string {
 			return `{"jsonrpc":"2.0","id":ID,"result":` + result + `,"error":{"code":-32000,"message":"` + message + `"}}`
 		}
 		ours := `"` + signed.Hash.Hex() + `"`
@@ -88,14 +88,14 @@ func TestHashBesideAnError(t *testing.T) {
 			body string
 			want txn.Class
 		}{
-			"refused for good":   {answer(ours, "intrinsic gas too low"), txn.Ambiguous},
-			"refused for now":    {answer(ours, "txpool is full"), txn.Ambiguous},
-			"not looked at":      {answer(ours, "node is not synced"), txn.Ambiguous},
-			"known":              {answer(ours, "already known"), txn.AlreadyKnown},
-			"outbid":             {answer(ours, "replacement transaction underpriced"), txn.ReplacementUnderpriced},
-			"another hash":       {answer(`"`+txn.Hash{7}.Hex()+`"`, "intrinsic gas too low"), txn.Invalid},
-			"null":               {answer(`null`, "intrinsic gas too low"), txn.Invalid},
-			"no hash":            {answer(`{"hash":1}`, "intrinsic gas too low"), txn.Invalid},
+			"refused for good":   {response(ours, "intrinsic gas too low"), txn.Ambiguous},
+			"refused for now":    {response(ours, "txpool is full"), txn.Ambiguous},
+			"not looked at":      {response(ours, "node is not synced"), txn.Ambiguous},
+			"known":              {response(ours, "already known"), txn.AlreadyKnown},
+			"outbid":             {response(ours, "replacement transaction underpriced"), txn.ReplacementUnderpriced},
+			"another hash":       {response(`"`+txn.Hash{7}.Hex()+`"`, "intrinsic gas too low"), txn.Invalid},
+			"null":               {response(`null`, "intrinsic gas too low"), txn.Invalid},
+			"no hash":            {response(`{"hash":1}`, "intrinsic gas too low"), txn.Invalid},
 			"null error":         {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":null}`, txn.Accepted},
 			"null error, spaced": {"\n {\"error\" :\tnull , \"jsonrpc\":\"2.0\",\"id\":ID,\"result\":" + ours + "}", txn.Accepted},
 			"nothing but nulls":  {`{"jsonrpc":"2.0","id":ID,"result":null,"error":null}`, txn.Ambiguous},
@@ -107,9 +107,9 @@ func TestHashBesideAnError(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				n := newNode(t)
-				n.answering(func(asked, answer []byte) []byte {
+				n.answering(func(asked, response []byte) []byte {
 					if !bytes.Contains(asked, []byte("eth_sendRawTransaction")) {
-						return answer
+						return response
 					}
 					var call struct{ ID json.RawMessage }
 					if err := json.Unmarshal(asked, &call); err != nil {
@@ -148,8 +148,8 @@ func TestHashBesideAnErrorInA400(t *testing.T) {
 func TestDataOfAnErrorBesideAResult(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answer, result string
-		data           any
+		response, result string
+		data             any
 	}{
 		"a text":       {`{"result":"0x1","error":{"code":3,"message":"m","data":"0x08c3"}}`, `"0x1"`, "0x08c3"},
 		"an object":    {`{"result":{"a":1},"error":{"code":3,"message":"m","data":{"b":"c"}}}`, `{"a":1}`, map[string]any{"b": "c"}},
@@ -157,7 +157,7 @@ func TestDataOfAnErrorBesideAResult(t *testing.T) {
 		"no result":    {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 		"a null there": {`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
 	} {
-		read, ok := outcome.ReadAnswer(normalized([]byte(c.answer)))
+		read, ok := outcome.ReadResponse(normalized([]byte(c.response)))
 		data, result := splitResult(read.Data)
 		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) ||
 			string(result) != c.result {

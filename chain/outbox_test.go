@@ -88,7 +88,7 @@ func TestACrowdSharesRequests(t *testing.T) {
 // An endpoint that takes no batches gets each transaction by itself, whatever it says to a batch. Of what it may have taken it is not said that nobody looked at it.
 func TestBatchesThatAreNotAnswered(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]func(w http.ResponseWriter){
+	for name, response := range map[string]func(w http.ResponseWriter){
 		"refused as one": func(w http.ResponseWriter) {
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid transaction batch"}}`)
 		},
@@ -110,7 +110,7 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 						return false
 					}
 					w.Header().Set("Content-Type", "application/json")
-					answer(w)
+					response(w)
 					return true
 				}
 			})

@@ -30,23 +30,23 @@ func TestSend(t *testing.T) {
 			})
 		}
 	}
-	answer := func(send func(hexutil.Bytes) (common.Hash, error)) func(*fakeNode) {
+	response := func(send func(hexutil.Bytes) (common.Hash, error)) func(*fakeNode) {
 		return func(n *fakeNode) { n.set(func(n *fakeNode) { n.send = send }) }
 	}
 	for name, c := range map[string]struct {
 		node func(*fakeNode)
 		want txn.Class
 	}{
-		"accepted":               {answer(accept), txn.Accepted},
-		"known":                  {answer(says(-32000, "already known")), txn.AlreadyKnown},
-		"another hash":           {answer(func(hexutil.Bytes) (common.Hash, error) { return common.HexToHash("0xbad"), nil }), txn.Ambiguous},
-		"zero hash":              {answer(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil }), txn.Ambiguous},
+		"accepted":               {response(accept), txn.Accepted},
+		"known":                  {response(says(-32000, "already known")), txn.AlreadyKnown},
+		"another hash":           {response(func(hexutil.Bytes) (common.Hash, error) { return common.HexToHash("0xbad"), nil }), txn.Ambiguous},
+		"zero hash":              {response(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil }), txn.Ambiguous},
 		"null":                   {body(200, `{"jsonrpc":"2.0","id":1,"result":null}`), txn.Ambiguous},
 		"no result":              {body(200, `{"jsonrpc":"2.0","id":1}`), txn.Ambiguous},
 		"not JSON":               {body(200, `<html>welcome</html>`), txn.Ambiguous},
 		"half an answer":         {body(200, `{"jsonrpc":"2.0","id":1,"res`), txn.Ambiguous},
 		"empty":                  {body(200, ``), txn.Ambiguous},
-		"unknown words":          {answer(says(-32000, "the moon is in the wrong house")), txn.Ambiguous},
+		"unknown words":          {response(says(-32000, "the moon is in the wrong house")), txn.Ambiguous},
 		"500":                    {body(500, `Internal Server Error`), txn.Ambiguous},
 		"502":                    {body(502, `<h1>502 Bad Gateway</h1>`), txn.Ambiguous},
 		"503":                    {body(503, `Service Unavailable`), txn.Ambiguous},
@@ -64,10 +64,10 @@ func TestSend(t *testing.T) {
 		"invalid page in a 504":  {body(504, `<html>transaction type not supported</html>`), txn.Ambiguous},
 		"no funds in a 500":      {body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"insufficient funds"}}`), txn.InsufficientFunds},
 		"batch answer in a 429":  {body(429, `[{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit"}}]`), txn.RateLimited},
-		"invalid":                {answer(says(-32000, "intrinsic gas too low: gas 20000, minimum needed 21000")), txn.Invalid},
-		"wrong chain":            {answer(says(-32000, "invalid sender: invalid chain id for signer: have 1 want 31337")), txn.WrongChain},
-		"method is closed":       {answer(says(-32601, "the method eth_sendRawTransaction does not exist/is not available")), txn.Unauthorized},
-		"node shuts down":        {answer(says(-32000, "server shutting down")), txn.Unavailable},
+		"invalid":                {response(says(-32000, "intrinsic gas too low: gas 20000, minimum needed 21000")), txn.Invalid},
+		"wrong chain":            {response(says(-32000, "invalid sender: invalid chain id for signer: have 1 want 31337")), txn.WrongChain},
+		"method is closed":       {response(says(-32601, "the method eth_sendRawTransaction does not exist/is not available")), txn.Unauthorized},
+		"node shuts down":        {response(says(-32000, "server shutting down")), txn.Unavailable},
 		"cut": {func(n *fakeNode) {
 			n.onSend(func(w http.ResponseWriter, r *http.Request) { cutConnection(w, r) })
 		}, txn.Ambiguous},

@@ -36,9 +36,9 @@ func (c *Client) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 		var h *header
 		err := client.CallContext(ctx, &h, "eth_getBlockByNumber", tag, false)
 		switch refused := rpc.Error(nil); {
-		case errors.As(err, &refused) && outcome.NoBlockYet(answerOf(refused)):
+		case errors.As(err, &refused) && outcome.NoBlockYet(responseOf(refused)):
 			return nil
-		case errors.As(err, &refused) && outcome.UnknownTag(answerOf(refused)):
+		case errors.As(err, &refused) && outcome.UnknownTag(responseOf(refused)):
 			tagUnknown = true
 			return nil
 		case err != nil || h == nil:

@@ -157,7 +157,7 @@ func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 	}
 	var refused rpc.Error
 	if errors.As(err, &refused) {
-		f = refusal(answerOf(refused), e.secrets)
+		f = refusal(responseOf(refused), e.secrets)
 		if f.class == txn.RateLimited {
 			f.retryAfter = max(f.retryAfter, n.hint())
 		}
@@ -179,7 +179,7 @@ func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 }
 
 // refusal is a node's own answer.
-func refusal(a outcome.Answer, secrets redactor) *fault {
+func refusal(a outcome.Response, secrets redactor) *fault {
 	var result json.RawMessage
 	a.Data, result = splitResult(a.Data)
 	a.Message = secrets.hide(a.Message)
@@ -199,8 +199,8 @@ func refusal(a outcome.Answer, secrets redactor) *fault {
 	}
 }
 
-func answerOf(err rpc.Error) outcome.Answer {
-	a := outcome.Answer{Code: err.ErrorCode(), Message: err.Error()}
+func responseOf(err rpc.Error) outcome.Response {
+	a := outcome.Response{Code: err.ErrorCode(), Message: err.Error()}
 	if withData, ok := err.(rpc.DataError); ok {
 		a.Data = withData.ErrorData()
 	}
@@ -209,14 +209,14 @@ func answerOf(err rpc.Error) outcome.Answer {
 
 // httpFault looks for a JSON-RPC error in the body first: some gateways put "nonce too low" under a status of 400 or 500.
 func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
-	if a, ok := outcome.ReadAnswer(e.Body); ok {
+	if a, ok := outcome.ReadResponse(e.Body); ok {
 		a.HTTPStatus = e.StatusCode
 		f := refusal(a, secrets)
 		f.retryAfter = max(f.retryAfter, retryAfter)
 		f.answered = f.class != txn.Unauthorized && f.class != txn.Unavailable
 		return f
 	}
-	a := outcome.Answer{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
+	a := outcome.Response{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
 	if len(e.Body) > 0 {
 		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), outcome.TextLimit)]))
 	}

@@ -82,7 +82,7 @@ func (f Fault) tells(head, number uint64) bool { return f.Keeps == 0 || head-num
 
 // Say refuses with a node's words. Together with a pool that took the bytes (Fault.Lost = false) the words are a lie.
 func Say(words string) Fault {
-	o := outcome.Classify(outcome.Answer{Code: -32000, Message: words})
+	o := outcome.Classify(outcome.Response{Code: -32000, Message: words})
 	return Fault{Lost: true, Reply: &o}
 }
 

@@ -139,7 +139,7 @@ func told(refused error) txn.Outcome {
 	case errors.Is(refused, errWrongHash):
 		return txn.Outcome{Class: txn.Ambiguous, Detail: "the node answered another hash"}
 	}
-	return outcome.Classify(outcome.Answer{Code: -32000, Message: refused.Error()})
+	return outcome.Classify(outcome.Response{Code: -32000, Message: refused.Error()})
 }
 
 // Account looks at an account.
@@ -348,20 +348,20 @@ func (c *Chain) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
 	a, p := c.state.account(draft.From), draft.Payload
 	if a.balance.Lt(&p.Value) {
-		return 0, refusal(outcome.Answer{Code: -32000, Message: "insufficient funds for transfer"})
+		return 0, refusal(outcome.Response{Code: -32000, Message: "insufficient funds for transfer"})
 	}
 	defer c.state.unwind(len(c.state.undo))
 	gas, err := c.state.run(draft.From, p.To, p.Value, p.Data, a.nonce)
 	switch {
 	case err != nil:
-		return 0, refusal(outcome.Answer{Code: 3, Message: "execution reverted: " + err.Error()})
+		return 0, refusal(outcome.Response{Code: 3, Message: "execution reverted: " + err.Error()})
 	case p.GasLimit > 0 && p.GasLimit < gas:
-		return 0, refusal(outcome.Answer{Code: -32000, Message: "gas required exceeds allowance"})
+		return 0, refusal(outcome.Response{Code: -32000, Message: "gas required exceeds allowance"})
 	}
 	return gas, nil
 }
 
-func refusal(a outcome.Answer) *txn.Outcome {
+func refusal(a outcome.Response) *txn.Outcome {
 	o := outcome.Classify(a)
 	return &o
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Answer is what a node, a gateway or a provider said when it did not say yes.
-type Answer struct {
+// Response is what a node, a gateway or a provider said when it did not say yes.
+type Response struct {
 	Code       int    // JSON-RPC error code; 0 is none
 	Message    string // JSON-RPC error message, or the text of an HTTP error
 	Data       any    // JSON-RPC error data, as encoding/json decodes it
@@ -21,7 +21,7 @@ type Answer struct {
 
 // Classify reads an answer: text first, then code, then HTTP status, for one code means many things (-32000 means all of them). Whatever no rule knows is
 // AMBIGUOUS. The detail is safe to store and to show.
-func Classify(a Answer) txn.Outcome {
+func Classify(a Response) txn.Outcome {
 	class, _ := Explain(a)
 	o := txn.Outcome{Class: class, Detail: Clean(a.Message), RetryAfter: waitHint(a)}
 	if class == txn.ExecutionReverted {
@@ -32,7 +32,7 @@ func Classify(a Answer) txn.Outcome {
 }
 
 // Explain is the class of an answer and why it is that one.
-func Explain(a Answer) (class txn.Class, why string) {
+func Explain(a Response) (class txn.Class, why string) {
 	text := normalise(a.text())
 	for i := range rules {
 		if class, ok := rules[i].read(text); ok {
@@ -70,7 +70,7 @@ const (
 )
 
 // text is all that was said in words, as plain text. Substrate chains, Conflux and others put the meaning into the data and a headline into the message.
-func (a Answer) text() string {
+func (a Response) text() string {
 	said := append([]string{a.Message}, textsIn(a.Data, maxDataDepth)...)
 	said = said[:min(len(said), maxDataTexts)]
 	for i, part := range said {
@@ -183,7 +183,7 @@ func verdictOf(table []numbered, number int) (verdict, bool) {
 }
 
 // revertReason is the message of a revert with its reason in words, where the data has one that can be decoded.
-func revertReason(a Answer) string {
+func revertReason(a Response) string {
 	data := ReturnData(a.Data)
 	if len(data) < selectorSize {
 		return a.text()

@@ -25,8 +25,8 @@ type sample struct {
 	Ambiguous  bool   `json:"ambiguous"`
 }
 
-func (s sample) answer() Answer {
-	return Answer{Code: s.Code, Message: s.Message, Data: s.Data, HTTPStatus: s.HTTPStatus}
+func (s sample) response() Response {
+	return Response{Code: s.Code, Message: s.Message, Data: s.Data, HTTPStatus: s.HTTPStatus}
 }
 
 // classesOf maps the file's classes to those of the design. The last but one are told apart by the file only.
@@ -93,7 +93,7 @@ func TestClassifyCorpus(t *testing.T) {
 	const wantAccuracy = 0.97
 	judged, wrong := 0, 0
 	for _, s := range readSamples(t) {
-		got, why := Explain(s.answer())
+		got, why := Explain(s.response())
 		if unsafe(s.Class, got) {
 			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", s.Class, s.Client, got, why,
 				s.Message)
@@ -139,7 +139,7 @@ func TestClassifyWrapped(t *testing.T) {
 				if i%2 != w%2 {
 					continue // half of the texts each: the race detector makes expressions slow
 				}
-				bare := s.answer()
+				bare := s.response()
 				wrapped := bare
 				wrapped.Message = c.wrap(s.Message)
 				want, _ := Explain(bare)
@@ -169,7 +169,7 @@ func TestClassifyRevertText(t *testing.T) {
 			strings.Contains(s.Message, "Failed to pay") {
 			continue // zkSync's checks of fee and sender speak of reverts themselves
 		}
-		if got, _ := Explain(Answer{Message: "execution reverted: " + s.Message}); got != txn.ExecutionReverted {
+		if got, _ := Explain(Response{Message: "execution reverted: " + s.Message}); got != txn.ExecutionReverted {
 			t.Errorf("the revert text %q is read as %s", s.Message, got)
 		}
 	}
@@ -200,7 +200,7 @@ func TestRevertReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := Classify(Answer{Code: 3, Message: "execution reverted", Data: c.data})
+			o := Classify(Response{Code: 3, Message: "execution reverted", Data: c.data})
 			if o.Class != txn.ExecutionReverted || o.Detail != c.want {
 				t.Errorf("got %+v, want REVERTED with %q", o, c.want)
 			}
@@ -211,29 +211,29 @@ func TestRevertReason(t *testing.T) {
 func TestRetryHint(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		in   Answer
+		in   Response
 		want time.Duration
 	}{
-		{Answer{Message: "rate limited, try again in 3s"}, 3 * time.Second},
-		{Answer{Message: "Too many requests, retry in 10 seconds"}, 10 * time.Second},
-		{Answer{Message: "Public RPC Rate Limit Hit, limit will reset in 60 seconds"}, time.Minute},
-		{Answer{Message: "retry after 2 minutes"}, 2 * time.Minute},
-		{Answer{Message: "slow down", Data: map[string]any{"try_again_in": "312.5ms"}}, 312500 * time.Microsecond},
-		{Answer{Message: "limit", Data: map[string]any{"rate": map[string]any{"backoff_seconds": 30.0}}}, 30 * time.Second},
-		{Answer{Message: "limit", Data: map[string]any{"rate": map[string]any{"backoff_seconds": 0.0}}}, 0},
-		{Answer{Message: "monthly quota is used up, try again in 40000 minutes"}, maxRetryHint},
-		{Answer{Message: "wait for at least 5 seconds"}, 5 * time.Second},
-		{Answer{Message: "too many requests, retry in 1m30s."}, 90 * time.Second},
-		{Answer{Message: "retry after 5 h"}, maxRetryHint},
-		{Answer{Message: "retry after 3. Minutes count"}, 3 * time.Second},
-		{Answer{Message: "wait 30 more requests"}, 30 * time.Second},
-		{Answer{Message: "limit", Data: map[string]any{"retry_after": "5 seconds"}}, 5 * time.Second},
-		{Answer{Message: "limit", Data: map[string]any{"info": "try again in 2 minutes"}}, 2 * time.Minute},
-		{Answer{Message: "limit", Data: []any{map[string]any{"retryAfterMs": 90.0}}}, 90 * time.Millisecond},
-		{Answer{Message: "limit", Data: map[string]any{"x-retry-after": 4.0}}, 4 * time.Second},
-		{Answer{Message: "rate limited"}, 0},
-		{Answer{Message: "nonce too low: next nonce 12, tx nonce 11"}, 0},
-		{Answer{Message: "try again in 99999999999999999999999999999999999s"}, maxRetryHint},
+		{Response{Message: "rate limited, try again in 3s"}, 3 * time.Second},
+		{Response{Message: "Too many requests, retry in 10 seconds"}, 10 * time.Second},
+		{Response{Message: "Public RPC Rate Limit Hit, limit will reset in 60 seconds"}, time.Minute},
+		{Response{Message: "retry after 2 minutes"}, 2 * time.Minute},
+		{Response{Message: "slow down", Data: map[string]any{"try_again_in": "312.5ms"}}, 312500 * time.Microsecond},
+		{Response{Message: "limit", Data: map[string]any{"rate": map[string]any{"backoff_seconds": 30.0}}}, 30 * time.Second},
+		{Response{Message: "limit", Data: map[string]any{"rate": map[string]any{"backoff_seconds": 0.0}}}, 0},
+		{Response{Message: "monthly quota is used up, try again in 40000 minutes"}, maxRetryHint},
+		{Response{Message: "wait for at least 5 seconds"}, 5 * time.Second},
+		{Response{Message: "too many requests, retry in 1m30s."}, 90 * time.Second},
+		{Response{Message: "retry after 5 h"}, maxRetryHint},
+		{Response{Message: "retry after 3. Minutes count"}, 3 * time.Second},
+		{Response{Message: "wait 30 more requests"}, 30 * time.Second},
+		{Response{Message: "limit", Data: map[string]any{"retry_after": "5 seconds"}}, 5 * time.Second},
+		{Response{Message: "limit", Data: map[string]any{"info": "try again in 2 minutes"}}, 2 * time.Minute},
+		{Response{Message: "limit", Data: []any{map[string]any{"retryAfterMs": 90.0}}}, 90 * time.Millisecond},
+		{Response{Message: "limit", Data: map[string]any{"x-retry-after": 4.0}}, 4 * time.Second},
+		{Response{Message: "rate limited"}, 0},
+		{Response{Message: "nonce too low: next nonce 12, tx nonce 11"}, 0},
+		{Response{Message: "try again in 99999999999999999999999999999999999s"}, maxRetryHint},
 	} {
 		if got := Classify(c.in).RetryAfter; got != c.want {
 			t.Errorf("%q %v: hint %v, want %v", c.in.Message, c.in.Data, got, c.want)

@@ -65,7 +65,7 @@ func TestClassifyFurther(t *testing.T) {
 	judged, wrong := map[bool]int{}, map[bool]int{}
 	for _, s := range further(t, "further_rpc_errors.jsonl") {
 		want, held := txn.Class(s.Class), heldOut(s.Client)
-		got, why := Explain(s.answer())
+		got, why := Explain(s.response())
 		if unsafeReading(want, got) {
 			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why,
 				s.Message)
@@ -97,7 +97,7 @@ func TestClassifyLater(t *testing.T) {
 	judged, wrong := 0, 0
 	for _, s := range further(t, "later_rpc_errors.jsonl") {
 		want := txn.Class(s.Class)
-		got, why := Explain(s.answer())
+		got, why := Explain(s.response())
 		if unsafeReading(want, got) {
 			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why,
 				s.Message)

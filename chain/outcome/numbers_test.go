@@ -120,7 +120,7 @@ func TestNumbers(t *testing.T) {
 		"already known": "",
 		"some words with have 1 want 2 and minimum needed 5 and next nonce 7": "",
 	} {
-		o := Classify(Answer{Message: text})
+		o := Classify(Response{Message: text})
 		if got := shown(o); got != want {
 			t.Errorf("%s %q:\n got %s\nwant %s", o.Class, text, got, want)
 		}
@@ -145,7 +145,7 @@ func TestNonceDirection(t *testing.T) {
 		"nonces must be sequential":                            txn.NonceGap,
 		"invalid nonce":                                        txn.NonceTooLow,
 	} {
-		if got, why := Explain(Answer{Message: text}); got != want {
+		if got, why := Explain(Response{Message: text}); got != want {
 			t.Errorf("%q is %s because %s; want %s", text, got, why, want)
 		}
 	}
@@ -161,28 +161,28 @@ func TestWaitHint(t *testing.T) {
 		return m
 	}
 	for name, c := range map[string]struct {
-		in   Answer
+		in   Response
 		want time.Duration
 	}{
-		"milliseconds":   {Answer{Message: "rate limited, retry after 1500ms"}, 1500 * time.Millisecond},
-		"duration":       {Answer{Message: "Too many requests. Please wait 1m30s before the next one"}, 90 * time.Second},
-		"hours":          {Answer{Message: "quota exceeded, resets in 5 hours"}, maxRetryHint},
-		"camel case":     {Answer{Message: "slow down", Data: data("retryAfter", 7.0)}, 7 * time.Second},
-		"unit in key":    {Answer{Message: "slow down", Data: data("retryAfterMs", 250.0)}, 250 * time.Millisecond},
-		"snake case":     {Answer{Message: "slow down", Data: data("rate", data("backoff_seconds", 30.0))}, 30 * time.Second},
-		"text with unit": {Answer{Message: "slow down", Data: data("try_again_in", "312.5ms")}, 312500 * time.Microsecond},
-		"bare text":      {Answer{Message: "slow down", Data: data("Retry-After", "12")}, 12 * time.Second},
-		"longest":        {Answer{Message: "slow down", Data: data("retry_after", 2.0, "reset_in", 9.0)}, 9 * time.Second},
-		"huge":           {Answer{Message: "slow down", Data: data("retry_after", 1e300)}, maxRetryHint},
-		"negative":       {Answer{Message: "slow down", Data: data("retry_after", -5.0)}, 0},
-		"no number":      {Answer{Message: "slow down", Data: data("retry_after", "soon")}, 0},
-		"time":           {Answer{Message: "slow down", Data: data("reset", 1700000000.0)}, 0},
-		"time in ms":     {Answer{Message: "slow down", Data: data("reset", "1700000000000")}, 0},
-		"time as a wait": {Answer{Message: "slow down", Data: data("retry_after", 1700000000.0)}, 0},
-		"time and wait":  {Answer{Message: "slow down", Data: data("reset", 1700000000.0, "retry_after", 3.0)}, 3 * time.Second},
-		"long, in ms":    {Answer{Message: "slow down", Data: data("reset_ms", 2e9)}, maxRetryHint},
-		"other field":    {Answer{Message: "slow down", Data: data("current_rps", 40.0)}, 0},
-		"none":           {Answer{Message: "slow down"}, 0},
+		"milliseconds":   {Response{Message: "rate limited, retry after 1500ms"}, 1500 * time.Millisecond},
+		"duration":       {Response{Message: "Too many requests. Please wait 1m30s before the next one"}, 90 * time.Second},
+		"hours":          {Response{Message: "quota exceeded, resets in 5 hours"}, maxRetryHint},
+		"camel case":     {Response{Message: "slow down", Data: data("retryAfter", 7.0)}, 7 * time.Second},
+		"unit in key":    {Response{Message: "slow down", Data: data("retryAfterMs", 250.0)}, 250 * time.Millisecond},
+		"snake case":     {Response{Message: "slow down", Data: data("rate", data("backoff_seconds", 30.0))}, 30 * time.Second},
+		"text with unit": {Response{Message: "slow down", Data: data("try_again_in", "312.5ms")}, 312500 * time.Microsecond},
+		"bare text":      {Response{Message: "slow down", Data: data("Retry-After", "12")}, 12 * time.Second},
+		"longest":        {Response{Message: "slow down", Data: data("retry_after", 2.0, "reset_in", 9.0)}, 9 * time.Second},
+		"huge":           {Response{Message: "slow down", Data: data("retry_after", 1e300)}, maxRetryHint},
+		"negative":       {Response{Message: "slow down", Data: data("retry_after", -5.0)}, 0},
+		"no number":      {Response{Message: "slow down", Data: data("retry_after", "soon")}, 0},
+		"time":           {Response{Message: "slow down", Data: data("reset", 1700000000.0)}, 0},
+		"time in ms":     {Response{Message: "slow down", Data: data("reset", "1700000000000")}, 0},
+		"time as a wait": {Response{Message: "slow down", Data: data("retry_after", 1700000000.0)}, 0},
+		"time and wait":  {Response{Message: "slow down", Data: data("reset", 1700000000.0, "retry_after", 3.0)}, 3 * time.Second},
+		"long, in ms":    {Response{Message: "slow down", Data: data("reset_ms", 2e9)}, maxRetryHint},
+		"other field":    {Response{Message: "slow down", Data: data("current_rps", 40.0)}, 0},
+		"none":           {Response{Message: "slow down"}, 0},
 	} {
 		if got := Classify(c.in).RetryAfter; got != c.want {
 			t.Errorf("%s: hint %v, want %v", name, got, c.want)
@@ -233,7 +233,7 @@ func TestNumbersAreSafe(t *testing.T) {
 			rapid.Just("0x7"))
 		s.Message = digits.ReplaceAllStringFunc(s.Message,
 			func(string) string { return numbers.Draw(t, "number") })
-		o := Classify(s.answer())
+		o := Classify(s.response())
 		if unsafeReading(want, o.Class) {
 			t.Fatalf("%s of %s is read as %s: %q", want, s.Client, o.Class, s.Message)
 		}
@@ -246,7 +246,7 @@ func FuzzClassify(f *testing.F) {
 		f.Add(c.in.Code, c.in.Message, c.in.HTTPStatus)
 	}
 	f.Fuzz(func(t *testing.T, code int, message string, status int) {
-		a := Answer{Code: code, Message: message, HTTPStatus: status}
+		a := Response{Code: code, Message: message, HTTPStatus: status}
 		o := Classify(a)
 		if class, _ := Explain(a); class != o.Class {
 			t.Fatalf("%q is %s, with its numbers %s", message, class, o.Class)

@@ -67,7 +67,7 @@ func BehindGateway(class txn.Class, status int) txn.Class {
 }
 
 // ExplainSend is Explain for the answer to a transaction that was handed over: doubted where it says more than the one who answered can know.
-func ExplainSend(a Answer) (class txn.Class, why string, doubted bool) {
+func ExplainSend(a Response) (class txn.Class, why string, doubted bool) {
 	class, why = Explain(a)
 	return class, why, BehindGateway(class, a.HTTPStatus) != class
 }

@@ -30,13 +30,13 @@ func TestClassifyBorrowedWords(t *testing.T) {
 		},
 	} {
 		for _, text := range texts {
-			if got, why := Explain(Answer{Message: text}); got != want {
+			if got, why := Explain(Response{Message: text}); got != want {
 				t.Errorf("%q is %s because %s; want %s", text, got, why, want)
 			}
 		}
 	}
 	for _, text := range []string{"transaction hash already exists in the blacklist", "duplicate transaction type field", "insufficient funds: tx already imported would exceed balance"} {
-		if got, why := Explain(Answer{Message: text}); slices.Contains(
+		if got, why := Explain(Response{Message: text}); slices.Contains(
 			[]txn.Class{txn.AlreadyKnown, txn.Accepted}, got) {
 			t.Errorf("a refusal, %q, is %s because %s", text, got, why)
 		}
@@ -47,7 +47,7 @@ func TestClassifyBorrowedWords(t *testing.T) {
 		"transaction type not supported": txn.Invalid, "not enough gas": txn.Invalid, "Invalid parameters: tx already exist": txn.AlreadyKnown,
 		"transaction rejected: already in mempool": txn.AlreadyKnown, "insufficient balance for intrinsic gas": txn.Invalid,
 	} {
-		if got, why := Explain(Answer{Message: text}); got != want {
+		if got, why := Explain(Response{Message: text}); got != want {
 			t.Errorf("%q is %s because %s; want %s", text, got, why, want)
 		}
 	}

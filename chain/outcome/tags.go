@@ -24,12 +24,12 @@ const (
 )
 
 // NoBlockYet tells whether the answer to a question for the block of a tag says that there is none yet.
-func NoBlockYet(a Answer) bool {
+func NoBlockYet(a Response) bool {
 	return a.Code == codeUnknownBlock || noneYet.MatchString(a.Message)
 }
 
 // UnknownTag tells whether the answer says that the node does not know the tag.
-func UnknownTag(a Answer) bool {
+func UnknownTag(a Response) bool {
 	if a.Code == codeInvalidParams {
 		return true
 	}

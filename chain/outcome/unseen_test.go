@@ -10,28 +10,28 @@ import (
 // before, and those that were misread then led to rules of a kind.
 var unseen = []struct {
 	from string
-	in   Answer
+	in   Response
 	want txn.Class
 }{
 	// Wrapped by gateways.
-	{"gateway", Answer{Message: "call failed: OldNonce"}, txn.NonceTooLow},
-	{"gateway", Answer{Message: "call failed: AlreadyKnown"}, txn.AlreadyKnown},
-	{"gateway", Answer{Message: "transaction rejected: nonce too low"}, txn.NonceTooLow},
+	{"gateway", Response{Message: "call failed: OldNonce"}, txn.NonceTooLow},
+	{"gateway", Response{Message: "call failed: AlreadyKnown"}, txn.AlreadyKnown},
+	{"gateway", Response{Message: "transaction rejected: nonce too low"}, txn.NonceTooLow},
 	{
 		"gateway",
-		Answer{Message: "rpc error: code = Unknown desc = already known"},
+		Response{Message: "rpc error: code = Unknown desc = already known"},
 		txn.AlreadyKnown,
 	},
 	{
 		"gateway",
-		Answer{
+		Response{
 			Message: "err: max fee per gas less than block base fee: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c, maxFeePerGas: 1, baseFee: 7 (supplied gas 21000)",
 		},
 		txn.FeeCapBelowBaseFee,
 	},
 	{
 		"gateway",
-		Answer{
+		Response{
 			Code:    -32000,
 			Message: "failed to send transaction: insufficient funds for gas * price + value: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c have 5 want 9",
 		},
@@ -39,112 +39,112 @@ var unseen = []struct {
 	},
 	{
 		"gateway",
-		Answer{Message: `{"code":-32000,"message":"nonce too low: next nonce 7, tx nonce 3"}`},
+		Response{Message: `{"code":-32000,"message":"nonce too low: next nonce 7, tx nonce 3"}`},
 		txn.NonceTooLow,
 	},
 	{
 		"gateway",
-		Answer{HTTPStatus: 400, Message: "intrinsic gas too low: gas 20000, minimum needed 21000"},
+		Response{HTTPStatus: 400, Message: "intrinsic gas too low: gas 20000, minimum needed 21000"},
 		txn.Invalid,
 	},
-	{"gateway", Answer{HTTPStatus: 500, Message: "already known"}, txn.AlreadyKnown},
+	{"gateway", Response{HTTPStatus: 500, Message: "already known"}, txn.AlreadyKnown},
 
 	// geth and its forks.
 	{
 		"geth",
-		Answer{Message: "invalid sender: invalid chain id for signer: have 1 want 31337"},
+		Response{Message: "invalid sender: invalid chain id for signer: have 1 want 31337"},
 		txn.WrongChain,
 	},
-	{"geth", Answer{Message: "txpool is full"}, txn.PoolFull},
-	{"geth", Answer{Message: "future transaction tries to replace pending"}, txn.PoolFull},
-	{"geth", Answer{Message: "address already reserved"}, txn.PoolFull},
-	{"geth", Answer{Message: "max priority fee per gas higher than max fee per gas"}, txn.Invalid},
+	{"geth", Response{Message: "txpool is full"}, txn.PoolFull},
+	{"geth", Response{Message: "future transaction tries to replace pending"}, txn.PoolFull},
+	{"geth", Response{Message: "address already reserved"}, txn.PoolFull},
+	{"geth", Response{Message: "max priority fee per gas higher than max fee per gas"}, txn.Invalid},
 	{
 		"geth",
-		Answer{Message: "transaction gas limit too high (cap: 16777216, tx: 20000000)"},
+		Response{Message: "transaction gas limit too high (cap: 16777216, tx: 20000000)"},
 		txn.Invalid,
 	},
 	{
 		"geth",
-		Answer{
+		Response{
 			Message: "insufficient gas for floor data gas cost: gas 21000, minimum needed 40000",
 		},
 		txn.Invalid,
 	},
 	{
 		"geth",
-		Answer{Message: "tx fee (1.10 ether) exceeds the configured cap (1.00 ether)"},
+		Response{Message: "tx fee (1.10 ether) exceeds the configured cap (1.00 ether)"},
 		txn.Invalid,
 	},
 	{
 		"geth",
-		Answer{Message: "transaction underpriced: tip needed 1000000000, tip permitted 1"},
+		Response{Message: "transaction underpriced: tip needed 1000000000, tip permitted 1"},
 		txn.Underpriced,
 	},
-	{"geth", Answer{Message: "execution reverted: nonce too low"}, txn.ExecutionReverted},
+	{"geth", Response{Message: "execution reverted: nonce too low"}, txn.ExecutionReverted},
 	{
 		"geth",
-		Answer{Code: 3, Message: "execution reverted: ERC20: insufficient balance", Data: "0x"},
+		Response{Code: 3, Message: "execution reverted: ERC20: insufficient balance", Data: "0x"},
 		txn.ExecutionReverted,
 	},
 	{
 		"geth",
-		Answer{Code: -32602, Message: "invalid argument 0: hex string without 0x prefix"},
+		Response{Code: -32602, Message: "invalid argument 0: hex string without 0x prefix"},
 		txn.Invalid,
 	},
-	{"geth", Answer{Code: -32602, Message: "missing value for required argument 0"}, txn.Invalid},
-	{"geth", Answer{Message: "rlp: expected input list for types.LegacyTx"}, txn.Invalid},
-	{"geth", Answer{Message: "request timed out", Code: -32002}, txn.Ambiguous},
+	{"geth", Response{Code: -32602, Message: "missing value for required argument 0"}, txn.Invalid},
+	{"geth", Response{Message: "rlp: expected input list for types.LegacyTx"}, txn.Invalid},
+	{"geth", Response{Message: "request timed out", Code: -32002}, txn.Ambiguous},
 	{
 		"geth",
-		Answer{Message: "missing trie node 8f3c (path ) state 0xabcdefabcdef is not available"},
+		Response{Message: "missing trie node 8f3c (path ) state 0xabcdefabcdef is not available"},
 		txn.Unavailable,
 	},
 	{
 		"bor",
-		Answer{Message: "gas price lower than minimum: transaction underpriced"},
+		Response{Message: "gas price lower than minimum: transaction underpriced"},
 		txn.Underpriced,
 	},
 	{
 		"avalanche",
-		Answer{
+		Response{
 			Message: "call failed: nonce too low: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c current nonce (5833) > tx nonce (5511)",
 		},
 		txn.NonceTooLow,
 	},
 	{
 		"optimism",
-		Answer{
+		Response{
 			Message: "fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = 15000000",
 		},
 		txn.Underpriced,
 	},
 	{
 		"optimism",
-		Answer{Message: "fee too high: 5835750750000000, use less than 467550750000000 * 0.700000"},
+		Response{Message: "fee too high: 5835750750000000, use less than 467550750000000 * 0.700000"},
 		txn.Invalid,
 	},
-	{"arbitrum", Answer{Message: "gas price too low"}, txn.Underpriced},
-	{"arbitrum", Answer{Message: "forbidden sender address"}, txn.Unauthorized},
-	{"harmony", Answer{Message: "transaction already finalized"}, txn.AlreadyKnown},
-	{"harmony", Answer{Message: "`from` address of transaction in blacklist"}, txn.Unauthorized},
-	{"kaia", Answer{Message: "invalid unit price"}, txn.Ambiguous},
+	{"arbitrum", Response{Message: "gas price too low"}, txn.Underpriced},
+	{"arbitrum", Response{Message: "forbidden sender address"}, txn.Unauthorized},
+	{"harmony", Response{Message: "transaction already finalized"}, txn.AlreadyKnown},
+	{"harmony", Response{Message: "`from` address of transaction in blacklist"}, txn.Unauthorized},
+	{"kaia", Response{Message: "invalid unit price"}, txn.Ambiguous},
 
 	// Other clients.
 	{
 		"rsk",
-		Answer{Code: -32010, Message: "pending transaction with same hash already exists"},
+		Response{Code: -32010, Message: "pending transaction with same hash already exists"},
 		txn.AlreadyKnown,
 	},
 	{
 		"rsk",
-		Answer{Code: -32010, Message: "gas price not enough to bump transaction"},
+		Response{Code: -32010, Message: "gas price not enough to bump transaction"},
 		txn.ReplacementUnderpriced,
 	},
-	{"rsk", Answer{Code: -32010, Message: "transaction nonce too high"}, txn.NonceGap},
+	{"rsk", Response{Code: -32010, Message: "transaction nonce too high"}, txn.NonceGap},
 	{
 		"rsk",
-		Answer{
+		Response{
 			Code:    -32010,
 			Message: "transaction's gas limit of 9000000 is higher than the block's gas limit of 6800000",
 		},
@@ -152,28 +152,28 @@ var unseen = []struct {
 	},
 	{
 		"rsk",
-		Answer{Code: -32010, Message: "transaction's basic cost is above the gas limit"},
+		Response{Code: -32010, Message: "transaction's basic cost is above the gas limit"},
 		txn.Invalid,
 	},
 	{
 		"rsk",
-		Answer{Code: -32010, Message: "transaction's gas price lower than block's minimum"},
+		Response{Code: -32010, Message: "transaction's gas price lower than block's minimum"},
 		txn.Underpriced,
 	},
 	{
 		"rsk",
-		Answer{Code: -32010, Message: "transaction's size is higher than defined maximum"},
+		Response{Code: -32010, Message: "transaction's size is higher than defined maximum"},
 		txn.Invalid,
 	},
 	{
 		"rsk",
-		Answer{Code: -32010, Message: "insufficient funds to pay for pending and new transactions"},
+		Response{Code: -32010, Message: "insufficient funds to pay for pending and new transactions"},
 		txn.InsufficientFunds,
 	},
-	{"rsk", Answer{Code: -32010, Message: "account exceeds quota"}, txn.PoolFull},
+	{"rsk", Response{Code: -32010, Message: "account exceeds quota"}, txn.PoolFull},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "\"Transaction 0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff is discarded due to a too stale nonce\"",
@@ -182,7 +182,7 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "\"Transaction 0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff is discarded due to in too distant future\"",
@@ -191,12 +191,12 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{Code: -32602, Message: "Invalid parameters: tx", Data: "\"tx already exist\""},
+		Response{Code: -32602, Message: "Invalid parameters: tx", Data: "\"tx already exist\""},
 		txn.AlreadyKnown,
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "Tx with same nonce already inserted. To replace it, you need to specify a gas price > 20000000000",
@@ -205,7 +205,7 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "\"NotEnoughBaseGas { required: 21000, got: 2000 }\"",
@@ -214,7 +214,7 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "\"transaction gas 20000000 exceeds the maximum value 15000000, the half of pivot block gas limit\"",
@@ -223,7 +223,7 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "\"transaction gas price 1 less than the minimum value 1000000000\"",
@@ -232,7 +232,7 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "ChainIdMismatch { expected: 1, got: 1029 }",
@@ -241,7 +241,7 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{
+		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
 			Data:    "Transaction 0x84b6 is discarded due to out of balance, needs 200 but account balance is 100",
@@ -250,22 +250,22 @@ var unseen = []struct {
 	},
 	{
 		"conflux",
-		Answer{Code: -32077, Message: "Failed imported to deferred pool: Transaction Pool is full"},
+		Response{Code: -32077, Message: "Failed imported to deferred pool: Transaction Pool is full"},
 		txn.PoolFull,
 	},
 	{
 		"conflux",
-		Answer{Code: -32077, Message: "Request rejected due to still in the catch up mode."},
+		Response{Code: -32077, Message: "Request rejected due to still in the catch up mode."},
 		txn.Unavailable,
 	},
 	{
 		"substrate",
-		Answer{Code: 1010, Message: "Invalid Transaction", Data: "Transaction is outdated"},
+		Response{Code: 1010, Message: "Invalid Transaction", Data: "Transaction is outdated"},
 		txn.NonceTooLow,
 	},
 	{
 		"substrate",
-		Answer{
+		Response{
 			Code:    1010,
 			Message: "Invalid Transaction",
 			Data:    "Transaction will be valid in the future",
@@ -274,7 +274,7 @@ var unseen = []struct {
 	},
 	{
 		"substrate",
-		Answer{
+		Response{
 			Code:    1010,
 			Message: "Invalid Transaction",
 			Data:    "Inability to pay some fees (e.g. account balance too low)",
@@ -283,15 +283,15 @@ var unseen = []struct {
 	},
 	{
 		"substrate",
-		Answer{Code: 1010, Message: "Invalid Transaction", Data: "Transaction has a bad signature"},
+		Response{Code: 1010, Message: "Invalid Transaction", Data: "Transaction has a bad signature"},
 		txn.Invalid,
 	},
-	{"substrate", Answer{Code: 1010, Message: "Invalid Transaction"}, txn.Ambiguous},
-	{"substrate", Answer{Code: 1012, Message: "Transaction is temporarily banned"}, txn.PoolFull},
-	{"substrate", Answer{Code: 1013, Message: "Transaction Already Imported"}, txn.AlreadyKnown},
+	{"substrate", Response{Code: 1010, Message: "Invalid Transaction"}, txn.Ambiguous},
+	{"substrate", Response{Code: 1012, Message: "Transaction is temporarily banned"}, txn.PoolFull},
+	{"substrate", Response{Code: 1013, Message: "Transaction Already Imported"}, txn.AlreadyKnown},
 	{
 		"substrate",
-		Answer{
+		Response{
 			Code:    1016,
 			Message: "Immediately Dropped",
 			Data:    "The transaction couldn't enter the pool because of the limit",
@@ -300,58 +300,58 @@ var unseen = []struct {
 	},
 	{
 		"moonriver",
-		Answer{Message: "submit transaction to pool failed: Pool(AlreadyImported)"},
+		Response{Message: "submit transaction to pool failed: Pool(AlreadyImported)"},
 		txn.AlreadyKnown,
 	},
 	{
 		"moonriver",
-		Answer{
+		Response{
 			Message: "submit transaction to pool failed: Pool(TooLowPriority { old: 20000, new: 20000 })",
 		},
 		txn.ReplacementUnderpriced,
 	},
 	{
 		"moonriver",
-		Answer{Message: "submit transaction to pool failed: Pool(ImmediatelyDropped)"},
+		Response{Message: "submit transaction to pool failed: Pool(ImmediatelyDropped)"},
 		txn.PoolFull,
 	},
 	{
 		"moonriver",
-		Answer{
+		Response{
 			Message: "submit transaction to pool failed: InvalidTransaction(InvalidTransaction::Stale)",
 		},
 		txn.NonceTooLow,
 	},
 	{
 		"moonriver",
-		Answer{
+		Response{
 			Message: "submit transaction to pool failed: InvalidTransaction(InvalidTransaction::Future)",
 		},
 		txn.NonceGap,
 	},
 	{
 		"moonriver",
-		Answer{
+		Response{
 			Message: "submit transaction to pool failed: InvalidTransaction(InvalidTransaction::Payment)",
 		},
 		txn.InsufficientFunds,
 	},
-	{"polygon zkevm", Answer{Code: -32000, Message: "nonce intrinsic error"}, txn.NonceTooLow},
+	{"polygon zkevm", Response{Code: -32000, Message: "nonce intrinsic error"}, txn.NonceTooLow},
 	{
 		"polygon zkevm",
-		Answer{Code: -32000, Message: "balance intrinsic error"},
+		Response{Code: -32000, Message: "balance intrinsic error"},
 		txn.InsufficientFunds,
 	},
-	{"polygon zkevm", Answer{Code: -32000, Message: "chain id intrinsic error"}, txn.WrongChain},
-	{"polygon zkevm", Answer{Code: -32000, Message: "gas limit intrinsic error"}, txn.Invalid},
-	{"polygon zkevm", Answer{Code: -32000, Message: "signature intrinsic error"}, txn.Invalid},
-	{"aurora", Answer{Message: "ERR_INCORRECT_NONCE: ac: 5, tx: 3"}, txn.NonceTooLow},
-	{"aurora", Answer{Message: "ERR_INCORRECT_NONCE: ac: 5, tx: 9"}, txn.NonceGap},
-	{"aurora", Answer{Message: "ERR_TX_RLP_DECODE"}, txn.Invalid},
-	{"aurora", Answer{Message: "ERR_INTRINSIC_GAS"}, txn.Invalid},
+	{"polygon zkevm", Response{Code: -32000, Message: "chain id intrinsic error"}, txn.WrongChain},
+	{"polygon zkevm", Response{Code: -32000, Message: "gas limit intrinsic error"}, txn.Invalid},
+	{"polygon zkevm", Response{Code: -32000, Message: "signature intrinsic error"}, txn.Invalid},
+	{"aurora", Response{Message: "ERR_INCORRECT_NONCE: ac: 5, tx: 3"}, txn.NonceTooLow},
+	{"aurora", Response{Message: "ERR_INCORRECT_NONCE: ac: 5, tx: 9"}, txn.NonceGap},
+	{"aurora", Response{Message: "ERR_TX_RLP_DECODE"}, txn.Invalid},
+	{"aurora", Response{Message: "ERR_INTRINSIC_GAS"}, txn.Invalid},
 	{
 		"cosmos",
-		Answer{
+		Response{
 			Code:    -32000,
 			Message: "account sequence mismatch, expected 12, got 10: incorrect account sequence",
 		},
@@ -359,16 +359,16 @@ var unseen = []struct {
 	},
 	{
 		"cosmos",
-		Answer{
+		Response{
 			Code:    -32000,
 			Message: "account sequence mismatch, expected 12, got 14: incorrect account sequence",
 		},
 		txn.NonceGap,
 	},
-	{"cosmos", Answer{Code: -32000, Message: "tx already exists in cache"}, txn.AlreadyKnown},
+	{"cosmos", Response{Code: -32000, Message: "tx already exists in cache"}, txn.AlreadyKnown},
 	{
 		"cosmos",
-		Answer{
+		Response{
 			Code:    -32000,
 			Message: "mempool is full: number of txs 5000 (max: 5000), total txs bytes 12345 (max: 1073741824)",
 		},
@@ -376,7 +376,7 @@ var unseen = []struct {
 	},
 	{
 		"cosmos",
-		Answer{
+		Response{
 			Code:    -32000,
 			Message: "insufficient fees; got: 100aevmos required: 200aevmos: insufficient fee",
 		},
@@ -384,44 +384,44 @@ var unseen = []struct {
 	},
 	{
 		"cosmos",
-		Answer{Code: -32000, Message: "sender balance < tx cost (100 < 200): insufficient funds"},
+		Response{Code: -32000, Message: "sender balance < tx cost (100 < 200): insufficient funds"},
 		txn.InsufficientFunds,
 	},
 	{
 		"nethermind",
-		Answer{Code: -32010, Message: "ReplacementNotAllowed"},
+		Response{Code: -32010, Message: "ReplacementNotAllowed"},
 		txn.ReplacementUnderpriced,
 	},
-	{"nethermind", Answer{Code: -32010, Message: "SenderIsContract"}, txn.Invalid},
-	{"nethermind", Answer{Code: -32010, Message: "NotCurrentNonceForDelegation"}, txn.Ambiguous},
-	{"nethermind", Answer{Code: -32010, Message: "DelegatorHasPendingTx"}, txn.PoolFull},
-	{"nethermind", Answer{Code: -32010, Message: "PendingTxsOfConflictingType"}, txn.PoolFull},
-	{"nethermind", Answer{Code: -32010, Message: "MaxTxSizeExceeded"}, txn.Invalid},
-	{"erigon", Answer{Code: -32000, Message: "pending sub-pool is full"}, txn.PoolFull},
-	{"erigon", Answer{Code: -32000, Message: "nonce too low"}, txn.NonceTooLow},
+	{"nethermind", Response{Code: -32010, Message: "SenderIsContract"}, txn.Invalid},
+	{"nethermind", Response{Code: -32010, Message: "NotCurrentNonceForDelegation"}, txn.Ambiguous},
+	{"nethermind", Response{Code: -32010, Message: "DelegatorHasPendingTx"}, txn.PoolFull},
+	{"nethermind", Response{Code: -32010, Message: "PendingTxsOfConflictingType"}, txn.PoolFull},
+	{"nethermind", Response{Code: -32010, Message: "MaxTxSizeExceeded"}, txn.Invalid},
+	{"erigon", Response{Code: -32000, Message: "pending sub-pool is full"}, txn.PoolFull},
+	{"erigon", Response{Code: -32000, Message: "nonce too low"}, txn.NonceTooLow},
 	{
 		"erigon",
-		Answer{Code: -32000, Message: "INTERNAL_ERROR: NotReplaced: could not replace existing tx"},
+		Response{Code: -32000, Message: "INTERNAL_ERROR: NotReplaced: could not replace existing tx"},
 		txn.ReplacementUnderpriced,
 	},
-	{"besu", Answer{Code: -32001, Message: "Nonce too low"}, txn.NonceTooLow},
+	{"besu", Response{Code: -32001, Message: "Nonce too low"}, txn.NonceTooLow},
 	{
 		"besu",
-		Answer{Code: -32000, Message: "TRANSACTION_REPLACEMENT_UNDERPRICED"},
+		Response{Code: -32000, Message: "TRANSACTION_REPLACEMENT_UNDERPRICED"},
 		txn.ReplacementUnderpriced,
 	},
 	{
 		"besu",
-		Answer{
+		Response{
 			Code:    -32000,
 			Message: "Transaction gas price too low to replace existing transaction",
 		},
 		txn.ReplacementUnderpriced,
 	},
-	{"besu", Answer{Code: -32000, Message: "Invalid signature"}, txn.Invalid},
+	{"besu", Response{Code: -32000, Message: "Invalid signature"}, txn.Invalid},
 	{
 		"parity",
-		Answer{
+		Response{
 			Code:    -32010,
 			Message: "Insufficient balance for transaction. Balance=100.25, Cost=200.50",
 		},
@@ -429,7 +429,7 @@ var unseen = []struct {
 	},
 	{
 		"parity",
-		Answer{
+		Response{
 			Code:    -32010,
 			Message: "Transaction is too big, see chain specification for the limit.",
 		},
@@ -437,7 +437,7 @@ var unseen = []struct {
 	},
 	{
 		"parity",
-		Answer{
+		Response{
 			Code:    -32010,
 			Message: "Transaction cost exceeds current gas limit. Limit: 50, got: 100. Try decreasing supplied gas.",
 		},
@@ -445,34 +445,34 @@ var unseen = []struct {
 	},
 	{
 		"ganache",
-		Answer{
+		Response{
 			Message: "VM Exception while processing transaction: the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 3",
 		},
 		txn.NonceTooLow,
 	},
 	{
 		"ganache",
-		Answer{
+		Response{
 			Message: "the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 8",
 		},
 		txn.NonceGap,
 	},
 	{
 		"ganache",
-		Answer{
+		Response{
 			Message: "VM Exception while processing transaction: sender doesn't have enough funds to send tx. The upfront cost is: 200 and the sender's account only has: 100",
 		},
 		txn.InsufficientFunds,
 	},
-	{"tron", Answer{Message: "REVERT opcode executed"}, txn.ExecutionReverted},
-	{"iotex", Answer{Message: "insufficient balance for gas"}, txn.InsufficientFunds},
-	{"unnamed", Answer{Message: "nonce gap too large: current 5, tx nonce 90"}, txn.NonceGap},
-	{"unnamed", Answer{Message: "per-sender transaction limit exceeded"}, txn.PoolFull},
-	{"unnamed", Answer{Message: "max fee per gas less than max priority fee per gas"}, txn.Invalid},
-	{"unnamed", Answer{Message: "transaction pool is full"}, txn.PoolFull},
+	{"tron", Response{Message: "REVERT opcode executed"}, txn.ExecutionReverted},
+	{"iotex", Response{Message: "insufficient balance for gas"}, txn.InsufficientFunds},
+	{"unnamed", Response{Message: "nonce gap too large: current 5, tx nonce 90"}, txn.NonceGap},
+	{"unnamed", Response{Message: "per-sender transaction limit exceeded"}, txn.PoolFull},
+	{"unnamed", Response{Message: "max fee per gas less than max priority fee per gas"}, txn.Invalid},
+	{"unnamed", Response{Message: "transaction pool is full"}, txn.PoolFull},
 	{
 		"unnamed",
-		Answer{
+		Response{
 			Code:    -32015,
 			Message: "transaction pool error transaction already exists in the pool",
 		},
@@ -480,38 +480,38 @@ var unseen = []struct {
 	},
 	{
 		"unnamed",
-		Answer{Message: "Transaction 0xabc123abc123 is already in the pool"},
+		Response{Message: "Transaction 0xabc123abc123 is already in the pool"},
 		txn.AlreadyKnown,
 	},
 	{
 		"unnamed",
-		Answer{Message: "Transaction nonce 5 is lower than the account nonce 7"},
+		Response{Message: "Transaction nonce 5 is lower than the account nonce 7"},
 		txn.NonceTooLow,
 	},
 	{
 		"unnamed",
-		Answer{Message: "Transaction nonce 9 is greater than the expected nonce 7"},
+		Response{Message: "Transaction nonce 9 is greater than the expected nonce 7"},
 		txn.NonceGap,
 	},
-	{"unnamed", Answer{Message: "unknown transaction"}, txn.Ambiguous},
-	{"unnamed", Answer{Message: "the block is already known"}, txn.Ambiguous},
-	{"unnamed", Answer{Message: "This transaction was already rejected"}, txn.Ambiguous},
+	{"unnamed", Response{Message: "unknown transaction"}, txn.Ambiguous},
+	{"unnamed", Response{Message: "the block is already known"}, txn.Ambiguous},
+	{"unnamed", Response{Message: "This transaction was already rejected"}, txn.Ambiguous},
 
 	// Providers and gateways.
 	{
 		"quicknode",
-		Answer{
+		Response{
 			Code:    -32007,
 			Message: "100/second request limit reached - reduce calls per second or upgrade your account at quicknode.com",
 		},
 		txn.RateLimited,
 	},
-	{"blast", Answer{Code: -32603, Message: "rate limit exceeded"}, txn.RateLimited},
-	{"provider", Answer{Code: -32029, Message: "slow down"}, txn.RateLimited},
-	{"provider", Answer{Code: -32000, Message: "Too Many Requests"}, txn.RateLimited},
+	{"blast", Response{Code: -32603, Message: "rate limit exceeded"}, txn.RateLimited},
+	{"provider", Response{Code: -32029, Message: "slow down"}, txn.RateLimited},
+	{"provider", Response{Code: -32000, Message: "Too Many Requests"}, txn.RateLimited},
 	{
 		"provider",
-		Answer{
+		Response{
 			Code:    -32090,
 			Message: "Too many requests, reason: call rate limit exhausted, retry in 10s",
 		},
@@ -519,58 +519,58 @@ var unseen = []struct {
 	},
 	{
 		"provider",
-		Answer{Code: -32001, Message: "You have exceeded your daily request limit"},
+		Response{Code: -32001, Message: "You have exceeded your daily request limit"},
 		txn.RateLimited,
 	},
-	{"provider", Answer{HTTPStatus: 429, Message: "Too Many Requests"}, txn.RateLimited},
-	{"provider", Answer{HTTPStatus: 429}, txn.RateLimited},
-	{"provider", Answer{Message: "capacity limit exceeded"}, txn.RateLimited},
-	{"provider", Answer{Message: "user exceeded credits"}, txn.RateLimited},
-	{"provider", Answer{HTTPStatus: 401, Message: "Must be authenticated!"}, txn.Unauthorized},
-	{"provider", Answer{HTTPStatus: 403, Message: "Forbidden"}, txn.Unauthorized},
-	{"provider", Answer{HTTPStatus: 403}, txn.Unauthorized},
-	{"provider", Answer{Message: "invalid project id"}, txn.Unauthorized},
-	{"provider", Answer{Message: "tenant disabled"}, txn.Unauthorized},
-	{"provider", Answer{Message: "invalid api key"}, txn.Unauthorized},
-	{"provider", Answer{Code: -32601, Message: "Method not found"}, txn.Unauthorized},
+	{"provider", Response{HTTPStatus: 429, Message: "Too Many Requests"}, txn.RateLimited},
+	{"provider", Response{HTTPStatus: 429}, txn.RateLimited},
+	{"provider", Response{Message: "capacity limit exceeded"}, txn.RateLimited},
+	{"provider", Response{Message: "user exceeded credits"}, txn.RateLimited},
+	{"provider", Response{HTTPStatus: 401, Message: "Must be authenticated!"}, txn.Unauthorized},
+	{"provider", Response{HTTPStatus: 403, Message: "Forbidden"}, txn.Unauthorized},
+	{"provider", Response{HTTPStatus: 403}, txn.Unauthorized},
+	{"provider", Response{Message: "invalid project id"}, txn.Unauthorized},
+	{"provider", Response{Message: "tenant disabled"}, txn.Unauthorized},
+	{"provider", Response{Message: "invalid api key"}, txn.Unauthorized},
+	{"provider", Response{Code: -32601, Message: "Method not found"}, txn.Unauthorized},
 	{
 		"provider",
-		Answer{Code: -32601, Message: "eth_sendRawTransaction is not supported on this network"},
+		Response{Code: -32601, Message: "eth_sendRawTransaction is not supported on this network"},
 		txn.Unauthorized,
 	},
 	{
 		"provider",
-		Answer{Message: "Method eth_sendRawTransaction not whitelisted"},
+		Response{Message: "Method eth_sendRawTransaction not whitelisted"},
 		txn.Unauthorized,
 	},
 	{
 		"provider",
-		Answer{HTTPStatus: 503, Message: "Service Temporarily Unavailable"},
+		Response{HTTPStatus: 503, Message: "Service Temporarily Unavailable"},
 		txn.Unavailable,
 	},
-	{"provider", Answer{HTTPStatus: 502, Message: "502 Bad Gateway"}, txn.Unavailable},
-	{"provider", Answer{HTTPStatus: 504, Message: "Gateway Time-out"}, txn.Ambiguous},
-	{"provider", Answer{HTTPStatus: 500, Message: "Internal Server Error"}, txn.Ambiguous},
-	{"provider", Answer{Message: "no available upstream"}, txn.Unavailable},
-	{"provider", Answer{Message: "all upstreams are unhealthy"}, txn.Unavailable},
-	{"provider", Answer{Message: "backend is overloaded"}, txn.Unavailable},
-	{"provider", Answer{Message: "node is not synced"}, txn.Unavailable},
-	{"provider", Answer{Message: "could not connect to upstream"}, txn.Unavailable},
+	{"provider", Response{HTTPStatus: 502, Message: "502 Bad Gateway"}, txn.Unavailable},
+	{"provider", Response{HTTPStatus: 504, Message: "Gateway Time-out"}, txn.Ambiguous},
+	{"provider", Response{HTTPStatus: 500, Message: "Internal Server Error"}, txn.Ambiguous},
+	{"provider", Response{Message: "no available upstream"}, txn.Unavailable},
+	{"provider", Response{Message: "all upstreams are unhealthy"}, txn.Unavailable},
+	{"provider", Response{Message: "backend is overloaded"}, txn.Unavailable},
+	{"provider", Response{Message: "node is not synced"}, txn.Unavailable},
+	{"provider", Response{Message: "could not connect to upstream"}, txn.Unavailable},
 	{
 		"transport",
-		Answer{Message: "read tcp 10.0.0.1:5000->10.0.0.2:443: read: connection reset by peer"},
+		Response{Message: "read tcp 10.0.0.1:5000->10.0.0.2:443: read: connection reset by peer"},
 		txn.Ambiguous,
 	},
-	{"transport", Answer{Message: "unexpected EOF"}, txn.Ambiguous},
+	{"transport", Response{Message: "unexpected EOF"}, txn.Ambiguous},
 	{
 		"transport",
-		Answer{Message: "dial tcp 127.0.0.1:8545: connect: connection refused"},
+		Response{Message: "dial tcp 127.0.0.1:8545: connect: connection refused"},
 		txn.Unavailable,
 	},
-	{"transport", Answer{Message: "dial tcp: lookup rpc.example: no such host"}, txn.Unavailable},
-	{"transport", Answer{Message: "context deadline exceeded"}, txn.Ambiguous},
-	{"nobody", Answer{}, txn.Ambiguous},
-	{"nobody", Answer{Message: "some words that mean nothing"}, txn.Ambiguous},
+	{"transport", Response{Message: "dial tcp: lookup rpc.example: no such host"}, txn.Unavailable},
+	{"transport", Response{Message: "context deadline exceeded"}, txn.Ambiguous},
+	{"nobody", Response{}, txn.Ambiguous},
+	{"nobody", Response{Message: "some words that mean nothing"}, txn.Ambiguous},
 }
 
 func TestClassifyUnseen(t *testing.T) {

@@ -35,7 +35,7 @@ var (
 
 // waitHint is how long the answer asks us to stay away; 0 is no hint. A field of the data that is
 // named for it counts first, then the text, then any other words in the data.
-func waitHint(a Answer) time.Duration {
+func waitHint(a Response) time.Duration {
 	r := waitReader{keys: maxHintKeys}
 	r.read("", a.Data, maxHintDepth)
 	return cmp.Or(r.named, waitInText(normalise(a.text())), r.said)

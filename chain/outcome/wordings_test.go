@@ -135,7 +135,7 @@ func TestClassifyWordings(t *testing.T) {
 	t.Parallel()
 	for want, texts := range wordings {
 		for _, text := range texts {
-			if got, why := Explain(Answer{Message: text}); got != want {
+			if got, why := Explain(Response{Message: text}); got != want {
 				t.Errorf("%q is %s because %s; want %s", text, got, why, want)
 			}
 		}
@@ -147,7 +147,7 @@ func TestPatternsNeed(t *testing.T) {
 	t.Parallel()
 	var texts []string
 	for _, s := range append(append(readSamples(t), further(t, "further_rpc_errors.jsonl")...), further(t, "later_rpc_errors.jsonl")...) {
-		texts = append(texts, normalise(s.answer().text()))
+		texts = append(texts, normalise(s.response().text()))
 	}
 	for _, list := range wordings {
 		for _, text := range list {
@@ -191,21 +191,21 @@ func TestAnswerText(t *testing.T) {
 		"6e6f706500000000000000000000000000000000000000000000000000000000"
 	object := func(key string, value any) map[string]any { return map[string]any{key: value} }
 	for name, c := range map[string]struct {
-		in   Answer
+		in   Response
 		want txn.Class
 	}{
-		"markup":          {Answer{Message: "<p><b>nonce</b> too <i>low</i></p>"}, txn.NonceTooLow},
-		"entities":        {Answer{Message: "max fee per gas &lt; base fee"}, txn.FeeCapBelowBaseFee},
-		"escapes":         {Answer{Message: `can\u0027t replace it; gas price \u003c 5`}, txn.ReplacementUnderpriced},
-		"less than":       {Answer{Message: "sender balance <tx cost (1 <2)>: balance insufficient"}, txn.InsufficientFunds},
-		"data text":       {Answer{Message: "failed", Data: "nonce too low"}, txn.NonceTooLow},
-		"data object":     {Answer{Message: "failed", Data: object("message", "nonce too low")}, txn.NonceTooLow},
-		"original error":  {Answer{Message: "failed", Data: object("originalError", object("message", "nonce too low"))}, txn.NonceTooLow},
-		"list":            {Answer{Message: "failed", Data: object("errors", []any{"x", "nonce too low"})}, txn.NonceTooLow},
-		"too deep":        {Answer{Message: "failed", Data: object("error", object("error", object("error", object("error", "nonce too low"))))}, txn.Ambiguous},
-		"another field":   {Answer{Message: "failed", Data: object("method", "nonce too low")}, txn.Ambiguous},
-		"contract's data": {Answer{Message: "failed", Data: nope}, txn.ExecutionReverted},
-		"other data":      {Answer{Message: "failed", Data: "0xdeadbeef"}, txn.Ambiguous},
+		"markup":          {Response{Message: "<p><b>nonce</b> too <i>low</i></p>"}, txn.NonceTooLow},
+		"entities":        {Response{Message: "max fee per gas &lt; base fee"}, txn.FeeCapBelowBaseFee},
+		"escapes":         {Response{Message: `can\u0027t replace it; gas price \u003c 5`}, txn.ReplacementUnderpriced},
+		"less than":       {Response{Message: "sender balance <tx cost (1 <2)>: balance insufficient"}, txn.InsufficientFunds},
+		"data text":       {Response{Message: "failed", Data: "nonce too low"}, txn.NonceTooLow},
+		"data object":     {Response{Message: "failed", Data: object("message", "nonce too low")}, txn.NonceTooLow},
+		"original error":  {Response{Message: "failed", Data: object("originalError", object("message", "nonce too low"))}, txn.NonceTooLow},
+		"list":            {Response{Message: "failed", Data: object("errors", []any{"x", "nonce too low"})}, txn.NonceTooLow},
+		"too deep":        {Response{Message: "failed", Data: object("error", object("error", object("error", object("error", "nonce too low"))))}, txn.Ambiguous},
+		"another field":   {Response{Message: "failed", Data: object("method", "nonce too low")}, txn.Ambiguous},
+		"contract's data": {Response{Message: "failed", Data: nope}, txn.ExecutionReverted},
+		"other data":      {Response{Message: "failed", Data: "0xdeadbeef"}, txn.Ambiguous},
 	} {
 		if got, why := Explain(c.in); got != c.want {
 			t.Errorf("%s: %s because %s; want %s", name, got, why, c.want)

@@ -73,12 +73,12 @@ JSON-RPC answer, a batch of them, or its error; then code and data are taken fro
 }
 
 func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error {
-	answer := outcome.Answer{Code: f.code, Message: text, HTTPStatus: f.status}
+	response := outcome.Response{Code: f.code, Message: text, HTTPStatus: f.status}
 	if f.status != 0 && (f.status < 100 || f.status > 599) {
 		return misused(cmd, "--http-status %d is no HTTP status", f.status)
 	}
 	if f.data != "" {
-		if err := json.Unmarshal([]byte(f.data), &answer.Data); err != nil {
+		if err := json.Unmarshal([]byte(f.data), &response.Data); err != nil {
 			return misused(cmd,
 				"--data is not JSON; text needs quotes of its own, as in --data '\"text\"'")
 		}
@@ -88,29 +88,29 @@ func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error
 		if err != nil {
 			return fmt.Errorf("read the text from stdin: %w", err)
 		}
-		answer.Message = string(read)
+		response.Message = string(read)
 	}
-	if succeeded(answer.Message) {
+	if succeeded(response.Message) {
 		return errors.New(
 			"this is no error: it is a JSON-RPC answer with a result, so the node did what it was asked; give the answer that has an \"error\"")
 	}
-	e := explained(unwrapped(answer))
+	e := explained(unwrapped(response))
 	return p.print(e, fields(e.fields()))
 }
 
 // succeeded tells whether a text is a JSON-RPC answer that refuses nothing.
 func succeeded(text string) bool {
-	var answer struct {
+	var response struct {
 		Result json.RawMessage `json:"result"`
 		Error  json.RawMessage `json:"error"`
 	}
-	return json.Unmarshal([]byte(text), &answer) == nil && answer.Result != nil &&
-		(answer.Error == nil || string(answer.Error) == "null")
+	return json.Unmarshal([]byte(text), &response) == nil && response.Result != nil &&
+		(response.Error == nil || string(response.Error) == "null")
 }
 
 // unwrapped takes apart a text that is a JSON-RPC answer, a batch of them, or the error of one. What the flags say stands.
-func unwrapped(a outcome.Answer) outcome.Answer {
-	inner, ok := outcome.ReadAnswer([]byte(a.Message))
+func unwrapped(a outcome.Response) outcome.Response {
+	inner, ok := outcome.ReadResponse([]byte(a.Message))
 	if !ok {
 		alone := struct {
 			Code    int    `json:"code"`
@@ -120,7 +120,7 @@ func unwrapped(a outcome.Answer) outcome.Answer {
 		if json.Unmarshal([]byte(a.Message), &alone) != nil || alone.Message == "" {
 			return a
 		}
-		inner = outcome.Answer{Code: alone.Code, Message: alone.Message, Data: alone.Data}
+		inner = outcome.Response{Code: alone.Code, Message: alone.Message, Data: alone.Data}
 	}
 	a.Message = inner.Message
 	if a.Code == 0 {
@@ -132,7 +132,7 @@ func unwrapped(a outcome.Answer) outcome.Answer {
 	return a
 }
 
-func explained(a outcome.Answer) explanation {
+func explained(a outcome.Response) explanation {
 	class, why, doubted := outcome.ExplainSend(a)
 	o := outcome.Classify(a)
 	meaning := outcome.MeaningOf(class)

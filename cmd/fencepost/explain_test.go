@@ -90,7 +90,7 @@ func TestExplain_Gateway(t *testing.T) {
 			if want == behindGateway {
 				counts = txn.Ambiguous
 			}
-			if e := explained(outcome.Answer{Message: text, HTTPStatus: status}); e.Class != counts ||
+			if e := explained(outcome.Response{Message: text, HTTPStatus: status}); e.Class != counts ||
 				e.Read != class ||
 				e.Does != want ||
 				e.Says != outcome.MeaningOf(counts).Says {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ReadAnswer finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
-func ReadAnswer(body []byte) (Answer, bool) {
+// ReadResponse finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
+func ReadResponse(body []byte) (Response, bool) {
 	var envelope struct {
 		Error struct {
 			Code    int    `json:"code"`
@@ -18,14 +18,14 @@ func ReadAnswer(body []byte) (Answer, bool) {
 	if strings.HasPrefix(trimmed, "[") { // a refused batch may be answered as a batch
 		var batch []json.RawMessage
 		if json.Unmarshal(body, &batch) != nil || len(batch) == 0 {
-			return Answer{}, false
+			return Response{}, false
 		}
 		body = batch[0]
 	}
 	if json.Unmarshal(body, &envelope) != nil || envelope.Error.Message == "" {
-		return Answer{}, false
+		return Response{}, false
 	}
-	return Answer{
+	return Response{
 		Code:    envelope.Error.Code,
 		Message: envelope.Error.Message,
 		Data:    envelope.Error.Data,
