@@ -155,7 +155,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 	if f != nil {
 		for _, i := range sent {
 			b.list[i].doubt = f.status >= 500 &&
-				outcome.BehindGateway(f.class,
+				outcome.UnderHTTPStatus(f.class,
 					f.status) == txn.Ambiguous // a server that failed may have taken them before
 		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
@@ -170,7 +170,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 			continue
 		}
 		said := e.elementFault(elems[n])
-		p.doubt = said == nil || !said.answered || outcome.RankOf(said.class) <= outcome.Doubtful ||
+		p.doubt = said == nil || !said.answered || outcome.RankOf(said.class) <= outcome.RankUnknown ||
 			isHash(said.result, p.signed.Hash)
 	}
 	return nil
@@ -229,5 +229,5 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		return alone
 	}
 	// It went with others before: what is said of it now, and even more that nobody looks at it now, does not tell what became of that.
-	return *outcome.Better(&txn.Outcome{Class: txn.Ambiguous, Detail: "it was handed over in a batch, of which the answer does not tell whether it was taken; then: " + alone.Detail}, alone)
+	return *outcome.Prefer(&txn.Outcome{Class: txn.Ambiguous, Detail: "it was handed over in a batch, of which the answer does not tell whether it was taken; then: " + alone.Detail}, alone)
 }

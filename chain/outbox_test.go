@@ -119,7 +119,7 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 				name == "refused as one" // it rests, and those that come meanwhile have nobody who looks at them
 			for i, o := range sendAll(t.Context(), r.Client, manySigned(100)) {
 				if o.Class != txn.Accepted &&
-					(!ails || o.Class != txn.Ambiguous && outcome.RankOf(o.Class) != outcome.NotLookedAt) {
+					(!ails || o.Class != txn.Ambiguous && outcome.RankOf(o.Class) != outcome.RankUnprocessed) {
 					t.Errorf("transaction %d: %+v", i, o)
 				}
 			}

@@ -197,7 +197,7 @@ func (s *estimateVotes) settle(o txn.Outcome) bool {
 // What it leaves as REVERTED or INVALID is permanent, as far as this state of the chain goes: the same draft fails again. Everything else is of the moment.
 func (c *Client) asEstimate(f *fault) txn.Outcome {
 	o := f.outcome()
-	o.Class = outcome.OfEstimate(o, f.data)
+	o.Class = outcome.ForEstimate(o, f.data)
 	if o.Class != txn.ExecutionReverted {
 		return o
 	}

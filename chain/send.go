@@ -16,7 +16,7 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	round := c.newRound()
 	order, resting := c.backoffLast(c.order())
 	for i, e := range order {
-		if i >= resting && best != nil && outcome.RankOf(best.Class) < outcome.NotLookedAt {
+		if i >= resting && best != nil && outcome.RankOf(best.Class) < outcome.RankUnprocessed {
 			break
 		}
 		o := e.send(ctx, signed)
@@ -24,8 +24,8 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		if o.Class == txn.InsufficientFunds {
 			c.cache.forgetBalance(signed)
 		}
-		best = outcome.Better(best, o)
-		if outcome.RankOf(best.Class) <= outcome.Somewhere || ctx.Err() != nil || round.over() {
+		best = outcome.Prefer(best, o)
+		if outcome.RankOf(best.Class) <= outcome.RankKnown || ctx.Err() != nil || round.over() {
 			break
 		}
 	}
@@ -75,8 +75,8 @@ func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn
 		return txn.Outcome{Class: txn.Unavailable, Detail: f.detail, RetryAfter: f.retryAfter}
 	}
 	o := f.outcome()
-	o.Class = outcome.BehindGateway(o.Class, f.status)
-	if outcome.RankOf(o.Class) > outcome.Doubtful && isHash(f.result, signed.Hash) {
+	o.Class = outcome.UnderHTTPStatus(o.Class, f.status)
+	if outcome.RankOf(o.Class) > outcome.RankUnknown && isHash(f.result, signed.Hash) {
 		o.Class, o.Detail = txn.Ambiguous, "the node answered the hash of these bytes and an error: "+o.Detail
 	}
 	return o

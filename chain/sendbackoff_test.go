@@ -86,7 +86,7 @@ func TestRestKeepsNobodyOut(t *testing.T) {
 				other(nodes[1])
 			}
 			for range 2 {
-				if o := r.Send(t.Context(), signed); outcome.RankOf(o.Class) != outcome.NotLookedAt {
+				if o := r.Send(t.Context(), signed); outcome.RankOf(o.Class) != outcome.RankUnprocessed {
 					t.Errorf("%+v", o)
 				}
 			}

@@ -7,9 +7,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// OfEstimate corrects the class of an answer to a gas estimate: it has no nonce and no hash, so words about them mean something else. The data are those of the
+// ForEstimate corrects the class of an answer to a gas estimate: it has no nonce and no hash, so words about them mean something else. The data are those of the
 // answer.
-func OfEstimate(o txn.Outcome, data any) txn.Class {
+func ForEstimate(o txn.Outcome, data any) txn.Class {
 	switch {
 	case o.Class == txn.NonceTooLow || o.Class == txn.NonceGap || o.Class == txn.AlreadyKnown || o.Class == txn.ReplacementUnderpriced:
 		return txn.Ambiguous

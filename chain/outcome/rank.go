@@ -18,32 +18,32 @@ import "github.com/fencepost/fencepost/txn"
 type Rank int
 
 const (
-	Taken Rank = iota
-	Somewhere
-	Doubtful
-	RefusedForNow
-	RefusedForGood
-	NotLookedAt
+	RankAccepted Rank = iota
+	RankKnown
+	RankUnknown
+	RankRetryable
+	RankPermanent
+	RankUnprocessed
 )
 
 func RankOf(class txn.Class) Rank {
 	switch class {
 	case txn.Accepted:
-		return Taken
+		return RankAccepted
 	case txn.AlreadyKnown, txn.ReplacementUnderpriced, txn.NonceTooLow:
-		return Somewhere
+		return RankKnown
 	case txn.NonceGap, txn.Underpriced, txn.FeeCapBelowBaseFee, txn.InsufficientFunds, txn.PoolFull:
-		return RefusedForNow
+		return RankRetryable
 	case txn.ExecutionReverted, txn.WrongChain, txn.Invalid:
-		return RefusedForGood
+		return RankPermanent
 	case txn.RateLimited, txn.Unauthorized, txn.Unavailable:
-		return NotLookedAt
+		return RankUnprocessed
 	}
-	return Doubtful // AMBIGUOUS, and whatever is new
+	return RankUnknown // AMBIGUOUS, and whatever is new
 }
 
-// Better keeps the higher ranked of two answers.
-func Better(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
+// Prefer keeps the higher ranked of two answers.
+func Prefer(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 	if kept == nil {
 		return &o
 	}
@@ -51,16 +51,16 @@ func Better(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 	if now < before {
 		return &o
 	}
-	if now == before && now >= Doubtful && (kept.RetryAfter > o.RetryAfter) {
+	if now == before && now >= RankUnknown && (kept.RetryAfter > o.RetryAfter) {
 		kept.RetryAfter = o.RetryAfter
 	}
 	return kept
 }
 
-// BehindGateway is what a class is worth under an HTTP status. A server that failed, or a gateway that lost its server, cannot know what was done before: a
+// UnderHTTPStatus is what a class is worth under an HTTP status. A server that failed, or a gateway that lost its server, cannot know what was done before: a
 // refusal that gives the bytes up, or that says they reached nobody, is only a doubt there.
-func BehindGateway(class txn.Class, status int) txn.Class {
-	if status >= 500 && (class == txn.Unavailable || RankOf(class) == RefusedForGood) {
+func UnderHTTPStatus(class txn.Class, status int) txn.Class {
+	if status >= 500 && (class == txn.Unavailable || RankOf(class) == RankPermanent) {
 		return txn.Ambiguous
 	}
 	return class
@@ -69,5 +69,5 @@ func BehindGateway(class txn.Class, status int) txn.Class {
 // ExplainSend is Explain for the answer to a transaction that was handed over: doubted where it says more than the one who answered can know.
 func ExplainSend(a Response) (class txn.Class, why string, doubted bool) {
 	class, why = Explain(a)
-	return class, why, BehindGateway(class, a.HTTPStatus) != class
+	return class, why, UnderHTTPStatus(class, a.HTTPStatus) != class
 }

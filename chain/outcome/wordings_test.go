@@ -117,7 +117,7 @@ var wordings = map[txn.Class][]string{
 		"another transaction is already pending for this account",
 		// What servers work with beside the bytes.
 		"simulation engine error: failed to decode trace", "type of lock not supported", "unsupported: database type 3 not supported", "cannot parse snapshot",
-		// Taken or passed on before something else failed.
+		// RankAccepted or passed on before something else failed.
 		"tx accepted into pool; journal write error: rlp: encode failed", "transaction pooled, but broadcast failed: invalid sender set",
 		"transaction broadcast, waiting for receipt failed: out of gas", "transaction forwarded to 4 builders, 1 builder returned: invalid sender",
 		"error forwarding to sequencer (may have been accepted): unexpected transaction type in response", "sent to mempool, gossip failed: oversized data",
