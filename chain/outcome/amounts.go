@@ -33,7 +33,7 @@ var (
 
 // feesIn are the least fee cap and the least tip that a refusal asks for, per unit of gas. Of several numbers the largest is the one that would do.
 func feesIn(text string) (fee, tip *txn.Wei) {
-	for _, f := range figures(text) {
+	for _, f := range numbersIn(text) {
 		needed, ok := neededFee(f)
 		if !ok {
 			continue
@@ -65,7 +65,7 @@ func lastField(text string) string {
 }
 
 // neededFee is the least that would have been taken, if the number tells it.
-func neededFee(f figure) (txn.Wei, bool) {
+func neededFee(f number) (txn.Wei, bool) {
 	if notFee.MatchString(f.clause) || notFeeUnit.MatchString(f.after) || f.value.Gt(maxFee) {
 		return txn.Wei{}, false
 	}
@@ -106,7 +106,7 @@ var (
 	justLarger   = regexp.MustCompile(`^ ?>=? ?$`)
 )
 
-func amountRole(f figure) string {
+func amountRole(f number) string {
 	switch {
 	case smallerFirst.MatchString(f.lead), justLarger.MatchString(f.lead):
 		return "have"
@@ -118,7 +118,7 @@ func amountRole(f figure) string {
 
 // amountsIn are what the account has, what it would have to have, and the difference, in wei. Numbers that show no shortage are not those.
 func amountsIn(text string) (have, want, short *txn.Wei) {
-	for _, f := range figures(text) {
+	for _, f := range numbersIn(text) {
 		if f.value.Gt(maxAmount) {
 			continue
 		}

@@ -27,13 +27,13 @@ func Classify(a Response) txn.Outcome {
 	if class == txn.ExecutionReverted {
 		o.Detail = Clean(revertReason(a))
 	}
-	addNumbers(&o, normalise(a.text()))
+	addNumbers(&o, normalize(a.text()))
 	return o
 }
 
 // Explain is the class of an answer and why it is that one.
 func Explain(a Response) (class txn.Class, why string) {
-	text := normalise(a.text())
+	text := normalize(a.text())
 	for i := range rules {
 		if class, ok := rules[i].read(text); ok {
 			return class, rules[i].why
@@ -121,15 +121,15 @@ type verdict struct {
 	why   string
 }
 
-// numbered is a class that a number stands for.
-type numbered struct {
+// codeRule is a class that a number stands for.
+type codeRule struct {
 	numbers []int
 	verdict
 }
 
 // codes mean one thing each wherever the text is silent. The codes that several clients use for different things are left out: reading one of them wrongly
 // could give up bytes that sit in a pool.
-var codes = []numbered{
+var codes = []codeRule{
 	{
 		[]int{429, -32005, -32007, -32029, -32097},
 		verdict{txn.RateLimited, "the code is one that providers use for their request limits"},
@@ -145,7 +145,7 @@ var codes = []numbered{
 
 // statuses are of HTTP, for bodies that say nothing that is known. A 5xx that every server may send is not here: the server behind the gateway may have
 // taken the bytes.
-var statuses = []numbered{
+var statuses = []codeRule{
 	{
 		[]int{402, 429},
 		verdict{
@@ -173,7 +173,7 @@ var statuses = []numbered{
 	},
 }
 
-func verdictOf(table []numbered, number int) (verdict, bool) {
+func verdictOf(table []codeRule, number int) (verdict, bool) {
 	for _, row := range table {
 		if slices.Contains(row.numbers, number) {
 			return row.verdict, true

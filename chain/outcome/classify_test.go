@@ -91,7 +91,7 @@ func unsafe(fileClass string, got txn.Class) bool {
 func TestClassifyCorpus(t *testing.T) {
 	t.Parallel()
 	const wantAccuracy = 0.97
-	judged, wrong := 0, 0
+	decidedRule, wrong := 0, 0
 	for _, s := range readSamples(t) {
 		got, why := Explain(s.response())
 		if unsafe(s.Class, got) {
@@ -101,14 +101,14 @@ func TestClassifyCorpus(t *testing.T) {
 		if s.Ambiguous {
 			continue
 		}
-		judged++
+		decidedRule++
 		if !slices.Contains(classesOf[s.Class], got) {
 			wrong++
 			t.Logf("%s of %s is read as %s because %s: %q", s.Class, s.Client, got, why, s.Message)
 		}
 	}
-	if accuracy := 1 - float64(wrong)/float64(judged); accuracy < wantAccuracy {
-		t.Errorf("%d of %d wrong: accuracy %.3f, want %.2f", wrong, judged, accuracy, wantAccuracy)
+	if accuracy := 1 - float64(wrong)/float64(decidedRule); accuracy < wantAccuracy {
+		t.Errorf("%d of %d wrong: accuracy %.3f, want %.2f", wrong, decidedRule, accuracy, wantAccuracy)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestClassifyWrapped(t *testing.T) {
 	for w, c := range wrappers {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			judged, same := 0, 0
+			decidedRule, same := 0, 0
 			for i, s := range readSamples(t) {
 				if i%2 != w%2 {
 					continue // half of the texts each: the race detector makes expressions slow
@@ -148,12 +148,12 @@ func TestClassifyWrapped(t *testing.T) {
 					t.Errorf("unsafe: %s is read as %s because %s: %q", s.Class, got, why,
 						wrapped.Message)
 				}
-				judged++
+				decidedRule++
 				if got == want {
 					same++
 				}
 			}
-			if share := float64(same) / float64(judged); share < wantSame {
+			if share := float64(same) / float64(decidedRule); share < wantSame {
 				t.Errorf("%.3f of the texts keep their class, want %.2f", share, wantSame)
 			}
 		})

@@ -54,7 +54,7 @@ var open = []txn.Class{
 	txn.Ambiguous,
 }
 
-func unsafeReading(want, got txn.Class) bool {
+func unsafeClass(want, got txn.Class) bool {
 	return slices.Contains(open, want) && slices.Contains(givenUp, got) ||
 		want != got && (got == txn.AlreadyKnown || got == txn.Accepted)
 }
@@ -62,18 +62,18 @@ func unsafeReading(want, got txn.Class) bool {
 func TestClassifyFurther(t *testing.T) {
 	t.Parallel()
 	const wantAccuracy = 0.97
-	judged, wrong := map[bool]int{}, map[bool]int{}
+	decidedRule, wrong := map[bool]int{}, map[bool]int{}
 	for _, s := range further(t, "further_rpc_errors.jsonl") {
 		want, held := txn.Class(s.Class), heldOut(s.Client)
 		got, why := Explain(s.response())
-		if unsafeReading(want, got) {
+		if unsafeClass(want, got) {
 			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why,
 				s.Message)
 		}
 		if s.Ambiguous {
 			continue
 		}
-		judged[held]++
+		decidedRule[held]++
 		if got != want {
 			wrong[held]++
 			t.Logf("held out %v: %s of %s is read as %s because %s: %q", held, want, s.Client, got,
@@ -81,8 +81,8 @@ func TestClassifyFurther(t *testing.T) {
 		}
 	}
 	for _, held := range []bool{false, true} {
-		accuracy := 1 - float64(wrong[held])/float64(judged[held])
-		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f", held, judged[held], wrong[held],
+		accuracy := 1 - float64(wrong[held])/float64(decidedRule[held])
+		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f", held, decidedRule[held], wrong[held],
 			accuracy)
 		if accuracy < wantAccuracy {
 			t.Errorf("held out %v: accuracy %.3f, want %.2f", held, accuracy, wantAccuracy)
@@ -94,24 +94,24 @@ func TestClassifyFurther(t *testing.T) {
 func TestClassifyLater(t *testing.T) {
 	t.Parallel()
 	const wantAccuracy = 0.97
-	judged, wrong := 0, 0
+	decidedRule, wrong := 0, 0
 	for _, s := range further(t, "later_rpc_errors.jsonl") {
 		want := txn.Class(s.Class)
 		got, why := Explain(s.response())
-		if unsafeReading(want, got) {
+		if unsafeClass(want, got) {
 			t.Errorf("unsafe: %s of %s is read as %s because %s: %q", want, s.Client, got, why,
 				s.Message)
 		}
 		if s.Ambiguous {
 			continue
 		}
-		judged++
+		decidedRule++
 		if got != want {
 			wrong++
 			t.Logf("%s of %s is read as %s because %s: %q", want, s.Client, got, why, s.Message)
 		}
 	}
-	if accuracy := 1 - float64(wrong)/float64(judged); accuracy < wantAccuracy {
-		t.Errorf("%d of %d wrong: accuracy %.3f, want %.2f", wrong, judged, accuracy, wantAccuracy)
+	if accuracy := 1 - float64(wrong)/float64(decidedRule); accuracy < wantAccuracy {
+		t.Errorf("%d of %d wrong: accuracy %.3f, want %.2f", wrong, decidedRule, accuracy, wantAccuracy)
 	}
 }

@@ -19,9 +19,9 @@ var (
 	trailing   = " .!\n\t"
 )
 
-// normalise brings the spelling of some sixty clients to one: lower case, MaxFeePerGas and max_fee_per_gas and max-fee-per-gas as "max fee per gas", no
+// normalize brings the spelling of some sixty clients to one: lower case, MaxFeePerGas and max_fee_per_gas and max-fee-per-gas as "max fee per gas", no
 // quotes, no URLs, no long hex. Rules are written against this form.
-func normalise(text string) string {
+func normalize(text string) string {
 	if len(text) > TextLimit {
 		text = text[:TextLimit]
 	}

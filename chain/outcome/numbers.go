@@ -10,8 +10,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// figure is a number in a text, with the words around it, which tell what it counts.
-type figure struct {
+// number is a number in a text, with the words around it, which tell what it counts.
+type number struct {
 	value  txn.Wei
 	unit   bool   // it had a unit of money, and value is in wei
 	clause string // the words that lead to it, back to the last comma, bracket or number
@@ -46,12 +46,12 @@ var unitDigits = map[string]int{
 
 const coinDigits = 18
 
-// figures finds the numbers of a normalised text. What belongs to a word, has a unit that is not known or is a share ("10%") is none.
-func figures(text string) []figure {
-	var all []figure
+// numbersIn finds the numbers of a normalised text. What belongs to a word, has a unit that is not known or is a share ("10%") is none.
+func numbersIn(text string) []number {
+	var all []number
 	end := 0
 	for _, at := range numeral.FindAllStringIndex(text, maxFigures) {
-		f, length, ok := figureAt(text, at[0], at[1])
+		f, length, ok := numberAt(text, at[0], at[1])
 		if !ok {
 			continue
 		}
@@ -72,8 +72,8 @@ func figures(text string) []figure {
 	return all
 }
 
-// figureAt reads the number that stands at [from, to) and tells how long it is with its unit.
-func figureAt(text string, from, to int) (f figure, length int, ok bool) {
+// numberAt reads the number that stands at [from, to) and tells how long it is with its unit.
+func numberAt(text string, from, to int) (f number, length int, ok bool) {
 	if from > 0 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_.#^", rune(text[from-1])) ||
 		negative(text[:from]) {
 		return f, 0, false
@@ -162,13 +162,13 @@ var (
 
 // noncesIn are the two nonces of a text that reports a nonce mismatch.
 func noncesIn(text string) (expected, given *txn.Nonce) {
-	set := func(to **txn.Nonce, f figure) {
+	set := func(to **txn.Nonce, f number) {
 		if *to == nil {
 			n := txn.Nonce(f.value.Uint64())
 			*to = &n
 		}
 	}
-	for _, f := range figures(text) {
+	for _, f := range numbersIn(text) {
 		if f.unit || !f.value.LtUint64(maxNonce) {
 			continue
 		}
@@ -210,7 +210,7 @@ func directionOf(expected, given txn.Nonce) txn.Class {
 
 var (
 	comparison = regexp.MustCompile(
-		`\bnonce ` + few + `(lower|less|smaller|below|behind|higher|greater|larger|bigger|ahead|exceeds|<|>)`)
+		`\bnonce ` + fewWords + `(lower|less|smaller|below|behind|higher|greater|larger|bigger|ahead|exceeds|<|>)`)
 	ledgerSide = regexp.MustCompile(
 		`\b(account|state|current|next|expected|on chain|chain|pending) $`)
 	lowWords = []string{"lower", "less", "smaller", "below", "behind", "<"}

@@ -13,8 +13,8 @@ import (
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// shown is an outcome's numbers in one line.
-func shown(o txn.Outcome) string {
+// numbersText is an outcome's numbers in one line.
+func numbersText(o txn.Outcome) string {
 	s := ""
 	nonce := func(name string, n *txn.Nonce) {
 		if n != nil {
@@ -121,7 +121,7 @@ func TestNumbers(t *testing.T) {
 		"some words with have 1 want 2 and minimum needed 5 and next nonce 7": "",
 	} {
 		o := Classify(Response{Message: text})
-		if got := shown(o); got != want {
+		if got := numbersText(o); got != want {
 			t.Errorf("%s %q:\n got %s\nwant %s", o.Class, text, got, want)
 		}
 	}
@@ -234,7 +234,7 @@ func TestNumbersAreSafe(t *testing.T) {
 		s.Message = digits.ReplaceAllStringFunc(s.Message,
 			func(string) string { return numbers.Draw(t, "number") })
 		o := Classify(s.response())
-		if unsafeReading(want, o.Class) {
+		if unsafeClass(want, o.Class) {
 			t.Fatalf("%s of %s is read as %s: %q", want, s.Client, o.Class, s.Message)
 		}
 		checkNumbers(t, o)

@@ -26,12 +26,12 @@ func (r *rule) read(text string) (txn.Class, bool) {
 	return r.class, true
 }
 
-func kind(class txn.Class, why string, patterns ...string) rule {
+func newRule(class txn.Class, why string, patterns ...string) rule {
 	return rule{class: class, why: why, match: anyOf(patterns...)}
 }
 
-// judged is a kind of text whose class its words or numbers decide.
-func judged(why string, decide func(string) txn.Class, patterns ...string) rule {
+// decidedRule is a kind of text whose class its words or numbers decide.
+func decidedRule(why string, decide func(string) txn.Class, patterns ...string) rule {
 	return rule{why: why, decide: decide, match: anyOf(patterns...)}
 }
 
@@ -40,8 +40,8 @@ func (r rule) except(patterns ...string) rule {
 	return r
 }
 
-// few is a gap of at most six words inside a phrase: texts carry addresses and numbers between the words that matter.
-const few = `(\S+ ){0,6}`
+// fewWords is a gap of at most six words inside a phrase: texts carry addresses and numbers between the words that matter.
+const fewWords = `(\S+ ){0,6}`
 
 // rules is the outcome table. Texts are in the form that normalise gives them.
 //

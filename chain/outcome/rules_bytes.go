@@ -2,12 +2,12 @@ package outcome
 
 import "github.com/fencepost/fencepost/txn"
 
-// ofServers is what a server works with beside the bytes, and may fail to read or to support.
-const ofServers = `(locks?|traces?|tracers?|engine|database|db|storage|config|configuration|connection|journal|snapshot|wal|cache|plugin|genesis)`
+// serverPart is what a server works with beside the bytes, and may fail to read or to support.
+const serverPart = `(locks?|traces?|tracers?|engine|database|db|storage|config|configuration|connection|journal|snapshot|wal|cache|plugin|genesis)`
 
 // bytesRules read what is said of the bytes themselves, whoever gets them.
 var bytesRules = []rule{
-	kind(
+	newRule(
 		txn.WrongChain,
 		"signed for another chain; before INVALID, because a misplaced endpoint is to be fixed, not the transaction",
 		`\b(invalid|wrong|incorrect|unexpected|bad|mismatch(ed|ing)?|different|unsupported|unknown|missing)_? (\S+ ){0,3}chain ?(id|tag)\b`,
@@ -19,7 +19,7 @@ var bytesRules = []rule{
 		`\bchain ?id intrinsic\b`,
 	),
 
-	kind(
+	newRule(
 		txn.Invalid,
 		"the gas limit is below what any execution needs, or above what any block allows",
 		`\bintrinsic\b`,
@@ -29,23 +29,23 @@ var bytesRules = []rule{
 		`\binsufficient gas\b`,
 		`\bnot enough (\S+ )?gas\b`,
 		`\bfield cannot be less than\b`,
-		`\b(exceeds?|exceeded|above|beyond|greater than|higher than|over|larger than|more than) `+few+`(gas ?limit|gas cap|limit cap|gas allowance|maximum gas)\b`,
-		`\bgas ?limit `+few+`(exceed|too high|too large|beyond|greater|higher|above|over|reached)`,
+		`\b(exceeds?|exceeded|above|beyond|greater than|higher than|over|larger than|more than) `+fewWords+`(gas ?limit|gas cap|limit cap|gas allowance|maximum gas)\b`,
+		`\bgas ?limit `+fewWords+`(exceed|too high|too large|beyond|greater|higher|above|over|reached)`,
 		`\bsupplied gas is beyond\b`,
 		`\bgas (cap |limit )?exceeded\b`,
 		`\bgas required exceeds\b`,
-		`\bgas `+few+`exceed(s|ed) (the )?(maximum|max|block|cap)\b`,
+		`\bgas `+fewWords+`exceed(s|ed) (the )?(maximum|max|block|cap)\b`,
 		`\bout of gas\b`,
 		`\bcost exceeds current gas limit\b`,
 		`\bcounters\b`,
 		`\b(basic|minimal|minimum) (gas )?cost is above\b`,
-		`\bline count `+few+`above the limit\b`,
+		`\bline count `+fewWords+`above the limit\b`,
 	).
 		// zkEVM nodes name what failed their first check before the word: "nonce intrinsic error" speaks of no gas.
 		except(`\bper gas (is )?too low\b`,
 			`\benough (\S+ )?gas (left )?in (the |this |current )*(block|pool)\b`,
 			`\b(nonce|balance|chain ?id) intrinsic\b`),
-	kind(txn.Invalid,
+	newRule(txn.Invalid,
 		"fees or value that contradict themselves, or that the node's owner forbids whatever happens; before UNDERPRICED, whose words it uses",
 		`\b(priority fee|tip|tip cap)\b (\S+ ){0,4}(higher|greater|above|exceeds?|larger|more|bigger)\b`,
 		`\b(priority fee|tip|tip cap) (is )?too high\b`, `\bpriority fee per gas: cannot be\b`,
@@ -59,7 +59,7 @@ var bytesRules = []rule{
 		except(
 			`\b(priority fee|tip|tip cap) (\S+ ){0,4}(must|should|needs|has|not) (\S+ ){0,2}(higher|greater|above|larger|more|bigger|exceed)\b`,
 			`\brequired (priority fee|tip)\b`),
-	kind(
+	newRule(
 		txn.Underpriced,
 		"below the node's or the chain's minimum, not below another transaction of ours: bid more",
 		`\bunderpriced\b`,
@@ -76,17 +76,17 @@ var bytesRules = []rule{
 		`\blow gas ?price\b`,
 	).
 		except(`\bgas limit\b.*\btoo low\b`),
-	kind(txn.Invalid, "too big for any pool of this chain", `\boversized\b`,
+	newRule(txn.Invalid, "too big for any pool of this chain", `\boversized\b`,
 		`\b(transaction|tx|txn|rlp|data|message|calldata|code|initcode|extrinsic|encoding|size) (is )?too (large|big|long)\b`,
 		`\b(code|initcode|init code|data|transaction|transactions|tx|txs|calldata|encoded) (size|length)\b.*\b(exceed|limit|higher|larger|greater|maximum|above)`,
 		`\bmax (\S+ )?(initcode|init code|code) size\b`,
-		`\bcall ?data `+few+`(greater|larger|longer|bigger) than\b`,
+		`\bcall ?data `+fewWords+`(greater|larger|longer|bigger) than\b`,
 		`\b(data|transaction|tx|code|calldata) exceeds? (the )?(max|maximum|limit|size)\b`,
 		`\bexceeds? (the )?max(imum)? (transaction|tx|data|code) size\b`, `\bblob limit exceeded\b`,
 		`\btoo many (blobs|factory dependencies)\b`, `\bfield is greater than \d+ bytes\b`).
 		except(`\b(response|reply|answer|payload|batch|header)\b`,
 			`\brequest (entity|body|data|size)\b`),
-	kind(
+	newRule(
 		txn.Invalid,
 		"a type of transaction that this chain does not have",
 		`\b(transaction|tx) type\b`,
@@ -102,9 +102,9 @@ var bytesRules = []rule{
 		`: cannot be set$`,
 	).
 		// Servers have types of their own that they do not support.
-		except(`\btypes? of (a |an |the )?`+ofServers+`\b`, `\b`+ofServers+` types?\b`,
+		except(`\btypes? of (a |an |the )?`+serverPart+`\b`, `\b`+serverPart+` types?\b`,
 			`\bconflict`),
-	kind(
+	newRule(
 		txn.Invalid,
 		"no valid signature, or an account that may not send",
 		`\b(invalid|bad|wrong|malformed|missing|incorrect|zero|no) (\S+ ){0,3}(sender|signature|signer|fee payer|v, r, s|s value|ecdsa)\b`,
@@ -112,7 +112,7 @@ var bytesRules = []rule{
 		`\binvalid [vrs]( value)?\b`,
 		`\b(is |was )?not signed\b`,
 		`\bunsigned transaction\b`,
-		`\bunprotected `+few+`transaction\b`,
+		`\bunprotected `+fewWords+`transaction\b`,
 		`\bintended signer does not match\b`,
 		`\b(failed|cannot|unable|could not|couldnt) (to )?(resolve|recover|verify|derive) (\S+ ){0,3}(sender|signer|signature|public key|address)\b`,
 		`\bnot an? eoa\b`,
@@ -123,7 +123,7 @@ var bytesRules = []rule{
 	).
 		// A provider may ask for a signature of its own.
 		except(`\b(jwt|header|api|webhook|bearer|token)\b`, `\brequest signature\b`),
-	kind(txn.Invalid, "bytes that are not a transaction", `\brlp\b`,
+	newRule(txn.Invalid, "bytes that are not a transaction", `\brlp\b`,
 		`\b(failed|cannot|could not|couldnt|cant|unable|error) (to )?(decode|decoding|deserialize|parse|unmarshal|serialize)\b`,
 		`\bdecod(e|ing) (error|failed)\b`,
 		`\binvalid (raw|hex|message format|fee input|transaction params?|transaction data|transaction encoding|transaction format)\b`,
@@ -131,11 +131,11 @@ var bytesRules = []rule{
 		`\b(empty|missing) (raw |typed |signed )*transaction( data)?\b`,
 		`\btransaction data is empty\b`, `\btransaction hash is null\b`, `\btx parse error\b`).
 		except(`\b(response|reply|answer|upstream|backend|body|json|block|header|receipt|result)\b`,
-			`\b`+ofServers+`\b`, `\b(malformed|parse|decode) (the )?request\b`,
+			`\b`+serverPart+`\b`, `\b(malformed|parse|decode) (the )?request\b`,
 			`\bgo (struct|value)\b`),
-	kind(txn.Invalid, "the node could not read the argument that holds the bytes",
+	newRule(txn.Invalid, "the node could not read the argument that holds the bytes",
 		`\binvalid argument \d\b`, `\bmissing value for required argument\b`),
-	kind(txn.Invalid, "blobs or authorizations that do not fit the transaction", `\bsidecar\b`,
+	newRule(txn.Invalid, "blobs or authorizations that do not fit the transaction", `\bsidecar\b`,
 		`\bblobless\b`, `\binvalid (\S+ ){0,2}blobs?\b`, `\bat least one blob\b`,
 		`\bblob (versioned )?hash(es)?\b`, `\bblob data\b`,
 		`\b(blob|kzg) (\S+ )?(proof|commitment)`, `\bcommitment hash\b`, `\bkzg\b`,
@@ -143,16 +143,16 @@ var bytesRules = []rule{
 		`\bauthorization list\b`, `\bauthorization tuple\b`, `\bempty auth`,
 		`\b(cannot|can not) (be used|have the form)\b.*\bcreate\b`, `\bof type create\b`,
 		`\bcreate transaction: to must\b`),
-	kind(txn.Invalid, "the chain has closed this door for every transaction of the kind",
+	newRule(txn.Invalid, "the chain has closed this door for every transaction of the kind",
 		`\b(operation|create operation) is (not supported|disabled)\b`,
 		`\b(fee|field|transaction) (\S+ )?is deprecated\b`, `\breplay protected\b.*\ballowed\b`,
 		`\bis a precompile\b`).
-		except(`\b(plan|tier|subscription|api|` + oneServer + `)\b`),
+		except(`\b(plan|tier|subscription|api|` + anyServerWord + `)\b`),
 }
 
 // accessRules read what keeps us out, and asks us to come again.
 var accessRules = []rule{
-	kind(
+	newRule(
 		txn.Unauthorized,
 		"this endpoint does not serve the method, the account or us; another one may",
 		`\bunauthori[sz]ed\b`,
@@ -190,7 +190,7 @@ var accessRules = []rule{
 		`\bplan (does not|doesnt) (include|support|allow)\b`,
 		`\b(tenant|account|project|key|plan|app|subscription) (is |has been |has )?(disabled|suspended|inactive|expired|not found|not active)\b`,
 	),
-	kind(txn.RateLimited, "asked to come again later", `\btry again (later|in \d)`,
+	newRule(txn.RateLimited, "asked to come again later", `\btry again (later|in \d)`,
 		`\bretry (later|after)\b`, `\bback ?off\b`).except(
 		`\binternal\b`,
 		`\btransaction\b`,

@@ -2,12 +2,12 @@ package outcome
 
 import "github.com/fencepost/fencepost/txn"
 
-// someServer is what stands behind an address.
-const someServer = `(backends?|upstreams?|providers?|nodes?|peers?|endpoints?|servers?|sequencers?|leaders?|validators?|replicas?)`
+// serverWord is what stands behind an address.
+const serverWord = `(backends?|upstreams?|providers?|nodes?|peers?|endpoints?|servers?|sequencers?|leaders?|validators?|replicas?)`
 
 // endpointRules read what is about the endpoint and not about the bytes.
 var endpointRules = []rule{
-	kind(
+	newRule(
 		txn.Unavailable,
 		"the call never left, or the endpoint says that it cannot serve now; before INVALID, because gateways quote the words of what they failed to do",
 		`\bdial (tcp|udp|unix|error)\b`,
@@ -42,7 +42,7 @@ var endpointRules = []rule{
 			`not available|not healthy)\b`,
 		`\b(could not|cannot|cant|failed to|unable to) (connect|route|forward your|fulfil+)\b`,
 		`\bupstreams? (\S+ ){0,3}(unhealthy|unavailable)\b`,
-		`\bno (\S+ ){0,3}`+someServer+`\b`,
+		`\bno (\S+ ){0,3}`+serverWord+`\b`,
 		`\bnot connected to\b`,
 		`\bnot accepting (\S+ ){0,2}(transactions|requests|connections)\b`,
 		`\bbad gateway\b`,
@@ -59,7 +59,7 @@ var endpointRules = []rule{
 		`\bno space left\b`,
 		`\bring ?balancer\b`,
 	),
-	kind(txn.Ambiguous,
+	newRule(txn.Ambiguous,
 		"the call left and no answer to it came back: the transaction may have been accepted",
 		`\btime ?d? ?out\b`, `\btimeout\b`, `\bdeadline exceeded\b`,
 		`\b(context|request|operation|call) (was )?cancell?ed\b`, `\beof\b`,

@@ -7,7 +7,7 @@ const poolCount = `(pending|queued|in flight|pooled|future)`
 
 // feeRules read what is about money and room: the bytes are well, and time or a higher fee mends it.
 var feeRules = []rule{
-	kind(
+	newRule(
 		txn.FeeCapBelowBaseFee,
 		"the most we pay is below what a block asks now: wait or bid more",
 		`\b(fee|price|cap|gas ?fee ?cap)\b.*(\bless\b|\blower\b|\bbelow\b|\bunder\b|\bsmaller\b|\btoo low\b|<|\bmeet\b|\bcover\b|\bgreater than or equal\b|\bat least\b).*\bbase ?fee\b`,
@@ -17,39 +17,39 @@ var feeRules = []rule{
 		`\bper blob gas (is )?(less|lower|below|too low)\b`,
 	).
 		except(`\beffective priority\b`, `\binsufficient funds\b`),
-	kind(txn.Unavailable,
+	newRule(txn.Unavailable,
 		"the gateway's own account is out of money, not ours; before INSUFFICIENT_FUNDS",
 		`\binsufficient payer balance\b`, `\bprecheck with status (busy|platform)`),
-	kind(txn.RateLimited,
+	newRule(txn.RateLimited,
 		"what was paid for at the provider is used up; before INSUFFICIENT_FUNDS, whose words it uses",
 		`\bcredits?\b (\S+ ){0,4}(insufficient|not enough|too low|used up|exhausted|depleted)\b`,
 		`\b(insufficient|not enough|low on|run out of|out of) (\S+ ){0,4}credits?\b`,
 		`\binsufficient balance to use (this |the |our )?(api|service|endpoint)\b`),
-	kind(txn.InsufficientFunds, "the account cannot pay for it now; it can be funded",
-		`\binsufficient `+few+`(funds?|balance|ether|coins?|tokens?|energy)\b`,
-		`\bnot enough `+few+`(funds?|balance|ether|money|coins?)\b`,
-		`\benough (funds?|balance|ether|money)\b`, `\bexceeds? `+few+`balance\b`,
-		`\bbalance `+few+`(less than|lower than|too low|below|insufficient|not enough|not sufficient|cannot cover|is low)\b`,
+	newRule(txn.InsufficientFunds, "the account cannot pay for it now; it can be funded",
+		`\binsufficient `+fewWords+`(funds?|balance|ether|coins?|tokens?|energy)\b`,
+		`\bnot enough `+fewWords+`(funds?|balance|ether|money|coins?)\b`,
+		`\benough (funds?|balance|ether|money)\b`, `\bexceeds? `+fewWords+`balance\b`,
+		`\bbalance `+fewWords+`(less than|lower than|too low|below|insufficient|not enough|not sufficient|cannot cover|is low)\b`,
 		`\bupfront cost\b`, `\b(inability|unable|cannot|cant|failed|not able) (to )?(pay|afford)\b`,
 		`\black(s|ing)? (of )?funds?\b`, `\boverdraft\b`, `\boverdraws\b`, `\bunderfunded\b`,
 		`\bno funds\b`, `\bsufficient (funds|balance)\b`, `\bout of (funds|balance)\b`,
 		`\bbalance intrinsic\b`, `::payment\b`, `\(payment\)`,
-		`\bcost `+few+`(exceeds|greater than|higher than) `+few+`balance\b`).
+		`\bcost `+fewWords+`(exceeds|greater than|higher than) `+fewWords+`balance\b`).
 		except(`\bintrinsic (gas|cost)\b`),
 
-	kind(
+	newRule(
 		txn.PoolFull,
 		"a pool's own limit for one account; before RATE_LIMITED, whose words it uses",
 		`\b(account|sender|delegator|address) quota (is )?(exceeded|reached|exhausted)\b`,
 		`\b(account|sender) exceeds (\S+ ){0,2}quota\b`,
 		`\balready (have|has|had) (\S+ ){0,2}(max|maximum|too many)\b`,
-		`\bmax(imum)? (amount|number|count) of (`+poolCount+` )?`+someTx+`\b`,
-		`\b`+someTx+` limit in (the |its |our )?(tx ?pool|mempool|pool)\b`,
+		`\bmax(imum)? (amount|number|count) of (`+poolCount+` )?`+txWord+`\b`,
+		`\b`+txWord+` limit in (the |its |our )?(tx ?pool|mempool|pool)\b`,
 		`\bidentified as (an? )?spam`,
 		`\bslots? (limit )?(exceeded|full|exhausted)\b`,
 		`\blimit reached in (the )?(tx ?pool|mempool|pool)\b`,
 	),
-	kind(
+	newRule(
 		txn.RateLimited,
 		"a provider's request limit: the bytes were not looked at; before INVALID, because limits are told in words of size and quota",
 		`\brate ?limit`,
@@ -83,7 +83,7 @@ var feeRules = []rule{
 	).
 		except(`\bbatch\b`, `\btime ?out\b`, `\bgas limit\b`, `\baccount limit\b`, `\bblob limit\b`,
 			`\bpool capacity\b`),
-	kind(
+	newRule(
 		txn.PoolFull,
 		"the pool has no room for it now",
 		`\b(pool|mempool|mpool|tx ?pool|queue)\b (\S+ ){0,3}(full|overflow(ed|s)?|exhausted)\b`,

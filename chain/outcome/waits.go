@@ -38,7 +38,7 @@ var (
 func waitHint(a Response) time.Duration {
 	r := waitReader{keys: maxHintKeys}
 	r.read("", a.Data, maxHintDepth)
-	return cmp.Or(r.named, waitInText(normalise(a.text())), r.said)
+	return cmp.Or(r.named, waitInText(normalize(a.text())), r.said)
 }
 
 // waitReader looks for the longest wait in the data of an answer, to a bounded depth and a bounded
@@ -67,13 +67,13 @@ func (r *waitReader) read(key string, value any, depth int) {
 		}
 	case nil:
 	default:
-		name := normalise(key)
+		name := normalize(key)
 		isWait := waitKey.MatchString(name)
 		if isWait {
-			r.named = max(r.named, waitOf(name, value))
+			r.named = max(r.named, waitInField(name, value))
 		}
 		if _, isText := value.(string); isText || !isWait {
-			r.said = max(r.said, waitInText(normalise(key+" "+fmt.Sprint(value))))
+			r.said = max(r.said, waitInText(normalize(key+" "+fmt.Sprint(value))))
 		}
 	}
 }
@@ -107,7 +107,7 @@ func waitIn(number, word string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return waitFor(n, unitOf(word))
+	return boundedWait(n, unitOf(word))
 }
 
 // unitOf is the unit that a word names, seconds unless it names another.
@@ -123,8 +123,8 @@ func unitOf(word string) time.Duration {
 	return time.Hour
 }
 
-// waitOf reads a field: a number of the unit that its name says, seconds unless it says another, or a text with a unit of its own.
-func waitOf(name string, value any) time.Duration {
+// waitInField reads a field: a number of the unit that its name says, seconds unless it says another, or a text with a unit of its own.
+func waitInField(name string, value any) time.Duration {
 	unit := unitOf(name[strings.LastIndexByte(name, ' ')+1:])
 	var n float64
 	switch v := value.(type) {
@@ -138,11 +138,11 @@ func waitOf(name string, value any) time.Duration {
 		}
 		n, _ = strconv.ParseFloat(strings.TrimSpace(v), 64)
 	}
-	return waitFor(n, unit)
+	return boundedWait(n, unit)
 }
 
-// waitFor is a wait of so many units. A number that is a point in time, as "reset" often has it, says no length without a clock that both sides share.
-func waitFor(n float64, unit time.Duration) time.Duration {
+// boundedWait is a wait of so many units. A number that is a point in time, as "reset" often has it, says no length without a clock that both sides share.
+func boundedWait(n float64, unit time.Duration) time.Duration {
 	if !(n > 0) || isPointInTime(n*unit.Seconds()) ||
 		unit == time.Second && isPointInTime(n/1000) { // NaN too
 		return 0
@@ -164,7 +164,7 @@ func RetryAfter(value, date string) time.Duration {
 	if plainNumber.MatchString(value) {
 		n, _ := strconv.ParseFloat(value, 64) // infinite if it is too large: the longest wait
 		if !isPointInTime(n) {
-			return waitFor(n, time.Second)
+			return boundedWait(n, time.Second)
 		}
 		at, err = time.Unix(int64(n), 0), nil
 	}

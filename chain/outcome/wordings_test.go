@@ -147,11 +147,11 @@ func TestPatternsNeed(t *testing.T) {
 	t.Parallel()
 	var texts []string
 	for _, s := range append(append(readSamples(t), further(t, "further_rpc_errors.jsonl")...), further(t, "later_rpc_errors.jsonl")...) {
-		texts = append(texts, normalise(s.response().text()))
+		texts = append(texts, normalize(s.response().text()))
 	}
 	for _, list := range wordings {
 		for _, text := range list {
-			texts = append(texts, normalise(text))
+			texts = append(texts, normalize(text))
 		}
 	}
 	filtered := 0
