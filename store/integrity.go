@@ -118,6 +118,7 @@ var schemaObjects = []string{
 	"submitter_command.submitter_command_reason",
 	"submitter_command.submitter_command_submitter_id_fkey",
 	"submitter_command.submitter_command_tx",
+	"submitter_command.submitter_command_violations",
 	"submitter_lease.lease_only_rises",
 	"submitter_lease.submitter_lease_fence",
 	"submitter_lease.submitter_lease_fencing_token_check",
