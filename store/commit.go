@@ -90,7 +90,7 @@ func changeSize(c txn.Change) int {
 	}
 	for _, w := range c.Writes {
 		n += perWrite + len(w.Next.Reason) + len(
-			w.Next.LastError) + blockBytes*(len(w.Next.Above)+len(w.Above))
+			w.Next.LastError) + len(w.Next.LastErrorBase) + blockBytes*(len(w.Next.Above)+len(w.Above))
 		if w.Next.Receipt != nil {
 			n += perReceipt
 		}

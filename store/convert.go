@@ -66,6 +66,7 @@ func toStatus(r db.ManagedTx) (txn.Status, error) {
 			r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
 		TxHash: toHash(
 			r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
+		LastErrorBase: txn.BaseOf(r.LastError, r.LastErrorBase),
 		SubmitAttempts: int(
 			r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
 		Accepted: int(

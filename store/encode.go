@@ -59,7 +59,7 @@ func roomForWrites(p *db.CommitParams, rows int) {
 	room(rows, &p.WFencingToken, &p.WVersion, &p.WNonce, &p.WEndedBlock, &p.WDelayMs,
 		&p.WReceiptBlock, &p.WReceiptGasUsed)
 	room(rows, &p.WFromState, &p.WKind, &p.WState, &p.WSubState, &p.WExecuted, &p.WReason,
-		&p.WLastError, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis, &p.WReceiptGasPrice)
+		&p.WLastError, &p.WLastErrorBase, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis, &p.WReceiptGasPrice)
 	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate,
 		&p.WReceiptSuccess)
 	room(rows, &p.WTxHash, &p.WAbove, &p.WTold, &p.WReceiptTxHash, &p.WReceiptBlockHash)
@@ -137,6 +137,7 @@ func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {
 	p.WExecuted = append(p.WExecuted, string(executed(next.Executed)))
 	p.WReason = append(p.WReason, next.Reason)
 	p.WLastError = append(p.WLastError, next.LastError)
+	p.WLastErrorBase = append(p.WLastErrorBase, next.LastErrorBase)
 	p.WSubmitAttempts = append(p.WSubmitAttempts, int32(next.SubmitAttempts))
 	p.WCancelRequested = append(p.WCancelRequested, next.CancelRequested)
 	p.WRequeued = append(p.WRequeued, int32(next.Requeued))

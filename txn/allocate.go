@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -318,8 +317,8 @@ var (
 // unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
 func waitInconclusive(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	next := tx.Status
-	refusal, _, _ := strings.Cut(tx.LastError, sinceThen)
-	next.Sub, next.LastError = BackingOff, refusal+sinceThen+reason+": "+message
+	next.Sub = BackingOff
+	next.appendError(tx.baseError(), reason+": "+message)
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
 	}
@@ -328,8 +327,6 @@ func waitInconclusive(v *View, tx *Tx, reason, message string, hint time.Duratio
 
 // inconclusiveTries is how many tries the wait is for of what cannot be counted.
 const inconclusiveTries = 3
-
-const sinceThen = "; since then "
 
 // failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
 func failUnsent(v *View, tx *Tx, reason, message string) Change {

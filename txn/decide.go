@@ -453,6 +453,7 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 	if kind != "" {
 		w.Next.Version = tx.Version + 1
 	}
+	w.Next.LastErrorBase = validBase(next.LastError, next.LastErrorBase)
 	if tx.Restored && next.State.Final() && next.Executed == No {
 		w.Next.markUnproven()
 	}

@@ -45,6 +45,7 @@ type Status struct {
 	Executed        Executed
 	Reason          string // machine-readable; see the reasons in this package
 	LastError       string // a sentence; never holds driver text, URLs or bytes
+	LastErrorBase   string // the part of LastError that a later answer was appended to; empty: none was
 	SubmitAttempts  int
 	Accepted        int        // number of the newest attempt that a node has said it took; 0: none
 	LastOutcome     Class      // to the newest form; empty: it was not handed over yet

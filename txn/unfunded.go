@@ -2,7 +2,6 @@ package txn
 
 import (
 	"fmt"
-	"strings"
 )
 
 // An account without money holds up whatever it would pay for: the original, the form that offers more and the form that cancels alike (H72). What that holds up
@@ -28,15 +27,14 @@ func (v *View) updateFunding(b *Broadcast, answer Outcome, next Status, kind Kin
 // unpaid is the status of what the account cannot pay for. An answer of a node that did not look at the bytes takes nothing of that back.
 func (b *Broadcast) markUnfunded(answer Outcome, next Status) Status {
 	tx := b.Tx
-	before, _, _ := strings.Cut(tx.LastError, sinceThen)
 	message := b.unfundedMessage(answer)
 	money := tx.State != Stuck && !tx.keepsReasonUntilFinal() || ageReasons[tx.Reason] // nothing else is the reason
 	switch {
 	case unexamined(answer.Class) && money && tx.Reason == ReasonInsufficientFunds:
-		next.LastError = before + sinceThen + string(answer.Class) + ": " + answer.Detail
+		next.appendError(tx.baseError(), string(answer.Class)+": "+answer.Detail)
 	case unexamined(answer.Class) && !money:
 	case !money:
-		next.LastError = before + sinceThen + message
+		next.appendError(tx.baseError(), message)
 	case next.State == Stuck:
 		next.LastError = fmt.Sprintf("handed over %d times and not included; now %s",
 			next.SubmitAttempts, message)
@@ -66,7 +64,7 @@ func (v *View) clearUnfunded(tx *Tx, answer Outcome, next Status) Status {
 	switch {
 	case next.State != Stuck || next.Reason != ReasonInsufficientFunds:
 		if next.Reason == tx.Reason {
-			next.LastError, _, _ = strings.Cut(next.LastError, sinceThen)
+			next.LastError = next.baseError()
 		}
 	case next.SubmitAttempts >= v.Policy.ResubmitMax:
 		next.Reason, next.LastError = ReasonResubmitExhausted, broadcastMessage(next.SubmitAttempts,

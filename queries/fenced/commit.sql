@@ -54,6 +54,7 @@ WITH change AS (
            unnest(@w_executed::TEXT[])            AS executed,
            unnest(@w_reason::TEXT[])              AS reason,
            unnest(@w_last_error::TEXT[])          AS last_error,
+           unnest(@w_last_error_base::TEXT[])     AS last_error_base,
            unnest(@w_submit_attempts::INT[])      AS submit_attempts,
            unnest(@w_cancel_requested::BOOLEAN[]) AS cancel_requested,
            unnest(@w_requeued::INT[])             AS requeued,
@@ -179,6 +180,7 @@ WITH change AS (
            executed           = w.executed,
            reason             = w.reason,
            last_error         = w.last_error,
+           last_error_base    = w.last_error_base,
            submit_attempts    = w.submit_attempts,
            cancel_requested   = w.cancel_requested,
            requeued           = w.requeued,
@@ -203,7 +205,8 @@ WITH change AS (
     -- After all other moves, which counting them enforces: the slot that is taken here may be the one that the same change frees.
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
-           executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
+           executed = w.executed, reason = w.reason, last_error = w.last_error,
+           last_error_base = w.last_error_base, submit_attempts = w.submit_attempts,
            cancel_requested = w.cancel_requested, accepted_attempt = 0, last_answer = '', pooled_attempt = 0, rejected = '',
            waiting_since = NULL,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,

@@ -57,47 +57,48 @@ WITH change AS (
            unnest($41::TEXT[])            AS executed,
            unnest($42::TEXT[])              AS reason,
            unnest($43::TEXT[])          AS last_error,
-           unnest($44::INT[])      AS submit_attempts,
-           unnest($45::BOOLEAN[]) AS cancel_requested,
-           unnest($46::INT[])             AS requeued,
-           unnest($47::INT[])             AS accepted,
-           unnest($48::TEXT[])         AS last_answer,
-           unnest($49::INT[])               AS pooled,
-           unnest($50::TEXT[])            AS rejected,
-           unnest($51::BOOLEAN[])          AS waiting,
-           unnest($52::TEXT[])           AS diagnosis,
-           unnest($53::BYTEA[])              AS above,          -- empty: none
-           unnest($54::BIGINT[])       AS ended_block,    -- 0: none
-           unnest($55::BOOLEAN[])         AS new_fork,
-           unnest($56::BYTEA[])               AS told,           -- empty: none
-           unnest($57::BOOLEAN[])             AS late,           -- because not_after has passed
-           unnest($58::BIGINT[])          AS delay_ms
+           unnest($44::TEXT[])     AS last_error_base,
+           unnest($45::INT[])      AS submit_attempts,
+           unnest($46::BOOLEAN[]) AS cancel_requested,
+           unnest($47::INT[])             AS requeued,
+           unnest($48::INT[])             AS accepted,
+           unnest($49::TEXT[])         AS last_answer,
+           unnest($50::INT[])               AS pooled,
+           unnest($51::TEXT[])            AS rejected,
+           unnest($52::BOOLEAN[])          AS waiting,
+           unnest($53::TEXT[])           AS diagnosis,
+           unnest($54::BYTEA[])              AS above,          -- empty: none
+           unnest($55::BIGINT[])       AS ended_block,    -- 0: none
+           unnest($56::BOOLEAN[])         AS new_fork,
+           unnest($57::BYTEA[])               AS told,           -- empty: none
+           unnest($58::BOOLEAN[])             AS late,           -- because not_after has passed
+           unnest($59::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($59::INT[])            AS change_no,
-           unnest($60::INT[])          AS submitter_id,
-           unnest($61::BIGINT[])      AS fencing_token,
-           unnest($62::UUID[])               AS tx_id,
-           unnest($63::INT[])           AS attempt_no,
-           unnest($64::TEXT[])                AS kind,
-           unnest($65::BIGINT[])             AS nonce,
-           unnest($66::BYTEA[])            AS tx_hash,
-           unnest($67::BYTEA[])             AS raw_tx,
-           unnest($68::BIGINT[])         AS gas_limit,
-           unnest($69::TEXT[])             AS fee_cap,
-           unnest($70::TEXT[])                 AS tip,
-           unnest($71::BOOLEAN[])           AS legacy
+    SELECT unnest($60::INT[])            AS change_no,
+           unnest($61::INT[])          AS submitter_id,
+           unnest($62::BIGINT[])      AS fencing_token,
+           unnest($63::UUID[])               AS tx_id,
+           unnest($64::INT[])           AS attempt_no,
+           unnest($65::TEXT[])                AS kind,
+           unnest($66::BIGINT[])             AS nonce,
+           unnest($67::BYTEA[])            AS tx_hash,
+           unnest($68::BYTEA[])             AS raw_tx,
+           unnest($69::BIGINT[])         AS gas_limit,
+           unnest($70::TEXT[])             AS fee_cap,
+           unnest($71::TEXT[])                 AS tip,
+           unnest($72::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($72::INT[])            AS change_no,
-           unnest($73::INT[])          AS submitter_id,
-           unnest($74::BIGINT[])      AS fencing_token,
-           unnest($75::BIGINT[])        AS command_id,
-           unnest($76::TEXT[])              AS result
+    SELECT unnest($73::INT[])            AS change_no,
+           unnest($74::INT[])          AS submitter_id,
+           unnest($75::BIGINT[])      AS fencing_token,
+           unnest($76::BIGINT[])        AS command_id,
+           unnest($77::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
     SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $77::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $78::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -182,6 +183,7 @@ WITH change AS (
            executed           = w.executed,
            reason             = w.reason,
            last_error         = w.last_error,
+           last_error_base    = w.last_error_base,
            submit_attempts    = w.submit_attempts,
            cancel_requested   = w.cancel_requested,
            requeued           = w.requeued,
@@ -206,7 +208,8 @@ WITH change AS (
     -- After all other moves, which counting them enforces: the slot that is taken here may be the one that the same change frees.
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
-           executed = w.executed, reason = w.reason, last_error = w.last_error, submit_attempts = w.submit_attempts,
+           executed = w.executed, reason = w.reason, last_error = w.last_error,
+           last_error_base = w.last_error_base, submit_attempts = w.submit_attempts,
            cancel_requested = w.cancel_requested, accepted_attempt = 0, last_answer = '', pooled_attempt = 0, rejected = '',
            waiting_since = NULL,
            due_at = CASE WHEN w.delay_ms > 0 THEN clock_timestamp() + make_interval(secs => w.delay_ms / 1000.0) END,
@@ -309,6 +312,7 @@ type CommitParams struct {
 	WExecuted         []string
 	WReason           []string
 	WLastError        []string
+	WLastErrorBase    []string
 	WSubmitAttempts   []int32
 	WCancelRequested  []bool
 	WRequeued         []int32
@@ -404,6 +408,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.WExecuted,
 		arg.WReason,
 		arg.WLastError,
+		arg.WLastErrorBase,
 		arg.WSubmitAttempts,
 		arg.WCancelRequested,
 		arg.WRequeued,

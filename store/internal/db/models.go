@@ -78,6 +78,7 @@ type ManagedTx struct {
 	Labels           []byte
 	EndedBlock       *int64
 	Restored         bool
+	LastErrorBase    string
 }
 
 type Node struct {

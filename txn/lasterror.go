@@ -1,0 +1,41 @@
+package txn
+
+import "strings"
+
+// sinceThen separates the base of LastError from the answer that was appended to it.
+const sinceThen = "; since then "
+
+// appendError sets LastError to a base and a later answer, which does not replace the base.
+func (s *Status) appendError(base, answer string) {
+	s.LastErrorBase, s.LastError = base, base+sinceThen+answer
+}
+
+// baseError is LastError without the answer that was appended to it.
+func (s *Status) baseError() string {
+	if appended(s.LastError, s.LastErrorBase) {
+		return s.LastErrorBase
+	}
+	return s.LastError
+}
+
+// validBase is the base of a LastError, or empty if LastError was replaced since then.
+func validBase(lastError, base string) string {
+	if appended(lastError, base) {
+		return base
+	}
+	return ""
+}
+
+func appended(lastError, base string) bool { return strings.HasPrefix(lastError, base+sinceThen) }
+
+// BaseOf is the LastErrorBase of a recorded transaction. The releases before migration 16 did not
+// record it, so that of their rows it is cut from LastError. Remove this with the last such ledger.
+func BaseOf(lastError, recorded string) string {
+	if base := validBase(lastError, recorded); base != "" {
+		return base
+	}
+	if base, _, found := strings.Cut(lastError, sinceThen); found {
+		return base
+	}
+	return ""
+}
