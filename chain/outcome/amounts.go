@@ -9,29 +9,34 @@ import (
 )
 
 var (
-	// maxFee is a whole coin per unit of gas: what asks for more does not speak of a fee per gas, or is broken.
+	// maxFee is one whole coin per unit of gas. A larger number is not a fee per gas, or it is
+	// wrong.
 	maxFee = new(uint256.Int).Exp(uint256.NewInt(10), uint256.NewInt(18))
-	// maxAmount is a million times a million times a million coins.
+	// maxAmount is 10^18 coins.
 	maxAmount = new(uint256.Int).Exp(uint256.NewInt(10), uint256.NewInt(36))
 )
 
 var (
 	feeField = regexp.MustCompile(
-		`\b(?:(blob \S+ ?\S*|per blob gas)|(\S*tip( cap)?|priority fee( per gas)?|(gas )?premium)|(gas ?price|(gas ?)?fee ?cap|max fee|base ?fee|fee per gas|price))\b`)
-	// neededBefore are words that lead to the least that is taken.
+		`\b(?:(blob \S+ ?\S*|per blob gas)|(\S*tip( cap)?|priority fee( per gas)?|` +
+			`(gas )?premium)|(gas ?price|(gas ?)?fee ?cap|max fee|base ?fee|fee per gas|price))\b`)
+	// neededBefore matches words that introduce the minimum a node accepts.
 	neededBefore = regexp.MustCompile(
-		`\b(minimum|minimal|min|at least|needed|required?|requires|must be|should be|lower bound|base ?fee|floor)\b[^0-9]{0,45}$|\bincrease \S+ \S* ?to $`)
-	// moreThan asks for more than the number that follows.
+		`\b(minimum|minimal|min|at least|needed|required?|requires|must be|should be|` +
+			`lower bound|base ?fee|floor)\b[^0-9]{0,45}$|\bincrease \S+ \S* ?to $`)
+	// moreThan matches words that ask for more than the number that follows.
 	moreThan = regexp.MustCompile(
-		`\b(higher|greater|more|larger) than( the)? \W*$|> ?$|<= ?$|\b(in the (queue|pool)|existing|queued|pending) [^0-9]{0,30}$`)
+		`\b(higher|greater|more|larger) than( the)? \W*$|> ?$|<= ?$|\b(in the (queue|pool)|` +
+			`existing|queued|pending) [^0-9]{0,30}$`)
 	lessThan = regexp.MustCompile(`< ?$`)
-	// notFee are numbers beside a fee that count something else.
+	// notFee matches words that introduce another kind of number than a fee.
 	notFee     = regexp.MustCompile(`\bgas ?limit\b[^0-9]*$|\b(next|block number|block|nonce)\W*$`)
 	notFeeUnit = regexp.MustCompile(`^ (blocks?|bytes|seconds|times|confirmations)\b`)
 	penalty    = regexp.MustCompile(`^ queued \+ ([0-9]{1,4})% replacement penalty`)
 )
 
-// feesIn are the least fee cap and the least tip that a refusal asks for, per unit of gas. Of several numbers the largest is the one that would do.
+// feesIn returns the lowest fee cap and the lowest tip that a rejection asks for, in wei per unit
+// of gas. Of several numbers the largest counts, because it satisfies them all.
 func feesIn(text string) (fee, tip *txn.Wei) {
 	for _, f := range numbersIn(text) {
 		needed, ok := neededFee(f)
@@ -48,7 +53,7 @@ func feesIn(text string) (fee, tip *txn.Wei) {
 	return fee, tip
 }
 
-// lastField is which fee was spoken of last: "fee", "tip", or none that is offered here.
+// lastField returns the fee named last in the text: "fee", "tip", "blob", or "" for none.
 func lastField(text string) string {
 	all := feeField.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -64,7 +69,7 @@ func lastField(text string) string {
 	}
 }
 
-// neededFee is the least that would have been taken, if the number tells it.
+// neededFee returns the lowest fee that the node would have accepted, if the number states it.
 func neededFee(f number) (txn.Wei, bool) {
 	if notFee.MatchString(f.clause) || notFeeUnit.MatchString(f.after) || f.value.Gt(maxFee) {
 		return txn.Wei{}, false
@@ -98,7 +103,7 @@ var amountRoles = []role{
 	{"short", regexp.MustCompile(`\b(overshot|short|shortfall|missing|lacks|deficit)\b`)},
 }
 
-// Comparisons in words that are repeated in numbers behind them: "sender balance < tx cost (100 < 200)".
+// Comparisons in words, repeated in numbers: "sender balance < tx cost (100 < 200)".
 var (
 	smallerFirst = regexp.MustCompile(`<=? ?[^<>]*\($`)
 	largerFirst  = regexp.MustCompile(`>=? ?[^<>]*\($`)
@@ -116,7 +121,8 @@ func amountRole(f number) string {
 	return roleOf(f.clause, amountRoles)
 }
 
-// amountsIn are what the account has, what it would have to have, and the difference, in wei. Numbers that show no shortage are not those.
+// amountsIn returns the balance, the required amount and the difference, in wei. It returns nothing
+// if the numbers do not show a shortage.
 func amountsIn(text string) (have, want, short *txn.Wei) {
 	for _, f := range numbersIn(text) {
 		if f.value.Gt(maxAmount) {
@@ -128,7 +134,7 @@ func amountsIn(text string) (have, want, short *txn.Wei) {
 			*at = &value
 		}
 	}
-	if have != nil && short != nil { // what is named as cost is then only a part of it
+	if have != nil && short != nil { // a stated cost is then only part of it
 		want = new(uint256.Int).Add(have, short)
 	}
 	if have != nil && want != nil {

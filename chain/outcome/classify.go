@@ -11,16 +11,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Response is what a node, a gateway or a provider said when it did not say yes.
+// Response is an error response of a node, a gateway or a provider.
 type Response struct {
 	Code       int    // JSON-RPC error code; 0 is none
 	Message    string // JSON-RPC error message, or the text of an HTTP error
 	Data       any    // JSON-RPC error data, as encoding/json decodes it
-	HTTPStatus int    // 0: 200, or not HTTP at all
+	HTTPStatus int    // 0 means 200, or not HTTP
 }
 
-// Classify reads an answer: text first, then code, then HTTP status, for one code means many things (-32000 means all of them). Whatever no rule knows is
-// AMBIGUOUS. The detail is safe to store and to show.
+// Classify maps a response to its outcome. The text decides first, then the code, then the HTTP
+// status, because codes are ambiguous (-32000 stands for everything). A response that no rule
+// matches is AMBIGUOUS. The detail is safe to store and to show.
 func Classify(a Response) txn.Outcome {
 	class, _ := Explain(a)
 	o := txn.Outcome{Class: class, Detail: Clean(a.Message), RetryAfter: waitHint(a)}
@@ -31,7 +32,7 @@ func Classify(a Response) txn.Outcome {
 	return o
 }
 
-// Explain is the class of an answer and why it is that one.
+// Explain returns the class of a response and the reason for it.
 func Explain(a Response) (class txn.Class, why string) {
 	text := normalize(a.text())
 	for i := range rules {
@@ -52,12 +53,12 @@ func Explain(a Response) (class txn.Class, why string) {
 }
 
 const (
-	solidityWhy = "no rule knows this text, but the data is what a contract returns with a refusal"
-	unknownWhy  = "no rule knows this text: the transaction may have been accepted"
+	solidityWhy = "no rule matches this text, but the data is the return data of a revert"
+	unknownWhy  = "no rule matches this text: the transaction may have been accepted"
 )
 
 var (
-	// tag is one of HTML; "<" is also what nodes write between two numbers.
+	// tag matches an HTML tag. Nodes also write "<" between two numbers.
 	tag     = regexp.MustCompile(`</?[a-zA-Z!][^<>]*>`)
 	escapes = strings.NewReplacer(`\u0027`, "'", `\u0022`, `"`, `\u003c`, "<", `\u003e`, ">",
 		`\u0026`, "&", `\n`, " ", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&quot;", `"`, "&#39;",
@@ -69,7 +70,8 @@ const (
 	maxDataTexts = 20
 )
 
-// text is all that was said in words, as plain text. Substrate chains, Conflux and others put the meaning into the data and a headline into the message.
+// text returns all words of the response as plain text. Substrate chains, Conflux and others put
+// the meaning into the data and only a headline into the message.
 func (a Response) text() string {
 	said := append([]string{a.Message}, textsIn(a.Data, maxDataDepth)...)
 	said = said[:min(len(said), maxDataTexts)]
@@ -79,7 +81,7 @@ func (a Response) text() string {
 	return strings.Join(said, " ")
 }
 
-// textKeys are the fields of data that hold words, in the order in which they are read.
+// textKeys are the data fields that hold words, in reading order.
 var textKeys = []string{
 	"message",
 	"reason",
@@ -93,7 +95,7 @@ var textKeys = []string{
 	"data",
 }
 
-// textsIn are the words in data. Hex is a contract's.
+// textsIn returns the words in the data. Hex is left out: it comes from a contract.
 func textsIn(data any, depth int) []string {
 	if depth == 0 {
 		return nil
@@ -121,55 +123,55 @@ type verdict struct {
 	why   string
 }
 
-// codeRule is a class that a number stands for.
+// codeRule assigns a class to a set of numbers.
 type codeRule struct {
 	numbers []int
 	verdict
 }
 
-// codes mean one thing each wherever the text is silent. The codes that several clients use for different things are left out: reading one of them wrongly
-// could give up bytes that sit in a pool.
+// codes apply if no text rule matches. Codes that clients use for different things are left out:
+// misreading one could give up bytes that sit in a pool.
 var codes = []codeRule{
 	{
 		[]int{429, -32005, -32007, -32029, -32097},
-		verdict{txn.RateLimited, "the code is one that providers use for their request limits"},
+		verdict{txn.RateLimited, "providers use this code for request limits"},
 	},
 	{
 		[]int{401, 403, -32601, 4200, -40100},
 		verdict{
 			txn.Unauthorized,
-			"the code says that this endpoint does not serve the method to us",
+			"this code means that the endpoint does not serve the method",
 		},
 	},
 }
 
-// statuses are of HTTP, for bodies that say nothing that is known. A 5xx that every server may send is not here: the server behind the gateway may have
-// taken the bytes.
+// statuses apply to HTTP bodies without known text. The general 5xx statuses are left out: the
+// server behind the gateway may have accepted the bytes.
 var statuses = []codeRule{
 	{
 		[]int{402, 429},
 		verdict{
 			txn.RateLimited,
-			"HTTP status for too many requests, or for a plan that is used up",
+			"HTTP status for too many requests, or for an exhausted plan",
 		},
 	},
 	{
 		[]int{521, 523, 525, 526},
 		verdict{
 			txn.Unavailable,
-			"the gateway's own status for a server that it could not connect to",
+			"HTTP status of a gateway that could not connect to its server",
 		},
 	},
 	{
 		[]int{301, 302, 303, 307, 308},
 		verdict{
 			txn.Unavailable,
-			"the endpoint has moved, and bytes are sent only to configured addresses",
+			"the endpoint redirects, and bytes are sent to configured addresses only",
 		},
 	},
 	{
 		[]int{401, 403, 404, 405, 407, 410, 451},
-		verdict{txn.Unauthorized, "HTTP status for an endpoint that does not serve us"},
+		verdict{txn.Unauthorized, "HTTP status of an endpoint that does not serve this client"},
 	},
 }
 
@@ -182,7 +184,7 @@ func verdictOf(table []codeRule, number int) (verdict, bool) {
 	return verdict{}, false
 }
 
-// revertReason is the message of a revert with its reason in words, where the data has one that can be decoded.
+// revertReason returns the message of a revert, with its decoded reason if the data has one.
 func revertReason(a Response) string {
 	data := ReturnData(a.Data)
 	if len(data) < selectorSize {
@@ -199,7 +201,7 @@ func revertReason(a Response) string {
 	return "execution reverted: " + reason
 }
 
-// solidityReason decodes the two errors that every contract's language knows, Error(string) and Panic(uint256).
+// solidityReason decodes the two standard errors of Solidity, Error(string) and Panic(uint256).
 func solidityReason(data any) (reason string, ok bool) {
 	reason, err := abi.UnpackRevert(ReturnData(data))
 	return reason, err == nil

@@ -7,11 +7,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ForEstimate corrects the class of an answer to a gas estimate: it has no nonce and no hash, so words about them mean something else. The data are those of the
-// answer.
+// ForEstimate corrects a class for a response to a gas estimate. An estimate has no nonce and no
+// hash, so words about them mean something else. data is the response's data.
 func ForEstimate(o txn.Outcome, data any) txn.Class {
 	switch {
-	case o.Class == txn.NonceTooLow || o.Class == txn.NonceGap || o.Class == txn.AlreadyKnown || o.Class == txn.ReplacementUnderpriced:
+	case o.Class == txn.NonceTooLow, o.Class == txn.NonceGap,
+		o.Class == txn.AlreadyKnown, o.Class == txn.ReplacementUnderpriced:
 		return txn.Ambiguous
 	case o.Class == txn.Ambiguous && executionFailed.MatchString(o.Detail),
 		o.Class == txn.Ambiguous && isRevert(ReturnData(data)):
@@ -22,16 +23,20 @@ func ForEstimate(o txn.Outcome, data any) txn.Class {
 	return o.Class
 }
 
-// isRevert tells whether data is what Solidity's require, revert and assert return.
+// isRevert reports whether data is the return data of Solidity's require, revert or assert.
 func isRevert(data []byte) bool {
-	return len(data) >= selectorSize &&
-		(selector(data[:selectorSize]) == errorSelector || selector(data[:selectorSize]) == panicSelector)
+	if len(data) < selectorSize {
+		return false
+	}
+	found := selector(data[:selectorSize])
+	return found == errorSelector || found == panicSelector
 }
 
 var allowance = regexp.MustCompile(`(?i)exceeds allowance \((\d{1,19})\)`)
 
-// cannotAfford reads the allowance that go-ethereum names when an estimate has no room: below what any transaction takes, it is the balance that allows no
-// more, and funds mend it.
+// cannotAfford reads the allowance that go-ethereum names if an estimate runs out of gas. An
+// allowance below the cost of any transaction is limited by the balance, so funding the account
+// helps.
 func cannotAfford(detail string) bool {
 	m := allowance.FindStringSubmatch(detail)
 	if m == nil {
@@ -41,13 +46,16 @@ func cannotAfford(detail string) bool {
 	return err == nil && gas < leastGas
 }
 
-// leastGas is what a transaction takes before anything runs (yellow paper, G_transaction).
+// leastGas is the cost of a transaction before any execution (yellow paper, G_transaction).
 const leastGas = 21_000
 
-// executionFailed is how a simulation tells that the EVM stopped for another reason than REVERT. To a send such words would say nothing: they are told of
-// transactions that were included, too.
+// executionFailed matches an EVM halt other than REVERT. It applies to simulations only: nodes also
+// use these words for transactions that were included.
 var executionFailed = regexp.MustCompile(
-	`(?i)\b(invalid opcode|opcode .* not defined|stack (under|over)flow|stack limit|out of gas|invalid jump|bad jump|write protection|` +
-		`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|max call depth|contract address collision|always failing transaction|gas uint64 overflow|` +
+	`(?i)\b(invalid opcode|opcode .* not defined|stack (under|over)flow|stack limit|out of gas|` +
+		`invalid jump|bad jump|write protection|` +
+		`max(imum)? (code|init ?code) size|invalid code|return data out of bounds|` +
+		`max call depth|contract address collision|always failing transaction|` +
+		`gas uint64 overflow|` +
 		`execution (error|failed)|evm error|precompile)`,
 )

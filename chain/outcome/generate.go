@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command generate writes the table of outcomes to the file that it is given.
+// Command generate writes the outcome reference to a file.
 package main
 
 import (

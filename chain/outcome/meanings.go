@@ -9,95 +9,113 @@ import (
 
 //go:generate go run generate.go ../../docs/outcomes.md
 
-// Meaning is what a class says of the bytes, and what Fencepost does about it.
+// Meaning describes a class: its statement about the bytes, and the reaction of Fencepost.
 type Meaning struct {
 	Class txn.Class
 	Says  string
 	Does  string
 }
 
-// NonceKept is what every class does to a nonce that was taken.
-const NonceKept = "kept: no answer of a node frees a nonce"
+// NonceKept states the effect of every class on an allocated nonce.
+const NonceKept = "kept: no response of a node frees a nonce"
 
 const (
-	nextEndpoint = "does not count it as a hand-over; asks the next endpoint and leaves this one alone for a while"
-	sameAgain    = "hands the same bytes over again, after a pause that grows"
-	offerMore    = sameAgain + ", or, of a cancel always and else with gas_bump.enabled, signs a replacement of the same nonce that offers more"
+	nextEndpoint = "not counted as a broadcast; tries the next endpoint and backs off from this one"
+	rebroadcast  = "rebroadcasts the same bytes, with a growing delay"
+	replace      = rebroadcast +
+		", or signs a replacement with higher fees (cancels always, others with gas_bump.enabled)"
 )
 
-// Meanings are all classes, in the order of the design.
+// Meanings returns the meaning of every class, in the order of txn.Classes.
 func Meanings() []Meaning {
 	return []Meaning{
 		{
 			txn.Accepted,
-			"the node took the bytes, and the hash that it answered is theirs",
-			"looks for the hash in blocks, and hands the bytes over again if no block takes them",
+			"the node accepted the bytes and returned their hash",
+			"watches blocks for the hash, and rebroadcasts if no block includes it",
 		},
 		{
 			txn.AlreadyKnown,
-			"the node has these very bytes, in its pool or in a block",
+			"the node already has these bytes, in its pool or in a block",
 			"the same as after ACCEPTED",
 		},
-		{txn.NonceTooLow, "the nonce is used up, by one of our attempts or by somebody else",
-			"looks for the receipts of every attempt and at the account's nonce; " + sameAgain},
+		{
+			txn.NonceTooLow,
+			"the nonce is used, by an attempt of this transaction or by another sender",
+			"reads the receipts of every attempt and the account's nonce; " + rebroadcast,
+		},
 		{
 			txn.NonceGap,
-			"a lower nonce is missing at this node",
-			"sees to the lower nonces first; " + sameAgain,
+			"the node lacks a transaction with a lower nonce",
+			"handles the lower nonces first; " + rebroadcast,
 		},
 		{
 			txn.ReplacementUnderpriced,
-			"another attempt of the same nonce is in the pool and is not outbid",
-			"goes on following every attempt; " + offerMore,
+			"the pool holds another attempt of the nonce, and the fees are too low to replace it",
+			"keeps tracking every attempt; " + replace,
 		},
-		{txn.Underpriced, "below the node's or the chain's minimum", offerMore},
+		{
+			txn.Underpriced,
+			"the fees are below the minimum of the node or the chain",
+			replace,
+		},
 		{
 			txn.FeeCapBelowBaseFee,
-			"the most that is paid is below what a block asks now",
-			offerMore + ". Before a nonce is taken it waits for the fees to fall",
+			"the fee cap is below the base fee of the next block",
+			replace + ". Before a nonce is allocated: waits for lower fees",
 		},
 		{
 			txn.InsufficientFunds,
-			"the account cannot pay for it now",
-			sameAgain + ", and signs no replacement that offers more. Before a nonce is taken it waits without one. Either way its sub-state is UNFUNDED, and it goes on by itself once the account is funded",
+			"the account cannot afford the transaction",
+			rebroadcast + ", and signs no replacement with higher fees. " +
+				"Before a nonce is allocated: waits. The sub-state is UNFUNDED in both cases, " +
+				"and the transaction proceeds once the account is funded",
 		},
-		{txn.PoolFull, "the pool has no room for it now", sameAgain},
+		{txn.PoolFull, "the pool has no room", rebroadcast},
 		{
 			txn.RateLimited,
-			"a provider's request limit: the bytes were not looked at",
-			nextEndpoint + ": at least for as long as the provider asks",
+			"the provider's request limit was hit; the bytes were not processed",
+			nextEndpoint + ", at least for as long as the provider asks",
 		},
 		{
 			txn.Unavailable,
-			"the bytes did not reach a node, or the endpoint cannot serve now",
+			"the bytes did not reach a node, or the endpoint cannot serve requests",
 			nextEndpoint,
 		},
 		{
 			txn.Unauthorized,
-			"this endpoint does not serve the method, the account or us",
-			nextEndpoint + "; the refusal is shown as the reason",
+			"the endpoint does not serve this method, account or client",
+			nextEndpoint + "; the response is shown as the reason",
 		},
 		{
 			txn.WrongChain,
-			"signed for another chain than the one that the node follows",
-			sameAgain + ". It is shown as the reason: the endpoint or the chain_id has to be corrected",
+			"the bytes are signed for another chain than the node's",
+			rebroadcast + ". It is shown as the reason: correct the endpoint or the chain_id",
 		},
-		{txn.Invalid, "these bytes can never pass, at any node of the chain",
-			"has its nonce cancelled, and fails; what a pool may have all the same goes on like AMBIGUOUS, and is STUCK after as many hand-overs. Of a cancel it asks anew what gas it takes. Before a nonce is taken it fails, once the chain has said so on several blocks"},
+		{
+			txn.Invalid,
+			"no node of the chain will ever accept these bytes",
+			"cancels the nonce and fails. Bytes that a pool may hold are treated as AMBIGUOUS, " +
+				"and become STUCK after the same number of broadcasts. A cancel transaction " +
+				"estimates its gas again. Before a nonce is allocated: fails once the chain " +
+				"reports it at several blocks",
+		},
 		{
 			txn.ExecutionReverted,
-			"a contract refused the call",
-			sameAgain + ". Before a nonce is taken it fails, once the chain has said so on several blocks",
+			"a contract reverted the call",
+			rebroadcast + ". Before a nonce is allocated: fails once the chain reports it " +
+				"at several blocks",
 		},
 		{
 			txn.Ambiguous,
-			"everything else, a call without an answer included: the bytes may have been taken",
-			"gives the next endpoint the same bytes, looks for the hash and at the account's nonce; " + sameAgain,
+			"any other response, or none: the bytes may have been accepted",
+			"sends the same bytes to the next endpoint, then looks for the hash and reads the " +
+				"account's nonce; " + rebroadcast,
 		},
 	}
 }
 
-// MeaningOf is the meaning of a class; one that is not known means nothing more than AMBIGUOUS.
+// MeaningOf returns the meaning of a class. An unknown class means the same as AMBIGUOUS.
 func MeaningOf(class txn.Class) Meaning {
 	all := Meanings()
 	for _, m := range all {
@@ -111,36 +129,58 @@ func MeaningOf(class txn.Class) Meaning {
 const outcomesIntroduction = "" +
 	"<!-- Generated from chain/outcome by `make generate`; do not edit. -->\n\n" +
 	"# Outcomes\n\n" +
-	"Every answer of a node to a transaction becomes one class. What a class says and what follows from it:\n\n" +
-	"| class | it says | Fencepost |\n|---|---|---|\n"
+	"Use this page to look up how Fencepost reacts to a node's response. To classify the " +
+	"text of an\n" +
+	"error:\n\n" +
+	"```sh\nfencepost explain-rpc-error 'nonce too low: next nonce 12, tx nonce 11'\n```\n\n" +
+	"Every response to a broadcast belongs to one class:\n\n" +
+	"| class | meaning | Fencepost |\n|---|---|---|\n"
+
+const keptIntroduction = "" +
+	"\nAn allocated nonce is %s. It stays with its\n" +
+	"transaction until a block with a transaction of that nonce is final.\n\n"
 
 const rulesIntroduction = "" +
-	"## How an answer is read\n\n" +
-	"The words decide first, because codes mean many things (-32000 means all of them): message and words in the data, in lower case and without quotes, addresses,\n" +
-	"markup and long hex. Of these kinds of text the first that fits decides. The order follows from what a wrong reading costs: first what says that the bytes or\n" +
-	"another attempt of their nonce may be in a pool or in a block, then money and room, then the endpoint, then the bytes. INVALID gives bytes up, so it comes late\n" +
-	"and asks for words that speak of the transaction itself. `fencepost explain-rpc-error` tells which one read a text.\n\n" +
-	"Under an HTTP status of 500 or more UNAVAILABLE, INVALID, WRONG_CHAIN and REVERTED are AMBIGUOUS when they answer a transaction: a server that failed cannot know\n" +
-	"what was done before. So is a refusal beside the hash of the bytes, and an error that is null is none (both over HTTP and over WebSocket).\n\n" +
+	"## How a response is classified\n\n" +
+	"The text decides first, because JSON-RPC codes are ambiguous (-32000 stands for " +
+	"everything). The\n" +
+	"text is the message plus the words in the data, in lower case, without quotes, " +
+	"addresses, markup\n" +
+	"and long hex. The first matching rule of the table below decides.\n\n" +
+	"The order of the rules follows from the cost of a wrong reading. Texts that imply that the\n" +
+	"bytes or another attempt may be in a pool or in a block come first. Money and pool " +
+	"capacity\n" +
+	"follow, then the endpoint, then the bytes. INVALID gives up bytes, so it comes late and " +
+	"requires\n" +
+	"words about the transaction itself. `fencepost explain-rpc-error` prints the rule that " +
+	"matched.\n\n" +
+	"Over HTTP and WebSocket:\n\n" +
+	"- With an HTTP status of 500 or above, UNAVAILABLE, INVALID, WRONG_CHAIN and REVERTED " +
+	"become\n" +
+	"  AMBIGUOUS for a broadcast. A failed server cannot know the state of the bytes.\n" +
+	"- An error next to the hash of the bytes is AMBIGUOUS as well.\n" +
+	"- An error that is null is ignored.\n\n" +
 	"| | class | kind of text |\n|---|---|---|\n"
 
 const numbersIntroduction = "" +
 	"\n## Numbers\n\n" +
-	"Numbers that decide are read out of the words: the two nonces (the next one of the account, and the one in the bytes; they tell the direction where the words\n" +
-	"do not), the least fee cap and the least tip per unit of gas that would be taken, what the account has, what it needs and what is short, and how long to stay\n" +
-	"away (also from fields of the data and from the Retry-After header, at most 10 minutes). A number that is out of range or contradicts its class is not believed,\n" +
-	"and no number frees a nonce.\n"
+	"These numbers are read from a response:\n\n" +
+	"- the account's next nonce and the nonce of the bytes, which show the direction of a " +
+	"mismatch;\n" +
+	"- the lowest fee cap and the lowest tip that would be accepted, in wei per unit of gas;\n" +
+	"- the balance, the required amount and the difference, in wei;\n" +
+	"- the delay before a retry, also from data fields and the Retry-After header (at most 10\n" +
+	"  minutes).\n\n" +
+	"A number that is out of range or contradicts its class is ignored. No number frees a nonce.\n"
 
-// Reference is docs/outcomes.md.
+// Reference returns the text of docs/outcomes.md.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(outcomesIntroduction)
 	for _, m := range Meanings() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", m.Class, m.Says, m.Does)
 	}
-	fmt.Fprintf(&b,
-		"\nA nonce that was taken is %s. It is free for nobody else until a block with a transaction of that nonce is final.\n\n",
-		NonceKept)
+	fmt.Fprintf(&b, keptIntroduction, NonceKept)
 	b.WriteString(rulesIntroduction)
 	row := 0
 	add := func(class, why string) {

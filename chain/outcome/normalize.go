@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// TextLimit bounds what the rules look at: an HTML page or a stack trace says what it has to say early.
+// TextLimit is the number of bytes of a text that the rules read. HTML pages and stack traces state
+// their point early.
 const TextLimit = 2000
 
 var (
@@ -19,8 +20,9 @@ var (
 	trailing   = " .!\n\t"
 )
 
-// normalize brings the spelling of some sixty clients to one: lower case, MaxFeePerGas and max_fee_per_gas and max-fee-per-gas as "max fee per gas", no
-// quotes, no URLs, no long hex. Rules are written against this form.
+// normalize unifies the spelling of different clients: lower case, "max fee per gas" for
+// MaxFeePerGas, max_fee_per_gas and max-fee-per-gas, no quotes, no URLs, no long hex. Rules are
+// written for this form.
 func normalize(text string) string {
 	if len(text) > TextLimit {
 		text = text[:TextLimit]
@@ -30,7 +32,7 @@ func normalize(text string) string {
 	text = acronymEnd.ReplaceAllString(text, "$1 $2")
 	text = wordStart.ReplaceAllString(text, "$1 $2")
 	text = strings.ToLower(quoteMarks.Replace(text))
-	// Twice, because neighbouring joints share a letter: "a-b-c".
+	// Twice, because neighboring joints share a letter: "a-b-c".
 	text = joint.ReplaceAllString(text, "$1 $2")
 	text = joint.ReplaceAllString(text, "$1 $2")
 	return strings.Trim(spaceRun.ReplaceAllString(text, " "), trailing)

@@ -10,20 +10,21 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// number is a number in a text, with the words around it, which tell what it counts.
+// number is a number in a text with the words around it, which show its meaning.
 type number struct {
 	value  txn.Wei
-	unit   bool   // it had a unit of money, and value is in wei
-	clause string // the words that lead to it, back to the last comma, bracket or number
+	unit   bool   // it had a unit of money; value is in wei
+	clause string // the words before it, back to the last comma, bracket or number
 	before string // the whole text before it
-	lead   string // what stands between the number before and this one
-	after  string // what stands between this number and the next
+	lead   string // the text between the previous number and this one
+	after  string // the text between this number and the next one
 }
 
 const (
-	// maxFigures bounds what is looked at: a text with more numbers is a dump.
+	// maxFigures limits the numbers read: a text with more of them is a dump.
 	maxFigures = 40
-	// maxNonce is far above what an account reaches in a lifetime, and far below what a hash or a time in nanoseconds gives when it is taken for a nonce.
+	// maxNonce is far above the nonce of any real account, and far below a hash or a time in
+	// nanoseconds.
 	maxNonce = 1 << 48
 )
 
@@ -31,7 +32,8 @@ var (
 	numeral   = regexp.MustCompile(`0x[0-9a-f]{1,5}\b|[0-9]+(?:[_,][0-9]{3})*(?:\.[0-9]+)?`)
 	moneyUnit = regexp.MustCompile(
 		`^ ?(wei|kwei|mwei|gwei|szabo|finney|ether|eth|fil|bnb|matic|pol|avax|celo|xdai|ftm)\b`)
-	// clauseStart separates the words of one number from those of another one: "expected nonce (nonce: 20, next nonce: 12)".
+	// clauseStart separates the words of adjacent numbers: "expected nonce (nonce: 20, next nonce:
+	// 12)".
 	clauseStart = regexp.MustCompile(`[,;(][^a-z]*[a-z]`)
 )
 
@@ -42,11 +44,12 @@ var unitDigits = map[string]int{
 	"gwei":   9,
 	"szabo":  12,
 	"finney": 15,
-} // every other is a chain's coin
+} // any other unit is a native coin
 
 const coinDigits = 18
 
-// numbersIn finds the numbers of a normalised text. What belongs to a word, has a unit that is not known or is a share ("10%") is none.
+// numbersIn returns the numbers in a normalized text. It skips numbers that are part of a word,
+// have an unknown unit or are a percentage.
 func numbersIn(text string) []number {
 	var all []number
 	end := 0
@@ -72,7 +75,7 @@ func numbersIn(text string) []number {
 	return all
 }
 
-// numberAt reads the number that stands at [from, to) and tells how long it is with its unit.
+// numberAt reads the number at [from, to) and returns its length including the unit.
 func numberAt(text string, from, to int) (f number, length int, ok bool) {
 	if from > 0 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz_.#^", rune(text[from-1])) ||
 		negative(text[:from]) {
@@ -92,13 +95,13 @@ func numberAt(text string, from, to int) (f number, length int, ok bool) {
 	return f, to - from, ok
 }
 
-// negative tells whether a minus sign belongs to a number, as it does not in "5-7", nor in "5 - 7".
+// negative reports whether a minus sign belongs to the number. It does not in "5-7" or "5 - 7".
 func negative(before string) bool {
 	sign, found := strings.CutSuffix(before, "-")
 	return found && (sign == "" || strings.ContainsRune(" (=:^", rune(sign[len(sign)-1])))
 }
 
-// scaled is the number times ten to the exponent, if that is a whole number that fits: a fraction of no known unit is none.
+// scaled returns digits times 10^exponent. It is not ok for a fraction or an overflow.
 func scaled(digits string, exponent int) (value txn.Wei, ok bool) {
 	if hex, found := strings.CutPrefix(digits, "0x"); found {
 		n, err := strconv.ParseUint(hex, 16, 64)
@@ -121,13 +124,13 @@ func scaled(digits string, exponent int) (value txn.Wei, ok bool) {
 	return *n, true
 }
 
-// role is what words make of a number.
+// role is the meaning that words give to a number.
 type role struct {
 	name  string
 	words *regexp.Regexp
 }
 
-// roleOf is the role whose words stand nearest before the number.
+// roleOf returns the role whose words are closest to the number.
 func roleOf(words string, roles []role) string {
 	name, nearest := "", -1
 	for _, r := range roles {
@@ -146,12 +149,14 @@ var nonceRoles = []role{
 	{
 		"expected",
 		regexp.MustCompile(
-			`\b(expect(ed|s|ing)?|next|state|account|current|requires?|required|want(ed)?|should be|must be|at least|minimum|gapped|chain|acc?|allowed|ledger)\b`),
+			`\b(expect(ed|s|ing)?|next|state|account|current|requires?|required|want(ed)?|` +
+				`should be|must be|at least|minimum|gapped|chain|acc?|allowed|ledger)\b`),
 	},
 	{
 		"given",
 		regexp.MustCompile(
-			`\b(got|given|provided|actual|received|txn?|trx|transactions?|message|rejected|have|sent|supplied|your|found)\b`),
+			`\b(got|given|provided|actual|received|txn?|trx|transactions?|message|rejected|` +
+				`have|sent|supplied|your|found)\b`),
 	},
 }
 
@@ -160,7 +165,7 @@ var (
 	givenAfter = regexp.MustCompile(`^ (was|is) (given|provided|received|sent|supplied)\b`)
 )
 
-// noncesIn are the two nonces of a text that reports a nonce mismatch.
+// noncesIn returns the two nonces of a text that reports a nonce mismatch.
 func noncesIn(text string) (expected, given *txn.Nonce) {
 	set := func(to **txn.Nonce, f number) {
 		if *to == nil {
@@ -173,7 +178,8 @@ func noncesIn(text string) (expected, given *txn.Nonce) {
 			continue
 		}
 		switch name := roleOf(f.clause, nonceRoles); {
-		case name == "given" || givenAfter.MatchString(f.after) || name == "" && bareNonce.MatchString(f.clause):
+		case name == "given", givenAfter.MatchString(f.after),
+			name == "" && bareNonce.MatchString(f.clause):
 			set(&given, f)
 		case name == "expected":
 			set(&expected, f)
@@ -182,9 +188,9 @@ func noncesIn(text string) (expected, given *txn.Nonce) {
 	return expected, given
 }
 
-// nonceMisfit reads the direction of a nonce mismatch from its two numbers: "invalid nonce; got 18,
-// expected 32" is too low, the same words with the numbers swapped are a gap. Without two numbers it
-// is too low, the class that makes the owner look for the receipts of its own transactions first.
+// nonceMisfit derives the direction of a nonce mismatch from its two numbers: "invalid nonce; got
+// 18, expected 32" is too low, the same words with swapped numbers are a gap. Without two numbers
+// the class is NONCE_TOO_LOW, which makes the owner look for its own receipts first.
 func nonceMisfit(text string) txn.Class {
 	if class, ok := directionIn(text); ok {
 		return class
@@ -192,7 +198,7 @@ func nonceMisfit(text string) txn.Class {
 	return txn.NonceTooLow
 }
 
-// directionIn compares the two nonces of a text, if it has both.
+// directionIn compares the two nonces of a text. It is not ok unless the text has both.
 func directionIn(text string) (txn.Class, bool) {
 	expected, given := noncesIn(text)
 	if expected == nil || given == nil || *expected == *given {
@@ -210,13 +216,15 @@ func directionOf(expected, given txn.Nonce) txn.Class {
 
 var (
 	comparison = regexp.MustCompile(
-		`\bnonce ` + fewWords + `(lower|less|smaller|below|behind|higher|greater|larger|bigger|ahead|exceeds|<|>)`)
+		`\bnonce ` + fewWords + `(lower|less|smaller|below|behind|higher|greater|larger|bigger|` +
+			`ahead|exceeds|<|>)`)
 	ledgerSide = regexp.MustCompile(
 		`\b(account|state|current|next|expected|on chain|chain|pending) $`)
 	lowWords = []string{"lower", "less", "smaller", "below", "behind", "<"}
 )
 
-// nonceCompared reads "X nonce is lower than Y nonce". Which of them is the ledger's the words tell, unless the numbers do.
+// nonceCompared reads "X nonce is lower than Y nonce". The words show which of them is the
+// account's, unless the numbers do.
 func nonceCompared(text string) txn.Class {
 	if class, ok := directionIn(text); ok {
 		return class
@@ -235,7 +243,8 @@ func nonceCompared(text string) txn.Class {
 	return txn.NonceGap
 }
 
-// addNumbers puts into an outcome what its words say in numbers. The class is settled by then: numbers that contradict it are not believed.
+// addNumbers adds the numbers in the text to the outcome. Numbers that contradict the class are
+// ignored.
 func addNumbers(o *txn.Outcome, text string) {
 	switch o.Class {
 	case txn.NonceTooLow, txn.NonceGap:

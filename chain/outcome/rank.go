@@ -2,19 +2,23 @@ package outcome
 
 import "github.com/fencepost/fencepost/txn"
 
-// The order of answers. One send is a round over the endpoints, and of what they say the answer counts that knows most of where the bytes are:
+// Rank orders the outcomes of one send. A send is a round over the endpoints; the response that
+// shows best where the bytes are decides:
 //
-//  1. ACCEPTED: this node has them.
-//  2. ALREADY_KNOWN, REPLACEMENT_UNDERPRICED, NONCE_TOO_LOW: these bytes or another attempt of their nonce are known. The owner looks for receipts next.
-//  3. No answer, or one that nobody understands: AMBIGUOUS. Some node may have them.
-//  4. A refusal that time, funds or fees can change: it waits, with the same nonce.
-//  5. REVERTED, WRONG_CHAIN, INVALID: these bytes are given up. It takes every endpoint that looked at them to say so.
-//  6. They were not looked at: RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE.
+//  1. ACCEPTED: this node has the bytes.
+//  2. ALREADY_KNOWN, REPLACEMENT_UNDERPRICED, NONCE_TOO_LOW: a node knows these bytes or another
+//     attempt of their nonce. The owner looks for receipts next.
+//  3. AMBIGUOUS: no response, or an unknown one. A node may have the bytes.
+//  4. A rejection that time, funds or fees can change. The nonce is kept.
+//  5. REVERTED, WRONG_CHAIN, INVALID: the bytes are given up. Every endpoint that processed them
+//     must agree.
+//  6. RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE: the bytes were not processed.
 //
-// The round ends at the first answer of rank 1 or 2. Any other sends the same bytes to the next endpoint: pools differ in room, floors and what they have
-// seen, and what one refuses another may take. It is harmless, for bytes of one nonce run once at most.
+// The round ends at the first response of rank 1 or 2. After any other response the next endpoint
+// gets the same bytes, because pools differ in room, price floors and contents. This is harmless:
+// of all bytes with one nonce at most one executes.
 //
-// Of the same rank the more preferred endpoint counts, with the soonest time to come again.
+// Within a rank the more preferred endpoint counts, with the shortest retry delay.
 type Rank int
 
 const (
@@ -39,10 +43,10 @@ func RankOf(class txn.Class) Rank {
 	case txn.RateLimited, txn.Unauthorized, txn.Unavailable:
 		return RankUnprocessed
 	}
-	return RankUnknown // AMBIGUOUS, and whatever is new
+	return RankUnknown // AMBIGUOUS, and any new class
 }
 
-// Prefer keeps the higher ranked of two answers.
+// Prefer returns the outcome of the better rank. kept may be nil.
 func Prefer(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 	if kept == nil {
 		return &o
@@ -57,8 +61,9 @@ func Prefer(kept *txn.Outcome, o txn.Outcome) *txn.Outcome {
 	return kept
 }
 
-// UnderHTTPStatus is what a class is worth under an HTTP status. A server that failed, or a gateway that lost its server, cannot know what was done before: a
-// refusal that gives the bytes up, or that says they reached nobody, is only a doubt there.
+// UnderHTTPStatus returns the class that a response is worth under its HTTP status. A server that
+// failed, or a gateway that lost its server, cannot know the state of the bytes. A class that gives
+// the bytes up, or states that no node got them, becomes AMBIGUOUS there.
 func UnderHTTPStatus(class txn.Class, status int) txn.Class {
 	if status >= 500 && (class == txn.Unavailable || RankOf(class) == RankPermanent) {
 		return txn.Ambiguous
@@ -66,7 +71,8 @@ func UnderHTTPStatus(class txn.Class, status int) txn.Class {
 	return class
 }
 
-// ExplainSend is Explain for the answer to a transaction that was handed over: doubted where it says more than the one who answered can know.
+// ExplainSend is Explain for the response to a broadcast. doubted reports that the HTTP status made
+// the class AMBIGUOUS.
 func ExplainSend(a Response) (class txn.Class, why string, doubted bool) {
 	class, why = Explain(a)
 	return class, why, UnderHTTPStatus(class, a.HTTPStatus) != class

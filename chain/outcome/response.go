@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// ReadResponse finds the refusal in a body that is a JSON-RPC answer, or a batch of them: one that is refused as a whole says the same in each.
+// ReadResponse finds the error in a JSON-RPC response body. Of a batch it returns the first error,
+// because a batch rejected as a whole repeats the same one.
 func ReadResponse(body []byte) (Response, bool) {
 	var envelope struct {
 		Error struct {
@@ -15,7 +16,7 @@ func ReadResponse(body []byte) (Response, bool) {
 		} `json:"error"`
 	}
 	trimmed := strings.TrimSpace(string(body))
-	if strings.HasPrefix(trimmed, "[") { // a refused batch may be answered as a batch
+	if strings.HasPrefix(trimmed, "[") { // a rejected batch may be answered as a batch
 		var batch []json.RawMessage
 		if json.Unmarshal(body, &batch) != nil || len(batch) == 0 {
 			return Response{}, false

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// maxReturn bounds what is decoded of the return data of a revert: a contract chooses its length.
+	// maxReturn limits the decoded return data of a revert, in bytes. The contract chooses its
+	// length.
 	maxReturn = 16 << 10
-	// selectorSize is the first bytes of the return data, which name the error (Solidity ABI specification).
+	// selectorSize is the length of the prefix that names an error (Solidity ABI specification).
 	selectorSize = 4
 )
 
@@ -31,13 +32,13 @@ var (
 	panicSelector = selector(crypto.Keccak256([]byte("Panic(uint256)"))[:selectorSize])
 )
 
-// Errors are the custom errors of contracts by their selectors. A nil *Errors knows none.
+// Errors holds the custom errors of contracts by selector. A nil *Errors is empty.
 type Errors struct {
 	known map[selector][]abi.Error
 }
 
-// Add reads the errors out of an ABI: a JSON list as compilers print it, or an artifact of Foundry
-// or Hardhat, which has it under "abi".
+// Add adds the errors of an ABI: a JSON list as compilers print it, or an artifact of Foundry or
+// Hardhat with the list under "abi".
 func (e *Errors) Add(text []byte) error {
 	var artifact struct {
 		ABI json.RawMessage `json:"abi"`
@@ -47,7 +48,7 @@ func (e *Errors) Add(text []byte) error {
 	}
 	parsed, err := abi.JSON(bytes.NewReader(text))
 	if err != nil {
-		return errors.New("it is no JSON ABI")
+		return errors.New("not a JSON ABI")
 	}
 	if e.known == nil {
 		e.known = map[selector][]abi.Error{}
@@ -59,7 +60,8 @@ func (e *Errors) Add(text []byte) error {
 	return nil
 }
 
-// Reason tells the return data of a revert in words that are safe to show; false when there is none. What cannot be decoded is told by its selector.
+// Reason describes the return data of a revert in words that are safe to show. It is not ok without
+// return data. Data that cannot be decoded is described by its selector.
 func (e *Errors) Reason(data []byte) (string, bool) {
 	if len(data) < selectorSize {
 		return "", false
@@ -82,12 +84,13 @@ func (e *Errors) Reason(data []byte) (string, bool) {
 		return bounded(said + ": " + words), true
 	}
 	return fmt.Sprintf(
-		"%s with a custom error, selector %s, %d bytes; with the contract's ABI in abi_files it is told by name",
+		"%s with a custom error, selector %s, %d bytes; add the contract's ABI to abi_files to "+
+			"decode it",
 		said, hexutil.Encode(data[:selectorSize]), len(data)), true
 }
 
-// panicReasons are the panic codes of Solidity (docs.soliditylang.org, "Panic via assert and Error via
-// require").
+// panicReasons are the panic codes of Solidity (docs.soliditylang.org, "Panic via assert and Error
+// via require").
 var panicReasons = map[uint64]string{
 	0x00: "generic panic",
 	0x01: "assert(false)",
@@ -101,7 +104,7 @@ var panicReasons = map[uint64]string{
 	0x51: "uninitialized function",
 }
 
-// panicReason names a panic of Solidity by its code.
+// panicReason describes a panic of Solidity.
 func panicReason(data []byte) (string, bool) {
 	if len(data) < selectorSize+32 {
 		return "", false
@@ -114,7 +117,8 @@ func panicReason(data []byte) (string, bool) {
 	return fmt.Sprintf("panic %#x: %s", code, reason), true
 }
 
-// custom names an error of the ABIs with its arguments. Two errors may share a selector; the first that fits the data counts.
+// custom describes a custom error with its arguments. If two errors share a selector, the first
+// that fits the data counts.
 func (e *Errors) custom(data []byte) (string, bool) {
 	if e == nil || len(data) > maxReturn {
 		return "", false
@@ -124,7 +128,7 @@ func (e *Errors) custom(data []byte) (string, bool) {
 		if err != nil || len(values) != len(custom.Inputs) {
 			continue
 		}
-		// The name comes from a file of the operator's, the values from the contract: only those are cleaned.
+		// The operator chose the name and the contract the values, so only the values are cleaned.
 		return custom.Name + "(" + Clean(arguments(custom.Inputs, values)) + ")", true
 	}
 	return "", false
@@ -140,7 +144,8 @@ func arguments(inputs abi.Arguments, values []any) string {
 	return strings.Join(told, ", ")
 }
 
-// written writes a value as people write it: amounts in decimal, addresses and bytes in hex, text in quotes.
+// written formats a value for people: amounts in decimal, addresses and bytes in hex, text in
+// quotes.
 func written(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case txn.Address:
@@ -164,7 +169,7 @@ func written(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// shownElements bounds what is told of a list: the text is cut anyway.
+// shownElements limits the elements shown of a list.
 const shownElements = 16
 
 func joined(n int, at func(int) reflect.Value) string {
@@ -178,7 +183,7 @@ func joined(n int, at func(int) reflect.Value) string {
 	return strings.Join(told, ", ")
 }
 
-// bounded cuts a text at what may be told.
+// bounded cuts a text to detailLimit.
 func bounded(text string) string {
 	if r := []rune(text); len(r) > detailLimit {
 		return string(r[:detailLimit-1]) + "…"
@@ -186,7 +191,8 @@ func bounded(text string) string {
 	return text
 }
 
-// ReturnData finds the return data of a revert: most clients give a hex string, some with words before it, some inside of objects.
+// ReturnData finds the return data of a revert in the data of a response. Most clients return a hex
+// string; some add words before it, some nest it in objects.
 func ReturnData(data any) []byte {
 	switch d := data.(type) {
 	case string:

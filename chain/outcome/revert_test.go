@@ -92,7 +92,7 @@ func TestReason(t *testing.T) {
 		"custom without values":  {known, thrown(t, "Closed"), "execution reverted: Closed()"},
 		"custom, of every kind":  {known, odd, `execution reverted: Odd(arg0: 0xdeadbeef, why: "no\x00\nway", list: [1, 2], pair: (-7, true), raw: 0x010203)`},
 		"custom, cut off":        {known, poor[:len(poor)-1], unnamed},
-		"custom, not in the ABI": {known, []byte{1, 2, 3, 4, 5}, "execution reverted with a custom error, selector 0x01020304, 5 bytes; with the contract's ABI in abi_files it is told by name"},
+		"custom, not in the ABI": {known, []byte{1, 2, 3, 4, 5}, "execution reverted with a custom error, selector 0x01020304, 5 bytes; add the contract's ABI to abi_files to decode it"},
 		"custom without an ABI":  {nil, poor, unnamed},
 	} {
 		t.Run(name, func(t *testing.T) {

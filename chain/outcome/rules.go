@@ -6,14 +6,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// rule reads one kind of text. Rules are tried in order and the first that matches decides, so an order of two rules is a statement too; where it matters
-// the reason says so.
+// rule matches one kind of text. The first matching rule decides, so the order of two rules
+// matters; the reason states where it does.
 type rule struct {
 	class  txn.Class
 	why    string
 	match  patterns
 	unless patterns               // exceptions
-	decide func(string) txn.Class // nil: class
+	decide func(string) txn.Class // nil means class
 }
 
 func (r *rule) read(text string) (txn.Class, bool) {
@@ -30,7 +30,7 @@ func newRule(class txn.Class, why string, patterns ...string) rule {
 	return rule{class: class, why: why, match: anyOf(patterns...)}
 }
 
-// decidedRule is a kind of text whose class its words or numbers decide.
+// decidedRule is a rule whose class depends on the words or numbers in the text.
 func decidedRule(why string, decide func(string) txn.Class, patterns ...string) rule {
 	return rule{why: why, decide: decide, match: anyOf(patterns...)}
 }
@@ -40,12 +40,13 @@ func (r rule) except(patterns ...string) rule {
 	return r
 }
 
-// fewWords is a gap of at most six words inside a phrase: texts carry addresses and numbers between the words that matter.
+// fewWords is a gap of at most six words: texts carry addresses and numbers inside phrases.
 const fewWords = `(\S+ ){0,6}`
 
-// rules is the outcome table. Texts are in the form that normalise gives them.
+// rules is the outcome table. It matches normalized text.
 //
-// The order follows from what a wrong reading costs. What says that the bytes (or another attempt of ours) may sit in a pool, or that the nonce is used,
-// comes first, told by a pool or by whoever passed them on. Then what is about money and room, then what is about the endpoint; INVALID, which gives bytes
-// up, comes last and asks for words that speak of the transaction itself.
+// The order follows from the cost of a wrong reading. Texts that imply that the bytes or another
+// attempt may be in a pool, or that the nonce is used, come first. Money and pool capacity follow,
+// then the endpoint. INVALID gives up bytes, so it comes last and requires words about the
+// transaction itself.
 var rules = slices.Concat(poolRules, doubtRules, feeRules, endpointRules, bytesRules, accessRules)

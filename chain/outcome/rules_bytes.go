@@ -2,16 +2,21 @@ package outcome
 
 import "github.com/fencepost/fencepost/txn"
 
-// serverPart is what a server works with beside the bytes, and may fail to read or to support.
-const serverPart = `(locks?|traces?|tracers?|engine|database|db|storage|config|configuration|connection|journal|snapshot|wal|cache|plugin|genesis)`
+// serverPart matches the parts of a server that may fail to read or to support something.
+const serverPart = `(locks?|traces?|tracers?|engine|database|db|storage|config|configuration|` +
+	`connection|journal|snapshot|wal|cache|plugin|genesis)`
 
-// bytesRules read what is said of the bytes themselves, whoever gets them.
+// bytesRules match texts about the bytes themselves.
 var bytesRules = []rule{
 	newRule(
 		txn.WrongChain,
-		"signed for another chain; before INVALID, because a misplaced endpoint is to be fixed, not the transaction",
-		`\b(invalid|wrong|incorrect|unexpected|bad|mismatch(ed|ing)?|different|unsupported|unknown|missing)_? (\S+ ){0,3}chain ?(id|tag)\b`,
-		`\bchain ?(ids?|tag) (\S+ ){0,5}(mismatch|invalid|incorrect|wrong|(is )?not supported|unsupported|not match|doesnt match|not allowed|required|is missing|differs?|not equal)`,
+		"signed for another chain; before INVALID, because the endpoint needs to be "+
+			"corrected, not the transaction",
+		`\b(invalid|wrong|incorrect|unexpected|bad|mismatch(ed|ing)?|different|unsupported|`+
+			`unknown|missing)_? (\S+ ){0,3}chain ?(id|tag)\b`,
+		`\bchain ?(ids?|tag) (\S+ ){0,5}(mismatch|invalid|incorrect|wrong|(is )?not supported|`+
+			`unsupported|not match|doesnt match|not allowed|required|is missing|differs?|`+
+			`not equal)`,
 		`\b(another|different|wrong|other) (chain|network)\b`,
 		`\bnetwork ?id (mismatch|does not match|doesnt match)`,
 		`\breplay protection (is )?required\b`,
@@ -21,7 +26,7 @@ var bytesRules = []rule{
 
 	newRule(
 		txn.Invalid,
-		"the gas limit is below what any execution needs, or above what any block allows",
+		"the gas limit is below the minimum of any execution, or above the limit of any block",
 		`\bintrinsic\b`,
 		`\bgas (limit |amount )?(is )?too (low|high|large|big|small|much)\b`,
 		`\bfloor data gas\b`,
@@ -29,8 +34,10 @@ var bytesRules = []rule{
 		`\binsufficient gas\b`,
 		`\bnot enough (\S+ )?gas\b`,
 		`\bfield cannot be less than\b`,
-		`\b(exceeds?|exceeded|above|beyond|greater than|higher than|over|larger than|more than) `+fewWords+`(gas ?limit|gas cap|limit cap|gas allowance|maximum gas)\b`,
-		`\bgas ?limit `+fewWords+`(exceed|too high|too large|beyond|greater|higher|above|over|reached)`,
+		`\b(exceeds?|exceeded|above|beyond|greater than|higher than|over|larger than|`+
+			`more than) `+fewWords+`(gas ?limit|gas cap|limit cap|gas allowance|maximum gas)\b`,
+		`\bgas ?limit `+fewWords+`(exceed|too high|too large|beyond|greater|higher|above|over|`+
+			`reached)`,
 		`\bsupplied gas is beyond\b`,
 		`\bgas (cap |limit )?exceeded\b`,
 		`\bgas required exceeds\b`,
@@ -41,13 +48,15 @@ var bytesRules = []rule{
 		`\b(basic|minimal|minimum) (gas )?cost is above\b`,
 		`\bline count `+fewWords+`above the limit\b`,
 	).
-		// zkEVM nodes name what failed their first check before the word: "nonce intrinsic error" speaks of no gas.
+		// zkEVM nodes put the field before the word: "nonce intrinsic error" is not about gas.
 		except(`\bper gas (is )?too low\b`,
 			`\benough (\S+ )?gas (left )?in (the |this |current )*(block|pool)\b`,
 			`\b(nonce|balance|chain ?id) intrinsic\b`),
 	newRule(txn.Invalid,
-		"fees or value that contradict themselves, or that the node's owner forbids whatever happens; before UNDERPRICED, whose words it uses",
-		`\b(priority fee|tip|tip cap)\b (\S+ ){0,4}(higher|greater|above|exceeds?|larger|more|bigger)\b`,
+		"contradictory fees or value, or a fixed limit of the node; before UNDERPRICED, "+
+			"which shares its words",
+		`\b(priority fee|tip|tip cap)\b (\S+ ){0,4}(higher|greater|above|exceeds?|larger|more|`+
+			`bigger)\b`,
 		`\b(priority fee|tip|tip cap) (is )?too high\b`, `\bpriority fee per gas: cannot be\b`,
 		`\bless than (the )?(max )?priority fee\b`, `\bhigher than (the )?max priority fee\b`,
 		`\bhigher than 2\^`, `\b(fee|tip|cap|price|value) (\S+ ){0,2}very high\b`,
@@ -55,16 +64,20 @@ var bytesRules = []rule{
 		`\bvalue below\b`,
 		`\b(gas|cost|value|fee|amount|arithmetic|u?int\d*|uint) (\S+ ){0,3}overflow`,
 		`\bnegative value\b`).
-		// More is asked for, which is not the same as too much.
+		// These texts ask for a higher tip; the tip is not too high.
 		except(
-			`\b(priority fee|tip|tip cap) (\S+ ){0,4}(must|should|needs|has|not) (\S+ ){0,2}(higher|greater|above|larger|more|bigger|exceed)\b`,
+			`\b(priority fee|tip|tip cap) (\S+ ){0,4}(must|should|needs|has|`+
+				`not) (\S+ ){0,2}(higher|greater|above|larger|more|bigger|exceed)\b`,
 			`\brequired (priority fee|tip)\b`),
 	newRule(
 		txn.Underpriced,
-		"below the node's or the chain's minimum, not below another transaction of ours: bid more",
+		"below the minimum of the node or the chain, not below another attempt: higher fees "+
+			"help",
 		`\bunderpriced\b`,
-		`\b(gas ?price|fees?|fee ?cap|tip|tip cap|premium|per gas)\b.{0,80}?\b(too low|below|lower than|less than|smaller than|under the|at least|higher than \d+ to be)\b`,
-		`\b(fee|tip|gas ?price|per gas) (must|should|needs to|has to) (be )?(higher|greater|larger|more|exceed)\b`,
+		`\b(gas ?price|fees?|fee ?cap|tip|tip cap|premium|per gas)\b.{0,80}?\b(too low|below|`+
+			`lower than|less than|smaller than|under the|at least|higher than \d+ to be)\b`,
+		`\b(fee|tip|gas ?price|per gas) (must|should|needs to|has to) (be )?(higher|greater|`+
+			`larger|more|exceed)\b`,
 		`\b(minimum|minimal|min|required) (\S+ ){0,3}(gas ?price|fee|tip|priority fee)\b`,
 		`\b(under|below) (the )?min(imum)?\b`,
 		`\binsufficient (\S+ ){0,2}fees?\b`,
@@ -76,9 +89,11 @@ var bytesRules = []rule{
 		`\blow gas ?price\b`,
 	).
 		except(`\bgas limit\b.*\btoo low\b`),
-	newRule(txn.Invalid, "too big for any pool of this chain", `\boversized\b`,
-		`\b(transaction|tx|txn|rlp|data|message|calldata|code|initcode|extrinsic|encoding|size) (is )?too (large|big|long)\b`,
-		`\b(code|initcode|init code|data|transaction|transactions|tx|txs|calldata|encoded) (size|length)\b.*\b(exceed|limit|higher|larger|greater|maximum|above)`,
+	newRule(txn.Invalid, "too large for any pool of this chain", `\boversized\b`,
+		`\b(transaction|tx|txn|rlp|data|message|calldata|code|initcode|extrinsic|encoding|`+
+			`size) (is )?too (large|big|long)\b`,
+		`\b(code|initcode|init code|data|transaction|transactions|tx|txs|calldata|`+
+			`encoded) (size|length)\b.*\b(exceed|limit|higher|larger|greater|maximum|above)`,
 		`\bmax (\S+ )?(initcode|init code|code) size\b`,
 		`\bcall ?data `+fewWords+`(greater|larger|longer|bigger) than\b`,
 		`\b(data|transaction|tx|code|calldata) exceeds? (the )?(max|maximum|limit|size)\b`,
@@ -88,12 +103,13 @@ var bytesRules = []rule{
 			`\brequest (entity|body|data|size)\b`),
 	newRule(
 		txn.Invalid,
-		"a type of transaction that this chain does not have",
+		"a transaction type that the chain does not support",
 		`\b(transaction|tx) type\b`,
 		`\btype (\S+ ){0,4}(not supported|unsupported|rejected|not allowed)\b`,
 		`\b(unsupported|unknown|invalid) (transaction|tx)( type)?:? (type|envelope|format)\b`,
 		`\bunsupported (\S+ ){0,3}(signature|transactions?|envelope)\b`,
-		`\b(access lists?|blob transactions?|set code|typed transactions?|eip-?(1559|2718|2930|4844|7702))\b.*\b(not|disabled|unsupported|doesnt|dont)\b`,
+		`\b(access lists?|blob transactions?|set code|typed transactions?|eip-?(1559|2718|2930|`+
+			`4844|7702))\b.*\b(not|disabled|unsupported|doesnt|dont)\b`,
 		`\bbefore the \S+ (hard ?)?fork\b`,
 		`\bfork supporting\b`,
 		`\bsupport for eth compatible\b`,
@@ -101,41 +117,45 @@ var bytesRules = []rule{
 		`\bnon empty blob\b`,
 		`: cannot be set$`,
 	).
-		// Servers have types of their own that they do not support.
+		// Servers report unsupported types of their own.
 		except(`\btypes? of (a |an |the )?`+serverPart+`\b`, `\b`+serverPart+` types?\b`,
 			`\bconflict`),
 	newRule(
 		txn.Invalid,
-		"no valid signature, or an account that may not send",
-		`\b(invalid|bad|wrong|malformed|missing|incorrect|zero|no) (\S+ ){0,3}(sender|signature|signer|fee payer|v, r, s|s value|ecdsa)\b`,
+		"no valid signature, or an account that cannot send",
+		`\b(invalid|bad|wrong|malformed|missing|incorrect|zero|no) (\S+ ){0,3}(sender|`+
+			`signature|signer|fee payer|v, r, s|s value|ecdsa)\b`,
 		`\bsignature (\S+ ){0,4}(invalid|failed|wrong|malformed|incorrect|error)\b`,
 		`\binvalid [vrs]( value)?\b`,
 		`\b(is |was )?not signed\b`,
 		`\bunsigned transaction\b`,
 		`\bunprotected `+fewWords+`transaction\b`,
 		`\bintended signer does not match\b`,
-		`\b(failed|cannot|unable|could not|couldnt) (to )?(resolve|recover|verify|derive) (\S+ ){0,3}(sender|signer|signature|public key|address)\b`,
+		`\b(failed|cannot|unable|could not|couldnt) (to )?(resolve|recover|verify|`+
+			`derive) (\S+ ){0,3}(sender|signer|signature|public key|address)\b`,
 		`\bnot an? eoa\b`,
 		`\bnon account\b`,
 		`\beip-?3607\b`,
 		`\b(sender|signer) (is|has) (a |an )?(contract|code|deployed code|bytecode)\b`,
 		`\bbad (proof|signature)\b`,
 	).
-		// A provider may ask for a signature of its own.
+		// A provider may require a signature on the request.
 		except(`\b(jwt|header|api|webhook|bearer|token)\b`, `\brequest signature\b`),
-	newRule(txn.Invalid, "bytes that are not a transaction", `\brlp\b`,
-		`\b(failed|cannot|could not|couldnt|cant|unable|error) (to )?(decode|decoding|deserialize|parse|unmarshal|serialize)\b`,
+	newRule(txn.Invalid, "the bytes are not a transaction", `\brlp\b`,
+		`\b(failed|cannot|could not|couldnt|cant|unable|error) (to )?(decode|decoding|`+
+			`deserialize|parse|unmarshal|serialize)\b`,
 		`\bdecod(e|ing) (error|failed)\b`,
-		`\binvalid (raw|hex|message format|fee input|transaction params?|transaction data|transaction encoding|transaction format)\b`,
+		`\binvalid (raw|hex|message format|fee input|transaction params?|transaction data|`+
+			`transaction encoding|transaction format)\b`,
 		`\bmalform(ed)?\b`, `\btyped transaction too short\b`,
 		`\b(empty|missing) (raw |typed |signed )*transaction( data)?\b`,
 		`\btransaction data is empty\b`, `\btransaction hash is null\b`, `\btx parse error\b`).
 		except(`\b(response|reply|answer|upstream|backend|body|json|block|header|receipt|result)\b`,
 			`\b`+serverPart+`\b`, `\b(malformed|parse|decode) (the )?request\b`,
 			`\bgo (struct|value)\b`),
-	newRule(txn.Invalid, "the node could not read the argument that holds the bytes",
+	newRule(txn.Invalid, "the node could not read the argument with the bytes",
 		`\binvalid argument \d\b`, `\bmissing value for required argument\b`),
-	newRule(txn.Invalid, "blobs or authorizations that do not fit the transaction", `\bsidecar\b`,
+	newRule(txn.Invalid, "blobs or authorizations that do not match the transaction", `\bsidecar\b`,
 		`\bblobless\b`, `\binvalid (\S+ ){0,2}blobs?\b`, `\bat least one blob\b`,
 		`\bblob (versioned )?hash(es)?\b`, `\bblob data\b`,
 		`\b(blob|kzg) (\S+ )?(proof|commitment)`, `\bcommitment hash\b`, `\bkzg\b`,
@@ -143,28 +163,30 @@ var bytesRules = []rule{
 		`\bauthorization list\b`, `\bauthorization tuple\b`, `\bempty auth`,
 		`\b(cannot|can not) (be used|have the form)\b.*\bcreate\b`, `\bof type create\b`,
 		`\bcreate transaction: to must\b`),
-	newRule(txn.Invalid, "the chain has closed this door for every transaction of the kind",
+	newRule(txn.Invalid, "the chain rejects every transaction of this kind",
 		`\b(operation|create operation) is (not supported|disabled)\b`,
 		`\b(fee|field|transaction) (\S+ )?is deprecated\b`, `\breplay protected\b.*\ballowed\b`,
 		`\bis a precompile\b`).
 		except(`\b(plan|tier|subscription|api|` + anyServerWord + `)\b`),
 }
 
-// accessRules read what keeps us out, and asks us to come again.
+// accessRules match texts about access, and requests to retry later.
 var accessRules = []rule{
 	newRule(
 		txn.Unauthorized,
-		"this endpoint does not serve the method, the account or us; another one may",
+		"the endpoint does not serve this method, account or client; another one may",
 		`\bunauthori[sz]ed\b`,
 		`\bforbidden\b`,
 		`(^|status |status code |http )40[13]\b`,
 		`\bapi ?key\b`,
 		`\binvalid (\S+ )?(token|credentials|key)\b`,
 		`\baccess key\b`,
-		`\b(access )?token\b.*\b(invalid|missing|expired|required|revoked|disabled|inactive|not active)\b`,
+		`\b(access )?token\b.*\b(invalid|missing|expired|required|revoked|disabled|inactive|`+
+			`not active)\b`,
 		`\bauthenticat`,
 		`\bjwt\b`,
-		`\b(method|namespace|endpoint|module)\b (\S+ ){0,7}(not|doesnt|isnt|disabled|unsupported|blocked|deprecated)\b`,
+		`\b(method|namespace|endpoint|module)\b (\S+ ){0,7}(not|doesnt|isnt|disabled|`+
+			`unsupported|blocked|deprecated)\b`,
 		`\bunsupported (\S+ ){0,2}method\b`,
 		`\bmethod not\b`,
 		`\b(not|doesnt) support (\S+ ){0,3}method\b`,
@@ -175,7 +197,8 @@ var accessRules = []rule{
 		`\bpermission\b`,
 		`\b(white|allow|black|deny|block) ?list(ed)?\b`,
 		`\bprohibited list\b`,
-		`\b(sender|account|address|ip|origin|request|recipient|tx|transaction|you) (\S+ ){0,3}(blocked|banned|denied|restricted|sanctioned)\b`,
+		`\b(sender|account|address|ip|origin|request|recipient|tx|transaction|`+
+			`you) (\S+ ){0,3}(blocked|banned|denied|restricted|sanctioned)\b`,
 		`\b(blocked|banned|sanctioned|denied) (\S+ )?(sender|tx|transaction|address|account)\b`,
 		`\baccess denied\b`,
 		`\bofac\b`,
@@ -188,9 +211,10 @@ var accessRules = []rule{
 		`\bproject id\b`,
 		`\bnot (included|available|supported) (in|on|by|with) (your|the|this) (\S+ )?plan\b`,
 		`\bplan (does not|doesnt) (include|support|allow)\b`,
-		`\b(tenant|account|project|key|plan|app|subscription) (is |has been |has )?(disabled|suspended|inactive|expired|not found|not active)\b`,
+		`\b(tenant|account|project|key|plan|app|subscription) (is |has been |has )?(disabled|`+
+			`suspended|inactive|expired|not found|not active)\b`,
 	),
-	newRule(txn.RateLimited, "asked to come again later", `\btry again (later|in \d)`,
+	newRule(txn.RateLimited, "a request to retry later", `\btry again (later|in \d)`,
 		`\bretry (later|after)\b`, `\bback ?off\b`).except(
 		`\binternal\b`,
 		`\btransaction\b`,

@@ -2,14 +2,16 @@ package outcome
 
 import "github.com/fencepost/fencepost/txn"
 
-// serverWord is what stands behind an address.
-const serverWord = `(backends?|upstreams?|providers?|nodes?|peers?|endpoints?|servers?|sequencers?|leaders?|validators?|replicas?)`
+// serverWord matches the kinds of server behind an address.
+const serverWord = `(backends?|upstreams?|providers?|nodes?|peers?|endpoints?|servers?|` +
+	`sequencers?|leaders?|validators?|replicas?)`
 
-// endpointRules read what is about the endpoint and not about the bytes.
+// endpointRules match texts about the endpoint.
 var endpointRules = []rule{
 	newRule(
 		txn.Unavailable,
-		"the call never left, or the endpoint says that it cannot serve now; before INVALID, because gateways quote the words of what they failed to do",
+		"the call did not reach a node, or the endpoint cannot serve; before INVALID, "+
+			"because gateways quote the failed operation",
 		`\bdial (tcp|udp|unix|error)\b`,
 		`\bconnection refused\b`,
 		`\beconnrefused\b`,
@@ -38,7 +40,9 @@ var endpointRules = []rule{
 		`\bindexing is in progress\b`,
 		`\bmissing trie node\b`,
 		`\b(tx ?pool|transaction pool|pool) (is )?(not enabled|disabled|unavailable)\b`,
-		`\b(service|nodes?|backends?|servers?|upstreams?|sequencer|leader|resource|world state|state|network|rpc|api|chain) (\S+ ){0,3}(unavailable|unreachable|offline|unhealthy|overloaded|busy|down|paused|halted|starting|`+
+		`\b(service|nodes?|backends?|servers?|upstreams?|sequencer|leader|resource|world state|`+
+			`state|network|rpc|api|chain) (\S+ ){0,3}(unavailable|unreachable|offline|`+
+			`unhealthy|overloaded|busy|down|paused|halted|starting|`+
 			`not available|not healthy)\b`,
 		`\b(could not|cannot|cant|failed to|unable to) (connect|route|forward your|fulfil+)\b`,
 		`\bupstreams? (\S+ ){0,3}(unhealthy|unavailable)\b`,
@@ -60,14 +64,15 @@ var endpointRules = []rule{
 		`\bring ?balancer\b`,
 	),
 	newRule(txn.Ambiguous,
-		"the call left and no answer to it came back: the transaction may have been accepted",
+		"the request was sent and no response arrived: the transaction may have been accepted",
 		`\btime ?d? ?out\b`, `\btimeout\b`, `\bdeadline exceeded\b`,
 		`\b(context|request|operation|call) (was )?cancell?ed\b`, `\beof\b`,
 		`\bconnection (was )?(reset|closed|lost|aborted|terminat\S+)\b`, `\bbroken pipe\b`,
 		`\b(econnreset|etimedout|epipe|econnaborted)\b`, `\bsocket hang up\b`, `\bgoaway\b`,
 		`\bdisconnected\b`, `\bchannel closed\b`, `\bclosed (network |the )?connection\b`,
 		`\b(request|response|reply) (body )?(was )?(lost|dropped)\b`, `\btime out too long\b`,
-		`\b(invalid|malformed|bad|unexpected|empty|unknown|wrong) (json ?rpc )?(response|reply|answer)\b`,
+		`\b(invalid|malformed|bad|unexpected|empty|unknown|wrong) (json ?rpc )?(response|reply|`+
+			`answer)\b`,
 		`\b(response|reply|answer) (\S+ ){0,2}(too (large|big)|exceeds?)\b`,
 		`\b50[04] (internal|gateway)\b`, `\b(from|by) (the )?(upstream|backend)\b`,
 		`\b(all|every) (upstream|provider|backend)s? (\S+ )?fail(ed|ure)\b`),

@@ -2,34 +2,39 @@ package outcome
 
 import "github.com/fencepost/fencepost/txn"
 
-// poolCount is what limits of a pool count.
+// poolCount matches the kinds of transaction that a pool limit counts.
 const poolCount = `(pending|queued|in flight|pooled|future)`
 
-// feeRules read what is about money and room: the bytes are well, and time or a higher fee mends it.
+// feeRules match texts about money and pool capacity: the bytes are valid, and time or a higher fee
+// helps.
 var feeRules = []rule{
 	newRule(
 		txn.FeeCapBelowBaseFee,
-		"the most we pay is below what a block asks now: wait or bid more",
-		`\b(fee|price|cap|gas ?fee ?cap)\b.*(\bless\b|\blower\b|\bbelow\b|\bunder\b|\bsmaller\b|\btoo low\b|<|\bmeet\b|\bcover\b|\bgreater than or equal\b|\bat least\b).*\bbase ?fee\b`,
-		`\b(cannot|cant|does not|doesnt|unable to|not enough to) (pay|cover|meet) (the )?(\S+ )?base ?fee\b`,
+		"the fee cap is below the current base fee: waiting or a higher cap helps",
+		`\b(fee|price|cap|gas ?fee ?cap)\b.*(\bless\b|\blower\b|\bbelow\b|\bunder\b|`+
+			`\bsmaller\b|\btoo low\b|<|\bmeet\b|\bcover\b|\bgreater than or equal\b|`+
+			`\bat least\b).*\bbase ?fee\b`,
+		`\b(cannot|cant|does not|doesnt|unable to|not enough to) (pay|cover|`+
+			`meet) (the )?(\S+ )?base ?fee\b`,
 		`\bbase ?fee\b.*\b(greater|higher|exceeds|above|more|larger) (than )?.*\b(fee|price|cap)\b`,
 		`\bblob gas price is (greater|higher)\b`,
 		`\bper blob gas (is )?(less|lower|below|too low)\b`,
 	).
 		except(`\beffective priority\b`, `\binsufficient funds\b`),
 	newRule(txn.Unavailable,
-		"the gateway's own account is out of money, not ours; before INSUFFICIENT_FUNDS",
+		"the gateway's own account lacks funds, not the sender; before INSUFFICIENT_FUNDS",
 		`\binsufficient payer balance\b`, `\bprecheck with status (busy|platform)`),
 	newRule(txn.RateLimited,
-		"what was paid for at the provider is used up; before INSUFFICIENT_FUNDS, whose words it uses",
+		"the provider's plan is exhausted; before INSUFFICIENT_FUNDS, which shares its words",
 		`\bcredits?\b (\S+ ){0,4}(insufficient|not enough|too low|used up|exhausted|depleted)\b`,
 		`\b(insufficient|not enough|low on|run out of|out of) (\S+ ){0,4}credits?\b`,
 		`\binsufficient balance to use (this |the |our )?(api|service|endpoint)\b`),
-	newRule(txn.InsufficientFunds, "the account cannot pay for it now; it can be funded",
+	newRule(txn.InsufficientFunds, "the account cannot afford the transaction until it is funded",
 		`\binsufficient `+fewWords+`(funds?|balance|ether|coins?|tokens?|energy)\b`,
 		`\bnot enough `+fewWords+`(funds?|balance|ether|money|coins?)\b`,
 		`\benough (funds?|balance|ether|money)\b`, `\bexceeds? `+fewWords+`balance\b`,
-		`\bbalance `+fewWords+`(less than|lower than|too low|below|insufficient|not enough|not sufficient|cannot cover|is low)\b`,
+		`\bbalance `+fewWords+`(less than|lower than|too low|below|insufficient|not enough|`+
+			`not sufficient|cannot cover|is low)\b`,
 		`\bupfront cost\b`, `\b(inability|unable|cannot|cant|failed|not able) (to )?(pay|afford)\b`,
 		`\black(s|ing)? (of )?funds?\b`, `\boverdraft\b`, `\boverdraws\b`, `\bunderfunded\b`,
 		`\bno funds\b`, `\bsufficient (funds|balance)\b`, `\bout of (funds|balance)\b`,
@@ -39,7 +44,7 @@ var feeRules = []rule{
 
 	newRule(
 		txn.PoolFull,
-		"a pool's own limit for one account; before RATE_LIMITED, whose words it uses",
+		"a pool's limit for one account; before RATE_LIMITED, which shares its words",
 		`\b(account|sender|delegator|address) quota (is )?(exceeded|reached|exhausted)\b`,
 		`\b(account|sender) exceeds (\S+ ){0,2}quota\b`,
 		`\balready (have|has|had) (\S+ ){0,2}(max|maximum|too many)\b`,
@@ -51,7 +56,8 @@ var feeRules = []rule{
 	),
 	newRule(
 		txn.RateLimited,
-		"a provider's request limit: the bytes were not looked at; before INVALID, because limits are told in words of size and quota",
+		"a provider's request limit: the bytes were not processed; before INVALID, because "+
+			"limits use words of size and quota",
 		`\brate ?limit`,
 		`\brate (has been |was |is )?exceeded\b`,
 		`\btoo many (\S+ ){0,3}(requests?|calls|connections|queries)\b`,
@@ -72,10 +78,13 @@ var feeRules = []rule{
 		`\bfree (tier|plan) (\S+ ){0,2}limits?\b`,
 		`\busage limit\b`,
 		`\blimit of (\S+ ){0,3}(requests?|calls)\b`,
-		`\b(daily|monthly|hourly|concurrent|project|plan|api|app|user|ip) (\S+ ){0,5}(limit|capacity|credits?|count) ?(\S+ ){0,3}(exceeded|exhausted|reached|depleted|hit)?\b`,
+		`\b(daily|monthly|hourly|concurrent|project|plan|api|app|user|ip) (\S+ ){0,5}(limit|`+
+			`capacity|credits?|count) ?(\S+ ){0,3}(exceeded|exhausted|reached|depleted|hit)?\b`,
 		`\b(number of|maximum|max) (\S+ ){0,3}concurrent\b`,
-		`\b(requests?|calls?|credits?|capacity|throughput|bandwidth) (\S+ ){0,4}(exceeded|exhausted|depleted|limit reached|limited)\b`,
-		`\b(exceeded|exceeds?|reached|over|hit|exhausted|out of) (\S+ ){0,5}(credits?|requests?|request limit|call limit|cost limit|plan|throughput|bandwidth)\b`,
+		`\b(requests?|calls?|credits?|capacity|throughput|bandwidth) (\S+ ){0,4}(exceeded|`+
+			`exhausted|depleted|limit reached|limited)\b`,
+		`\b(exceeded|exceeds?|reached|over|hit|exhausted|out of) (\S+ ){0,5}(credits?|`+
+			`requests?|request limit|call limit|cost limit|plan|throughput|bandwidth)\b`,
 		`\b(exceeded|exceeds?|reached|over|hit|exhausted) (\S+ ){0,5}capacity\b`,
 		`\binsufficient (\S+ ){0,2}credits?\b`,
 		`^(request |call |calls |usage )?limit( exceeded| reached)?$`,
@@ -85,7 +94,7 @@ var feeRules = []rule{
 			`\bpool capacity\b`),
 	newRule(
 		txn.PoolFull,
-		"the pool has no room for it now",
+		"the pool has no room",
 		`\b(pool|mempool|mpool|tx ?pool|queue)\b (\S+ ){0,3}(full|overflow(ed|s)?|exhausted)\b`,
 		`\bbacklog\b`,
 		`\b(mempool|mpool|tx ?pool|queue) (data |total )?(bytes|size)\b`,
@@ -101,13 +110,15 @@ var feeRules = []rule{
 		`\b`+poolCount+` (\S+ ){0,4}(limit|limits|maximum|exceed(s|ed)?)\b`,
 		`\b(limit|maximum|max) (\S+ ){0,3}`+poolCount+`\b`,
 		`\bimmediately dropped\b`,
-		`\b(dropped|discarded|evicted|rejected) (\S+ ){0,2}(due|because|as) (\S+ ){0,5}(limit|size|space|capacity|full|room)`,
+		`\b(dropped|discarded|evicted|rejected) (\S+ ){0,2}(due|because|as) (\S+ ){0,5}(limit|`+
+			`size|space|capacity|full|room)`,
 		`\bdropped (due|because)\b`,
 		`\bdue to pool size\b`,
 		`\balready reserved\b`,
 		`\btransaction type conflict\b`,
 		`\btemporarily banned\b`,
-		`\b(has|with) (a |an |another |other |already )*(pending|queued|in flight) (\S+ )?(transactions?|txs?|txns?)\b`,
+		`\b(has|with) (a |an |another |other |already )*(pending|queued|`+
+			`in flight) (\S+ )?(transactions?|txs?|txns?)\b`,
 		`\bsender transaction limit\b`,
 		`\b(transactions?|txs) per (account|sender|address)\b`,
 	),

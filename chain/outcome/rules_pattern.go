@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// pattern is one way to say something. Most texts lack even the words that it cannot do without, and looking for those costs a hundredth of matching.
+// pattern is a regular expression with literals that every match contains. Most texts lack them,
+// and the literal search costs a hundredth of a match.
 type pattern struct {
 	*regexp.Regexp
-	needs []string // a text that matches holds one of these; none: nothing is known
+	needs []string // a matching text contains one of these; empty if unknown
 }
 
 func newPattern(text string) pattern {
@@ -52,7 +53,7 @@ func (all patterns) match(text string) bool {
 	return false
 }
 
-// needed are literals of which every match has at least one; none, if the expression can do without.
+// needed returns literals of which every match contains at least one; nil if there are none.
 func needed(e *syntax.Regexp) []string {
 	switch e.Op {
 	case syntax.OpLiteral:
@@ -87,7 +88,8 @@ func needed(e *syntax.Regexp) []string {
 	return nil
 }
 
-// shortest is the length of the shortest literal, the one that says least; 0 if there is none.
+// shortest returns the length of the shortest literal, the least selective one; 0 if there are
+// none.
 func shortest(literals []string) int {
 	n := 0
 	for i, l := range literals {

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// detailLimit is the most characters of a node's words that leave this package.
+// detailLimit is the maximum length of remote text that leaves this package, in characters.
 const detailLimit = 200
 
-// Redacted stands where something secret was cut out of a text.
+// Redacted replaces a secret in a text.
 const Redacted = "[…]"
 
 var (
@@ -21,8 +21,9 @@ var (
 	keptHex   = regexp.MustCompile(`^0x(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$`)
 )
 
-// Clean makes a node's words safe to store and to show: no URLs or hosts (they hold API keys), no hex longer than an address or a hash (it may be a
-// signed transaction), no long tokens that mix letters and digits (they may be keys), no control characters, at most detailLimit characters.
+// Clean makes remote text safe to store and to show. It removes URLs and hosts (they hold API
+// keys), hex longer than an address or a hash (it may be a signed transaction), long tokens of
+// letters and digits (they may be keys), and control characters, and cuts to detailLimit.
 func Clean(text string) string {
 	if len(text) > TextLimit {
 		text = text[:TextLimit]
@@ -40,7 +41,7 @@ func Clean(text string) string {
 	return text
 }
 
-// keepHarmless keeps what is an address, a hash, a number or a word; a key mixes digits and letters.
+// keepHarmless keeps an address, a hash, a number or a word. A key mixes digits and letters.
 func keepHarmless(token string) string {
 	if keptHex.MatchString(token) || !strings.ContainsFunc(token, unicode.IsDigit) ||
 		!strings.ContainsFunc(token, unicode.IsLetter) {

@@ -7,14 +7,19 @@ import (
 )
 
 var (
-	// noneYet is how nodes tell that a tag has no block yet, where they do not answer null: go-ethereum, Reth, and those who follow the code of the
-	// execution API specification (-39001).
+	// noneYet matches responses that a tag has no block yet, from nodes that do not return null:
+	// go-ethereum, Reth, and nodes with the code of the execution API specification (-39001).
 	noneYet = regexp.MustCompile(
-		`(?i)\b(safe|finali[sz]ed|final)\b.*\bnot (yet )?(found|known|available|set)\b|\bblock (is )?not found\b|\bunknown block\b|\bno (safe|finali[sz]ed) block\b`)
-	// unknownTag is how nodes without tags refuse them: as a block number that cannot be read, or in plain words.
+		`(?i)\b(safe|finali[sz]ed|final)\b.*\bnot (yet )?(found|known|available|set)\b|` +
+			`\bblock (is )?not found\b|\bunknown block\b|\bno (safe|finali[sz]ed) block\b`)
+	// unknownTag matches the rejections of nodes without tags: an invalid block number, or plain
+	// words.
 	unknownTag = regexp.MustCompile(
-		`(?i)\b(hex|0x|prefix|parse|unmarshal|deserialize)\b|\b(invalid|unknown|unsupported|bad|unrecognized|illegal)\b.*\b(argument|param\w*|tag|block|variant|number|value|input|string)\b|` +
-			`\b(tag|parameter|safe|finali[sz]ed)\b.*\b(not|un)[ -]?(supported|implemented|recognized|allowed|valid)\b`,
+		`(?i)\b(hex|0x|prefix|parse|unmarshal|deserialize)\b|\b(invalid|unknown|unsupported|` +
+			`bad|unrecognized|illegal)\b.*\b(argument|param\w*|tag|block|variant|number|value|` +
+			`input|string)\b|` +
+			`\b(tag|parameter|safe|finali[sz]ed)\b.*\b(not|un)[ -]?(supported|implemented|` +
+			`recognized|allowed|valid)\b`,
 	)
 )
 
@@ -23,12 +28,13 @@ const (
 	codeInvalidParams = -32602 // JSON-RPC 2.0
 )
 
-// NoBlockYet tells whether the answer to a question for the block of a tag says that there is none yet.
+// NoBlockYet reports whether the response to a query for a tagged block means that there is none
+// yet.
 func NoBlockYet(a Response) bool {
 	return a.Code == codeUnknownBlock || noneYet.MatchString(a.Message)
 }
 
-// UnknownTag tells whether the answer says that the node does not know the tag.
+// UnknownTag reports whether the response means that the node does not support the tag.
 func UnknownTag(a Response) bool {
 	if a.Code == codeInvalidParams {
 		return true

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// maxRetryHint bounds a provider's hint: what asks for more is a plan that ran out, and a human has to look anyway.
+// maxRetryHint caps a provider's hint. A longer wait means that a plan ran out, which needs an
+// operator.
 const maxRetryHint = 10 * time.Minute
 
 const (
@@ -23,7 +24,7 @@ var (
 		`^(retry|try again|back ?off|wait|cool ?down|reset)` +
 			`( (after|in|again|again in|delay|for|time))?` +
 			`( (seconds?|secs?|s|ms|millis\w*|minutes?))?$`)
-	// waitText is a phrase that asks to wait, a number or a duration, and perhaps a unit.
+	// waitText matches a request to wait: a phrase, a number or a duration, and perhaps a unit.
 	waitText = regexp.MustCompile(
 		`(?:(?:try|retry)(?:ing)?(?: again| your request)?(?: in| after)|retry after|` +
 			`resets? (?:in|after)|back ?off(?: seconds)?|wait(?: for)?(?: at least)?)` +
@@ -33,20 +34,20 @@ var (
 		`^(?:(ms|millis\w*)|(s|secs?|seconds?)|(m|mins?|minutes?)|(h|hrs?|hours?))$`)
 )
 
-// waitHint is how long the answer asks us to stay away; 0 is no hint. A field of the data that is
-// named for it counts first, then the text, then any other words in the data.
+// waitHint returns the delay that the response asks for; 0 for none. A data field named for it
+// counts first, then the text, then other words in the data.
 func waitHint(a Response) time.Duration {
 	r := waitReader{keys: maxHintKeys}
 	r.read("", a.Data, maxHintDepth)
 	return cmp.Or(r.named, waitInText(normalize(a.text())), r.said)
 }
 
-// waitReader looks for the longest wait in the data of an answer, to a bounded depth and a bounded
-// number of fields.
+// waitReader finds the longest wait in the data of a response, to a bounded depth and number of
+// fields.
 type waitReader struct {
 	keys  int           // fields that may still be read
-	named time.Duration // of fields that are named for it
-	said  time.Duration // in the words of other fields
+	named time.Duration // from fields named for a wait
+	said  time.Duration // from the words of other fields
 }
 
 func (r *waitReader) read(key string, value any, depth int) {
@@ -78,7 +79,7 @@ func (r *waitReader) read(key string, value any, depth int) {
 	}
 }
 
-// waitInText is the first wait that a normalised text asks for.
+// waitInText returns the first wait in a normalized text.
 func waitInText(text string) time.Duration {
 	for _, m := range waitText.FindAllStringSubmatch(text, -1) {
 		if d := waitIn(m[1], m[2]); d > 0 {
@@ -88,8 +89,8 @@ func waitInText(text string) time.Duration {
 	return 0
 }
 
-// waitIn reads a duration with its unit ("1m30s"), or a number of the unit in the word behind it.
-// Without a unit it is seconds.
+// waitIn reads a duration with a unit ("1m30s"), or a number with the unit in the next word. The
+// default unit is seconds.
 func waitIn(number, word string) time.Duration {
 	if before, ended := strings.CutSuffix(number, "."); ended {
 		number, word = before, "" // the end of a sentence
@@ -110,7 +111,7 @@ func waitIn(number, word string) time.Duration {
 	return boundedWait(n, unitOf(word))
 }
 
-// unitOf is the unit that a word names, seconds unless it names another.
+// unitOf returns the unit that a word names; seconds by default.
 func unitOf(word string) time.Duration {
 	switch m := unitWord.FindStringSubmatch(word); {
 	case m == nil || m[2] != "":
@@ -123,7 +124,8 @@ func unitOf(word string) time.Duration {
 	return time.Hour
 }
 
-// waitInField reads a field: a number of the unit that its name says, seconds unless it says another, or a text with a unit of its own.
+// waitInField reads a number in the unit that the field name ends with (seconds by default), or a
+// text with its own unit.
 func waitInField(name string, value any) time.Duration {
 	unit := unitOf(name[strings.LastIndexByte(name, ' ')+1:])
 	var n float64
@@ -141,28 +143,30 @@ func waitInField(name string, value any) time.Duration {
 	return boundedWait(n, unit)
 }
 
-// boundedWait is a wait of so many units. A number that is a point in time, as "reset" often has it, says no length without a clock that both sides share.
+// boundedWait returns n units, at most maxRetryHint. It returns 0 for a number that is a point in
+// time, as "reset" often is: a delay cannot be derived from it without a shared clock.
 func boundedWait(n float64, unit time.Duration) time.Duration {
 	if !(n > 0) || isPointInTime(n*unit.Seconds()) ||
 		unit == time.Second && isPointInTime(n/1000) { // NaN too
 		return 0
 	}
-	// Compared as numbers of floating point: a longer one does not fit a Duration.
+	// Compared as floating point: a larger number overflows Duration.
 	return time.Duration(min(n*float64(unit), float64(maxRetryHint)))
 }
 
-// isPointInTime tells whether a number can be seconds since 1970: of the years 2001 to 5138. No wait is that long.
+// isPointInTime reports whether a number can be seconds since 1970, of the years 2001 to 5138. No
+// wait is that long.
 func isPointInTime(seconds float64) bool { return seconds >= 1e9 && seconds < 1e11 }
 
 var plainNumber = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// RetryAfter reads the header of that name: a delay in seconds, or the distance between the two times that the server gives, so that no clock of ours is asked.
-// date is the header Date of the same answer.
+// RetryAfter reads the Retry-After header: a delay in seconds, or a time, which is compared with
+// the Date header of the same response so that no local clock is needed.
 func RetryAfter(value, date string) time.Duration {
 	value = strings.TrimSpace(value)
 	at, err := httpTime(value)
 	if plainNumber.MatchString(value) {
-		n, _ := strconv.ParseFloat(value, 64) // infinite if it is too large: the longest wait
+		n, _ := strconv.ParseFloat(value, 64) // infinite if too large: the longest wait
 		if !isPointInTime(n) {
 			return boundedWait(n, time.Second)
 		}
@@ -178,7 +182,7 @@ func RetryAfter(value, date string) time.Duration {
 	return max(0, min(at.Sub(now), maxRetryHint))
 }
 
-// httpTime reads a time in the formats of RFC 9110, section 5.6.7, as net/http does.
+// httpTime parses a time in the formats of RFC 9110, section 5.6.7, as net/http does.
 func httpTime(text string) (at time.Time, err error) {
 	for _, layout := range []string{"Mon, 02 Jan 2006 15:04:05 GMT", time.RFC850, time.ANSIC} {
 		if at, err = time.Parse(layout, text); err == nil {

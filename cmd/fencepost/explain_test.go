@@ -14,7 +14,7 @@ func TestExplain(t *testing.T) {
 	s := newShell(t)
 	got := s.good("explain-rpc-error", "--code", "-32000",
 		"nonce too low: next nonce 12, tx nonce 11")
-	for _, want := range []string{"class           NONCE_TOO_LOW\n", "nonce           kept: ", "nonce expected  12\n", "nonce given     11\n", "Fencepost       looks for the receipts",
+	for _, want := range []string{"class           NONCE_TOO_LOW\n", "nonce           kept: ", "nonce expected  12\n", "nonce given     11\n", "Fencepost       reads the receipts",
 		"detail          nonce too low: next nonce 12, tx nonce 11\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nlacks %q", got, want)
