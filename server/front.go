@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
@@ -139,7 +140,7 @@ func fromPeer(ctx context.Context, conn net.Conn) context.Context {
 	if received, ok := conn.(*port.Conn); ok {
 		from.AuthInfo = received.AuthInfo()
 	}
-	return peer.NewContext(context.WithValue(ctx, linkKey{}, &link{}), from)
+	return peer.NewContext(limit.WithConn(ctx), from)
 }
 
 // withTLS tells the inner server what the handshake of the connection gave: it looks for it there.
@@ -165,12 +166,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuseHTTP(w, r, err)
 		return
 	}
-	taken, err := f.enter(linkIn(r.Context()), methodOf(r))
+	taken, err := f.limiter.Enter(limit.ConnOf(r.Context()), methodOf(r))
 	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}
-	defer taken.release()
+	defer taken.Release()
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
 		if err := checkParameters(r.Method, r.URL); err != nil {
 			refuse(w, http.StatusBadRequest, status.From(err, ""))
@@ -193,6 +194,23 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest := &restWriter{ResponseWriter: w, asked: r.Method + " " + r.URL.Path}
 	transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
+}
+
+// healthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and the
+// transcoder holds all that has come.
+const healthBytes = 4 << 10
+
+// methodOf is the method of a request over HTTP, as far as the limiter tells methods apart.
+func methodOf(r *http.Request) string {
+	switch {
+	case watched(r.URL) != nil && r.Method == http.MethodGet:
+		return pb.TxService_WatchTx_FullMethodName
+	case r.URL.Path == "/api/v1/tx" && r.Method == http.MethodGet:
+		return pb.TxService_ListTxs_FullMethodName
+	case r.URL.Path == "/api/v1/tx/batch":
+		return pb.TxService_BatchCreateTx_FullMethodName
+	}
+	return r.URL.Path
 }
 
 // weigh gives how large the body of a call may be, and who transcodes it.

@@ -33,9 +33,9 @@ func TestACallThatIsNeverMadeLeaves(t *testing.T) {
 			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 		k.must(err)
 		k.eventually("the call that is begun takes its room",
-			func() bool { return n.server.turnstile.calls.Load() == 1 })
+			func() bool { return n.server.limiter.Calls() == 1 })
 		k.eventually("its room is there again",
-			func() bool { return n.server.turnstile.calls.Load() == 0 })
+			func() bool { return n.server.limiter.Calls() == 0 })
 		if err := stream.RecvMsg(&pb.GetSubmitterResponse{}); !isCode(err, codes.DeadlineExceeded) {
 			t.Errorf("%s ends with %v", method, err)
 		}
@@ -111,11 +111,11 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 		}
 	}()
 	<-answered
-	if got := n.server.turnstile.calls.Load(); got != 1 {
+	if got := n.server.limiter.Calls(); got != 1 {
 		t.Fatalf("%d calls are under way while one is not read", got)
 	}
 	k.eventually("its room is there again",
-		func() bool { return n.server.turnstile.calls.Load() == 0 })
+		func() bool { return n.server.limiter.Calls() == 0 })
 }
 
 // A caller who may not watch any more is told nothing of what had been read for it before, however slowly it reads.

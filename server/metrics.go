@@ -110,3 +110,9 @@ func resultOf(isNew bool, code codes.Code) string {
 	}
 	return refused
 }
+
+// refuse counts a call that is rejected for want of room.
+func (m *metrics) refuse(reason pb.ErrorReason) {
+	m.refusals.Add(context.Background(), 1,
+		metric.WithAttributes(attribute.String("reason", status.ReasonName(reason))))
+}

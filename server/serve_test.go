@@ -271,11 +271,6 @@ func TestErrors_HaveTheirReasons(t *testing.T) {
 		{bodyTooLate(time.Second), codes.DeadlineExceeded, "BODY_LATE"},
 		{(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
 			codes.PermissionDenied, "PERMISSION_DENIED"},
-		{errManyCalls, codes.ResourceExhausted, "NODE_BUSY"},
-		{errManyWatches, codes.ResourceExhausted, "NODE_BUSY"},
-		{errManyLists, codes.ResourceExhausted, "NODE_BUSY"},
-		{errManyHealth, codes.ResourceExhausted, "NODE_BUSY"},
-		{errUnread, codes.ResourceExhausted, "NODE_BUSY"},
 	} {
 		wantStatus(t, status.From(c.err, "id").Err(), c.code, c.reason)
 	}

@@ -13,7 +13,7 @@
 // One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
 // go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
 // stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go). What a node answers at once is bounded
-// (turnstile.go), until it is read (unread.go, link.go), and so is what waits in the ledger: callers beyond that are told when to come again.
+// until it is read (package limit), and so is what waits in the ledger: callers beyond that are told when to come again.
 //
 // # Callers
 //
@@ -64,6 +64,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/accesslog"
+	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/status"
 )
@@ -78,10 +79,9 @@ type Server struct {
 	known  known
 	rules  protovalidate.Validator
 
-	turnstile turnstile
+	limiter   *limit.Limiter
 	admission atomic.Pointer[admission]
 	admitted  admitted
-	links     links
 	feed      *feed
 	reading   chan struct{} // a place for each stream that reads the ledger
 	metrics   *metrics
@@ -126,6 +126,13 @@ func New(o Options) (*Server, error) {
 		metrics: m,
 		reading: make(chan struct{}, readers),
 	}
+	s.limiter = limit.New(
+		limit.Limits{
+			Calls: s.limits.Calls, Watches: s.limits.Watches,
+			StreamsPerConnection: int(s.limits.StreamsPerConnection),
+			Call:                 s.limits.wholeCall(), CheckEvery: s.limits.PingAfter,
+		},
+		s.clock, s.log, func() { m.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY) })
 	s.admission.Store(newAdmission(o.Tokens, o.Callers))
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
@@ -165,16 +172,12 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 
 // options are those of gRPC's own transport as well.
 func (s *Server) options(o Options) []grpc.ServerOption {
-	options := append(
-		[]grpc.ServerOption{
-			grpc.ChainUnaryInterceptor(pack),
-			grpc.ForceServerCodecV2(newPacker(s.clock)),
-			grpc.StatsHandler(tagger{}),
-		},
-		s.common(o)...)
+	options := append(s.limiter.ServerOptions(newDecoder()), s.common(o)...)
 	options = append(
 		options,
-		grpc.InTapHandle(s.tap),
+		grpc.InTapHandle(s.limiter.Tap(s.letIn, func(ctx context.Context, method string, err error) error {
+			return s.access.Begin(method).End(ctx, nil, err)
+		})),
 		grpc.MaxHeaderListSize(headerBytes),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
@@ -255,7 +258,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	tailing, stopTailer := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { s.feed.run(tailing) })
-	background.Go(func() { s.endStalled(tailing) })
+	background.Go(func() { s.limiter.CloseStalled(tailing) })
 	defer background.Wait()
 	defer stopTailer()
 
@@ -265,7 +268,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	split := port.New(listener,
 		port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
 	served := make(chan error, 3)
-	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(linking{split.GRPC(), &s.links}) }, func() error { return s.http.Serve(split.HTTP()) }} {
+	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(s.limiter.Listen(split.GRPC())) }, func() error { return s.http.Serve(split.HTTP()) }} {
 		background.Go(func() { served <- serve() })
 	}
 	select {

@@ -24,7 +24,7 @@ func TestMessagesHoldWhatTheyAreLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := newPacker(nil).Marshal(message)
+		text, err := newDecoder().Marshal(message)
 		if err != nil || !bytes.Equal(text.Materialize(), want) {
 			t.Errorf("%d bytes come back as %d (%v)", len(want), text.Len(), err)
 		}
@@ -73,7 +73,7 @@ func TestSentSnapshotsAreNotHeld(t *testing.T) {
 		default:
 		}
 	}
-	if n.server.turnstile.watches.Load() != 1 {
+	if n.server.limiter.Watches() != 1 {
 		t.Error("the stream has ended")
 	}
 }

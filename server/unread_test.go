@@ -3,23 +3,18 @@ package server
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-	"weak"
 
 	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/metadata"
-	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/limit"
 )
 
 // large queues transactions of which a page of a list is full.
@@ -55,22 +50,6 @@ func (n *node) unread(ctx context.Context) grpc.ClientStream {
 	return stream
 }
 
-func (n *node) links() []*link {
-	n.server.links.mu.Lock()
-	defer n.server.links.mu.Unlock()
-	return slices.Collect(maps.Keys(n.server.links.all))
-}
-
-// waiting is how much of answers waits for its reader.
-func (n *node) waiting() (bytes int) {
-	for _, l := range n.links() {
-		l.mu.Lock()
-		bytes += l.unread
-		l.mu.Unlock()
-	}
-	return bytes
-}
-
 func (n *node) get() error {
 	_, err := n.subs.GetSubmitter(n.ctx, &pb.GetSubmitterRequest{Submitter: "alice"})
 	return err
@@ -80,7 +59,7 @@ func (n *node) get() error {
 func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.Calls = 3 * heavyCall }))
+	n := k.serve(limits(func(l *Limits) { l.Calls = 3 * limit.HeavyCall }))
 	n.large()
 	reading, leaving, hanging := n.another(), n.another(), n.another()
 	ctx, leave := context.WithCancel(k.ctx)
@@ -88,10 +67,10 @@ func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 		func() grpc.ClientStream { return leaving.unread(ctx) }, func() grpc.ClientStream { return hanging.unread(k.ctx) },
 	} {
 		stream()
-		k.eventually("a page waits", func() bool { return n.waiting() > (i+1)*pageBytes })
+		k.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > (i+1)*pageBytes })
 	}
 	page := reading.unread(k.ctx)
-	k.eventually("three pages wait", func() bool { return n.waiting() > 3*pageBytes })
+	k.eventually("three pages wait", func() bool { return n.server.limiter.UnreadBytes() > 3*pageBytes })
 	s := wantStatus(t, n.get(), codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	n.http("GET", "/api/v1/submitters/alice", "").wantError(t, http.StatusTooManyRequests,
@@ -102,12 +81,12 @@ func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 	} {
 		give()
 		k.eventually("room is given back",
-			func() bool { return n.server.turnstile.calls.Load() == int64(2-i)*heavyCall })
+			func() bool { return n.server.limiter.Calls() == int64(2-i)*limit.HeavyCall })
 		if err := n.get(); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	k.eventually("nothing waits", func() bool { return n.waiting() == 0 })
+	k.eventually("nothing waits", func() bool { return n.server.limiter.UnreadBytes() == 0 })
 }
 
 // A connection that leaves much unread is answered no more, but for its health; others are.
@@ -118,10 +97,10 @@ func TestAConnectionThatDoesNotRead(t *testing.T) {
 	n.large()
 	lazy := n.another()
 	var pages []grpc.ClientStream
-	for n.waiting() < unreadBytes {
-		before := n.waiting()
+	for n.server.limiter.UnreadBytes() < limit.MaxUnreadBytes {
+		before := n.server.limiter.UnreadBytes()
 		pages = append(pages, lazy.unread(k.ctx))
-		k.eventually("another page waits", func() bool { return n.waiting() > before+pageBytes })
+		k.eventually("another page waits", func() bool { return n.server.limiter.UnreadBytes() > before+pageBytes })
 	}
 	s := wantStatus(t, lazy.get(), codes.ResourceExhausted, "NODE_BUSY")
 	if !strings.Contains(s.Message(), "wait to be read") {
@@ -143,20 +122,20 @@ func TestAConnectionThatDoesNotRead(t *testing.T) {
 func TestOneConnectionHasAShareOfLists(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.Calls = 2 * listShare * heavyCall }))
+	n := k.serve(limits(func(l *Limits) { l.Calls = 2 * limit.ListShare * limit.HeavyCall }))
 	n.large()
 	lazy := n.another()
-	for range 2 * listShare {
+	for range 2 * limit.ListShare {
 		lazy.unread(k.ctx)
 	}
-	k.eventually("two pages wait", func() bool { return n.waiting() > 2*pageBytes })
+	k.eventually("two pages wait", func() bool { return n.server.limiter.UnreadBytes() > 2*pageBytes })
 	_, err := lazy.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1})
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	if !strings.Contains(s.Message(), "lists of one connection") ||
-		n.server.turnstile.calls.Load() != 2*heavyCall {
+		n.server.limiter.Calls() != 2*limit.HeavyCall {
 		t.Errorf("it says %q, with %d calls under way", s.Message(),
-			n.server.turnstile.calls.Load())
+			n.server.limiter.Calls())
 	}
 	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1}); err != nil {
 		t.Errorf("another connection: %v", err)
@@ -179,92 +158,24 @@ func TestStalledConnectionsEnd(t *testing.T) {
 	k.must(err)
 	lazy := n.another()
 	page := lazy.unread(k.ctx)
-	k.eventually("a page waits", func() bool { return n.waiting() > pageBytes })
-	k.eventually("the connection is ended", func() bool { return n.waiting() == 0 })
+	k.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > pageBytes })
+	k.eventually("the connection is ended", func() bool { return n.server.limiter.UnreadBytes() == 0 })
 	if err := page.RecvMsg(&pb.ListTxsResponse{}); !isCode(err, codes.Unavailable) {
 		t.Errorf("the page ends with %v", err)
 	}
 	if _, err := stream.Recv(); err != nil {
 		t.Errorf("a stream of another connection: %v", err)
 	}
-	if n.server.turnstile.calls.Load() != 0 {
+	if n.server.limiter.Calls() != 0 {
 		t.Error("its room is not given back")
 	}
-}
-
-// Calls that are refused before they begin leave nothing behind for good: a connection that has many of them with time left is ended, and their timers with it.
-func TestRefusedCallsLeaveNoTimers(t *testing.T) {
-	t.Parallel()
-	k := newKit(t)
-	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
-	ctx, cancel := context.WithTimeout(k.ctx, time.Hour)
-	defer cancel()
-	wantStatus(t, n.get(), codes.Unauthenticated, "UNAUTHENTICATED")
-	l := n.links()[0]
-	ended, refused := 0, 0
-	for refused < 3*refusedStrangers && ended == 0 {
-		switch _, err := n.subs.GetSubmitter(ctx, &pb.GetSubmitterRequest{Submitter: "alice"}); grpcstatus.Code(err) {
-		case codes.Unauthenticated:
-			refused++
-		case codes.Unavailable:
-			ended++
-		default:
-			t.Fatal(err)
-		}
-	}
-	if ended == 0 || refused < refusedStrangers-10 {
-		t.Errorf("after %d refused calls the connection has ended %d times", refused, ended)
-	}
-	known := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer a-token-of-alice")
-	k.register("alice")
-	k.eventually("who is known is let in", func() bool {
-		_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
-		return err == nil
-	})
-	k.eventually("what the connection that ended has left is gone", func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.ended && len(l.refused) == 0
-	})
-}
-
-// Nothing that came with a call that is refused is kept until its deadline; and calls whose deadlines have passed do not count.
-func TestARefusedCallIsForgotten(t *testing.T) {
-	t.Parallel()
-	far, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	closed := make(chan struct{}, 10)
-	l := &link{close: func() error { closed <- struct{}{}; return nil }}
-	came := new([headerBytes]byte)
-	held := weak.Make(came)
-	l.refuse(context.WithValue(far, linkKey{}, came), 2)
-	for limit := time.After(patience); held.Value() != nil; runtime.GC() {
-		select {
-		case <-limit:
-			t.Fatal("what came with the call is still held")
-		default:
-		}
-	}
-	for range 5 {
-		past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
-		l.refuse(past, 2)
-		cancel()
-	}
-	l.refuse(far, 2)
-	if len(closed) > 0 || len(l.refused) > 3 {
-		t.Errorf(
-			"with two calls that have time left %d deadlines are kept, or the connection is closed",
-			len(l.refused))
-	}
-	l.refuse(far, 2)
-	<-closed
 }
 
 // A connection has so many calls of health under way, and a node so many watches of health, none of which takes room of a caller; one that ends makes room.
 func TestHealthIsCounted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.Watches = healthCalls + 1 }))
+	n := k.serve(limits(func(l *Limits) { l.Watches = limit.MaxHealthCalls + 1 }))
 	watch := func(n *node, ctx context.Context) error {
 		stream, err := healthpb.NewHealthClient(n.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
 		k.must(err)
@@ -273,7 +184,7 @@ func TestHealthIsCounted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	for range healthCalls {
+	for range limit.MaxHealthCalls {
 		k.must(watch(n, ctx))
 	}
 	s := wantStatus(t, watch(n, ctx), codes.ResourceExhausted, "NODE_BUSY")
@@ -291,7 +202,7 @@ func TestHealthIsCounted(t *testing.T) {
 	}
 	cancel()
 	k.eventually("all have left",
-		func() bool { return n.server.turnstile.healthWatches.Load() == 0 })
+		func() bool { return n.server.limiter.HealthWatches() == 0 })
 	k.must(watch(n, k.ctx))
 }
 
@@ -309,12 +220,12 @@ func TestHealthIsCountedOverHTTP(t *testing.T) {
 		"http://"+n.conn.Target()+healthpb.Health_Watch_FullMethodName)
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	for i := range healthCalls + 1 {
+	for i := range limit.MaxHealthCalls + 1 {
 		stream, err := client.CallServerStream(ctx,
 			connect.NewRequest(&healthpb.HealthCheckRequest{}))
 		k.must(err)
 		told := stream.Receive()
-		if c := (*connect.Error)(nil); told != (i < healthCalls) ||
+		if c := (*connect.Error)(nil); told != (i < limit.MaxHealthCalls) ||
 			!told && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {
 			t.Errorf("watch %d: %v, %v", i, told, stream.Err())
 		}

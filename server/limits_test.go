@@ -22,6 +22,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -276,7 +277,7 @@ func TestSoManyCallsAtOnce(t *testing.T) {
 	})
 	close(h.let)
 	k.must(<-ended)
-	k.eventually("all calls have left", func() bool { return n.server.turnstile.calls.Load() == 0 })
+	k.eventually("all calls have left", func() bool { return n.server.limiter.Calls() == 0 })
 	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); err != nil {
 		t.Errorf("a heavy call, alone: %v", err)
 	}
@@ -302,7 +303,7 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 	known := metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer a-token-of-alice")
 	begin(known)
 	k.eventually("the call that is begun takes its room",
-		func() bool { return n.server.turnstile.calls.Load() == 1 })
+		func() bool { return n.server.limiter.Calls() == 1 })
 	_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 }
@@ -313,7 +314,10 @@ func TestHeavyCalls(t *testing.T) {
 	k := newKit(t)
 	k.register("alice")
 	n := k.serve(limits(func(l *Limits) { l.Calls = 20 }))
-	n.server.turnstile.calls.Add(5) // as many are under way
+	for range 5 { // calls in progress
+		_, err := n.server.limiter.Enter(limit.ConnOf(k.ctx), pb.TxService_GetTx_FullMethodName)
+		k.must(err)
+	}
 	for name, call := range map[string]func() error{
 		"list": func() error { _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); return err },
 		"batch": func() error {
