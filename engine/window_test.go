@@ -149,7 +149,7 @@ func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
 // What the configuration allows is compared: no key promises a depth that no view has.
 func TestTheAuditDepthIsWhatIsConfigured(t *testing.T) {
 	t.Parallel()
-	for configured, want := range map[uint64]uint64{0: 80, 20: 20, config.MostAuditDepth: config.MostAuditDepth, config.MostAuditDepth + 1: config.MostAuditDepth} {
+	for configured, want := range map[uint64]uint64{0: 80, 20: 20, config.MaxAuditDepth: config.MaxAuditDepth, config.MaxAuditDepth + 1: config.MaxAuditDepth} {
 		tr := newTracker(
 			ChainOptions{
 				Chain:  chaintest.New(chaintest.Options{}),
@@ -162,7 +162,7 @@ func TestTheAuditDepthIsWhatIsConfigured(t *testing.T) {
 			t.Errorf("%d is compared as %d, want %d", configured, got, want)
 		}
 	}
-	for confirmations, want := range map[uint64]uint64{20: 80, 2000: config.MostAuditDepth} {
+	for confirmations, want := range map[uint64]uint64{20: 80, 2000: config.MaxAuditDepth} {
 		decided := complete(txn.Policy{Confirmations: confirmations}).AuditDepth
 		if told := (config.Finality{}).Depth(confirmations); told != want || decided != want {
 			t.Errorf("with %d confirmations %d is configured and %d decided by, want %d",

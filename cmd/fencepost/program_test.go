@@ -320,8 +320,8 @@ func TestConfigCheck(t *testing.T) {
 	}
 	s.bad(
 		exitFailed,
-		"fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n"+
-			"fencepost: @/bad.yaml:1: node.name: it is missing; add it (1 to 63 of letters, digits, \"-\", \"_\" and \".\", starting with a letter or digit), or set FENCEPOST_NODE_NAME\n",
+		"fencepost: @/bad.yaml:1: node.nam: unknown key; did you mean \"name\"?\n"+
+			"fencepost: @/bad.yaml:1: node.name: missing; add it (1 to 63 of letters, digits, \"-\", \"_\" and \".\", starting with a letter or digit), or set FENCEPOST_NODE_NAME\n",
 		"config",
 		"check",
 		"--config",
@@ -338,14 +338,14 @@ func TestConfigCheck(t *testing.T) {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 	s.bad(exitFailed,
-		"fencepost: config: file @/none does not exist; name another with --config or FENCEPOST_CONFIG\n",
+		"fencepost: config: file @/none does not exist; set --config or FENCEPOST_CONFIG to another file\n",
 		"config", "check", "--config", "@/none")
 	s.environ = []string{
 		"FENCEPOST_CONFIG=" + filepath.Join(s.dir, "bad.yaml"),
 		"FENCEPOST_NODE_NAME=b",
 	}
 	s.bad(exitFailed,
-		"fencepost: @/bad.yaml:1: node.nam: there is no such key; did you mean \"name\"?\n",
+		"fencepost: @/bad.yaml:1: node.nam: unknown key; did you mean \"name\"?\n",
 		"config", "check")
 	s.environ[0] = "FENCEPOST_CONFIG=" + filepath.Join(s.dir, "good.yaml")
 	if out := s.good("config", "check"); out != strings.Replace(good, "node a", "node b", 1) {

@@ -1,13 +1,16 @@
-// Package config reads the configuration of a node: one YAML file, the environment, and --set flags, the later over the earlier.
+// Package config reads the configuration of a node: one YAML file, then the environment, then --set
+// flags. Later sources override earlier ones.
 //
-// One table, [schema], has every key with its kind, default and meaning. The reader, the names of the environment variables, `fencepost config show` and
-// docs/configuration.md all come from it, so none of them can know a key that the others do not.
+// One table, [schema], defines every key with its kind, default and description. The reader, the
+// environment variable names, `fencepost config show` and docs/configuration.md are all derived
+// from it, so they cannot disagree.
 //
-// The reader is strict. A key that it does not know is an error, because a misspelled limit that is silently not there shows only when it is needed. It goes
-// on after an error and reports everything that is wrong at once ([Problems]), each with its place, what is wrong and what to do about it; relations between
-// keys ([relations]) are judged only where the keys themselves are right.
+// The reader is strict. An unknown key is an error, because a misspelled limit would otherwise be
+// missed until it is needed. The reader continues after an error and reports all problems at once
+// ([Problems]), each with its location, cause and remedy. Conditions on several keys ([relations])
+// are checked only if the keys are valid.
 //
-// Secrets are of the type [Secret], which prints as something else, and no error quotes one.
+// Secrets have the type [Secret], which prints a redacted form. No error contains one.
 package config
 
 import (
@@ -21,7 +24,7 @@ import (
 
 //go:generate go run ./reference ../../docs/configuration.md
 
-// Config is the configuration of a node. What each field means is in the table of keys.
+// Config is the configuration of a node. The table of keys describes each field.
 type Config struct {
 	Node       Node
 	GRPC       GRPC
@@ -40,9 +43,9 @@ type Config struct {
 	Submitters []Submitter
 	Insecure   bool // accepts the risks that a node refuses otherwise
 
-	Settings []Setting // every key as it is in force, in the order of the table
+	Settings []Setting // every key with its effective value, in the order of the table
 
-	elementPaths map[string][]string // of a list of sections that was read
+	elementPaths map[string][]string // paths of list elements, by list
 	file         string
 }
 
@@ -63,10 +66,10 @@ type GRPC struct {
 	StopGrace               time.Duration
 }
 
-// TLS is who the node is to its callers, and whom it lets in by their certificates; all empty: plain text.
+// TLS configures encryption and client certificates. All fields empty: plain text.
 type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
-// Caller is somebody who may call, how it is known, and what it may do.
+// Caller is a client identity: its credentials and its rights.
 type Caller struct {
 	Name         string
 	TokensFile   string
@@ -75,22 +78,22 @@ type Caller struct {
 	Role         string   // "caller" or "operator"
 }
 
-// Operator tells whether it may decide what operators decide.
+// Operator reports whether the caller has the rights of an operator.
 func (c Caller) Operator() bool { return c.Role == "operator" }
 
 // Ops is the listener for operators.
 type Ops struct{ Listen string }
 
-// Database is the PostgreSQL that holds the ledger.
+// Database configures the PostgreSQL database that holds the ledger.
 type Database struct {
-	URL              Secret // also when it was read from URLFile
+	URL              Secret // from URLFile if that is set
 	URLFile          string
 	Schema           string
 	MaxConnections   int
 	StatementTimeout time.Duration
 }
 
-// Lease is how nodes divide the submitters among themselves.
+// Lease configures how nodes share the submitters.
 type Lease struct {
 	Mode            string
 	Duration        time.Duration
@@ -101,23 +104,23 @@ type Lease struct {
 	MaxOwned        int
 }
 
-// Audit is the standing check of the ledger.
+// Audit configures the periodic check of the ledger.
 type Audit struct{ Interval time.Duration } // 0: none
 
-// Queue is how an owner notices work that others wrote into the ledger, and how much of it may wait there.
+// Queue configures how owners notice new work, and the queue limits.
 type Queue struct {
 	PollInterval    time.Duration
 	MaxPerSubmitter int // 0: no limit
 	MaxTotal        int // 0: no limit
 }
 
-// Commands is how a call waits until an owner has applied a command.
+// Commands configures how calls wait until an owner has applied a command.
 type Commands struct {
 	Wait         time.Duration
 	PollInterval time.Duration
 }
 
-// Payload limits what callers may ask for.
+// Payload limits the payloads of transactions.
 type Payload struct{ MaxBytes int }
 
 // Watch is the event feed.
@@ -130,7 +133,7 @@ type Watch struct {
 	MaxStreams   int
 }
 
-// Log is what a node tells about itself.
+// Log configures the node's log.
 type Log struct{ Level, Format string }
 
 // Chain is an EVM chain.
@@ -145,7 +148,7 @@ type Chain struct {
 	PollInterval   time.Duration
 	LagGrace       time.Duration
 	Confirmations  uint64
-	ReleaseDepth   uint64 // 0: only what is final releases its nonce
+	ReleaseDepth   uint64 // 0: once the transaction is final
 	Protect        Protect
 	Finality       Finality
 	Prepare        Prepare
@@ -157,17 +160,17 @@ type Chain struct {
 	ABIFiles       []string
 }
 
-// Protect is when a submitter is put under PROTECT.
+// Protect configures when a submitter is put under PROTECT.
 type Protect struct{ LagGrace time.Duration }
 
-// Finality is from where on the chain is taken to be beyond change.
+// Finality configures when the chain is considered unchangeable.
 type Finality struct {
 	Tag        string // "none", "safe" or "finalized"
 	AuditDepth uint64 // 0: four times the confirmations
 	TellBlocks bool
 }
 
-// Block is the tag of the block above which nothing is final; empty: depth alone decides.
+// Block returns the block tag above which nothing is final; empty: confirmations alone decide.
 func (f Finality) Block() string {
 	if f.Tag == "none" {
 		return ""
@@ -175,24 +178,24 @@ func (f Finality) Block() string {
 	return f.Tag
 }
 
-// Depth is the audit depth in force.
+// Depth returns the effective audit depth, in blocks.
 func (f Finality) Depth(confirmations uint64) uint64 {
 	if f.AuditDepth == 0 {
-		return min(4*confirmations, MostAuditDepth)
+		return min(4*confirmations, MaxAuditDepth)
 	}
 	return f.AuditDepth
 }
 
-// Prepare is what happens to the head of a queue before it has a nonce.
+// Prepare configures the preparation of the head of a queue, before it takes a nonce.
 type Prepare struct {
-	MaxAge   time.Duration // 0: it may wait for ever
+	MaxAge   time.Duration // 0: no limit
 	Simulate string        // always, or without-gas-limit
 }
 
-// TrustsGasLimits tells whether a transaction that brings its gas limit is not simulated.
+// TrustsGasLimits reports whether transactions with their own gas limit skip simulation.
 func (p Prepare) TrustsGasLimits() bool { return p.Simulate == "without-gas-limit" }
 
-// GasBump is when a transaction that is not included offers more.
+// GasBump configures automatic fee bumping.
 type GasBump struct {
 	Enabled     bool
 	Multiplier  float64
@@ -201,20 +204,20 @@ type GasBump struct {
 	MaxFeeCap   uint256.Int // wei for each unit of gas; zero: no limit
 }
 
-// Permille is the multiplier in thousandths.
+// Permille returns the multiplier in thousandths.
 func (g GasBump) Permille() uint64 { return uint64(math.Round(g.Multiplier * 1000)) }
 
-// Mempool is what is looked for in the pools of nodes.
+// Mempool configures the inspection of nodes' pools.
 type Mempool struct{ Diagnose bool }
 
-// Resubmit is how often the same bytes are handed to a chain again.
+// Resubmit configures rebroadcasting.
 type Resubmit struct {
 	MaxAge      time.Duration // 0: none
 	Interval    time.Duration
 	MaxAttempts int
 }
 
-// Fees is what transactions offer for gas. Amounts are wei for each unit of gas.
+// Fees configures the fees of transactions. Amounts are in wei per unit of gas.
 type Fees struct {
 	HistoryBlocks  int
 	Percentile     float64
@@ -223,16 +226,16 @@ type Fees struct {
 	MinTip         uint256.Int
 	MinPrice       uint256.Int
 	MaxFeeCap      uint256.Int
-	FixedPrice     *uint256.Int // nil: as the chain says
+	FixedPrice     *uint256.Int // nil: from the chain
 }
 
-// Gas is how much gas transactions may use.
+// Gas configures the gas limits of transactions.
 type Gas struct {
 	Margin   float64
 	MaxLimit int // 0: none
 }
 
-// Signer is a holder of keys.
+// Signer is a named holder of keys.
 type Signer struct {
 	Name     string
 	Timeout  time.Duration
@@ -250,18 +253,19 @@ type Submitter struct {
 	Signer    string
 	Mode      string
 	StartFrom string
-	OnFailure string       // empty: the key is left out
-	MaxFee    *uint256.Int // wei for each unit of gas, zero: no limit of its own; nil: the key is left out
+	OnFailure string       // empty: not set
+	MaxFee    *uint256.Int // wei per unit of gas; zero: no limit of its own; nil: not set
 }
 
-// Setting is one key as it is in force. The value of a secret is redacted.
+// Setting is one key with its effective value. Secrets are redacted.
 type Setting struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 	From  string `json:"from"` // "file:line", "environment NAME", "--set" or "default"
 }
 
-// Path is what problems call an element of a list: by its name, or by its place where the name is not good.
+// Path returns the path of a list element in problems: by its name, or by its index if the name is
+// invalid.
 func (c *Config) Path(list string, i int) string {
 	if all := c.elementPaths[list]; i < len(all) {
 		return all[i]

@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// entry is what the reference tells of a key.
+// entry describes a key in the reference.
 type entry struct {
 	name, text string
-	about      string // how a value is written; empty for a section
-	byDefault  string // as it would be written; empty: none
+	about      string // format of a value; empty for a section
+	byDefault  string // as text; empty: none
 	required   bool
 	fixed      bool // only the file can set it
 	secret     bool
@@ -30,7 +30,7 @@ type field[T any] struct {
 func (f field[T]) must() field[T]   { f.required = true; return f }
 func (f field[T]) inFile() field[T] { f.fixed = true; return f }
 
-// value is a key with one value.
+// value defines a key with one value.
 func value[T, V any](name string, k kind[V], byDefault, text string, in func(*T) *V) field[T] {
 	return field[T]{
 		entry{name: name, text: text, about: k.about, byDefault: byDefault, secret: isSecret[V]()},
@@ -50,7 +50,8 @@ func value[T, V any](name string, k kind[V], byDefault, text string, in func(*T)
 	}
 }
 
-// file is a key whose value is a path. In the file it is relative to the file's folder, elsewhere to the working folder.
+// file defines a key whose value is a path. In the file it is relative to the file's folder,
+// otherwise to the working folder.
 func file[T any](name, text string, in func(*T) *string) field[T] {
 	f := value(name, path(), "", text, in)
 	read := f.read
@@ -65,7 +66,7 @@ func file[T any](name, text string, in func(*T) *string) field[T] {
 	return f
 }
 
-// files is a key with a list of paths, each relative as that of a file is.
+// files defines a key with a list of paths, relative as in file.
 func files[T any](name, text string, in func(*T) *[]string) field[T] {
 	f := values(name, path(), text, in)
 	read := f.read
@@ -85,7 +86,7 @@ func files[T any](name, text string, in func(*T) *[]string) field[T] {
 	return f
 }
 
-// values is a key with a list of values; elsewhere than in the file they are separated by commas.
+// values defines a key with a list of values, separated by commas outside the file.
 func values[T, V any](name string, k kind[V], text string, in func(*T) *[]V) field[T] {
 	return field[T]{
 		entry{
@@ -131,12 +132,12 @@ func isSecret[V any]() bool {
 
 func show[V any](e entry, v V, raw string) string {
 	if e.secret {
-		return fmt.Sprint(v) // a Secret, which knows what it may show
+		return fmt.Sprint(v) // a Secret, which redacts itself
 	}
 	return raw
 }
 
-// section is a key with keys of its own.
+// section defines a key with keys of its own.
 func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) field[T] {
 	return field[T]{
 		entry{name: name, text: text, inner: entries(fields)},
@@ -146,7 +147,7 @@ func section[T, S any](name, text string, in func(*T) *S, fields ...field[S]) fi
 	}
 }
 
-// list is a key with a list of sections, each with a name that is unique in the list.
+// list defines a key with a list of sections, each with a unique name.
 func list[T, E any](name, text string, in func(*T) *[]E, fields ...field[E]) field[T] {
 	return field[T]{
 		entry{name: name, text: text, list: true, inner: entries(fields)},
@@ -186,18 +187,18 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// place is where the reader is.
+// place is the reader's position.
 type place struct {
 	path string
 	node *yaml.Node // nil: not in the file
 	line int        // of the node, or of the section that lacks it
 }
 
-// wrong notes what a parser said.
+// wrong records the error of a parser.
 func (r *reader) wrong(origin Origin, key string, err error) {
 	var w wrong
 	if !errors.As(err, &w) {
-		w = wrong{"it cannot be read", "see docs/configuration.md for how it is written"}
+		w = wrong{"it cannot be parsed", "see docs/configuration.md for the format"}
 	}
 	r.problem(origin, key, w.what, w.remedy)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// kind is how a value is written. Errors of parse are of type wrong.
+// kind is the format of a value. Errors of parse have the type wrong.
 type kind[V any] struct {
 	about string // for the reference
 	parse func(text string) (V, error)
@@ -32,7 +32,7 @@ func span(least, most time.Duration) kind[time.Duration] {
 	return kind[time.Duration]{about, func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if _, number := strconv.ParseFloat(text, 64); err != nil && number == nil {
-			return bad[time.Duration](fmt.Sprintf("add one, for example %ss", text),
+			return bad[time.Duration](fmt.Sprintf("add a unit, for example %ss", text),
 				"%q has no unit", text)
 		}
 		if err != nil {
@@ -41,14 +41,15 @@ func span(least, most time.Duration) kind[time.Duration] {
 		}
 		if d < least || d > most {
 			return bad[time.Duration](
-				fmt.Sprintf("choose from %s to %s", short(least), short(most)),
+				fmt.Sprintf("use a value from %s to %s", short(least), short(most)),
 				"%s is out of range", text)
 		}
 		return d, nil
 	}}
 }
 
-// short writes 1h for what the time package calls 1h0m0s.
+// short formats a duration like time.Duration.String, without trailing zero units: 1h instead of
+// 1h0m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -60,7 +61,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// orZero is a kind whose range does not begin at zero, and which may be zero all the same.
+// orZero extends a kind by zero, outside its range.
 func orZero[V any](k kind[V]) kind[V] {
 	return kind[V]{"0, or " + k.about, func(text string) (V, error) {
 		if text == "0" {
@@ -71,7 +72,7 @@ func orZero[V any](k kind[V]) kind[V] {
 	}}
 }
 
-// orWord is a kind that may also be a word, which stands for zero.
+// orWord extends a kind by a word that means zero.
 func orWord[V any](word string, k kind[V]) kind[V] {
 	return kind[V]{word + ", or " + k.about, func(text string) (V, error) {
 		if text == word {
@@ -87,11 +88,11 @@ func whole[N int | uint32 | uint64](least, most N) kind[N] {
 	return kind[N]{about, func(text string) (N, error) {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return bad[N](fmt.Sprintf("choose from %d to %d", least, most),
+			return bad[N](fmt.Sprintf("use a value from %d to %d", least, most),
 				"%q is not a whole number of decimal digits", text)
 		}
 		if n < uint64(least) || n > uint64(most) {
-			return bad[N](fmt.Sprintf("choose from %d to %d", least, most), "%s is out of range",
+			return bad[N](fmt.Sprintf("use a value from %d to %d", least, most), "%s is out of range",
 				text)
 		}
 		return N(n), nil
@@ -103,11 +104,11 @@ func number(least, most float64) kind[float64] {
 	return kind[float64]{about, func(text string) (float64, error) {
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return bad[float64](fmt.Sprintf("choose from %g to %g", least, most),
+			return bad[float64](fmt.Sprintf("use a value from %g to %g", least, most),
 				"%q is not a number", text)
 		}
-		if !(n >= least && n <= most) { // says no to NaN too
-			return bad[float64](fmt.Sprintf("choose from %g to %g", least, most),
+		if !(n >= least && n <= most) { // rejects NaN too
+			return bad[float64](fmt.Sprintf("use a value from %g to %g", least, most),
 				"%s is out of range", text)
 		}
 		return n, nil
@@ -124,7 +125,7 @@ func oneOf(choices ...string) kind[string] {
 			return bad[string](fmt.Sprintf("did you mean %q?", meant), "%q is not one of %s", text,
 				list)
 		}
-		return bad[string]("choose one of them", "%q is not one of %s", text, list)
+		return bad[string]("use one of them", "%q is not one of %s", text, list)
 	}}
 }
 
@@ -144,13 +145,14 @@ func matching(about, pattern string) kind[string] {
 	expression := regexp.MustCompile("^(?:" + pattern + ")$")
 	return kind[string]{about, func(text string) (string, error) {
 		if !expression.MatchString(text) {
-			return bad[string]("write "+about, "%q is not of this form", text)
+			return bad[string]("use "+about, "%q has the wrong format", text)
 		}
 		return text, nil
 	}}
 }
 
-// label is the name of a chain, signer or submitter; submitters are held to the same form by the API.
+// label is the name of a chain, signer or submitter; the API requires the same format for
+// submitters.
 func label() kind[string] {
 	return matching(`1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter`,
 		`[a-z][a-z0-9._-]{0,63}`)
@@ -169,14 +171,14 @@ func listener() kind[string] {
 				"%q is not an address to listen on", text)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return bad[string]("choose from 1 to 65535, or 0 for any free port", "%q is not a port",
+			return bad[string]("use 1 to 65535, or 0 for any free port", "%q is not a port",
 				port)
 		}
 		return text, nil
 	}}
 }
 
-// postgres never quotes what it reads.
+// postgres parses a database URL. Errors never quote the input.
 func postgres() kind[Secret] {
 	return kind[Secret]{
 		"postgres://user:password@host:port/database",
@@ -184,12 +186,13 @@ func postgres() kind[Secret] {
 			u, err := url.Parse(text)
 			if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 				return bad[Secret](
-					"write postgres://user:password@host:port/database, with special characters of the password percent-encoded",
-					"it is not a PostgreSQL URL")
+					"write postgres://user:password@host:port/database, with special "+
+						"characters of the password percent-encoded",
+					"not a PostgreSQL URL")
 			}
 			if u.Host == "" && u.Query().Get("host") == "" {
-				return bad[Secret]("add one after //, or ?host=/folder for a Unix socket",
-					"the PostgreSQL URL names no host")
+				return bad[Secret]("add a host after //, or ?host=/folder for a Unix socket",
+					"the PostgreSQL URL has no host")
 			}
 			secured(u)
 			return databaseURL(u), nil
@@ -197,7 +200,7 @@ func postgres() kind[Secret] {
 	}
 }
 
-// endpoint never quotes what it reads.
+// endpoint parses an RPC URL. Errors never quote the input.
 func endpoint() kind[Secret] {
 	return kind[Secret]{"http, https, ws or wss URL", func(text string) (Secret, error) {
 		u, err := url.Parse(text)
@@ -205,7 +208,7 @@ func endpoint() kind[Secret] {
 			u.Host == "" {
 			return bad[Secret](
 				"write the address of a JSON-RPC endpoint, for example http://127.0.0.1:8545",
-				"it is not an http, https, ws or wss URL with a host")
+				"not an http, https, ws or wss URL with a host")
 		}
 		return NewSecret(text), nil
 	}}
@@ -224,13 +227,13 @@ func account() kind[common.Address] {
 			a := common.Address(raw)
 			if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) &&
 				a.Hex() != text {
-				return bad[common.Address]("check the address: a digit or its case is mistyped",
+				return bad[common.Address]("check the address for a mistyped digit or letter case",
 					"%q has a wrong EIP-55 checksum", text)
 			}
 			if a == (common.Address{}) {
 				return bad[common.Address](
 					"write the address of an account that the signer has the key of",
-					"nobody can send from the zero address")
+					"the zero address cannot send transactions")
 			}
 			return a, nil
 		},
@@ -249,7 +252,8 @@ func blockHash() kind[common.Hash] {
 	}}
 }
 
-// gwei reads an amount of 10^9 wei, to the wei. The least is "0", or "0.000000001" where zero would mean something else than nothing.
+// gwei parses an amount in gwei with a precision of 1 wei. The minimum is "0", or "0.000000001"
+// where zero has another meaning.
 func gwei(least string) kind[uint256.Int] {
 	const most = 1_000_000_000 // one whole coin for a unit of gas
 	form := regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`)
@@ -262,7 +266,7 @@ func gwei(least string) kind[uint256.Int] {
 				"%q is not an amount in gwei with up to 9 decimals", text)
 		}
 		if amount.Cmp(floor) < 0 || amount.Cmp(big.NewRat(most, 1)) > 0 {
-			return bad[uint256.Int](fmt.Sprintf("choose from %s to %d gwei", least, most),
+			return bad[uint256.Int](fmt.Sprintf("use %s to %d gwei", least, most),
 				"%s is out of range", text)
 		}
 		wei := amount.Mul(amount, big.NewRat(1e9, 1)).Num()

@@ -22,15 +22,16 @@ const (
 	maxURLFileSize = 4 << 10
 )
 
-// Source is where a configuration is read from.
+// Source lists the inputs of a configuration.
 type Source struct {
-	File    string   // path of the YAML file; empty: there is none
-	Environ []string // as os.Environ gives it
+	File    string   // path of the YAML file; empty: none
+	Environ []string // in the format of os.Environ
 	Set     []string // "key=value", the last of a key wins
-	Ignore  []string // environment variables of this prefix that belong to somebody else
+	Ignore  []string // environment variables with this prefix that another program uses
 }
 
-// Load reads a configuration and checks all of it. The error is of type Problems, except when the file cannot be read at all.
+// Load reads and checks a configuration. The error has the type Problems, unless the file cannot be
+// read.
 func Load(s Source) (*Config, error) {
 	c, problems, err := Survey(s)
 	switch {
@@ -42,8 +43,9 @@ func Load(s Source) (*Config, error) {
 	return c, nil
 }
 
-// Survey reads a configuration and checks all of it as Load does, and gives what could be read of one that is wrong: keys with a problem are left empty in it. That is
-// for looking further, not for running. The error is that the file cannot be read at all.
+// Survey reads and checks a configuration like Load, and returns the valid part of an invalid one:
+// keys with a problem are left empty. The result is for inspection, not for running a node. The
+// error means that the file cannot be read.
 func Survey(s Source) (*Config, Problems, error) {
 	r := &reader{
 		file: s.File, folder: filepath.Dir(s.File), bad: map[string]bool{}, origins: map[string]Origin{},
@@ -61,7 +63,7 @@ func Survey(s Source) (*Config, Problems, error) {
 	readable := len(r.problems) == 0
 	r.setFlags(s.Set)
 	c := Config{file: s.File}
-	if readable { // else there are no keys to judge by
+	if readable { // otherwise there are no keys to check
 		readFields(r, schema(), &c, place{node: root})
 		r.leftovers()
 		r.findDatabase(&c)
@@ -72,7 +74,7 @@ func Survey(s Source) (*Config, Problems, error) {
 	return &c, r.sorted(), nil
 }
 
-// parseFile gives the top of the file; nil when it is empty, or was wrong and reported.
+// parseFile returns the root of the file; nil if it is empty, or invalid and reported.
 func (r *reader) parseFile(path string) (*yaml.Node, error) {
 	if path == "" {
 		r.file = "configuration"
@@ -81,7 +83,7 @@ func (r *reader) parseFile(path string) (*yaml.Node, error) {
 	content, err := readLimited(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf(
-			"config: file %s does not exist; name another with --config or FENCEPOST_CONFIG", path)
+			"config: file %s does not exist; set --config or FENCEPOST_CONFIG to another file", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("config: read the file: %w", err)
@@ -96,8 +98,8 @@ func (r *reader) parseFile(path string) (*yaml.Node, error) {
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
-		r.problem(r.at(second.Line), "", "a second document begins here",
-			"delete the line ---, or what follows it")
+		r.problem(r.at(second.Line), "", "a second document starts here",
+			"delete the line --- and the text after it, or the document before it")
 	case !errors.Is(err, io.EOF):
 		r.malformed(err)
 	}
@@ -112,11 +114,12 @@ func (r *reader) malformed(err error) {
 		line, _ = strconv.Atoi(m[1]) // 0 when there is none
 		what = m[2]
 	}
-	r.problem(r.at(line), "", "it is not YAML: "+what,
-		"look at this line and the one before it: YAML is indented with spaces, and a text with \": \" or \"#\" in it needs quotes")
+	r.problem(r.at(line), "", "not valid YAML: "+what,
+		"check this line and the one before it: indent with spaces, and quote text that "+
+			"contains \": \" or \"#\"")
 }
 
-// findDatabase settles whether the URL or the file that holds it counts: the one of the later layer.
+// findDatabase chooses between the URL and the file that holds it: the later source wins.
 func (r *reader) findDatabase(c *Config) {
 	const url, file = "database.url", "database.url_file"
 	if r.bad[url] || r.bad[file] {
@@ -126,9 +129,9 @@ func (r *reader) findDatabase(c *Config) {
 	fromFile, hasFile := r.origins[file]
 	switch {
 	case !hasURL && !hasFile:
-		r.problem(r.at(0), url, "it is missing", "write it, or "+file+", or set "+variable(url))
+		r.problem(r.at(0), url, "missing", "set it, or "+file+", or set "+variable(url))
 	case hasURL && hasFile && fromURL.Layer == fromFile.Layer:
-		r.problem(fromFile, file, "database.url is written too", "keep one of them")
+		r.problem(fromFile, file, "database.url is set too", "keep one of them")
 	case hasFile && (!hasURL || fromFile.Layer > fromURL.Layer):
 		r.readDatabaseURL(c, fromFile)
 	}
@@ -139,11 +142,11 @@ func (r *reader) readDatabaseURL(c *Config, origin Origin) {
 	content, err := readLimited(c.Database.URLFile, maxURLFileSize)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.problem(origin, key, fmt.Sprintf("file %s does not exist", c.Database.URLFile),
-			"write the URL of the database into it, readable by this user only")
+			"write the database URL into it, and make it readable for this user only")
 		return
 	}
 	if err != nil {
-		r.problem(origin, key, "the file cannot be read: "+err.Error(),
+		r.problem(origin, key, "cannot read the file: "+err.Error(),
 			"make it readable for this user")
 		return
 	}
@@ -163,12 +166,12 @@ func readLimited(path string, limit int64) ([]byte, error) {
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes, so it is something else", path, limit)
+		err = fmt.Errorf("%s exceeds %d bytes, so it is probably the wrong file", path, limit)
 	}
 	return content, err
 }
 
-// sorted puts the problems of the file in its order, and the others behind them.
+// sorted sorts the problems of the file by line, before the others.
 func (r *reader) sorted() Problems {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		if a.Origin.Layer != b.Origin.Layer {

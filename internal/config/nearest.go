@@ -1,8 +1,8 @@
 package config
 
-// nearest is the candidate that somebody who wrote text most likely meant; empty when none is near.
+// nearest returns the candidate that a misspelled text most likely means; empty if none is near.
 func nearest(text string, candidates []string) string {
-	best, bestDistance := "", 2+len(text)/4 // further away is another word, not a slip
+	best, bestDistance := "", 2+len(text)/4 // above this distance it is another word, not a typo
 	for _, c := range candidates {
 		if d := distance(text, c); d < bestDistance {
 			best, bestDistance = c, d
@@ -11,7 +11,7 @@ func nearest(text string, candidates []string) string {
 	return best
 }
 
-// distance is the number of letters to add, take away, change or swap with their neighbour.
+// distance returns the number of letters to insert, delete, replace or swap with a neighbour.
 func distance(a, b string) int {
 	before, last, row := []int{}, make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

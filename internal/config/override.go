@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Prefix begins the names of all environment variables that are read.
+// Prefix is the prefix of all environment variables that are read.
 const Prefix = "FENCEPOST_"
 
-// overrides are the values that were written elsewhere than in the file.
+// overrides are the values set outside the file.
 type overrides struct {
 	environment map[string]string // by name of the variable
 	flags       map[string]string // by key
-	taken       map[string]string // the key that each variable and flag was taken for
+	taken       map[string]string // key of each variable and flag that was used
 }
 
-// variable is the environment variable of a key: FENCEPOST_LEASE_DURATION for lease.duration.
+// variable returns the environment variable of a key: FENCEPOST_LEASE_DURATION for lease.duration.
 func variable(path string) string {
 	return Prefix + strings.Map(func(c rune) rune {
 		switch {
@@ -31,11 +31,13 @@ func variable(path string) string {
 	}, path)
 }
 
-// platform matches variables that Kubernetes sets in every pod for a service whose name begins with "fencepost".
+// platform matches variables that Kubernetes sets in every pod for a service whose name begins with
+// "fencepost".
 var platform = regexp.MustCompile(
 	`^FENCEPOST_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// collect sorts out which variables are meant for this program. An empty one is as good as none: that is how deployment tools write "not set".
+// collect returns the variables that are meant for this program. An empty variable counts as unset,
+// because deployment tools write "not set" that way.
 func collect(environ, ignored []string) map[string]string {
 	found := map[string]string{}
 	for _, line := range environ {
@@ -52,15 +54,15 @@ func (r *reader) setFlags(set []string) {
 	for _, text := range set {
 		key, value, ok := strings.Cut(text, "=")
 		if key = strings.TrimSpace(key); !ok || key == "" || value == "" {
-			r.problem(Origin{Layer: InFlags}, key, "it has no value",
-				"write --set key=value, for example --set lease.duration=20s")
+			r.problem(Origin{Layer: InFlags}, key, "no value",
+				"use --set key=value, for example --set lease.duration=20s")
 			continue
 		}
 		r.overrides.flags[key] = value
 	}
 }
 
-// override is what the flags or the environment say about a key.
+// override returns the value of a key from the flags or the environment.
 func (r *reader) override(e entry, path string) (string, Origin, bool) {
 	r.known = append(r.known, path)
 	text, ok := r.overrides.flags[path]
@@ -69,7 +71,7 @@ func (r *reader) override(e entry, path string) (string, Origin, bool) {
 	}
 	if ok && e.secret {
 		r.problem(Origin{Layer: InFlags}, path,
-			"it is a secret, and every user of the machine can read a command line",
+			"secrets on the command line are visible to all users of the machine",
 			"set "+variable(path)+" instead")
 		return "", Origin{}, false
 	}
@@ -77,8 +79,9 @@ func (r *reader) override(e entry, path string) (string, Origin, bool) {
 	fromEnvironment, set := r.overrides.environment[name]
 	if set {
 		if other, twice := r.overrides.taken[name]; twice {
-			r.problem(Origin{InEnvironment, name, 0}, path, "the variable means "+other+" as well",
-				"rename one of them, or write the value into the file")
+			r.problem(Origin{InEnvironment, name, 0}, path,
+				"the variable also sets "+other+" as well",
+				"rename one of them, or set the value in the file")
 		}
 		r.overrides.taken[name] = path
 	}
@@ -92,18 +95,18 @@ func (r *reader) override(e entry, path string) (string, Origin, bool) {
 	}
 }
 
-// leftovers reports flags and variables that no key was found for.
+// leftovers reports flags and variables that match no key.
 func (r *reader) leftovers() {
 	variables := make([]string, len(r.known))
 	for i, path := range r.known {
 		variables[i] = variable(path)
 	}
 	report := func(origin Origin, key, written string, candidates []string) {
-		remedy := "see \"fencepost config show\" for the keys; elements of lists go by their names"
+		remedy := "run \"fencepost config show\" for the keys; list elements are addressed by name"
 		if meant := nearest(written, candidates); meant != "" {
 			remedy = fmt.Sprintf("did you mean %s?", meant)
 		}
-		r.problem(origin, key, "there is no such key", remedy)
+		r.problem(origin, key, "unknown key", remedy)
 	}
 	for _, key := range sortedKeys(r.overrides.flags) {
 		if _, ok := r.overrides.taken[key]; !ok {

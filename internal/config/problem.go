@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is one error in a configuration.
 type Problem struct {
 	Origin Origin `json:"-"`
 	Where  string `json:"where"` // the origin in words
@@ -14,7 +14,7 @@ type Problem struct {
 	Remedy string `json:"remedy"`
 }
 
-// String is one line.
+// String returns the problem as one line.
 func (p Problem) String() string {
 	parts := []string{p.Where}
 	if p.Key != "" {
@@ -23,10 +23,10 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: %s; %s", strings.Join(parts, ": "), p.What, p.Remedy)
 }
 
-// Problems is everything that is wrong with a configuration, in the order of the file.
+// Problems are all errors in a configuration, in the order of the file.
 type Problems []Problem
 
-// Error is one line when there is one problem, else a line for each under a heading.
+// Error returns one line for one problem, and a heading with a line per problem otherwise.
 func (p Problems) Error() string {
 	if len(p) == 1 {
 		return p[0].String()
@@ -38,14 +38,14 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Origin is where a value was written. Later layers win over earlier ones.
+// Origin is the source of a value. Later layers override earlier ones.
 type Origin struct {
 	Layer Layer
 	Name  string // file, or environment variable
 	Line  int    // in the file; 0 is the file as a whole
 }
 
-// Layer is a kind of place where a value can be written.
+// Layer is a kind of source.
 type Layer int
 
 // The layers.
@@ -56,7 +56,7 @@ const (
 	InFlags
 )
 
-// String names the place.
+// String returns the source as text, such as "fencepost.yaml:7".
 func (o Origin) String() string {
 	switch o.Layer {
 	case InFile:
@@ -73,7 +73,7 @@ func (o Origin) String() string {
 	}
 }
 
-// wrong is what a parser says about a value: what is wrong, and what to do.
+// wrong is the error of a parser: the cause and the remedy.
 type wrong struct{ what, remedy string }
 
 func (w wrong) Error() string { return w.what + "; " + w.remedy }

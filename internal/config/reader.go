@@ -11,19 +11,19 @@ import (
 // maxElements bounds every list.
 const maxElements = 10_000
 
-// reader walks the table of keys and the file side by side.
+// reader walks the table of keys and the file in parallel.
 type reader struct {
-	file      string // as errors call it
+	file      string // name of the file in errors
 	folder    string
 	overrides overrides
 
 	problems     Problems
 	bad          map[string]bool   // keys with a problem
-	origins      map[string]Origin // where the value of a key was written
+	origins      map[string]Origin // source of each key's value
 	settings     []Setting
 	index        map[string]int      // of a key in settings
 	elementPaths map[string][]string // paths of the elements of a list
-	known        []string            // every key that can be written, lists with their elements
+	known        []string            // every key that can be set, including those of list elements
 }
 
 func (r *reader) problem(origin Origin, key, what, remedy string) {
@@ -33,7 +33,7 @@ func (r *reader) problem(origin Origin, key, what, remedy string) {
 
 func (r *reader) at(line int) Origin { return Origin{InFile, r.file, line} }
 
-// note keeps a value for `config show`; a later note of the same key replaces the earlier.
+// note records a value for `config show`; a later note of the same key replaces an earlier one.
 func (r *reader) note(key, shown string, origin Origin) {
 	r.origins[key] = origin
 	if i, ok := r.index[key]; ok {
@@ -44,7 +44,8 @@ func (r *reader) note(key, shown string, origin Origin) {
 	r.settings = append(r.settings, Setting{key, shown, origin.String()})
 }
 
-// scalar is the text of a key and where it was written; ok is false when there is none, which has been reported if it matters.
+// scalar returns the text of a key and its origin. ok is false if there is no value; a missing
+// required value is reported.
 func (r *reader) scalar(e entry, at place) (text string, origin Origin, ok bool) {
 	if !e.fixed {
 		if text, origin, ok := r.override(e, at.path); ok {
@@ -72,13 +73,13 @@ func (r *reader) scalarNode(e entry, n *yaml.Node, path string) (scalar, bool) {
 	n = follow(n)
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		r.problem(r.at(n.Line), path, "it has a group or list where one value belongs",
-			fmt.Sprintf("write one value (%s)", e.about))
+		r.problem(r.at(n.Line), path, "expected one value, not a group or list",
+			fmt.Sprintf("set one value (%s)", e.about))
 	case n.Value == "" || n.ShortTag() == "!!null":
-		r.problem(r.at(n.Line), path, "it has no value",
-			orDefault(e, fmt.Sprintf("give it one (%s)", e.about)))
+		r.problem(r.at(n.Line), path, "no value",
+			orDefault(e, fmt.Sprintf("set a value (%s)", e.about)))
 	default:
-		// The text as it was written, whatever type YAML sees in it: so 0x12 stays an address, and 1e3 a name.
+		// The text as written, regardless of its YAML type: 0x12 stays an address, and 1e3 a name.
 		return scalar{n.Value, r.at(n.Line)}, true
 	}
 	return scalar{}, false
@@ -91,7 +92,8 @@ func orDefault(e entry, remedy string) string {
 	return fmt.Sprintf("%s, or delete the line for the default %s", remedy, e.byDefault)
 }
 
-// scalars is the list of texts of a key; ok is false when there is none, which has been reported if it matters.
+// scalars returns the list of texts of a key. ok is false if there is no value; a missing required
+// value is reported.
 func (r *reader) scalars(e entry, at place) ([]scalar, bool) {
 	if text, origin, ok := r.override(e, at.path); ok {
 		var all []scalar
@@ -108,8 +110,8 @@ func (r *reader) scalars(e entry, at place) ([]scalar, bool) {
 		return nil, false
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.problem(r.at(n.Line), at.path, "it is not a list",
-			fmt.Sprintf("write %s: [one, two]", e.name))
+		r.problem(r.at(n.Line), at.path, "not a list",
+			fmt.Sprintf("use %s: [one, two]", e.name))
 		return nil, false
 	}
 	if !r.short(n, at.path) {
@@ -132,8 +134,8 @@ func (r *reader) short(n *yaml.Node, path string) bool {
 		return true
 	}
 	r.problem(r.at(n.Line), path,
-		fmt.Sprintf("the list has %d elements, and %d is the most", len(n.Content), maxElements),
-		"divide them among nodes")
+		fmt.Sprintf("the list has %d elements, above the maximum of %d", len(n.Content), maxElements),
+		"distribute them over several nodes")
 	return false
 }
 
@@ -146,18 +148,18 @@ func (r *reader) missing(e entry, at place) {
 		!strings.Contains(at.path, "[") { // an element without a name has no variables
 		remedy += ", or set " + variable(at.path)
 	}
-	r.problem(r.at(at.line), at.path, "it is missing", remedy)
+	r.problem(r.at(at.line), at.path, "missing", remedy)
 }
 
-// keys divides a group by its keys and reports those that are not in the table.
+// keys returns the keys of a group and reports unknown ones.
 func (r *reader) keys(entries []entry, at place) map[string]*yaml.Node {
 	n := follow(at.node)
 	if n == nil || n.ShortTag() == "!!null" {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		r.problem(r.at(n.Line), at.path, "it is not a group of keys",
-			"write its keys on the lines below, each indented and as key: value")
+		r.problem(r.at(n.Line), at.path, "not a group of keys",
+			"put each key on its own indented line, as key: value")
 		return nil
 	}
 	names := make([]string, len(entries))
@@ -170,12 +172,12 @@ func (r *reader) keys(entries []entry, at place) map[string]*yaml.Node {
 		path := join(at.path, key.Value)
 		switch first, twice := nodes[key.Value]; {
 		case key.ShortTag() == "!!merge":
-			r.problem(r.at(key.Line), path, "merge keys are not understood", "write the keys out")
+			r.problem(r.at(key.Line), path, "merge keys are not supported", "write the keys out")
 		case !slices.Contains(names, key.Value):
-			r.problem(r.at(key.Line), path, "there is no such key", r.suggest(key.Value, names))
+			r.problem(r.at(key.Line), path, "unknown key", r.suggest(key.Value, names))
 		case twice:
 			r.problem(r.at(key.Line), path,
-				fmt.Sprintf("it is written twice, first near line %d", first.Line),
+				fmt.Sprintf("duplicate key, first set near line %d", first.Line),
 				"keep one of them")
 		default:
 			nodes[key.Value] = value
@@ -184,7 +186,8 @@ func (r *reader) keys(entries []entry, at place) map[string]*yaml.Node {
 	return nodes
 }
 
-// suggest says which key somebody meant: a near one of this group, or one of the same name that belongs elsewhere.
+// suggest returns a remedy for an unknown key: a similar key of the group, or the same key in
+// another group.
 func (r *reader) suggest(key string, names []string) string {
 	if meant := nearest(key, names); meant != "" {
 		return fmt.Sprintf("did you mean %q?", meant)
@@ -197,7 +200,8 @@ func (r *reader) suggest(key string, names []string) string {
 	return "delete it, or choose one of " + strings.Join(names, ", ")
 }
 
-// elements are the places of the elements of a list. Their path has the name that the element gives itself, if it is a good one, else its index.
+// elements returns the positions of the elements of a list. An element's path has its name if that
+// is valid, otherwise its index.
 func (r *reader) elements(e entry, at place) []place {
 	n := follow(at.node)
 	if n == nil || n.ShortTag() == "!!null" || n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
@@ -207,8 +211,8 @@ func (r *reader) elements(e entry, at place) []place {
 		return nil
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.problem(r.at(n.Line), at.path, "it is not a list",
-			"begin each element with \"- name: ...\"")
+		r.problem(r.at(n.Line), at.path, "not a list",
+			"start each element with \"- name: ...\"")
 		return nil
 	}
 	if !r.short(n, at.path) {
@@ -222,8 +226,8 @@ func (r *reader) elements(e entry, at place) []place {
 		if name, line := nameOf(item); name != "" {
 			if first, twice := lines[name]; twice {
 				r.problem(r.at(line), path+".name",
-					fmt.Sprintf("the name %q is taken by line %d", name, first),
-					"give each a name of its own")
+					fmt.Sprintf("the name %q is already used in line %d", name, first),
+					"use unique names")
 			} else {
 				lines[name] = line
 				path = join(at.path, name)
@@ -235,7 +239,7 @@ func (r *reader) elements(e entry, at place) []place {
 	return all
 }
 
-// nameOf is the name that an element gives itself, and its line; empty when it gives none that is good.
+// nameOf returns the name of an element and its line; empty if it has no valid name.
 func nameOf(n *yaml.Node) (string, int) {
 	if n.Kind != yaml.MappingNode {
 		return "", 0
@@ -251,7 +255,7 @@ func nameOf(n *yaml.Node) (string, int) {
 	return "", 0
 }
 
-// follow goes from an alias to what it stands for.
+// follow resolves an alias.
 func follow(n *yaml.Node) *yaml.Node {
 	if n != nil && n.Kind == yaml.AliasNode {
 		return n.Alias

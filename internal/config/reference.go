@@ -12,28 +12,34 @@ var example string
 const introduction = "" +
 	"<!-- Generated from internal/config by `make generate`; do not edit. -->\n\n" +
 	"# Configuration\n\n" +
-	"A node reads one YAML file, then environment variables, then `--set` flags; the later win over the earlier. `fencepost config check` reports everything\n" +
-	"that is wrong at once, each with its line and a remedy; `fencepost config show` prints every key as it is in force and where it comes from. The file is\n" +
-	"named by `--config` or `FENCEPOST_CONFIG`.\n\n" +
-	"Unknown keys are errors. A value is taken as it is written, so quotes are needed only where YAML needs them. Anchors and aliases work; merge keys (`<<`)\n" +
-	"do not. Paths in the file are relative to the file's folder, elsewhere to the working folder.\n\n" +
-	"**Environment.** The variable of a key is its path in capitals, with `_` for everything that is not a letter or digit, after `FENCEPOST_`:\n" +
-	"`FENCEPOST_LEASE_DURATION` for `lease.duration`. Elements of lists go by their names: `FENCEPOST_CHAINS_DEV_RPC` for the `rpc` of the chain `dev`, with\n" +
-	"commas between several values. Elements and their names can be written in the file alone. An empty variable counts as not set. A variable of this\n" +
-	"prefix that goes with no key is an error, except those that Kubernetes sets for services.\n\n" +
-	"**Flags.** `--set lease.duration=20s`, `--set chains.dev.confirmations=5`, as often as needed. Secrets cannot be set by flags, which every user of a machine\n" +
-	"can read.\n\n" +
-	"**Secrets** are never printed: the password in `database.url`, and all of `chains.*.rpc`.\n\n" +
-	"A file that is enough:\n\n```yaml\n%s```\n\n"
+	"Check a configuration, and print the effective values:\n\n" +
+	"```sh\nfencepost config check\nfencepost config show\n```\n\n" +
+	"`config check` reports all problems at once, each with its line and a remedy. " +
+	"`config show`\nprints every key with its effective value and its source. " +
+	"`--config` or `FENCEPOST_CONFIG`\nnames the file. A minimal file:\n\n" +
+	"```yaml\n%s```\n\n" +
+	"A node reads one YAML file, then environment variables, then `--set` flags; later sources\n" +
+	"override earlier ones. Unknown keys are errors. Values are read as text, so they need \n" +
+	"quotes only where YAML requires them. Anchors and aliases work; merge keys (`<<`) do not. Paths in\n" +
+	"the file are relative to its folder, other paths to the working folder.\n\n" +
+	"**Environment.** A key's variable is `FENCEPOST_` and the key's path in capitals, with `_`\n" +
+	"for each character that is not a letter or digit: `FENCEPOST_LEASE_DURATION` for\n" +
+	"`lease.duration`. List elements are addressed by name: `FENCEPOST_CHAINS_DEV_RPC` sets `rpc`\n" +
+	"of the chain `dev`. Several values are separated by commas. List elements and their names can\n" +
+	"be defined in the file only. An empty variable counts as unset. A variable with this prefix\n" +
+	"that matches no key is an error, except the ones that Kubernetes sets for services.\n\n" +
+	"**Flags.** `--set lease.duration=20s`, `--set chains.dev.confirmations=5`, as often as\n" +
+	"needed. Flags cannot set secrets, because all users of a machine can read command lines.\n\n" +
+	"**Secrets** are never printed: the password in `database.url`, and all of `chains.*.rpc`.\n\n"
 
-// Reference is docs/configuration.md.
+// Reference returns the text of docs/configuration.md.
 func Reference() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, introduction, example)
 	for _, e := range entries(schema()) {
 		writeSection(&b, e)
 	}
-	b.WriteString("## What must hold between keys\n\n")
+	b.WriteString("## Conditions between keys\n\n")
 	for _, relation := range relations() {
 		fmt.Fprintf(&b, "- %s\n", relation.text)
 	}
@@ -74,7 +80,7 @@ func writeRows(b *strings.Builder, prefix string, rows []entry) {
 	}
 }
 
-// paths lists the keys of the table, with "*" for the elements of lists.
+// paths returns the keys of the table, with "*" for list elements.
 func paths(prefix string, all []entry) []string {
 	var found []string
 	for _, e := range all {

@@ -12,42 +12,53 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// relation is something that must hold between keys.
+// relation is a condition on several keys.
 type relation struct {
 	text  string
 	check func(r *reader, c *Config)
 }
 
-// relations lists what must hold, in words and in code. Each judges only keys that are right by themselves.
+// relations lists the conditions, as text and as code. Each is checked only if the keys are valid
+// by themselves.
 func relations() []relation {
 	return []relation{
 		{
-			"lease.renew_interval is at most a third of lease.duration, so that two renewals may fail before a lease lapses.",
+			"lease.renew_interval is at most a third of lease.duration, so that two renewals " +
+				"may fail before a lease expires.",
 			relateLease,
 		},
 		{
-			"database.statement_timeout is less than a third of lease.duration, so that a statement that hangs cannot hold up a takeover.",
+			"database.statement_timeout is less than a third of lease.duration, so that a " +
+				"hanging statement does not delay a takeover.",
 			relateStatementTimeout,
 		},
 		{
-			"lease.progress_timeout is more than lease.duration. After four fifths of it an owner gives up what it waits for, so as not to be taken to be stuck: that is at least what one question to a chain and a signature may take, which is chains.*.rpc_timeout once for each address in chains.*.rpc, at most 3 times, and the longest signers.*.timeout.",
+			"lease.progress_timeout is more than lease.duration. An owner cancels its pending " +
+				"calls after four fifths of it, before the owner counts as stuck. That time " +
+				"covers at least one chain query and one signature: chains.*.rpc_timeout once " +
+				"per URL in chains.*.rpc, at most 3 times, plus the longest signers.*.timeout.",
 			relateProgress,
 		},
 		{"grpc.listen and ops.listen differ.", relateListeners},
 		{
-			"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file needs them.",
+			"grpc.tls.cert_file and grpc.tls.key_file go together, and grpc.tls.client_ca_file " +
+				"needs them.",
 			relateTLS,
 		},
 		{
-			"grpc.tokens_file and callers.*.tokens_file need grpc.tls.cert_file, unless grpc.listen is a loopback address, where something on the same machine may do TLS.",
+			"grpc.tokens_file and callers.*.tokens_file require grpc.tls.cert_file, unless " +
+				"grpc.listen is a loopback address, where a proxy on the same machine may " +
+				"terminate TLS.",
 			relateTokens,
 		},
 		{
-			"A caller has callers.*.tokens_file, callers.*.certificates or both; certificates need grpc.tls.client_ca_file, and beside callers there is no grpc.tokens_file.",
+			"A caller has callers.*.tokens_file, callers.*.certificates or both. " +
+				"callers.*.certificates requires grpc.tls.client_ca_file. grpc.tokens_file and " +
+				"callers exclude each other.",
 			relateCallers,
 		},
 		{
-			"No name in callers.*.certificates is that of two callers without callers.*.tokens_file.",
+			"No two callers without callers.*.tokens_file share a name in callers.*.certificates.",
 			relateCertificates,
 		},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
@@ -58,29 +69,35 @@ func relations() []relation {
 			relateAuditDepth,
 		},
 		{
-			"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most chains.*.fees.max_fee_cap_gwei, unless that is 0.",
+			"chains.*.fees.min_tip_gwei and chains.*.fees.min_price_gwei are at most " +
+				"chains.*.fees.max_fee_cap_gwei, unless that is 0.",
 			relateFees,
 		},
 		{
-			"chains.*.gas_bump.max_fee_cap_gwei is at least chains.*.fees.max_fee_cap_gwei, unless one of them is 0: what was sent at the one cap could not be replaced or cancelled within the other.",
+			"chains.*.gas_bump.max_fee_cap_gwei is at least chains.*.fees.max_fee_cap_gwei, " +
+				"unless one of them is 0. Otherwise a transaction sent at the fees cap could " +
+				"be neither replaced nor cancelled.",
 			relateCaps,
 		},
 		{
-			"chains.*.fees.slow_percentile, chains.*.fees.percentile and chains.*.fees.fast_percentile rise, those that are 0 left out.",
+			"chains.*.fees.slow_percentile, chains.*.fees.percentile and " +
+				"chains.*.fees.fast_percentile are in ascending order, except those that are 0.",
 			relateSpeeds,
 		},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
-		{"The chain and the signer of a submitter are in the lists above it.", relateSubmitters},
+		{"The chain and the signer of a submitter are defined in chains and signers.", relateSubmitters},
 		{
-			"No two submitters have the same chain and address: an account has one sequence of nonces.",
+			"No two submitters have the same chain and address: an account has one sequence of " +
+				"nonces.",
 			relateAccounts,
 		},
 		{
-			"Unless insecure is true: grpc.listen is a loopback address or callers authenticate; " +
-				"grpc.allowed_origins has no \"*\" unless they do; database.url does not allow an " +
-				"unencrypted connection to another machine; and other users of the machine can " +
-				"write neither to signers.*.keystore.dir nor to the configuration file.",
+			"Unless insecure is true: grpc.listen is a loopback address or callers " +
+				"authenticate; grpc.allowed_origins has no \"*\" unless they do; database.url " +
+				"does not allow an unencrypted connection to another machine; and other users " +
+				"of the machine can write neither to signers.*.keystore.dir nor to the " +
+				"configuration file.",
 			relateRisks,
 		},
 	}
@@ -92,7 +109,7 @@ func (r *reader) relate(c *Config) {
 	}
 }
 
-// good tells whether all keys could be read.
+// good reports whether all keys are valid.
 func (r *reader) good(keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return r.bad[key] })
 }
@@ -103,7 +120,7 @@ func (r *reader) broken(key, other, remedy, what string, args ...any) {
 	r.problem(r.origins[key], key, fmt.Sprintf(what, args...), remedy)
 }
 
-// later is which of two keys was written last: it is the one to look at.
+// later returns the key that was written last: it is the one to fix.
 func (r *reader) later(key, other string) string {
 	if a, b := r.origins[key], r.origins[other]; b.Layer > a.Layer ||
 		b.Layer == a.Layer && b.Line > a.Line {
@@ -120,7 +137,7 @@ func relateLease(r *reader, c *Config) {
 			duration,
 			fmt.Sprintf("renew at least every %s, or make the lease at least %s long",
 				short(rounded(c.Lease.Duration/3)), short(3*c.Lease.RenewInterval)),
-			"a lease of %s that is renewed every %s lapses when two renewals fail",
+			"a lease of %s renewed every %s expires after two failed renewals",
 			short(c.Lease.Duration),
 			short(c.Lease.RenewInterval),
 		)
@@ -131,8 +148,8 @@ func relateQueues(r *reader, c *Config) {
 	const each, all = "queue.max_per_submitter", "queue.max_total"
 	if q := c.Queue; r.good(each, all) && q.MaxTotal > 0 && q.MaxPerSubmitter > q.MaxTotal {
 		r.broken(each, all,
-			fmt.Sprintf("make max_per_submitter at most %d, or max_total more", q.MaxTotal),
-			"one account may have %d transactions that wait, and all together %d",
+			fmt.Sprintf("set max_per_submitter to at most %d, or raise max_total", q.MaxTotal),
+			"the limit per account (%d) is above the limit in all (%d)",
 			q.MaxPerSubmitter, q.MaxTotal)
 	}
 }
@@ -144,16 +161,16 @@ func relateStatementTimeout(r *reader, c *Config) {
 			timeout,
 			duration,
 			fmt.Sprintf(
-				"make database.statement_timeout less than %s, or lease.duration more than %s",
+				"set database.statement_timeout below %s, or lease.duration above %s",
 				short(rounded(c.Lease.Duration/3)), short(3*c.Database.StatementTimeout)),
-			"a statement that hangs for %s holds up the takeover of a lease of %s",
+			"a statement that hangs for %s delays the takeover of a lease of %s",
 			short(c.Database.StatementTimeout),
 			short(c.Lease.Duration),
 		)
 	}
 }
 
-// rounded leaves out what nobody would write: parts of a thousandth of it, downwards.
+// rounded truncates a duration to three or four significant digits.
 func rounded(d time.Duration) time.Duration {
 	for unit := time.Second; unit >= time.Microsecond; unit /= 10 {
 		if d >= 100*unit {
@@ -163,8 +180,9 @@ func rounded(d time.Duration) time.Duration {
 	return d
 }
 
-// callsInARound is how many calls in a row one question to a chain may wait for: chain.Client begins no further one once two timeouts have passed. A step may ask
-// several; the engine gives all of them up after four fifths of the progress timeout.
+// callsInARound is how many calls one chain query may make in a row: chain.Client starts no further
+// call once two timeouts have passed. A step may run several queries; the engine cancels all of
+// them after four fifths of the progress timeout.
 const callsInARound = 3
 
 func relateProgress(r *reader, c *Config) {
@@ -174,8 +192,8 @@ func relateProgress(r *reader, c *Config) {
 	}
 	limit := c.Lease.ProgressTimeout
 	if d := c.Lease.Duration; r.good(duration) && d >= limit {
-		r.broken(progress, duration, fmt.Sprintf("make progress_timeout longer than %s", short(d)),
-			"an owner is taken to be stuck after %s, and a lease lasts %s", short(limit), short(d))
+		r.broken(progress, duration, fmt.Sprintf("set progress_timeout above %s", short(d)),
+			"an owner counts as stuck after %s, within a lease of %s", short(limit), short(d))
 	}
 	signature, slowest := r.slowestSigner(c)
 	for i, path := range r.elementPaths["chains"] {
@@ -188,9 +206,10 @@ func relateProgress(r *reader, c *Config) {
 			r.broken(
 				progress,
 				r.later(path+".rpc_timeout", slowest),
-				fmt.Sprintf("make progress_timeout at least %s, or what it waits for shorter",
+				fmt.Sprintf("set progress_timeout to at least %s, or shorten the timeouts",
 					short((round*5+3)/4)),
-				"an owner gives up what it waits for after %s, and one question and a signature may take %s: %d times rpc_timeout (%s) and a signature (%s)",
+				"an owner cancels its calls after %s, but a chain query and a signature may "+
+					"take %s: %d times rpc_timeout (%s) and a signature (%s)",
 				short(patience),
 				short(round),
 				calls,
@@ -201,7 +220,7 @@ func relateProgress(r *reader, c *Config) {
 	}
 }
 
-// slowestSigner is the longest that a signature may take, and the key that says so.
+// slowestSigner returns the longest signer timeout and its key.
 func (r *reader) slowestSigner(c *Config) (limit time.Duration, key string) {
 	for i, path := range r.elementPaths["signers"] {
 		if of := path + ".timeout"; r.good(of) && c.Signers[i].Timeout > limit {
@@ -214,7 +233,7 @@ func (r *reader) slowestSigner(c *Config) (limit time.Duration, key string) {
 func relateListeners(r *reader, c *Config) {
 	const grpc, ops = "grpc.listen", "ops.listen"
 	if r.good(grpc, ops) && c.GRPC.Listen == c.Ops.Listen && !anyPort(c.GRPC.Listen) {
-		r.broken(grpc, ops, "give one of them another port",
+		r.broken(grpc, ops, "use different ports",
 			"grpc.listen and ops.listen are both %s", c.Ops.Listen)
 	}
 }
@@ -226,11 +245,11 @@ func relateTLS(r *reader, c *Config) {
 	}
 	switch t := c.GRPC.TLS; {
 	case (t.CertFile == "") != (t.KeyFile == ""):
-		r.broken(cert, key, "give both cert_file and key_file, or neither",
-			"a certificate without its key, or a key without its certificate, is of no use")
+		r.broken(cert, key, "set both cert_file and key_file, or neither",
+			"a certificate and its key are needed together")
 	case t.ClientCAFile != "" && t.CertFile == "":
-		r.broken(clients, cert, "give cert_file and key_file as well",
-			"callers show certificates only over TLS")
+		r.broken(clients, cert, "set cert_file and key_file too",
+			"clients present certificates only over TLS")
 	}
 }
 
@@ -244,8 +263,9 @@ func relateTokens(r *reader, c *Config) {
 		if r.good(key, cert, listen) && files[key] != "" && c.GRPC.TLS.CertFile == "" &&
 			!c.GRPC.Loopback() {
 			r.broken(key, listen,
-				"give grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind something that does TLS",
-				"tokens over plain text are there for all to read who can listen in")
+				"set grpc.tls.cert_file and grpc.tls.key_file, or listen on 127.0.0.1 behind a "+
+					"TLS proxy",
+				"tokens would be sent over the network in plain text")
 		}
 	}
 }
@@ -259,17 +279,17 @@ func relateCallers(r *reader, c *Config) {
 		}
 		if caller.TokensFile == "" && len(caller.Certificates) == 0 {
 			r.problem(r.origins[path+".name"], path,
-				"nothing tells whether a call is of this caller",
-				"give it a tokens_file, or certificates")
+				"the caller has no credentials",
+				"set its tokens_file or certificates")
 		}
 		if len(caller.Certificates) > 0 && c.GRPC.TLS.ClientCAFile == "" && r.good(clients) {
 			r.problem(r.origins[certificates], certificates,
-				"callers are not asked for certificates", "give grpc.tls.client_ca_file as well")
+				"client certificates are not requested", "set grpc.tls.client_ca_file too")
 		}
 	}
 	if len(c.Callers) > 0 && r.good(tokens) && c.GRPC.TokensFile != "" {
-		r.problem(r.origins[tokens], tokens, "its tokens are of no caller",
-			"move them into the tokens_file of one of callers, and delete this line")
+		r.problem(r.origins[tokens], tokens, "it cannot be combined with callers",
+			"move its tokens into the tokens_file of a caller, and delete this line")
 	}
 }
 
@@ -282,15 +302,15 @@ func relateCertificates(r *reader, c *Config) {
 		for _, name := range c.Callers[i].Certificates {
 			if other, twice := first[name]; twice && other != path {
 				r.problem(r.origins[path+".certificates"], path+".certificates",
-					fmt.Sprintf("%s is the name of %s as well", name, other),
-					"give each caller a certificate of its own")
+					fmt.Sprintf("%s also belongs to %s", name, other),
+					"use a different certificate name for each caller")
 			}
 			first[name] = path
 		}
 	}
 }
 
-// Loopback tells whether only this machine reaches the listener.
+// Loopback reports whether only this machine can reach the listener.
 func (g GRPC) Loopback() bool {
 	host, _, err := net.SplitHostPort(g.Listen)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
@@ -300,7 +320,7 @@ func relateWatch(r *reader, c *Config) {
 	const gap, poll = "watch.min_gap", "watch.poll_interval"
 	if r.good(gap, poll) && c.Watch.MinGap > c.Watch.PollInterval {
 		r.broken(gap, poll, "lower min_gap, or raise poll_interval",
-			"the feed cannot be read every %s with %s between two reads",
+			"the feed cannot be read every %s with a gap of %s between reads",
 			short(c.Watch.PollInterval), short(c.Watch.MinGap))
 	}
 }
@@ -311,7 +331,7 @@ func relateDepths(r *reader, c *Config) {
 		if chain := c.Chains[i]; r.good(depth, confirmations) &&
 			chain.ReleaseDepth > chain.Confirmations {
 			r.broken(depth, confirmations,
-				fmt.Sprintf("choose a release_depth from 1 to %d", chain.Confirmations),
+				fmt.Sprintf("set release_depth to 1 to %d", chain.Confirmations),
 				"the nonce is released at depth %d, after the transaction is final at %d",
 				chain.ReleaseDepth, chain.Confirmations)
 		}
@@ -324,8 +344,8 @@ func relateAuditDepth(r *reader, c *Config) {
 		if chain := c.Chains[i]; r.good(depth, confirmations) && chain.Finality.AuditDepth != 0 &&
 			chain.Finality.AuditDepth < chain.Confirmations {
 			r.broken(depth, confirmations,
-				fmt.Sprintf("choose 0, or at least %d", chain.Confirmations),
-				"no reorg is believed possible at depth %d, before a transaction is final at %d",
+				fmt.Sprintf("set it to 0, or at least %d", chain.Confirmations),
+				"reorgs are considered impossible at depth %d, before a transaction is final at %d",
 				chain.Finality.AuditDepth, chain.Confirmations)
 		}
 	}
@@ -336,13 +356,13 @@ func relateFees(r *reader, c *Config) {
 		tip, most := path+".fees.min_tip_gwei", path+".fees.max_fee_cap_gwei"
 		if fees := c.Chains[i].Fees; !fees.MaxFeeCap.IsZero() && fees.MinTip.Gt(&fees.MaxFeeCap) {
 			r.broken(tip, most, "lower min_tip_gwei, or raise max_fee_cap_gwei",
-				"the least tip is above the most that is offered in all")
+				"the minimum tip is above the fee cap")
 		}
 		price := path + ".fees.min_price_gwei"
 		if fees := c.Chains[i].Fees; r.good(price, most) && !fees.MaxFeeCap.IsZero() &&
 			fees.MinPrice.Gt(&fees.MaxFeeCap) {
 			r.broken(price, most, "lower min_price_gwei, or raise max_fee_cap_gwei",
-				"the least price is above the most that is offered in all")
+				"the minimum price is above the fee cap")
 		}
 	}
 }
@@ -356,8 +376,9 @@ func relateCaps(r *reader, c *Config) {
 				bump,
 				fee,
 				"raise gas_bump.max_fee_cap_gwei to "+inGwei(
-					first)+" at least, better above it, or lower fees.max_fee_cap_gwei",
-				"the first form of a transaction may offer %s gwei and no other more than %s, so that it could neither be replaced nor cancelled",
+					first)+" or more, or lower fees.max_fee_cap_gwei",
+				"a transaction sent at the fees cap of %s gwei cannot be replaced or cancelled "+
+					"with at most %s gwei",
 				inGwei(first),
 				inGwei(later),
 			)
@@ -365,7 +386,7 @@ func relateCaps(r *reader, c *Config) {
 	}
 }
 
-// inGwei writes an amount as the key has it.
+// inGwei formats an amount as in the configuration.
 func inGwei(wei uint256.Int) string {
 	text := new(big.Rat).SetFrac(wei.ToBig(), big.NewInt(1e9)).FloatString(9)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
@@ -377,12 +398,12 @@ func relateSpeeds(r *reader, c *Config) {
 		fees := c.Chains[i].Fees
 		if r.good(slow, standard) && fees.SlowPercentile > fees.Percentile {
 			r.broken(slow, standard, "lower slow_percentile, or raise percentile",
-				"the slow speed would offer more than the standard one")
+				"the slow speed would pay more than the standard speed")
 		}
 		if r.good(standard, fast) && fees.FastPercentile != 0 &&
 			fees.FastPercentile < fees.Percentile {
 			r.broken(fast, standard, "raise fast_percentile, or lower percentile",
-				"the fast speed would offer less than the standard one")
+				"the fast speed would pay less than the standard speed")
 		}
 	}
 }
@@ -395,8 +416,8 @@ func relateChainIDs(r *reader, c *Config) {
 			continue
 		}
 		if other, twice := first[c.Chains[i].ChainID]; twice {
-			r.broken(key, other, "write all endpoints of a chain into the rpc list of one chain",
-				"chain id %d is that of %s as well", c.Chains[i].ChainID, other)
+			r.broken(key, other, "list all endpoints of a chain in the rpc of one entry",
+				"chain id %d is also used by %s", c.Chains[i].ChainID, other)
 			continue
 		}
 		first[c.Chains[i].ChainID] = key
@@ -409,8 +430,8 @@ func relateEndpoints(r *reader, c *Config) {
 		for j, endpoint := range c.Chains[i].RPC {
 			if seen[endpoint] {
 				r.problem(r.origins[path+".rpc"], fmt.Sprintf("%s.rpc[%d]", path, j),
-					"it is the same as one before it",
-					"delete it: the same endpoint twice is no reserve")
+					"duplicate endpoint",
+					"delete it; a duplicate adds no redundancy")
 			}
 			seen[endpoint] = true
 		}
@@ -434,9 +455,9 @@ func relateSubmitters(r *reader, c *Config) {
 		if meant := nearest(name, all); meant != "" {
 			remedy = fmt.Sprintf("did you mean %q?", meant)
 		} else if len(all) == 0 {
-			remedy = fmt.Sprintf("add it to %ss, which names none", what)
+			remedy = fmt.Sprintf("add it to %ss, which is empty", what)
 		}
-		r.problem(r.origins[key], key, fmt.Sprintf("there is no %s %q", what, name), remedy)
+		r.problem(r.origins[key], key, fmt.Sprintf("unknown %s %q", what, name), remedy)
 	}
 	for i, path := range r.elementPaths["submitters"] {
 		known(path+".chain", c.Submitters[i].Chain, "chain", chains)
@@ -455,8 +476,8 @@ func relateAccounts(r *reader, c *Config) {
 		is := account{s.Chain, s.Address.Hex()}
 		if other, twice := first[is]; twice {
 			r.problem(r.origins[path+".address"], path+".address",
-				"the account is that of "+other+" as well",
-				"send through one submitter: an account has one sequence of nonces")
+				"the account also belongs to "+other+" as well",
+				"use one submitter per account, because an account has one nonce sequence")
 			continue
 		}
 		first[is] = path

@@ -127,7 +127,7 @@ func local(host string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// relateRisks refuses the dangerous settings, unless insecure says that they are meant.
+// relateRisks refuses the dangerous settings, unless insecure accepts them.
 func relateRisks(r *reader, c *Config) {
 	if c.Insecure {
 		return

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Secret is a text that prints as something harmless, however it is printed.
+// Secret is a text that prints redacted in every format.
 type Secret struct{ value, shown string }
 
-// NewSecret keeps a text that prints as "[redacted]".
+// NewSecret returns a text that prints as "[redacted]".
 func NewSecret(text string) Secret { return Secret{text, "[redacted]"} }
 
-// Reveal is the text itself, for whoever needs it to open a door.
+// Reveal returns the text itself, for the code that connects.
 func (s Secret) Reveal() string { return s.value }
 
-// String is what may be shown.
+// String returns the redacted form.
 func (s Secret) String() string { return s.shown }
 
-// Format shows the same for every verb, also for those that would look into the struct.
+// Format prints the redacted form for every verb, including those that print struct fields.
 func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.shown) }
 
-// LogValue shows the same to slog.
+// LogValue returns the redacted form for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.shown) }
 
-// MarshalText shows the same to encoders.
+// MarshalText returns the redacted form for encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.shown), nil }
 
-// databaseURL shows where the database is and hides how to get in.
+// databaseURL returns a URL whose redacted form shows the database and hides the password.
 func databaseURL(u *url.URL) Secret {
 	shown := *u
 	if _, has := u.User.Password(); has {
