@@ -85,6 +85,9 @@ func (s *Store) failed(ctx context.Context, verb string, err error) error {
 // sayWhy names the cause of a database error, without a word of the driver's.
 func sayWhy(err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if refused, is := errors.AsType[refusedSession](err); is {
+		return fmt.Errorf("%w: %w", ErrUnavailable, turnedAway(refused))
+	}
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrUnavailable, netReason(err))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
@@ -186,8 +187,15 @@ func channelOf(schema string) string {
 // hasten lets a session answer before its commits are on disk: a NOTIFY writes a commit of its own, and losing it costs nothing that waiting for the disk would
 // save.
 func hasten(cfg *pgx.ConnConfig) {
-	cfg.RuntimeParams["synchronous_commit"] = "off"
-	cfg.AfterConnect = nil // which would turn it on
+	verified := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := verified(ctx, conn); err != nil {
+			return err
+		}
+		result := conn.ExecParams(ctx, "SET synchronous_commit = off", nil, nil, nil, nil)
+		_, err := result.Close()
+		return err
+	}
 }
 
 const (

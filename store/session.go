@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"time"
 
@@ -22,8 +23,8 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		return nil, err
 	}
 	name := "fencepost/" + role + "/" + s.nodes
-	for key, value := range map[string]string{
-		"application_name":                    name[:min(len(name), 63)],
+	cfg.RuntimeParams["application_name"] = name[:min(len(name), 63)]
+	ours := map[string]string{
 		"statement_timeout":                   millis(statement),
 		"lock_timeout":                        millis(lock),
 		"idle_in_transaction_session_timeout": millis(statement),
@@ -37,10 +38,17 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		"jit":                           "off",
 		// Of a large table a few rows are asked for, too: to start processes that help would take longer than to answer.
 		"max_parallel_workers_per_gather": "0",
-	} {
-		cfg.RuntimeParams[key] = value
 	}
-	cfg.AfterConnect = makeDurable
+	maps.Copy(cfg.RuntimeParams, ours)
+	if path, set := cfg.RuntimeParams["search_path"]; set {
+		ours["search_path"] = path
+	}
+	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if err := makeDurable(ctx, conn); err != nil {
+			return err
+		}
+		return verifySession(ctx, conn, ours)
+	}
 	if s.cfg.Dial != nil {
 		cfg.DialFunc = s.cfg.Dial
 	}
