@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -106,8 +107,11 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		_, _, err := txs.filter(ctx, r)
 		return err
 	case *pb.WatchTxRequest:
-		for _, of := range []target{{}, {submitter: 1}, {tx: txn.TxID{1}}, {txs: &idSet{{1}, {2}}}, {states: setOf(txn.Stuck)}} {
-			if _, err := parseResumeToken(r.GetResumeToken(), of); err != nil {
+		for _, of := range []feed.Target{
+			{}, {Submitter: 1}, {Tx: txn.TxID{1}},
+			{Txs: feed.NewIDSet([]txn.TxID{{1}, {2}})}, {States: feed.States(txn.Stuck)},
+		} {
+			if _, err := feed.ParseToken(r.GetResumeToken(), of); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/server/accesslog"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -45,7 +46,7 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 	handler grpc.StreamHandler) (err error) {
 	c := &checkedStream{ServerStream: stream, server: s, ours: rpc.IsFencepost(info.FullMethod)}
 	defer func() { err = c.end(recover(), err) }()
-	if err := apart(func() error { return c.begin(info.FullMethod, service != nil) }); err != nil {
+	if err := feed.OnFreshStack(func() error { return c.begin(info.FullMethod, service != nil) }); err != nil {
 		return err
 	}
 	return handler(service, c)
@@ -101,7 +102,7 @@ func (c *checkedStream) end(panicked any, err error) error {
 func (c *checkedStream) Context() context.Context { return c.ctx }
 
 func (c *checkedStream) RecvMsg(m any) error {
-	return apart(func() error {
+	return feed.OnFreshStack(func() error {
 		if err := c.ServerStream.RecvMsg(m); err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -367,7 +368,7 @@ func wantStatus(t testing.TB, err error, code codes.Code, reason string) *grpcst
 }
 
 func allToken(epoch int64, seen string) string {
-	return manyToken(target{}, store.Position{Epoch: epoch, Seen: seen})
+	return feed.MultiToken(feed.Target{}, store.Position{Epoch: epoch, Seen: seen})
 }
 
 func isCode(err error, code codes.Code) bool {

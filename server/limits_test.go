@@ -22,6 +22,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -467,8 +468,8 @@ func TestNoPageIsReadWhole(t *testing.T) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if shown != rows || most > snapshotBytes+2*size {
+	if shown != rows || most > feed.SnapshotBytes+2*size {
 		t.Errorf("%d snapshots, of which a page has %d bytes, want %d and %d", shown, most, rows,
-			snapshotBytes+2*size)
+			feed.SnapshotBytes+2*size)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -161,6 +162,25 @@ func (l *Limits) check() error {
 			l.FeedGap, l.FeedPoll)
 	}
 	return nil
+}
+
+// feed returns the options of the event feed.
+func (o *Options) feed() feed.Options {
+	l := &o.Limits
+	return feed.Options{
+		Store:  o.Store,
+		Clock:  o.Clock,
+		Logger: o.Logger,
+		Limits: feed.Limits{
+			RingEvents:  l.RingEvents,
+			PageEvents:  l.PageEvents,
+			Poll:        l.FeedPoll,
+			MinGap:      l.FeedGap,
+			Outage:      l.Outage,
+			ReadTimeout: l.Answer,
+		},
+		MeterProvider: o.MeterProvider,
+	}
 }
 
 // known is what the configuration knows.

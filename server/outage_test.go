@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 )
 
@@ -88,9 +89,7 @@ func TestDatabaseSilent(t *testing.T) {
 		n.call(createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId = "r2" })),
 	}
 	k.eventually("the failure of the feed", func() bool {
-		n.server.feed.mu.Lock()
-		defer n.server.feed.mu.Unlock()
-		return n.server.feed.failing
+		return !n.server.feed.Healthy()
 	})
 	speak()
 	for _, err := range silent {
@@ -130,7 +129,7 @@ func TestRestoreEndsWatches(t *testing.T) {
 	epoch, _, err := k.store.FeedHead(k.ctx)
 	k.must(err)
 	ask := watchID(id)
-	ask.ResumeToken = oneToken(epoch, target{tx: txID(t, id)}, 2) // there is but one event
+	ask.ResumeToken = feed.TxToken(epoch, feed.Target{Tx: txID(t, id)}, 2) // there is but one event
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
@@ -155,9 +154,7 @@ func TestWatchOutlivesAnOutage(t *testing.T) {
 	}
 	gate.shut(true)
 	k.eventually("the failure", func() bool {
-		n.server.feed.mu.Lock()
-		defer n.server.feed.mu.Unlock()
-		return n.server.feed.failing
+		return !n.server.feed.Healthy()
 	})
 	late := n.watch(watchID(id)) // begins in the middle of it
 	o.live(txID(t, id))

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/feed"
 )
 
 const (
@@ -465,7 +466,7 @@ func watchRefusals(other string, alien, expired string) []refusal {
 		noSubmitter(watchTx,
 			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "nobody"}}),
 		bad("all, until final", watchTx, w(func(r *pb.WatchTxRequest) { r.UntilFinal = true }),
-			"until_final", "name one"),
+			"until_final", "named transactions"),
 		bad("heartbeat too often", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.Heartbeat = durationpb.New(1) }), "heartbeat",
 			"greater than or equal to 1s"),
@@ -486,7 +487,7 @@ func watchRefusals(other string, alien, expired string) []refusal {
 				Labels: []string{"a=b"},
 			},
 			"labels",
-			"leave them out",
+			"omit them",
 		),
 		bad(
 			"token of other labels",
@@ -494,7 +495,7 @@ func watchRefusals(other string, alien, expired string) []refusal {
 			w(
 				func(r *pb.WatchTxRequest) { r.Labels, r.ResumeToken = []string{"a=b"}, allToken(1, "1:1:") }),
 			"resume_token",
-			"stream of something else",
+			"different stream",
 		),
 		bad("state that does not exist", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.States = []pb.TxState{4, 99} }), "states[1]",
@@ -511,21 +512,21 @@ func watchRefusals(other string, alien, expired string) []refusal {
 			w(
 				func(r *pb.WatchTxRequest) { r.States, r.ResumeToken = []pb.TxState{4}, allToken(1, "1:1:") }),
 			"resume_token",
-			"stream of something else",
+			"different stream",
 		),
 		bad("token made up", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "what" }),
-			"resume_token", "not one that WatchTx gave"),
+			"resume_token", "malformed"),
 		bad("token mangled", watchTx, w(func(r *pb.WatchTxRequest) { r.ResumeToken = "a.what" }),
-			"resume_token", "not one that WatchTx gave"),
+			"resume_token", "malformed"),
 		bad("token of no snapshot", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "") }), "resume_token",
-			"not one that WatchTx gave"),
+			"malformed"),
 		bad("token of a snapshot that cannot be", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.ResumeToken = allToken(1, "4294967296:4294967297:") }),
-			"resume_token", "not one that WatchTx gave"),
+			"resume_token", "malformed"),
 		bad("token of another stream", watchTx,
 			w(func(r *pb.WatchTxRequest) { r.ResumeToken = alien }), "resume_token",
-			"stream of something else"),
+			"different stream"),
 		{
 			"token of another epoch",
 			watchTx,
@@ -823,11 +824,11 @@ func TestBadInputIsRefused(t *testing.T) {
 		batchRefusals()...)
 	refusals = append(
 		refusals,
-		watchRefusals(uuid.NewString(), oneToken(epoch, target{tx: txID(t, tx)}, 1),
+		watchRefusals(uuid.NewString(), feed.TxToken(epoch, feed.Target{Tx: txID(t, tx)}, 1),
 			allToken(epoch-1, head))...)
 	refusals = append(
 		refusals,
-		severalRefusals(uuid.NewString(), tx, oneToken(epoch, target{tx: txID(t, tx)}, 1))...)
+		severalRefusals(uuid.NewString(), tx, feed.TxToken(epoch, feed.Target{Tx: txID(t, tx)}, 1))...)
 	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })

@@ -22,15 +22,7 @@
 //
 // # Watching
 //
-// One tailer per node (feed.go) reads the ledger's events and keeps the newest in a ring that all WatchTx streams of the node share. A stream holds a place in
-// the ring and nothing else, so it costs the database nothing while it keeps up and costs the node no memory while it does not: one that fell out of the ring
-// reads the ledger itself, page by page, at the pace of its client, until it meets the ring again. A stream that resumes with a token begins the same way.
-//
-// The stream of one transaction does not depend on the order of the feed at all: the numbers of its events have no hole, so whatever the ring shows is
-// delivered only if it is the next number, and read from the ledger otherwise.
-//
-// The stream of several transactions that are named is one of many, found by their ids (watch_txs.go). It reads nothing of others, and ends, if that is asked for, once
-// all of them are final.
+// Package feed serves the WatchTx streams.
 //
 // # Time
 //
@@ -64,6 +56,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/accesslog"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/status"
@@ -82,8 +75,7 @@ type Server struct {
 	limiter   *limit.Limiter
 	admission atomic.Pointer[admission]
 	admitted  admitted
-	feed      *feed
-	reading   chan struct{} // a place for each stream that reads the ledger
+	feed      *feed.Feed
 	metrics   *metrics
 	health    *health.Server
 	grpc      *grpc.Server // for gRPC, with a transport of its own
@@ -124,7 +116,6 @@ func New(o Options) (*Server, error) {
 		known:   o.known(),
 		rules:   rules,
 		metrics: m,
-		reading: make(chan struct{}, readers),
 	}
 	s.limiter = limit.New(
 		limit.Limits{
@@ -135,7 +126,9 @@ func New(o Options) (*Server, error) {
 		s.clock, s.log, func() { m.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY) })
 	s.admission.Store(newAdmission(o.Tokens, o.Callers))
 	s.draining, s.drain = context.WithCancelCause(context.Background())
-	s.feed = newFeed(s.store, s.clock, s.log, s.limits, m)
+	if s.feed, err = feed.New(o.feed()); err != nil {
+		return nil, err
+	}
 	s.health = health.NewServer()
 	s.creds = o.Credentials
 	s.grpc, s.inner = grpc.NewServer(
@@ -257,7 +250,7 @@ func healthNames() []string {
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	tailing, stopTailer := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { s.feed.run(tailing) })
+	background.Go(func() { s.feed.Run(tailing) })
 	background.Go(func() { s.limiter.CloseStalled(tailing) })
 	defer background.Wait()
 	defer stopTailer()

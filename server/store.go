@@ -3,13 +3,14 @@ package server
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
 // Store is what the server needs of the ledger. No method of it needs a lease: a server reads, and writes intents.
 type Store interface {
-	feedStore
+	feed.Store
 
 	CreateTx(ctx context.Context, intent store.Intent) (info store.TxInfo, created bool, err error)
 	// CreateTxs is CreateTx for many, with a fate for each.
@@ -25,12 +26,8 @@ type Store interface {
 	Inboxes(ctx context.Context, ids []txn.SubmitterID,
 		head int) (map[txn.SubmitterID]store.Inbox, error)
 
-	Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error)
-	// Standings tells how far some transactions have come, of those that exist.
-	Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]store.Standing, error)
 	TxByRequest(ctx context.Context, submitter txn.SubmitterID,
 		requestID string) (store.TxInfo, error)
-	Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error)
 	Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error)
 
 	Register(ctx context.Context,

@@ -233,7 +233,7 @@ func TestResumeOnANodeThatIsBehind(t *testing.T) {
 type counting struct {
 	Store
 	heads, pages, own, other *atomic.Int64
-	tailer                   int // limit of the tailer's pages
+	tailer                   int // limit of the feed's own reads
 }
 
 func newCounting(s Store, pageEvents int) counting {
@@ -243,7 +243,7 @@ func newCounting(s Store, pageEvents int) counting {
 		new(atomic.Int64),
 		new(atomic.Int64),
 		new(atomic.Int64),
-		tailerPages * pageEvents,
+		8 * pageEvents,
 	}
 }
 
@@ -352,9 +352,7 @@ func TestFeedIsNotReadForNobody(t *testing.T) {
 	k.eventually("polling", func() bool { return s.heads.Load() > 3 })
 	cancel()
 	k.eventually("the end of the stream", func() bool {
-		n.server.feed.mu.Lock()
-		defer n.server.feed.mu.Unlock()
-		return n.server.feed.boundary == "" // the tailer idles
+		return n.server.feed.Idle()
 	})
 	before := s.heads.Load()
 	n.create("alice", "r2")

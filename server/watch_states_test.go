@@ -11,6 +11,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -198,23 +199,23 @@ func TestTokensMoveOnThoughNothingMatches(t *testing.T) {
 
 // leftAfter tells whether there are events after a token.
 func (k *kit) leftAfter(token string, ask *pb.WatchTxRequest) bool {
-	what := target{states: setOf(txn.Stuck)}
+	what := feed.Target{States: feed.States(txn.Stuck)}
 	if ask.GetTxId() != "" {
-		what.tx = txID(k.t, ask.GetTxId())
+		what.Tx = txID(k.t, ask.GetTxId())
 	} else if ask.GetSubmitter() != "" {
 		id, err := k.store.Lookup(k.ctx, ask.GetSubmitter())
 		k.must(err)
-		what.submitter = id
+		what.Submitter = id
 	}
-	at, err := parseResumeToken(token, what)
+	at, err := feed.ParseToken(token, what)
 	k.must(err)
 	if ask.GetTxId() != "" {
-		return at.seq < k.must1(k.store.Tx(k.ctx, what.tx)).Version
+		return at.Seq() < k.must1(k.store.Tx(k.ctx, what.Tx)).Version
 	}
 	_, head, err := k.store.FeedHead(k.ctx)
 	k.must(err)
-	events, err := k.store.EventsSince(k.ctx, nil, at.position.Seen, head, at.position.After,
-		what.submitter, 1)
+	events, err := k.store.EventsSince(k.ctx, nil, at.Position().Seen, head, at.Position().After,
+		what.Submitter, 1)
 	k.must(err)
 	return len(events) > 0
 }

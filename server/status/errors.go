@@ -3,6 +3,7 @@ package status
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -118,4 +119,19 @@ func QueueFull(full *store.QueueFullError) error {
 		message: where + "; nothing was queued: repeat the call unchanged later, " +
 			"when some of them are sent, or send less",
 	}}
+}
+
+// maxSubjects is the most transactions that one error names, which must fit into gRPC trailers.
+const maxSubjects = 16
+
+// AboutTxs returns err with the transactions that it concerns.
+func AboutTxs(ids []string, err error) error {
+	if len(ids) == 1 {
+		return AboutTx(ids[0], err)
+	}
+	more := ""
+	if len(ids) > maxSubjects {
+		ids, more = ids[:maxSubjects], fmt.Sprintf(" and %d more", len(ids)-maxSubjects)
+	}
+	return About("transactions "+strings.Join(ids, ", ")+more, err)
 }

@@ -1,4 +1,4 @@
-package server
+package feed
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	"pgregory.net/rapid"
@@ -20,7 +21,7 @@ import (
 
 // reader is a stream under test and what it has been given.
 type reader struct {
-	place  *place
+	sub    *subscription
 	seen   map[string]bool // given, or before its beginning
 	tokens []mark          // places that it can be resumed from
 	last   map[txn.TxID]int64
@@ -38,7 +39,7 @@ func name(e store.EventInfo) string { return fmt.Sprintf("%s/%d", e.Tx, e.Seq) }
 // feedTest drives a tailer and its streams, one step at a time.
 type feedTest struct {
 	model   *model
-	feed    *feed
+	feed    *Feed
 	readers []*reader
 	seqs    map[txn.TxID]int64
 	busy    map[txn.TxID]bool // written by a transaction that is open
@@ -46,18 +47,21 @@ type feedTest struct {
 
 func newFeedTest(t *rapid.T) *feedTest {
 	m := newModel()
-	metrics, err := newMetrics(noopmetric.NewMeterProvider())
-	if err != nil {
-		t.Fatal(err)
-	}
 	limits := Limits{
 		RingEvents: rapid.IntRange(1, 12).Draw(t, "ring"),
 		PageEvents: rapid.IntRange(1, 3).Draw(t, "page"),
+		Poll:       time.Second, MinGap: time.Second,
+		Outage: time.Second, ReadTimeout: time.Minute,
 	}
-	limits.complete()
-	f := newFeed(m, clock.Real{}, slog.New(slog.DiscardHandler), limits, metrics)
+	f, err := New(Options{
+		Store: m, Clock: clock.Real{}, Logger: slog.New(slog.DiscardHandler),
+		Limits: limits, MeterProvider: noopmetric.NewMeterProvider(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	f.page = rapid.IntRange(1, 5).Draw(t, "tailer page")
-	f.streams.count++ // the tailer reads whether or not somebody watches
+	f.subscriptions.count++ // the tailer reads whether or not somebody watches
 	return &feedTest{model: m, feed: f, seqs: map[txn.TxID]int64{}, busy: map[txn.TxID]bool{}}
 }
 
@@ -85,34 +89,34 @@ func labelsOf(n int) map[string]string {
 }
 
 // targets are those of streams.
-func targets() (all []target) {
+func targets() (all []Target) {
 	for submitter := range txn.SubmitterID(3) {
 		for _, labels := range []map[string]string{nil, {"odd": "1"}, {"odd": "0"}, {"big": ""}, {"big": "", "odd": "1"}, {"odd": "2"}, {"absent": ""}} {
-			of := target{submitter: submitter}.withLabels(labels)
+			of := Target{Submitter: submitter}.WithLabels(labels)
 			all = append(all, of)
-			for _, of.states = range []stateSet{setOf(txn.Stuck), setOf(txn.Stuck) | setOf(txn.Confirmed)} {
+			for _, of.States = range []StateSet{States(txn.Stuck), States(txn.Stuck, txn.Confirmed)} {
 				all = append(all, of)
 			}
 		}
 	}
 	for _, ns := range [][]int{{3}, {0, 1, 2, 5}, {9}} {
-		ids := idSet{}
+		ids := IDSet{}
 		for _, n := range ns {
 			id, _ := txOf(n)
 			ids = append(ids, id)
 		}
-		all = append(all, target{txs: &ids}, target{txs: &ids, states: setOf(txn.Confirmed)})
+		all = append(all, Target{Txs: &ids}, Target{Txs: &ids, States: States(txn.Confirmed)})
 	}
 	return all
 }
 
 // isFor tells whether an event is for a target.
-func isFor(t target, e store.EventInfo) bool {
-	if t.submitter != 0 && t.submitter != e.Submitter ||
-		t.states != 0 && t.states&setOf(e.State) == 0 {
+func isFor(t Target, e store.EventInfo) bool {
+	if t.Submitter != 0 && t.Submitter != e.Submitter ||
+		t.States != 0 && t.States&States(e.State) == 0 {
 		return false
 	}
-	if t.txs != nil && !slices.Contains(*t.txs, e.Tx) {
+	if t.Txs != nil && !slices.Contains(*t.Txs, e.Tx) {
 		return false
 	}
 	for _, label := range strings.Fields(t.labels) {
@@ -174,19 +178,19 @@ func (ft *feedTest) read(t *rapid.T) {
 }
 
 // join opens a fresh stream: what is committed by then lies before it.
-func (ft *feedTest) join(t *rapid.T, what target, only []string) *reader {
+func (ft *feedTest) join(t *rapid.T, what Target, only []string) *reader {
 	r := &reader{
-		place: &place{
+		sub: &subscription{
 			feed:   ft.feed,
 			target: what,
 			labels: what.labelSet(),
-			only:   only,
+			names:  only,
 			wake:   make(chan struct{}, 1),
 		}, seen: map[string]bool{}, last: map[txn.TxID]int64{},
 	}
 	ft.model.failures = 0
 	ft.read(t)
-	if err := r.place.enter(t.Context(), ft.feed.started); err != nil {
+	if err := r.sub.enter(t.Context(), ft.feed.started); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range ft.model.committed {
@@ -197,13 +201,13 @@ func (ft *feedTest) join(t *rapid.T, what target, only []string) *reader {
 }
 
 // resumeAt opens a stream at a mark of another.
-func (ft *feedTest) resumeAt(t *rapid.T, m mark, what target, only []string) *reader {
+func (ft *feedTest) resumeAt(t *rapid.T, m mark, what Target, only []string) *reader {
 	r := ft.join(t, what, only)
 	at, err := store.ParsePosition(m.at.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.place.resume(at)
+	r.sub.resumeAt(at)
 	r.given = at.After
 	r.seen = map[string]bool{}
 	for _, s := range m.seen {
@@ -222,23 +226,23 @@ func (ft *feedTest) resume(t *rapid.T) {
 		return
 	}
 	m := rapid.SampledFrom(old.tokens).Draw(t, "token")
-	only := old.place.only
+	only := old.sub.names
 	if only == nil { // who may do more has passed it on
 		only = rapid.SampledFrom(rightsToDraw).Draw(t, "rights")
 	}
-	ft.resumeAt(t, m, old.place.target, only)
+	ft.resumeAt(t, m, old.sub.target, only)
 }
 
 func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
-	events, behind, err := r.place.take()
+	events, behind, err := r.sub.take()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if behind {
-		for ft.feed.finished < r.place.need { // or it would wait for that
+		for ft.feed.finished < r.sub.minRead { // or it would wait for that
 			ft.read(t)
 		}
-		if events, err = r.place.catchUp(t.Context()); err != nil &&
+		if events, err = r.sub.catchUp(t.Context()); err != nil &&
 			!errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)
 		}
@@ -250,11 +254,11 @@ func (ft *feedTest) take(t *rapid.T, r *reader) (more bool) {
 	for _, e := range events {
 		r.receive(t, e)
 	}
-	r.mark(t, r.place.shown(r.place.position()))
+	r.mark(t, r.sub.redact(r.sub.position()))
 	return behind || len(events) > 0
 }
 
-func (r *reader) receive(t *rapid.T, e placed) {
+func (r *reader) receive(t *rapid.T, e positioned) {
 	switch {
 	case r.seen[name(e.EventInfo)]:
 		t.Fatalf("event %s was delivered twice", name(e.EventInfo))
@@ -264,20 +268,20 @@ func (r *reader) receive(t *rapid.T, e placed) {
 		t.Fatalf("event %s came after event %d", name(e.EventInfo), r.last[e.Tx])
 	}
 	r.seen[name(e.EventInfo)], r.last[e.Tx] = true, e.Seq
-	r.mark(t, r.place.delivers(e))
+	r.mark(t, r.sub.deliver(e))
 }
 
 func (r *reader) isFor(e store.EventInfo) bool {
-	return isFor(r.place.target, e) &&
-		(r.place.only == nil || slices.Contains(r.place.only, e.SubmitterName))
+	return isFor(r.sub.target, e) &&
+		(r.sub.names == nil || slices.Contains(r.sub.names, e.SubmitterName))
 }
 
 // mark keeps a place, which names nothing that is not the caller's.
 func (r *reader) mark(t *rapid.T, at store.Position) {
-	if of := at.After.Submitter; r.place.only != nil && at.After != r.given &&
+	if of := at.After.Submitter; r.sub.names != nil && at.After != r.given &&
 		(of != 0 || at.After.Tx != txn.TxID{}) &&
-		!slices.Contains(r.place.only, nameOf(of)) {
-		t.Fatalf("the token of a caller of %v names an event of submitter %d", r.place.only, of)
+		!slices.Contains(r.sub.names, nameOf(of)) {
+		t.Fatalf("the token of a caller of %v names an event of submitter %d", r.sub.names, of)
 	}
 	seen := make([]string, 0, len(r.seen))
 	for s := range r.seen {
@@ -296,7 +300,7 @@ func (ft *feedTest) finish(t *rapid.T) {
 		for _, e := range ft.model.committed {
 			if r.isFor(e) && !r.seen[name(e)] {
 				t.Fatalf("stream %d of %v was never given event %s, written by %s", i,
-					r.place.target, name(e), e.Xid)
+					r.sub.target, name(e), e.Xid)
 			}
 		}
 	}
@@ -309,7 +313,7 @@ func several(t *rapid.T, do func(*rapid.T)) {
 }
 
 // Whatever the order of commits, reads, stalls and faults: every stream gets every event once, in order per transaction, also when it is resumed anywhere.
-func TestFeedDeliversEveryEventOnce(t *testing.T) {
+func TestFeed_AnyInterleaving_DeliversEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
@@ -342,12 +346,12 @@ func TestFeedDeliversEveryEventOnce(t *testing.T) {
 
 // A stream may fall out of the ring inside of a batch that the tailer has not finished. The newest whole batch is older than the stream then, and must not be
 // where it meets the ring again.
-func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
+func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
 		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
-		r := ft.join(t, target{submitter: 2}, nil)
+		r := ft.join(t, Target{Submitter: 2}, nil)
 		ft.take(t, r) // it has seen all there is
 		for _, n := range []int{0, 1, 3, 5} {
 			id, submitter := txOf(n)
@@ -362,9 +366,9 @@ func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 6 {
-			events, behind, err := r.place.take()
+			events, behind, err := r.sub.take()
 			if behind {
-				events, err = r.place.catchUp(ended) // does not wait for the tailer
+				events, err = r.sub.catchUp(ended) // does not wait for the tailer
 			}
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
@@ -378,13 +382,13 @@ func TestFeedLaggardInsideAnUnfinishedBatch(t *testing.T) {
 }
 
 // Within a batch the tokens of a caller of one account repeat nothing and lead on, though they name no event of another account.
-func TestFeedPlacesBetweenEventsOfOthers(t *testing.T) {
+func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ft := newFeedTest(t)
 		ft.feed.ring.capacity, ft.feed.page, ft.feed.limits.PageEvents = 1, 1, 1
-		r := ft.join(t, target{}, []string{"s1"})
-		r.place.resume(r.place.position())
+		r := ft.join(t, Target{}, []string{"s1"})
+		r.sub.resumeAt(r.sub.position())
 		for _, of := range [][]int{{0, 2, 1, 3}, {5}, {7}} { // of submitter 1 the even ones
 			var events []store.EventInfo
 			for _, n := range of {
@@ -408,11 +412,11 @@ func TestFeedPlacesBetweenEventsOfOthers(t *testing.T) {
 			t.Errorf("it stands at %v", places)
 		}
 		for _, m := range slices.Clone(r.tokens) {
-			again := ft.resumeAt(t, m, target{}, []string{"s1"})
+			again := ft.resumeAt(t, m, Target{}, []string{"s1"})
 			for ft.take(t, again) {
 			}
 			for _, m := range slices.Clone(again.tokens) {
-				ft.resumeAt(t, m, target{}, []string{"s1"})
+				ft.resumeAt(t, m, Target{}, []string{"s1"})
 			}
 		}
 		ft.finish(t)
@@ -420,13 +424,13 @@ func TestFeedPlacesBetweenEventsOfOthers(t *testing.T) {
 }
 
 // A stream is woken by every event that is for it, and, unless it is of transactions that are named, by none that leads to a state that it does not tell.
-func TestStreamsAreFoundByTheEventsThatAreForThem(t *testing.T) {
+func TestRegistry_Event_WakesMatchingStreams(t *testing.T) {
 	t.Parallel()
-	f := &feed{streams: newStreams()}
-	var places []*place
-	for _, what := range append(targets(), target{tx: txn.TxID{15: 1}}, target{tx: txn.TxID{15: 1}, states: setOf(txn.Stuck)}) {
-		p := &place{feed: f, target: what, labels: what.labelSet(), wake: make(chan struct{}, 1)}
-		f.streams.add(p)
+	f := &Feed{subscriptions: newRegistry()}
+	var places []*subscription
+	for _, what := range append(targets(), Target{Tx: txn.TxID{15: 1}}, Target{Tx: txn.TxID{15: 1}, States: States(txn.Stuck)}) {
+		p := &subscription{feed: f, target: what, labels: what.labelSet(), wake: make(chan struct{}, 1)}
+		f.subscriptions.add(p)
 		places = append(places, p)
 	}
 	for n := range 8 {
@@ -436,15 +440,15 @@ func TestStreamsAreFoundByTheEventsThatAreForThem(t *testing.T) {
 				Event:  txn.Event{Tx: id, Submitter: submitter, Seq: 1, State: state},
 				Labels: labelsOf(n),
 			}
-			f.streams.tell(&chunk{events: []store.EventInfo{e}})
+			f.subscriptions.notify(&chunk{events: []store.EventInfo{e}})
 			for _, p := range places {
-				named := p.target.tx != (txn.TxID{}) || p.target.txs != nil
+				named := p.target.Tx != (txn.TxID{}) || p.target.Txs != nil
 				woken := len(p.wake) == 1
 				if woken {
 					<-p.wake
 				}
 				if is := p.matches(&e); is && !woken ||
-					woken && !named && !p.target.states.has(state) {
+					woken && !named && !p.target.States.has(state) {
 					t.Errorf("%v of %s: for the stream of %v: %v, woken: %v", state, name(e),
 						p.target, is, woken)
 				}
@@ -452,9 +456,9 @@ func TestStreamsAreFoundByTheEventsThatAreForThem(t *testing.T) {
 		}
 	}
 	for _, p := range places {
-		f.streams.remove(p)
+		f.subscriptions.remove(p)
 	}
-	if len(f.streams.places) != 0 {
-		t.Errorf("of streams that left there remains %v", f.streams.places)
+	if len(f.subscriptions.index) != 0 {
+		t.Errorf("of streams that left there remains %v", f.subscriptions.index)
 	}
 }

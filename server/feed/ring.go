@@ -1,4 +1,4 @@
-package server
+package feed
 
 import (
 	"slices"
@@ -7,13 +7,13 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// ring holds the newest events of the feed in the order of the feed. An event's index counts from the start of the node. The ring is not safe for
-// concurrent use; the events in it never change.
+// ring holds the newest events in feed order. An index counts events since the node started. A ring
+// is not safe for concurrent use; the events in it never change.
 type ring struct {
-	capacity int // most events
+	capacity int // events
 	chunks   []chunk
-	first    uint64 // index of the oldest event that is kept
-	end      uint64 // index of the event that comes next
+	first    uint64 // index of the oldest event kept
+	end      uint64 // index of the next event
 }
 
 // chunk is one page of a batch.
@@ -21,11 +21,11 @@ type chunk struct {
 	first  uint64
 	before store.Position
 	after  store.Position // after the last event
-	until  string         // the snapshot of the batch
+	until  string         // snapshot that ends the batch
 	events []store.EventInfo
 }
 
-// position is where one stands after the event i of the chunk; -1 stands for before all of them.
+// position returns the position after event i of the chunk; i = -1 is before the first.
 func (c *chunk) position(i int) store.Position {
 	switch i {
 	case -1:
@@ -41,7 +41,8 @@ func (c *chunk) position(i int) store.Position {
 	}
 }
 
-// add appends a page and lets go of the oldest ones. A page without events leaves nothing to keep.
+// add appends a page, drops the oldest pages beyond the capacity, and returns the new chunk; nil
+// for a page without events.
 func (r *ring) add(before, after store.Position, events []store.EventInfo) *chunk {
 	if len(events) == 0 {
 		return nil
@@ -54,7 +55,7 @@ func (r *ring) add(before, after store.Position, events []store.EventInfo) *chun
 		chunk{first: r.end, before: before, after: after, until: until, events: events})
 	r.end += uint64(len(events))
 	for len(r.chunks) > 1 && r.end-r.chunks[0].first > uint64(r.capacity) {
-		r.chunks[0] = chunk{} // lets go of its memory, which the array behind the slice would keep
+		r.chunks[0] = chunk{} // the array behind the slice would keep its events alive
 		r.chunks = r.chunks[1:]
 	}
 	r.first = r.chunks[0].first
@@ -63,10 +64,11 @@ func (r *ring) add(before, after store.Position, events []store.EventInfo) *chun
 
 func (r *ring) clear() { r.chunks, r.first = nil, r.end }
 
-// from copies up to most chunks that hold the events from an index on, which must not be older than first.
-func (r *ring) from(index uint64, most int) []chunk {
+// from returns up to limit chunks, starting with the one that holds the index, which must be in the
+// ring or its end.
+func (r *ring) from(index uint64, limit int) []chunk {
 	at := sort.Search(len(r.chunks), func(i int) bool {
 		return r.chunks[i].first+uint64(len(r.chunks[i].events)) > index
 	})
-	return slices.Clone(r.chunks[at:min(at+most, len(r.chunks))])
+	return slices.Clone(r.chunks[at:min(at+limit, len(r.chunks))])
 }

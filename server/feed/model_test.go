@@ -1,8 +1,9 @@
-package server
+package feed
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -144,4 +145,19 @@ func (m *model) EventsOfTx(_ context.Context, id txn.TxID, afterSeq int64,
 		}
 	}
 	return found, m.fails()
+}
+
+// The model has events only; no test here starts a whole stream.
+
+func (m *model) Tx(context.Context, txn.TxID) (store.TxInfo, error) {
+	return store.TxInfo{}, errors.ErrUnsupported
+}
+
+func (m *model) Standings(context.Context,
+	[]txn.TxID) (map[txn.TxID]store.Standing, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (m *model) Txs(context.Context, store.TxFilter) ([]store.TxInfo, error) {
+	return nil, errors.ErrUnsupported
 }

@@ -1,13 +1,10 @@
-package server
+package feed
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
-	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -38,46 +35,25 @@ func pageOf(n int) []store.EventInfo {
 // BenchmarkPage is what a page of 100 events costs that is told to a stream of one submitter and to one of all, and taken by the latter.
 func BenchmarkPage(b *testing.B) {
 	const size = 100
-	f := &feed{streams: newStreams(), ring: ring{capacity: size}, limits: Limits{PageEvents: 256}}
-	all, one := &place{
+	f := &Feed{subscriptions: newRegistry(), ring: ring{capacity: size}, limits: Limits{PageEvents: 256}}
+	all, one := &subscription{
 		feed: f,
 		wake: make(chan struct{}, 1),
-	}, &place{
+	}, &subscription{
 		feed:   f,
 		wake:   make(chan struct{}, 1),
-		target: target{submitter: 7},
+		target: Target{Submitter: 7},
 	}
-	f.streams.add(all)
-	f.streams.add(one)
+	f.subscriptions.add(all)
+	f.subscriptions.add(one)
 	at := store.Position{Epoch: 1, Seen: "123450:123456:"}
 	page := pageOf(size)
 	b.ReportAllocs()
 	for b.Loop() {
 		all.caughtUp = true
-		f.streams.tell(f.ring.add(at, store.Position{Epoch: 1, Seen: "123460:123460:"}, page))
+		f.subscriptions.notify(f.ring.add(at, store.Position{Epoch: 1, Seen: "123460:123460:"}, page))
 		if events, _, err := all.take(); err != nil || len(events) != size {
 			b.Fatal(len(events), err)
-		}
-	}
-}
-
-// BenchmarkEvent is what it costs to make the message of one event.
-func BenchmarkEvent(b *testing.B) {
-	event := pageOf(1)[0]
-	at := store.Position{
-		Epoch: 1,
-		Seen:  "123450:123456:",
-		Until: "123460:123470:123461,123465",
-		After: event.Key(),
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		m := &pb.WatchTxResponse{
-			Message:     &pb.WatchTxResponse_Event{Event: wireEvent(&event)},
-			ResumeToken: manyToken(target{submitter: 7}, at),
-		}
-		if _, err := proto.Marshal(m); err != nil {
-			b.Fatal(err)
 		}
 	}
 }
