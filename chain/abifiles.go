@@ -9,16 +9,17 @@ import (
 	"github.com/fencepost/fencepost/chain/outcome"
 )
 
-// maxABI bounds an ABI file in bytes; the largest that compilers write, with all bytecode inside, stay far below.
+// maxABI limits an ABI file, in bytes. The largest compiler artifacts, with all bytecode, are far
+// smaller.
 const maxABI = 16 << 20
 
-// LoadErrors reads the errors out of ABI files: a JSON list as compilers print it, or an artifact of Foundry or Hardhat, which has it under "abi".
+// LoadErrors reads the custom errors of ABI files. See outcome.Errors.Add for the formats.
 func LoadErrors(files ...string) (*outcome.Errors, error) {
 	e := new(outcome.Errors)
 	for _, name := range files {
 		if err := load(e, name); err != nil {
 			return nil, fmt.Errorf(
-				"ABI file %s: %w; give a JSON ABI or a compiler's artifact that has one", name, err)
+				"ABI file %s: %w; use a JSON ABI or a compiler artifact with one", name, err)
 		}
 	}
 	return e, nil
@@ -27,15 +28,15 @@ func LoadErrors(files ...string) (*outcome.Errors, error) {
 func load(e *outcome.Errors, name string) error {
 	file, err := os.Open(name)
 	if err != nil {
-		return errors.Unwrap(err) // the name is told already
+		return errors.Unwrap(err) // the caller adds the name
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxABI+1))
 	switch {
 	case err != nil:
-		return errors.New("it cannot be read")
+		return errors.New("cannot read file")
 	case len(text) > maxABI:
-		return fmt.Errorf("it is larger than %d bytes", maxABI)
+		return fmt.Errorf("larger than %d bytes", maxABI)
 	}
 	return e.Add(text)
 }

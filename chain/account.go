@@ -11,14 +11,15 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// accountTries bounds how often a view is taken again because the head moved while it was taken.
+// accountTries limits how often the account is read again because the head moved meanwhile.
 const accountTries = 3
 
-// Account looks at an account in one batch to one endpoint.
+// Account reads an account in one batch from one endpoint.
 //
-// The settled nonce is asked for at a block number that follows from the head, and the head comes with the batch. So the number is worked out from the last
-// known head, and the view is taken again when the head had moved. A chain that moves faster than that yields a settled nonce from a little deeper, which
-// errs on the side of "not settled".
+// The block of the settled nonce depends on the head, and the head is in the same batch. So the
+// block is derived from the last known head, and the batch is repeated if the head moved. If the
+// chain is too fast for that, the settled nonce is from a slightly deeper block, which errs toward
+// "not settled".
 func (c *Client) Account(ctx context.Context, address txn.Address,
 	settled uint64) (txn.Account, error) {
 	what := "read account " + address.Hex()
@@ -45,7 +46,7 @@ func (c *Client) Account(ctx context.Context, address txn.Address,
 			}
 		}
 		if depth < 0 {
-			return fmt.Errorf("%w: the chain goes back while it is read", errMalformed)
+			return fmt.Errorf("%w: the head went back during the read", errMalformed)
 		}
 		return nil
 	})
@@ -58,12 +59,12 @@ func (c *Client) Account(ctx context.Context, address txn.Address,
 	return view, nil
 }
 
-// stateError is a node's refusal to tell the older state of an account, when it has told the newest.
+// stateError is a node's refusal to return older state of an account after it returned the newest.
 type stateError struct{ err error }
 
 func (e *stateError) Error() string { return e.err.Error() }
 
-// accountAt is one batch, with the settled nonce as of the block numbered at.
+// accountAt sends one batch, with the settled nonce as of block at.
 func accountAt(ctx context.Context, client *rpc.Client, address txn.Address,
 	at uint64) (txn.Account, error) {
 	var (
@@ -87,7 +88,7 @@ func accountAt(ctx context.Context, client *rpc.Client, address txn.Address,
 	if err := batch(ctx, client, elems); err != nil {
 		var refused rpc.Error
 		if errors.As(elems[len(elems)-1].Error, &refused) &&
-			error(refused) == err { // it comes last, so all else was told
+			error(refused) == err { // it is the last element, so all others succeeded
 			return txn.Account{}, &stateError{err}
 		}
 		return txn.Account{}, err

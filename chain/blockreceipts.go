@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// blockFetchThreshold is how many of the hashes asked for must be in one block before its receipts are fetched as a whole: providers charge for such a call what ten
-	// to twenty look-ups cost.
+	// blockFetchThreshold is how many of the requested hashes must be in one block to fetch all
+	// receipts of the block: providers charge ten to twenty single calls for it.
 	blockFetchThreshold = 10
-	// maxRecentBlocks is how many of the blocks read last are remembered. A tracker asks for receipts right after it has read the blocks.
+	// maxRecentBlocks is the capacity of a blockCache. A tracker asks for receipts right after it
+	// read the blocks.
 	maxRecentBlocks = 16
 )
 
-// blockCache remembers which hashes are in the blocks that were read last. It only says where to look: what is found there is checked as ever.
+// blockCache remembers the hashes in recently read blocks. It is only a hint where to look;
+// receipts found through it are checked as usual.
 type blockCache struct {
 	mu     sync.Mutex
 	blocks []txn.Block // oldest first
@@ -39,7 +41,8 @@ func (r *blockCache) add(b txn.Block) {
 	r.blocks = append(r.blocks, b)
 }
 
-// blocksWith are the blocks with at least blockFetchThreshold of the hashes, the newest read first.
+// blocksWith returns the blocks with at least blockFetchThreshold of the hashes, the newest read
+// first.
 func (r *blockCache) blocksWith(hashes []txn.Hash) []txn.Block {
 	if len(hashes) < blockFetchThreshold {
 		return nil
@@ -65,8 +68,8 @@ func (r *blockCache) blocksWith(hashes []txn.Hash) []txn.Block {
 	return blocksWith
 }
 
-// fromBlocks finds receipts by whole blocks, where many of the hashes are in one. Whatever is not found so is left to the look-up by hash: only that can tell
-// that there is none.
+// fromBlocks reads receipts by block if many of the hashes are in one block. Hashes not found this
+// way are left to the lookup by hash, which alone can show that there is no receipt.
 func (c *Client) fromBlocks(ctx context.Context, hashes []txn.Hash) map[txn.Hash]*txn.Receipt {
 	found := map[txn.Hash]*txn.Receipt{}
 	for _, b := range c.blockCache.blocksWith(hashes) {
@@ -80,11 +83,11 @@ func (c *Client) fromBlocks(ctx context.Context, hashes []txn.Hash) map[txn.Hash
 	return found
 }
 
-// blockReceipts asks by the number, so that the answer is of the canonical block: a block that was left would go on answering to its hash. An endpoint without
-// the method is asked once.
+// blockReceipts queries by number, so that the response is from the canonical chain: nodes still
+// return an abandoned block by its hash. An endpoint without the method is asked only once.
 func (c *Client) blockReceipts(ctx context.Context, b txn.Block) []*receipt {
 	var all []*receipt
-	what := fmt.Sprintf("read the receipts of block %d", b.Number)
+	what := fmt.Sprintf("read receipts of block %d", b.Number)
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		if all = nil; e.byHashOnly.Load() {
 			return nil

@@ -11,10 +11,11 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// errMalformed is an answer that contradicts the question or lacks what it must have.
-var errMalformed = errors.New("malformed answer")
+// errMalformed is a response that contradicts its request or lacks a required part.
+var errMalformed = errors.New("malformed response")
 
-// header is what is read of a block. The hash is the node's: chains with fields of their own hash other bytes than a library knows.
+// header is the part of a block that is read. The hash is the node's: chains with additional header
+// fields hash other bytes than the library.
 type header struct {
 	Number   *hexutil.Big   `json:"number"`
 	Hash     txn.Hash       `json:"hash"`
@@ -25,7 +26,7 @@ type header struct {
 	Txs      []txn.Hash     `json:"transactions"`
 }
 
-// block checks what a header must have to be linked and compared.
+// block checks the fields that are needed to link and to compare the header.
 func (h *header) block() (*txn.Block, error) {
 	if h.Number == nil || !h.Number.ToInt().IsUint64() || h.Hash == (txn.Hash{}) {
 		return nil, fmt.Errorf("%w: a block without number or hash", errMalformed)
@@ -47,7 +48,7 @@ func (h *header) block() (*txn.Block, error) {
 	return b, nil
 }
 
-// headBlock is the newest block of this endpoint.
+// headBlock returns the newest block of this endpoint.
 func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 	var block *txn.Block
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
@@ -65,7 +66,9 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 	if f != nil {
 		if f.answered &&
 			refusesService(
-				f) { // who does not serve the head to us serves nothing, in whatever form it says so
+				// An endpoint that refuses the head to this client is unusable, whatever the error
+				// says.
+				f) {
 			f.answered = false
 			e.recordHealth(ctx, f)
 		}
@@ -75,7 +78,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 	return block, nil
 }
 
-// probe asks for the height alone.
+// probe reads the block number only.
 func (e *endpoint) probe(ctx context.Context, client *rpc.Client) error {
 	var number hexutil.Uint64
 	if err := client.CallContext(ctx, &number, "eth_blockNumber"); err != nil {
@@ -85,21 +88,21 @@ func (e *endpoint) probe(ctx context.Context, client *rpc.Client) error {
 	return nil
 }
 
-// BlockByHash is a block of any branch; nil when the endpoint has none of that hash.
+// BlockByHash returns a block of any branch; nil if the endpoint has no block of that hash.
 func (c *Client) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error) {
 	block, err := c.block(ctx, "read block "+hash.Hex(), "eth_getBlockByHash", hash)
 	if block != nil && block.Hash != hash {
-		return nil, c.mismatch("read block "+hash.Hex(), "it answered block "+block.Hash.Hex())
+		return nil, c.mismatch("read block "+hash.Hex(), "got block "+block.Hash.Hex())
 	}
 	return block, err
 }
 
-// BlockByNumber is the canonical block of that height; nil above the head.
+// BlockByNumber returns the canonical block of that height; nil above the head.
 func (c *Client) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error) {
 	what := fmt.Sprintf("read block %d", number)
 	block, err := c.block(ctx, what, "eth_getBlockByNumber", hexutil.Uint64(number))
 	if block != nil && block.Number != number {
-		return nil, c.mismatch(what, fmt.Sprintf("it answered block %d", block.Number))
+		return nil, c.mismatch(what, fmt.Sprintf("got block %d", block.Number))
 	}
 	return block, err
 }
@@ -125,7 +128,7 @@ func (c *Client) block(ctx context.Context, what, method string, arg any) (*txn.
 	return block, nil
 }
 
-// mismatch is an answer to another question than the one asked. Nothing follows from it.
+// mismatch is the error for a response to another request. Nothing can be concluded from it.
 func (c *Client) mismatch(what, how string) error {
 	return fmt.Errorf("chain %q: %s: %s: %w", c.o.Name, what, how, txn.ErrUnavailable)
 }

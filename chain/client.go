@@ -11,24 +11,26 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Client is one EVM chain behind one or more RPC endpoints. It is safe for use by many goroutines.
+// Client connects to one EVM chain through one or more RPC endpoints. It is safe for concurrent
+// use.
 type Client struct {
-	ctx        context.Context // of Dial: what is tried aside ends with it
+	ctx        context.Context // of Dial; ends background probes
 	o          Options
 	endpoints  []*endpoint // in order of preference
 	pin        *genesisPin
 	blockCache blockCache
-	floors     Floors // what its nodes take, as they tell when they refuse
+	floors     Floors // minimum fees, learned from rejections
 	cache      quoteCache
 
 	mu          sync.Mutex
-	current     *endpoint // served the last head: the reads of one pass stay with it
+	current     *endpoint // served the last head; the following reads stay with it
 	mark        uint64    // highest head that counts
-	behindSince time.Time // since when no endpoint reaches the mark; zero: one does
+	behindSince time.Time // since when no endpoint reaches the mark; zero if one does
 }
 
-// Dial makes a client. It speaks to nobody: an endpoint is connected and verified when it is first needed, and again whenever it broke, so a client made
-// while the chain is down recovers by itself. Connections end with ctx, or by Close.
+// Dial creates a client without connecting. An endpoint is connected and verified on first use, and
+// again whenever its connection broke, so a client created while the chain is down recovers
+// automatically. Connections end with ctx or Close.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -42,21 +44,23 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close ends every connection. A later call opens them again.
+// Close ends every connection. A later call reconnects.
 func (c *Client) Close() {
 	for _, e := range c.endpoints {
 		e.close()
 	}
 }
 
-// ID is the configured chain id; no endpoint is used before it answered the same.
+// ID returns the configured chain id. Every endpoint must report it before use.
 func (c *Client) ID() txn.ChainID { return c.o.ChainID }
 
-// Genesis is the hash of block 0 that the endpoints are held to; zero until the first one was verified, unless the options named it.
+// Genesis returns the hash of block 0 that every endpoint must report: the configured one, or that
+// of the first verified endpoint. It is zero until then.
 func (c *Client) Genesis() txn.Hash { return c.pin.get() }
 
-// Verify connects every endpoint now. A wrong chain behind any of them is an error that says which ids were expected and found (ErrWrongChain,
-// ErrWrongGenesis): a start-up must not go on with it. When no endpoint can be reached the error is txn.ErrUnavailable and a start-up may go on and wait.
+// Verify connects every endpoint. It returns ErrWrongChain or ErrWrongGenesis if any endpoint
+// serves another chain; startup must not continue then. It returns txn.ErrUnavailable if no
+// endpoint is reachable; startup may continue and wait.
 func (c *Client) Verify(ctx context.Context) error {
 	faults := make([]*fault, len(c.endpoints))
 	var asked sync.WaitGroup
@@ -80,7 +84,7 @@ func (c *Client) Verify(ctx context.Context) error {
 	return c.unavailable("verify", r)
 }
 
-// refusals are the endpoints that could not answer, and why.
+// refusals are the endpoints that failed, with their faults.
 type refusals []said
 
 type said struct {
@@ -90,7 +94,8 @@ type said struct {
 
 func (r *refusals) add(e *endpoint, f *fault) { *r = append(*r, said{e, f}) }
 
-// unavailable joins what every endpoint said into one error, which is txn.ErrUnavailable and whatever more they are.
+// unavailable joins the faults of all endpoints into one error, which is txn.ErrUnavailable and
+// also every joined error.
 func (c *Client) unavailable(what string, r refusals) error {
 	texts := make([]string, len(r))
 	errs := make([]error, len(r))
@@ -111,7 +116,8 @@ type unavailableError struct {
 func (e *unavailableError) Error() string   { return e.text }
 func (e *unavailableError) Unwrap() []error { return e.errs }
 
-// read asks the endpoints in turn until one answers. The one that served the last head comes first; another must have seen as much of the chain.
+// read tries the endpoints in turn until one succeeds. The endpoint of the last head comes first;
+// any other must have seen as much of the chain.
 func (c *Client) read(ctx context.Context, what string,
 	fn func(context.Context, *endpoint, *rpc.Client) error) error {
 	var r refusals
@@ -134,7 +140,8 @@ func (c *Client) read(ctx context.Context, what string,
 	return c.unavailable(what, r)
 }
 
-// round bounds one call of the port over all endpoints: after roundTimeouts of them no further endpoint is tried, for the owner of a transaction waits.
+// round limits one call to all endpoints: after roundTimeouts timeouts no further endpoint is
+// tried, because the owner of a transaction waits.
 type round struct {
 	c     *Client
 	until time.Time
@@ -148,7 +155,7 @@ func (c *Client) newRound() round {
 
 func (r round) over() bool { return !r.c.o.Clock.Now().Before(r.until) }
 
-// order is the current endpoint, then the others by preference.
+// order returns the current endpoint, then the others by preference.
 func (c *Client) order() []*endpoint {
 	c.mu.Lock()
 	current := c.current
@@ -165,7 +172,8 @@ func (c *Client) order() []*endpoint {
 	return c.healthyFirst(order)
 }
 
-// healthyFirst puts those that are ailing behind the others: nobody waits for one of them while another serves. Whether they are well again is tried aside.
+// healthyFirst moves unhealthy endpoints to the end, so that no call waits for one while another
+// serves. They are probed in the background.
 func (c *Client) healthyFirst(endpoints []*endpoint) []*endpoint {
 	var well, unhealthy []*endpoint
 	for _, e := range endpoints {
@@ -189,7 +197,8 @@ func (c *Client) setCurrent(e *endpoint) {
 	c.current = e
 }
 
-// checkUpToDate keeps a lagging endpoint from answering in place of the current one: its "no receipt" or its old nonce would be read as a reorg.
+// checkUpToDate keeps a lagging endpoint from answering in place of the current one: its missing
+// receipt or old nonce would look like a reorg.
 func (c *Client) checkUpToDate(ctx context.Context, e *endpoint) *fault {
 	c.mu.Lock()
 	current, mark := c.current, c.mark
@@ -197,7 +206,7 @@ func (c *Client) checkUpToDate(ctx context.Context, e *endpoint) *fault {
 	if e == current || mark == 0 {
 		return nil
 	}
-	if _, f := e.ready(ctx); f != nil { // connecting asks for the head too
+	if _, f := e.ready(ctx); f != nil { // connecting also reads the head
 		return f
 	}
 	if _, _, fresh := e.view(); !fresh {
@@ -215,15 +224,17 @@ func behind(head, mark uint64) *fault {
 	return &fault{
 		class:    txn.Unavailable,
 		answered: true,
-		detail: fmt.Sprintf("its head is block %d, behind block %d that was seen already", head,
+		detail: fmt.Sprintf("head %d is behind block %d", head,
 			mark),
 	}
 }
 
-// Head is the newest block of the most preferred endpoint that has seen as much of the chain as any other did.
+// Head returns the newest block of the most preferred endpoint that has seen as much of the chain
+// as any other.
 //
-// An endpoint that had reached the highest block itself and now tells a lower one has gone back, and is believed. One that never reached it lags, and is
-// kept out while that can be told from a chain that went back: for LagGrace.
+// An endpoint that had reached the highest block and now reports a lower one has reorganized; its
+// head counts at once. An endpoint that never reached it lags, and is left out until LagGrace has
+// passed.
 func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 	var (
 		r      refusals
@@ -256,7 +267,7 @@ func (c *Client) Head(ctx context.Context) (txn.Block, error) {
 	return txn.Block{}, c.unavailable("read head", r)
 }
 
-// acceptHead tells whether the endpoint's head counts, and makes it the current endpoint if so.
+// acceptHead reports whether the endpoint's head counts, and makes it the current endpoint if so.
 func (c *Client) acceptHead(e *endpoint, number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +300,7 @@ func (c *Client) lowerMark(e *endpoint, number uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.o.Logger.Warn(
-		"no RPC endpoint reaches the highest block that was seen; going on from a lower one",
+		"no RPC endpoint reaches the highest known block, lower head accepted",
 		"chain", c.o.Name, "endpoint", e.label, "seen", c.mark, "head", number)
 	c.mark, c.current, c.behindSince = number, e, time.Time{}
 }

@@ -160,7 +160,7 @@ func TestWrongChain(t *testing.T) {
 		if !errors.Is(err, ErrWrongChain) || !errors.Is(err, txn.ErrUnavailable) {
 			t.Fatalf("%s: %v; want ErrWrongChain, and unavailable for a read", what, err)
 		}
-		for _, part := range []string{`"dev"`, "31337", "answers 5"} {
+		for _, part := range []string{`"dev"`, "31337", "5 at the node"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %q does not say %s", what, err, part)
 			}
@@ -414,9 +414,9 @@ func TestFailOverAndBack(t *testing.T) {
 	if b.called("eth_getBlockByNumber") != served {
 		t.Error("the first endpoint is not preferred again after it came back")
 	}
-	if !strings.Contains(r.log.String(), "is not usable") ||
-		!strings.Contains(r.log.String(), "is back") {
-		t.Errorf("the log does not tell of the fault and its end:\n%s", r.log)
+	if !strings.Contains(r.log.String(), "unhealthy") ||
+		!strings.Contains(r.log.String(), "RPC endpoint healthy") {
+		t.Errorf("the log lacks the fault or its end:\n%s", r.log)
 	}
 }
 

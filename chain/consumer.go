@@ -9,16 +9,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// consumerReach is how many blocks below the head the use of a nonce is looked for. Nodes keep the state of few blocks unless they are archives, and whoever
-// asks wants to know of a use that is recent.
+// consumerReach is how many blocks below the head are searched. Nodes other than archives keep the
+// state of few blocks, and only a recent use is of interest.
 const consumerReach = 4096
 
-// Consumer tells who used a nonce of an account: the transaction, or the block in which the nonce was passed without one. It is nil when the nonce is not used
-// as of the newest block, and when the block of its use is below what the endpoint still has the state of.
+// Consumer returns how a nonce of an account was used: by a transaction, or in a block without one.
+// It returns nil if the nonce is unused as of the newest block, or if it was used before the oldest
+// state that the endpoint has.
 func (c *Client) Consumer(ctx context.Context, address txn.Address,
 	nonce txn.Nonce) (*txn.Consumer, error) {
 	var found *txn.Consumer
-	what := fmt.Sprintf("look for the use of nonce %d of %s", nonce, address.Hex())
+	what := fmt.Sprintf("find the use of nonce %d of %s", nonce, address.Hex())
 	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
 		found = nil
 		s := nonceSearch{e: e, client: client, address: address, nonce: nonce}
@@ -35,7 +36,8 @@ func (c *Client) Consumer(ctx context.Context, address txn.Address,
 	return found, nil
 }
 
-// nonceSearch looks for the block in which a nonce was used, by asking for the account's next nonce at ever fewer heights.
+// nonceSearch finds the block in which a nonce was used, by binary search over the account's next
+// nonce.
 type nonceSearch struct {
 	e       *endpoint
 	client  *rpc.Client
@@ -43,16 +45,17 @@ type nonceSearch struct {
 	nonce   txn.Nonce
 }
 
-// usage is what is known of a height.
+// usage is the state of a nonce at one height.
 type usage int
 
 const (
-	unused  usage = iota // the nonce was free there
-	used                 // it was used there or below
-	refused              // the node does not tell: it has pruned that state, or is no archive for us
+	unused  usage = iota // the nonce was free
+	used                 // it was used at this height or below
+	refused              // the node does not have or serve that state
 )
 
-// block finds the lowest block with the nonce used: first in one batch at distances that double, then by halving what lies between two of them.
+// block finds the lowest block with the nonce used: first in one batch at doubling distances, then
+// by binary search.
 func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err error) {
 	head, err := s.head(ctx)
 	if err != nil {
@@ -72,9 +75,9 @@ func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err err
 		last++
 	}
 	if last+1 == len(states) {
-		return 0, heights[last] == 0, nil // older than the search goes; nothing is below the genesis
+		return 0, heights[last] == 0, nil // older than the search range; nothing is below the genesis
 	}
-	// The nonce is used at high and not, as far as the node can tell, at low.
+	// The nonce is used at high. At low it is unused or unknown.
 	high, low, at := heights[last], heights[last+1], states[last+1]
 	for high-low > 1 {
 		middle := low + (high-low)/2
@@ -97,7 +100,7 @@ func (s nonceSearch) head(ctx context.Context) (uint64, error) {
 	return uint64(number), err
 }
 
-// at asks for the state of the nonce at some heights in one batch.
+// at reads the state of the nonce at several heights in one batch.
 func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	counts := make([]hexutil.Uint64, len(heights))
 	elems := make([]rpc.BatchElem, len(heights))
@@ -112,7 +115,7 @@ func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error)
 		return nil, err
 	}
 	if err := batchError(elems); err != nil && len(elems) > 1 {
-		return nil, err // the newest state as well
+		return nil, err // even the newest state failed
 	}
 	states := make([]usage, len(heights))
 	for i := range elems {
@@ -128,7 +131,7 @@ func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error)
 	return states, nil
 }
 
-// consumer reads the block and names the transaction in it.
+// consumer reads the block and finds the transaction in it.
 func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
 	var block *struct {
 		Number *hexutil.Big `json:"number"`
@@ -144,9 +147,9 @@ func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer
 	}
 	switch {
 	case block == nil:
-		return nil, nil // it left the chain meanwhile
+		return nil, nil // the block left the chain meanwhile
 	case block.Number == nil || !block.Number.ToInt().IsUint64() || block.Number.ToInt().Uint64() != number || block.Hash == (txn.Hash{}):
-		return nil, fmt.Errorf("%w: another block than the one asked for", errMalformed)
+		return nil, fmt.Errorf("%w: not the requested block", errMalformed)
 	}
 	c := &txn.Consumer{Block: number, BlockHash: block.Hash}
 	for _, tx := range block.Txs {

@@ -1,56 +1,74 @@
-// Package chain connects the engine to one EVM chain over one or more JSON-RPC endpoints.
+// Package chain connects the engine to one EVM chain through one or more JSON-RPC endpoints.
 //
-// A [Client] answers what the engine asks of a chain: heads and blocks, receipts, accounts, quotes, and what became of signed bytes that were handed in. It
-// never takes a nonce, never signs and never repeats by itself beyond one round over its endpoints: when to ask again is the engine's decision.
+// A [Client] reads heads and blocks, receipts and accounts, quotes drafts, and broadcasts signed
+// bytes. It never allocates a nonce and never signs. It does not retry beyond one round over its
+// endpoints: the engine decides when to try again.
 //
-// # Facts, not guesses
+// # Facts and errors
 //
-// "Not there" is an answer; "could not look" is an error that is txn.ErrUnavailable, and nothing follows from it. A send has no error at all: its outcome
-// is one class out of a closed set, and whatever is not surely another one is AMBIGUOUS. Only a call of which surely not a byte left is UNAVAILABLE.
+// "Not found" is a result. A failed read is an error that is txn.ErrUnavailable, and nothing can be
+// concluded from it. A send returns no error: its outcome is one class of a closed set, and every
+// uncertain result is AMBIGUOUS. A call is UNAVAILABLE only if no byte of it was sent.
 //
-// [Classify] reads what nodes say. It goes by the words first, because the codes mean many things, and by rules for kinds of words (rules.go), each with its
-// reason, because the clients are many and change. The order of the rules follows from what a wrong reading would cost.
+// Package outcome classifies the responses of nodes. If several endpoints respond to a send,
+// [outcome.Rank] decides which response counts.
 //
 // # Endpoints
 //
-// Endpoints have an order of preference. Head begins a pass: it looks for the first endpoint that is well and has seen as much of the chain as any other,
-// and the reads that follow stay with that one, so that a receipt, its block and the head come from one view. If it fails, another answers only after it
-// proved to be at the mark, the highest head seen: a lagging endpoint's missing receipt or old nonce must not be read as a reorg. An endpoint that had been
-// at the mark itself and goes back is believed at once, and after LagGrace anybody is.
+// Endpoints have an order of preference. Head selects the first healthy endpoint that has seen as
+// much of the chain as any other. Subsequent reads use the same endpoint, so that a receipt, its
+// block and the head belong to one view. If the endpoint fails, another one takes over only once it
+// has reached the mark, the highest head seen: a missing receipt or an old nonce of a lagging
+// endpoint would look like a reorg. If an endpoint that had reached the mark reports a lower head,
+// the chain has reorganized. After LagGrace the head of any endpoint counts.
 //
-// Health goes by the class of a fault. A refusal of our bytes, a revert: the node is well. A method that is closed, an unknown block: nothing follows,
-// unless it is the newest one; but who takes no transactions gets none for a while, as long as another looks at them. A broken connection, a late answer, a request
-// limit: the endpoint is left alone for a while that grows, or for as long as the provider asks, and it is verified anew before it is used again, unless it
-// was only a limit. While another endpoint serves, nobody waits for one that is ailing: it comes last, and one call at a time tries aside whether it is well.
-// One call of the port is a round over the endpoints, which tries no further one after two timeouts.
+// The class of a fault decides about health:
 //
-// Bytes that an endpoint did not surely take go to the next one too; they are the same bytes, so the worst that can happen is that all have them. Which of
-// the answers counts is the order of answers in send.go. A draft that one endpoint cannot make sense of is shown to the next, and INVALID takes two of them.
+//   - Rejected bytes and reverts come from healthy nodes.
+//   - An unsupported method or an unknown block has no effect, unless it is the head.
+//   - An endpoint that accepts no transactions gets none for a while, if another endpoint does.
+//   - A broken connection, a timeout or a request limit makes the endpoint unhealthy. It backs off
+//     with a growing delay, or for as long as the provider asks. Except after a request limit, it is
+//     verified before its next use.
 //
-// Clients of different chains share nothing, so a chain that is slow or dead costs the others nothing (TestBulkheads).
+// An unhealthy endpoint is used last and probed in the background, so no call waits for it while
+// another endpoint serves. One call tries the endpoints in turn, and stops after two timeouts.
 //
-// Connecting is lazy, and every connection is verified before an answer of it counts: chain id and genesis block, in one batch with the head. A chain that
-// is down at start, or replaced behind its address, needs no restart of ours.
-// A WebSocket that broke is replaced before the next call, and calls that still wait on it end shortly after it.
+// Bytes that an endpoint did not accept are sent to the next one as well. They are the same bytes, so
+// at worst every endpoint has them. A draft that one endpoint cannot judge is sent to the next one,
+// and INVALID takes two endpoints.
+//
+// Connections are lazy. Every connection is verified before its responses count: chain id and
+// genesis block, in one batch with the head. A chain that is down at startup, or replaced behind its
+// address, needs no restart. A broken WebSocket is replaced before the next call, and calls that wait
+// on it end shortly after it.
+//
+// Clients of different chains share nothing, so a slow or dead chain does not affect others
+// (TestBulkheads).
 //
 // # Fees
 //
-// What a speed takes is a percentile of the tips that the newest blocks paid, between floors and caps: those of the configuration, the caller's own cap, and
-// a floor that is learned. A node that insists on a least tip or price tells it nowhere but in its refusals, so those are read ([Floors]); the memory fades,
-// and is bounded by the configured cap. Below a known floor or above a cap nothing is quoted: a nonce taken for such a transaction would be held for nothing.
+// The tip for a speed is a percentile of the tips paid in the newest blocks, between floors and caps:
+// the configured ones, the caller's cap, and a learned floor. A node reports its minimum fee only in
+// rejections, so those are read ([Floors]). The learned floor decays and never exceeds the configured
+// cap. If no fees fit between floor and cap there is no quote, because a nonce allocated for such a
+// transaction would be stuck.
 //
 // # Reverts
 //
-// A simulation that reverts is told by its reason: the text of require, the meaning of a panic, a custom error by name where an ABI names it ([Errors]), its
-// selector otherwise. The contract chooses these words, so they are cleaned and cut like a node's.
+// A revert in a simulation is reported with its reason: the text of require, the meaning of a panic,
+// a custom error by name if an ABI contains it ([outcome.Errors]), otherwise its selector. The
+// contract chooses these words, so they are cleaned and cut like any remote text.
 //
-// # What is told
+// # Secrets
 //
-// Addresses of endpoints hold API keys, and signed bytes are bearer instruments. Errors, outcomes and logs name an endpoint by its number, transport
-// failures are told in this package's own words, and a node's words are cleaned of addresses, long hex and keys before they leave.
+// Endpoint addresses contain API keys, and signed bytes can be broadcast by anyone. Errors, outcomes
+// and logs name an endpoint by its number, describe transport failures in fixed words, and clean
+// remote text of addresses, long hex and keys.
 //
-// # Proof
+// # Tests
 //
-// The package conformance holds the suite that the client passes on real nodes, and package chaintest its twin in memory. A test plays random
-// transactions and reorgs to both go-ethereum and the twin and compares every answer.
+// Package conformance is the suite that the client passes on real nodes, and that the in-memory
+// chain of package chaintest passes too. A property test runs random transactions and reorgs on
+// go-ethereum and on the in-memory chain and compares every response.
 package chain

@@ -16,30 +16,32 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ErrWrongChain says that an endpoint serves another chain than the one configured.
+// ErrWrongChain means that an endpoint serves another chain than the configured one.
 var ErrWrongChain = errors.New("wrong chain")
 
-// ErrWrongGenesis says that an endpoint serves a chain of the right id that began with another block: it was reset, or it is another network.
+// ErrWrongGenesis means that an endpoint serves a chain with the right id and another genesis
+// block: the chain was reset, or it is another network.
 var ErrWrongGenesis = errors.New("wrong genesis block")
 
 const (
 	firstBackoff = 250 * time.Millisecond
 	lastBackoff  = 10 * time.Second
-	// longBackoff is for faults that a person has to mend: a wrong chain, a refused key.
+	// longBackoff applies to faults that an operator must fix: a wrong chain, a rejected key.
 	longBackoff = 30 * time.Second
-	// wsMaxLate is how many calls in a row may stay without an answer before a WebSocket is taken to be dead.
+	// wsMaxLate is the number of consecutive calls without a response after which a WebSocket
+	// counts as dead.
 	wsMaxLate = 3
-	// probeAge is how old the known head of an endpoint may be before a fail-over trusts it.
+	// probeAge is the maximum age of an endpoint's head that a failover trusts.
 	probeAge = 2 * time.Second
 )
 
-// neverVerified is no number of connections.
+// neverVerified is not a number of connections.
 const neverVerified = math.MaxUint64
 
-// endpoint is one RPC address: its connection, what was verified about it, its health and how far its view of the chain reaches.
+// endpoint is one RPC address: its connection, verification, health and view of the chain.
 //
-// A connection is used only after chain id and genesis block were checked on it. Over HTTP a request can open a connection by itself; then the answer counts
-// only once the check has been repeated.
+// A connection is used only after its chain id and genesis block were verified. Over HTTP a request
+// can open a connection on its own; its response counts only after another verification.
 type endpoint struct {
 	label string // "endpoint 1": addresses are secrets
 	url   string
@@ -47,27 +49,27 @@ type endpoint struct {
 	o     *Options
 	pin   *genesisPin
 
-	secrets redactor // the parts of url
+	secrets redactor // the secret parts of url
 
-	slots      chan struct{} // bounds the calls under way
-	connecting chan struct{} // one connects, the others wait for it
+	slots      chan struct{} // limits concurrent calls
+	connecting chan struct{} // held while connecting
 	dials      atomic.Uint64 // connections opened so far
-	byHashOnly atomic.Bool   // it does not serve the receipts of a block as a whole
+	byHashOnly atomic.Bool   // it does not serve all receipts of a block at once
 	sends      sendBackoff
 	outbox     outbox
 
 	mu            sync.Mutex
 	client        *rpc.Client // nil: not connected
-	wsConn        *wsConn     // under the client; nil over HTTP
+	wsConn        *wsConn     // below the client; nil over HTTP
 	idle          func()      // closes idle connections; nil for a WebSocket
-	verifiedDials uint64      // value of dials at the last good check; unchecked before the first
-	failures      int         // in a row; a proof aside does not end the row, for an endpoint may pass it and fail at work
-	unhealthy     bool        // it failed last, and nothing has shown since that it is well
-	mustVerify    bool        // verified anew before it is used again: whatever broke may have put another in its place
+	verifiedDials uint64      // dials at the last successful verification; neverVerified before the first
+	failures      int         // consecutive; a successful probe does not reset it, because an endpoint may pass a probe and fail calls
+	unhealthy     bool        // the last call failed, and none has succeeded since
+	mustVerify    bool        // must be verified before the next use: another chain may answer after a failure
 	retryAt       time.Time
 	last          *fault
-	head          uint64 // newest block number it told
-	highest       uint64 // highest block number it ever told
+	head          uint64 // newest reported block number
+	highest       uint64 // highest block number ever reported
 	headAt        time.Time
 }
 
@@ -104,7 +106,8 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 	}
 }
 
-// call runs fn against the verified endpoint, bounded by the timeout, and keeps the endpoint's health. What fn returns is read as a fault.
+// call runs fn against the verified endpoint within the timeout, and records the endpoint's health.
+// An error of fn becomes a fault.
 func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Client) error) *fault {
 	client, f := e.ready(ctx)
 	if f != nil {
@@ -119,16 +122,17 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 		return f
 	}
 	if _, unverified := e.ready(ctx); unverified != nil {
-		// The answer came over a connection that nobody had checked. A send may have been taken, by whatever chain that is.
+		// The response came over a connection that was not verified. A send may have reached any
+		// chain.
 		return &fault{class: txn.Ambiguous, detail: unverified.detail, cause: unverified.cause}
 	}
 	return nil
 }
 
-// do is one call in one slot.
+// do runs one call in one slot.
 func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *callInfo,
 	fn func(context.Context, *rpc.Client) error) *fault {
-	if ctx.Err() != nil { // which a connection with room may overlook
+	if ctx.Err() != nil { // a connection with room may ignore it
 		return &fault{class: txn.Unavailable, detail: describe(ctx.Err()), ours: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -139,23 +143,24 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 	case <-ctx.Done():
 		return &fault{
 			class:  txn.Unavailable,
-			detail: fmt.Sprintf("all %d calls to it are taken", cap(e.slots)),
+			detail: fmt.Sprintf("limit of %d concurrent calls reached", cap(e.slots)),
 			ours:   true,
 		}
 	}
 	ctx, done, ok := e.withConn(withCallInfo(ctx, n), client)
 	if !ok {
-		return e.faultOf(errConnClosed, nil) // not a byte left
+		return e.faultOf(errConnClosed, nil) // no byte was sent
 	}
 	defer done()
-	n.mayHaveLeft.Store(e.ws) // a WebSocket is open by now
+	n.mayHaveLeft.Store(e.ws) // a WebSocket is already open
 	if err := fn(ctx, client); err != nil {
 		return e.faultOf(closeCause(ctx, err), n)
 	}
 	return nil
 }
 
-// withConn is ctx that ends when the client's WebSocket is lost; not ok: it was let go meanwhile.
+// withConn returns a ctx that ends when the client's WebSocket breaks. It is not ok if the
+// connection was dropped meanwhile.
 func (e *endpoint) withConn(ctx context.Context,
 	client *rpc.Client) (up context.Context, done func(), ok bool) {
 	if !e.ws {
@@ -170,17 +175,20 @@ func (e *endpoint) withConn(ctx context.Context,
 	return up, done, true
 }
 
-// replaced tells whether another connection took the client's place: how the old one ended says nothing about it.
+// replaced reports whether another connection took the client's place. A failure of the old one
+// then says nothing about the new one.
 func (e *endpoint) replaced(client *rpc.Client) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.client != nil && e.client != client
 }
 
-// isBroken tells, under the endpoint's lock, whether the WebSocket broke. That may come to light while nobody calls, or while a call is late.
+// isBroken reports whether the WebSocket broke, which may happen between calls. The caller holds
+// e.mu.
 func (e *endpoint) isBroken() bool { return e.wsConn != nil && e.wsConn.isClosed() }
 
-// ready connects and verifies, unless that is done, and refuses while the endpoint is backing off. What it refuses has surely not left.
+// ready connects and verifies the endpoint if necessary. It fails while the endpoint is backing
+// off. On failure no byte of the caller's request was sent.
 func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
 	if client, f := e.state(); client != nil || f != nil {
 		return client, f
@@ -189,9 +197,9 @@ func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
 	case e.connecting <- struct{}{}:
 		defer func() { <-e.connecting }()
 	case <-ctx.Done():
-		return nil, &fault{class: txn.Unavailable, detail: "no connection in time"}
+		return nil, &fault{class: txn.Unavailable, detail: "connection timed out"}
 	}
-	if client, f := e.state(); client != nil || f != nil { // another caller was faster
+	if client, f := e.state(); client != nil || f != nil { // another caller connected
 		return client, f
 	}
 	client, f := e.connect(ctx)
@@ -202,16 +210,17 @@ func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
 	return client, nil
 }
 
-// verifyFailed keeps the health of an endpoint that did not pass the check.
+// verifyFailed records the health of an endpoint that failed verification.
 func (e *endpoint) verifyFailed(ctx context.Context, f *fault) {
-	f.answered = false // whatever it answered to the check, it cannot be used
+	f.answered = false // it cannot be used, even though it responded
 	if f.class == txn.Ambiguous {
-		f.class = txn.Unavailable // only the check left, not the caller's request
+		f.class = txn.Unavailable // only the verification was sent, not the caller's request
 	}
 	e.recordHealth(ctx, f)
 }
 
-// probeInBackground tries an ailing endpoint whose time has come, without keeping anybody waiting; one such try at a time, bounded by the timeout of a connection.
+// probeInBackground verifies an unhealthy endpoint whose backoff has passed. One probe runs at a
+// time, within the connect timeout.
 func (e *endpoint) probeInBackground(ctx context.Context) {
 	e.mu.Lock()
 	due := !e.retryAt.After(e.o.Clock.Now())
@@ -236,10 +245,10 @@ func (e *endpoint) probeInBackground(ctx context.Context) {
 	}()
 }
 
-// markHealthy takes an endpoint for well again, under its lock.
+// markHealthy resets the health state. The caller holds e.mu.
 func (e *endpoint) markHealthy() {
 	if e.unhealthy {
-		e.o.Logger.Info("RPC endpoint is back", "chain", e.o.Name, "endpoint", e.label)
+		e.o.Logger.Info("RPC endpoint healthy", "chain", e.o.Name, "endpoint", e.label)
 	}
 	e.unhealthy, e.mustVerify, e.retryAt, e.last = false, false, time.Time{}, nil
 }
@@ -250,7 +259,7 @@ func (e *endpoint) isUnhealthy() bool {
 	return e.unhealthy
 }
 
-// state is the verified connection, or the reason to stay away, or neither.
+// state returns the verified connection, or the fault of a current backoff, or neither.
 func (e *endpoint) state() (*rpc.Client, *fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -268,14 +277,14 @@ func (e *endpoint) state() (*rpc.Client, *fault) {
 	return nil, nil
 }
 
-// allVerified tells whether every connection opened so far has been checked.
+// allVerified reports whether every connection opened so far was verified.
 func (e *endpoint) allVerified() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.verifiedDials == e.dials.Load()
 }
 
-// connect opens a client if there is none that lives, and checks it.
+// connect opens a client unless a live one exists, and verifies it.
 func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
 	client := e.liveClient()
 	if client == nil {
@@ -293,7 +302,7 @@ func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
 	return client, nil
 }
 
-// liveClient is the client, unless it is known to be dead: then it is let go, as no call on it can succeed.
+// liveClient returns the client. It drops a client whose connection is known to be broken.
 func (e *endpoint) liveClient() *rpc.Client {
 	e.mu.Lock()
 	end := func() {}
@@ -306,7 +315,7 @@ func (e *endpoint) liveClient() *rpc.Client {
 	return client
 }
 
-// connectTimeout leaves a caller with one timeout's patience time for another endpoint.
+// connectTimeout leaves a caller time for another endpoint.
 func (e *endpoint) connectTimeout() time.Duration { return e.o.Timeout / 2 }
 
 func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
@@ -331,7 +340,7 @@ func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
 	return client, nil
 }
 
-// detach takes the connection away, under the endpoint's lock. What it returns ends it, and is to be called without.
+// detach removes the connection. The caller holds e.mu, and calls end after releasing it.
 func (e *endpoint) detach() (end func()) {
 	client, wsConn := e.client, e.wsConn
 	e.client, e.wsConn = nil, nil
@@ -345,7 +354,7 @@ func (e *endpoint) detach() (end func()) {
 	}
 }
 
-// verify asks for chain id, genesis block and head in one batch.
+// verify reads chain id, genesis block and head in one batch.
 func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	var (
 		id      hexutil.Big
@@ -370,7 +379,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	}
 	if got := id.ToInt(); !got.IsUint64() || txn.ChainID(got.Uint64()) != e.o.ChainID {
 		return &fault{class: txn.WrongChain, cause: ErrWrongChain, detail: fmt.Sprintf(
-			"the configuration says chain_id %d, the node answers %s: point the chain's rpc at the right network, or correct its chain_id",
+			"chain_id is %d in the configuration and %s at the node; correct the chain's rpc or chain_id",
 			e.o.ChainID,
 			got,
 		)}
@@ -378,12 +387,12 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	if genesis == nil || genesis.Hash == (txn.Hash{}) {
 		return &fault{
 			class:  txn.Unavailable,
-			detail: "the node does not serve block 0, so it cannot be told which chain it follows",
+			detail: "the node does not serve block 0, which identifies its chain",
 		}
 	}
 	if want := e.pin.hold(genesis.Hash); want != genesis.Hash {
 		return &fault{class: txn.WrongChain, cause: ErrWrongGenesis, detail: fmt.Sprintf(
-			"block 0 is %s, expected %s: the chain was reset or this is another network with the same chain_id",
+			"block 0 is %s, expected %s: chain reset, or another network with the same chain_id",
 			genesis.Hash,
 			want,
 		)}
@@ -395,7 +404,7 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	return nil
 }
 
-// batch sends one JSON-RPC batch whose every element must succeed.
+// batch sends one JSON-RPC batch. Every element must succeed.
 func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
 	if err := client.BatchCallContext(ctx, elems); err != nil {
 		return err
@@ -408,17 +417,18 @@ func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error
 	return nil
 }
 
-// recordHealth decides by the class of a fault how long the endpoint is left alone. A refusal of our bytes, a nonce, a revert: the node is well.
+// recordHealth sets the backoff of the endpoint by the class of the fault. A rejection of the
+// bytes, a nonce error or a revert comes from a healthy node.
 func (e *endpoint) recordHealth(ctx context.Context, f *fault) {
 	if f != nil && (f.ours || errors.Is(ctx.Err(), context.Canceled)) {
-		return // our own limit, or the caller went away: that says nothing about the endpoint
+		return // a local limit, or the caller left: not a fault of the endpoint
 	}
 	if end := e.updateHealth(f); end != nil {
 		end()
 	}
 }
 
-// updateHealth returns what ends the connection, if it is given up.
+// updateHealth returns a function that ends the connection, or nil to keep it.
 func (e *endpoint) updateHealth(f *fault) (end func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -428,20 +438,20 @@ func (e *endpoint) updateHealth(f *fault) (end func()) {
 		e.markHealthy()
 		return nil
 	case f.answered && refusesService(f):
-		return nil // of one method, block or account, as far as it goes: no sign of ill health, and none of good
+		return nil // about one method, block or account: neither healthy nor unhealthy
 	}
 	wait := backoff(e.failures, f)
 	e.failures++
 	e.retryAt, e.last = e.o.Clock.Now().Add(wait), f
 	if !e.unhealthy {
-		e.o.Logger.Warn("RPC endpoint is not usable", "chain", e.o.Name, "endpoint", e.label,
+		e.o.Logger.Warn("RPC endpoint unhealthy", "chain", e.o.Name, "endpoint", e.label,
 			"class", string(f.class), "reason", f.detail, "retry_in", wait)
 	}
 	e.unhealthy, e.mustVerify = true, e.mustVerify || f.class != txn.RateLimited
 	if f.answered || f.status != 0 {
 		return nil
 	}
-	// One late answer is no reason to cut off the other calls of a WebSocket; several are.
+	// One late response is no reason to drop the other calls of a WebSocket; several are.
 	if !e.ws || f.late && e.failures < wsMaxLate {
 		return nil
 	}
@@ -456,28 +466,28 @@ func backoff(failures int, f *fault) time.Duration {
 	return max(wait, f.retryAfter)
 }
 
-// recordHead keeps how far the endpoint's view reaches.
+// recordHead records the head of the endpoint.
 func (e *endpoint) recordHead(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.head, e.highest, e.headAt = number, max(e.highest, number), e.o.Clock.Now()
 }
 
-// resetHighest forgets heights that the endpoint itself no longer claims.
+// resetHighest forgets heights that the endpoint no longer reports.
 func (e *endpoint) resetHighest(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.highest = number
 }
 
-// view is the newest head and the highest head that the endpoint told, and whether the newest is fresh.
+// view returns the newest and the highest reported head, and whether the newest is recent.
 func (e *endpoint) view() (head, highest uint64, fresh bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.head, e.highest, !e.headAt.IsZero() && e.o.Clock.Now().Sub(e.headAt) < probeAge
 }
 
-// drop gives up a connection that broke, unless another took its place already.
+// drop closes a broken connection, unless another has replaced it.
 func (e *endpoint) drop(client *rpc.Client) {
 	e.mu.Lock()
 	end := client.Close
@@ -488,7 +498,7 @@ func (e *endpoint) drop(client *rpc.Client) {
 	end()
 }
 
-// close ends the connection and lets idle ones go.
+// close ends the connection and closes idle ones.
 func (e *endpoint) close() {
 	e.mu.Lock()
 	end, idle := e.detach(), e.idle

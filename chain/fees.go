@@ -9,11 +9,12 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// maxTxGas is the highest gas limit of a transaction since EIP-7825. A margin never lifts an estimate above it; an estimate that is above it by itself comes
-// from a chain without that rule.
+// maxTxGas is the highest gas limit of a transaction since EIP-7825. The margin never raises an
+// estimate above it. An estimate above it comes from a chain without that rule.
 const maxTxGas = 1 << 24
 
-// gasLimit is an estimate with the margin, within what one transaction may ask for in a block of blockLimit gas (0: not known).
+// gasLimit returns an estimate with the margin, within the limits of one transaction and of a block
+// (blockLimit 0 means unknown).
 func gasLimit(estimate, blockLimit uint64, margin float64) uint64 {
 	limit := uint64(math.Ceil(float64(estimate) * margin))
 	if estimate <= maxTxGas {
@@ -25,9 +26,10 @@ func gasLimit(estimate, blockLimit uint64, margin float64) uint64 {
 	return max(limit, estimate)
 }
 
-// DynamicFees are the fees for a chain with a base fee: twice the base fee of the next block plus the tip, so that the transaction stays payable through
-// six full blocks in a row, within floors and cap. ok is false when the cap leaves less than the least tip above the next base fee: what is sent now could not be
-// included, or by nobody who asks for a tip, and would hold its nonce meanwhile.
+// DynamicFees returns the fees for a chain with a base fee: twice the next base fee plus the tip,
+// within floors and cap. The transaction then stays payable through six full blocks in a row. It is
+// not ok if the cap leaves less than the minimum tip above the next base fee: such a transaction
+// would occupy its nonce without being included.
 func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok bool) {
 	f = f.withDefaults()
 	tip = larger(tip, f.MinTip)
@@ -51,7 +53,7 @@ func (f FeeOptions) DynamicFees(nextBaseFee, tip txn.Wei) (fees txn.Fees, ok boo
 	return txn.Fees{Cap: limit, Tip: tip}, true
 }
 
-// minFeeCap is what has to be offered in all for the least tip to be left above a base fee.
+// minFeeCap returns the lowest fee cap that leaves the minimum tip above a base fee.
 func (f FeeOptions) minFeeCap(baseFee txn.Wei) (least txn.Wei) {
 	f = f.withDefaults()
 	if _, overflow := least.AddOverflow(&baseFee, &f.MinTip); overflow {
@@ -60,7 +62,8 @@ func (f FeeOptions) minFeeCap(baseFee txn.Wei) (least txn.Wei) {
 	return least
 }
 
-// LegacyFees are the fees for a chain without a base fee, within floor and cap; the fixed price, if there is one, counts instead.
+// LegacyFees returns the fees for a chain without a base fee, within floor and cap, or the fixed
+// price if one is set.
 func (f FeeOptions) LegacyFees(price txn.Wei) txn.Fees {
 	price = larger(price, f.MinPrice)
 	if f.FixedPrice != nil {
@@ -78,7 +81,7 @@ func larger(a, b txn.Wei) txn.Wei {
 	return a
 }
 
-// percentile is the share of the tips paid that a speed tops.
+// percentile returns the percentile of the paid tips for a speed.
 func (f FeeOptions) percentile(speed txn.Speed) float64 {
 	f = f.withDefaults()
 	switch speed {
@@ -90,7 +93,7 @@ func (f FeeOptions) percentile(speed txn.Speed) float64 {
 	return f.Percentile
 }
 
-// within lowers the cap to the asker's own; zero is none.
+// within lowers the cap to limit; zero means no limit.
 func (f FeeOptions) within(limit txn.Wei) FeeOptions {
 	if !limit.IsZero() && (f.MaxFee.IsZero() || limit.Lt(&f.MaxFee)) {
 		f.MaxFee = limit
@@ -98,7 +101,8 @@ func (f FeeOptions) within(limit txn.Wei) FeeOptions {
 	return f
 }
 
-// withPremium is a gas price for a speed. A chain that tells one price tells nothing of what others pay, so only haste has a premium.
+// withPremium returns a gas price for a speed. A single price shows nothing about the prices of
+// others, so only FAST adds a premium.
 func withPremium(price txn.Wei, speed txn.Speed) txn.Wei {
 	if speed != txn.Fast {
 		return price
@@ -111,19 +115,19 @@ func withPremium(price txn.Wei, speed txn.Speed) txn.Wei {
 	return more
 }
 
-// Market is what a chain tells of prices, and of one sender's means.
+// Market is the state of a chain's fee market, and one sender's balance.
 type Market struct {
 	BaseFee     *txn.Wei // of the newest block; nil on a chain without EIP-1559
-	NextBaseFee *txn.Wei // of the block after it; nil when the node does not tell
-	Tip         txn.Wei  // what the speed asked for takes; zero when the node does not tell
-	GasPrice    *txn.Wei // usual legacy price; nil when the node does not tell
+	NextBaseFee *txn.Wei // of the next block; nil if the node does not report it
+	Tip         txn.Wei  // for the requested speed; zero if the node does not report it
+	GasPrice    *txn.Wei // usual legacy price; nil if the node does not report it
 	Balance     txn.Wei
-	Estimate    uint64 // gas that the draft takes by simulation
-	BlockGas    uint64 // gas of one block; 0 when the node does not tell
-	Floor       Floor  // least that its nodes were found to take
+	Estimate    uint64 // simulated gas of the draft
+	BlockGas    uint64 // gas limit of a block; 0 if the node does not report it
+	Floor       Floor  // minimum that the nodes are known to accept
 }
 
-// Quote is what it takes to send the draft on this market: ACCEPTED with the quote, or why nothing should be sent now.
+// Quote prices the draft on this market: ACCEPTED with the quote, or the reason not to send now.
 func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quote, txn.Outcome) {
 	fees, o := f.Offer(draft.Speed, draft.MaxFee, m)
 	if o.Class != txn.Accepted {
@@ -140,7 +144,7 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	if !ok {
 		return txn.Quote{}, txn.Outcome{
 			Class:  txn.Invalid,
-			Detail: "value and gas together are more than any account can hold",
+			Detail: "value plus gas exceeds any possible balance",
 		}
 	}
 	if m.Balance.Lt(&need) {
@@ -149,7 +153,8 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 	return quote, o
 }
 
-// Gas is the estimate with the margin. What takes no more than every transaction does needs none: it takes that whatever the state.
+// Gas returns the estimate with the margin. An estimate of a plain transfer needs no margin,
+// because it does not depend on the state.
 func (m Market) Gas(margin float64) uint64 {
 	if m.Estimate <= txGas {
 		return txGas
@@ -159,13 +164,14 @@ func (m Market) Gas(margin float64) uint64 {
 
 func insufficientFunds(have, want txn.Wei) txn.Outcome {
 	return txn.Outcome{
-		Class: txn.InsufficientFunds, Detail: fmt.Sprintf("the account has %s wei, the transaction may take up to %s", have.Dec(), want.Dec()),
+		Class: txn.InsufficientFunds, Detail: fmt.Sprintf("balance %s wei is below the maximum cost %s wei", have.Dec(), want.Dec()),
 		Have: &have, Want: &want, Short: new(txn.Wei).Sub(&want, &have),
 	}
 }
 
-// checkGas refuses a gas limit that no pool or no block would take, since such a transaction would hold its nonce for ever, and one that is not enough by
-// simulation. Estimates of go-ethereum are up to 1.5 % above the least that does, but never below what every transaction takes: a pool refuses what is.
+// checkGas rejects a gas limit that no pool or block accepts, because the transaction would occupy
+// its nonce forever, and one below the simulated gas. Estimates of go-ethereum exceed the minimum
+// by up to 1.5 %, but are never below the intrinsic gas, which pools require.
 func (f FeeOptions) checkGas(gas uint64, m Market) txn.Outcome {
 	const leastPercent = 98
 	blockGas := m.BlockGas
@@ -174,34 +180,34 @@ func (f FeeOptions) checkGas(gas uint64, m Market) txn.Outcome {
 		return txn.Outcome{
 			Class: txn.Invalid,
 			Detail: fmt.Sprintf(
-				"a gas limit of %d is not enough: it takes %d; raise it, or leave it out", gas,
+				"gas limit %d is below the estimate %d; raise or omit it", gas,
 				m.Estimate),
 		}
 	case f.MaxGas > 0 && gas > f.MaxGas:
 		return txn.Outcome{
 			Class: txn.Invalid,
 			Detail: fmt.Sprintf(
-				"a gas limit of %d is above the chain's limit for one transaction, %d", gas,
+				"gas limit %d is above the chain's transaction limit %d", gas,
 				f.MaxGas),
 		}
 	case blockGas > 0 && gas > blockGas:
 		return txn.Outcome{
 			Class:  txn.Invalid,
-			Detail: fmt.Sprintf("a gas limit of %d is above that of a block, %d", gas, blockGas),
+			Detail: fmt.Sprintf("gas limit %d is above the block gas limit %d", gas, blockGas),
 		}
 	}
 	return txn.Outcome{Class: txn.Accepted}
 }
 
-// Offer chooses by the newest block: one with a base fee asks for EIP-1559 fees, one without for a gas price. Below a floor or above a cap there is nothing to
-// offer: the outcome is FEE_CAP_BELOW_BASE_FEE, and names the two.
+// Offer returns fees by the newest block: EIP-1559 fees if it has a base fee, else a gas price. If
+// no fees fit between floor and cap, the outcome is FEE_CAP_BELOW_BASE_FEE with both values.
 func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
 	f = f.within(limit)
-	chains := f.MaxFee != limit // else nothing is gained by raising it
+	chains := f.MaxFee != limit // otherwise raising it does not help
 	if f.FixedPrice != nil {
 		if !limit.IsZero() && f.FixedPrice.Gt(&limit) {
 			return txn.Fees{}, feeTooHigh(
-				"the chain's fixed price is %s gwei, above the cap of %s gwei", *f.FixedPrice,
+				"the chain's fixed price of %s gwei is above the cap of %s gwei", *f.FixedPrice,
 				limit, false)
 		}
 		return f.LegacyFees(*f.FixedPrice), txn.Outcome{Class: txn.Accepted}
@@ -209,7 +215,7 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	f.MinPrice = larger(f.MinPrice, m.Floor.Price)
 	if least := larger(f.MinPrice, m.Floor.Tip); !f.MaxFee.IsZero() && least.Gt(&f.MaxFee) {
 		return txn.Fees{}, feeTooHigh(
-			"the chain's nodes take nothing below %s gwei, and the cap is %s gwei", least, f.MaxFee,
+			"the chain's minimum fee of %s gwei is above the cap of %s gwei", least, f.MaxFee,
 			chains)
 	}
 	if m.BaseFee == nil {
@@ -217,7 +223,7 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 		if m.GasPrice == nil {
 			return txn.Fees{}, txn.Outcome{
 				Class:  txn.Unavailable,
-				Detail: "the node does not tell a gas price",
+				Detail: "the node reports no gas price",
 			}
 		}
 		return f.LegacyFees(withPremium(*m.GasPrice, speed)), txn.Outcome{Class: txn.Accepted}
@@ -226,18 +232,18 @@ func (f FeeOptions) Offer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, t
 	fees, ok := f.DynamicFees(next, larger(m.Tip, m.Floor.Tip))
 	switch {
 	case !ok && f.MaxFee.Lt(&next):
-		return fees, feeTooHigh("the next block's base fee is %s gwei, above the cap of %s gwei", next,
+		return fees, feeTooHigh("the next base fee of %s gwei is above the cap of %s gwei", next,
 			f.MaxFee, chains)
 	case !ok:
 		return fees, feeTooHigh(
-			"the next block's base fee with the least tip is %s gwei, above the cap of %s gwei",
+			"the next base fee plus minimum tip, %s gwei, is above the cap of %s gwei",
 			f.minFeeCap(next), f.MaxFee, chains)
 	}
 	return fees, txn.Outcome{Class: txn.Accepted}
 }
 
-// Reoffer is Offer for a replacement: its limit, which has a key of its own, counts in place of the cap for what is new. What was sent when fees were usual must
-// be able to follow them when they rise.
+// Reoffer is Offer for a replacement. limit, which has its own configuration key, replaces the
+// configured cap, so that a transaction sent at usual fees can follow rising fees.
 func (f FeeOptions) Reoffer(speed txn.Speed, limit txn.Wei, m Market) (txn.Fees, txn.Outcome) {
 	f.MaxFee = limit
 	return f.Offer(speed, limit, m)
@@ -251,7 +257,8 @@ func feeTooHigh(text string, asked, limit txn.Wei, chains bool) txn.Outcome {
 	}
 }
 
-// nextBaseFee is what the node tells, else the most that it can be: a full block raises the base fee by an eighth.
+// nextBaseFee returns the reported next base fee, or its upper bound: a full block raises the base
+// fee by an eighth.
 func (m Market) nextBaseFee() txn.Wei {
 	if m.NextBaseFee != nil {
 		return *m.NextBaseFee
@@ -264,7 +271,8 @@ func (m Market) nextBaseFee() txn.Wei {
 	return next
 }
 
-// cost is the most that a transaction can take from its sender. ok is false when that is more than any account can hold.
+// cost returns the maximum that a transaction can take from its sender. It is not ok if no account
+// can hold that much.
 func cost(gas uint64, fees txn.Fees, value txn.Wei) (total txn.Wei, ok bool) {
 	if _, overflow := total.MulOverflow(&fees.Cap, uint256.NewInt(gas)); overflow {
 		return total, false
@@ -273,14 +281,15 @@ func cost(gas uint64, fees txn.Fees, value txn.Wei) (total txn.Wei, ok bool) {
 	return total, !overflow
 }
 
-// What any transaction takes, by the yellow paper and EIP-2028. Chains that take more say so when they get it.
+// Gas of any transaction by the yellow paper and EIP-2028. Chains with higher costs report them
+// when they reject.
 const (
 	createGas  = 32_000
 	zeroGas    = 4
 	nonZeroGas = 16
 )
 
-// intrinsicGas is what a payload takes before anything runs.
+// intrinsicGas returns the gas of a payload before any execution.
 func intrinsicGas(p txn.Payload) uint64 {
 	least := uint64(txGas)
 	if p.To == nil {
@@ -290,13 +299,14 @@ func intrinsicGas(p txn.Payload) uint64 {
 	return least + zeros*zeroGas + (uint64(len(p.Data))-zeros)*nonZeroGas
 }
 
-// OwnGasFits is INVALID for a payload whose own gas limit is not enough for its data: nothing with less is ever included. Otherwise it is ACCEPTED.
+// OwnGasFits returns INVALID if the payload's own gas limit is below its intrinsic gas, because no
+// block would include it, and ACCEPTED otherwise.
 func OwnGasFits(p txn.Payload) txn.Outcome {
 	if least := intrinsicGas(p); p.GasLimit > 0 && p.GasLimit < least {
 		return txn.Outcome{
 			Class: txn.Invalid,
 			Detail: fmt.Sprintf(
-				"the gas limit of %d is below %d, which a transaction with these data takes at least",
+				"gas limit %d is below the intrinsic gas %d",
 				p.GasLimit, least),
 		}
 	}

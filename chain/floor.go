@@ -9,30 +9,34 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Floor is the least that the nodes of a chain were found to take for a unit of gas; zero fields: nothing is known.
+// Floor is the minimum that the nodes of a chain are known to accept per unit of gas. Zero fields
+// are unknown.
 type Floor struct {
 	Tip   txn.Wei // of the tip, and of a gas price
 	Price txn.Wei // of the fee cap, and of a gas price
 }
 
 const (
-	// floorHold is how long a floor is believed after the last refusal that told it. Then it is halved with every such time that goes by: a floor that is
-	// still in force costs one refused hand-over and is known again, one that was lowered is not paid for ever.
+	// floorHold is how long a floor is trusted after the last rejection that reported it. It is
+	// halved after each further floorHold. A floor still in force costs one rejected broadcast to
+	// learn again, and a lowered floor is not paid forever.
 	floorHold = time.Hour
 	// floorBits ends the halving.
 	floorBits = 256
 )
 
-// Floors learns a chain's floor from the words of its nodes. What gas price a node insists on is its owner's setting and is told nowhere else: fee history
-// and gas price show what others pay. It is safe for use by many goroutines.
+// Floors learns the minimum fees of a chain from rejections. A node's minimum is a local setting
+// that no method reports; fee history and gas price show only the fees of others. It is safe for
+// concurrent use.
 type Floors struct {
 	mu    sync.Mutex
 	floor Floor
-	at    time.Time // of the last refusal that told it
+	at    time.Time // of the last rejection that reported it
 }
 
-// Learn takes note of a refusal of these bytes. Only an UNDERPRICED that names what is needed teaches anything. The limit, unless zero, bounds what is
-// believed: no node talks us into more than the configuration allows.
+// Learn records a rejection of these bytes. Only an UNDERPRICED outcome with a required fee has an
+// effect. limit, unless zero, caps the floor, so that no node can raise fees above the
+// configuration.
 func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit txn.Wei) {
 	if o.Class != txn.Underpriced || o.FeeNeeded == nil && o.TipNeeded == nil {
 		return
@@ -52,7 +56,7 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	switch {
 	case below(tx.GasFeeCap(), fee):
 		learned.Price = fee
-	case below(tx.GasTipCap(), fee) && o.TipNeeded == nil: // the cap was enough, so it is the tip that they mean
+	case below(tx.GasTipCap(), fee) && o.TipNeeded == nil: // the cap was sufficient, so the tip is meant
 		learned.Tip = fee
 	default:
 		told = lacksTip
@@ -62,7 +66,7 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	}
 }
 
-// believed is what a node asks for, as far as we would pay it; zero: it does not ask.
+// believed returns the required fee, capped by limit; zero if none is required.
 func believed(needed *txn.Wei, limit txn.Wei) txn.Wei {
 	switch {
 	case needed == nil:
@@ -75,7 +79,7 @@ func believed(needed *txn.Wei, limit txn.Wei) txn.Wei {
 
 func below(offered *big.Int, needed txn.Wei) bool { return offered.Cmp(needed.ToBig()) < 0 }
 
-// At is the floor as it is believed at a time.
+// At returns the floor that is trusted at a time.
 func (f *Floors) At(now time.Time) Floor {
 	f.mu.Lock()
 	defer f.mu.Unlock()

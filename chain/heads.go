@@ -9,14 +9,15 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// headQueue is how many notices may wait at the library. They carry nothing that is read, so a few do.
+// headQueue is the number of buffered notifications. Their content is not read, so a few suffice.
 const headQueue = 16
 
-// resubscribeAfter is the pause before a lost subscription is taken up again.
+// resubscribeAfter is the delay before a lost subscription is renewed.
 const resubscribeAfter = time.Second
 
-// Heads wakes when there may be a new head, through the first WebSocket endpoint that can be subscribed; nil when no endpoint is a WebSocket. A notice is
-// only a wake-up: losing one costs the wait until the next poll. The channel is closed when ctx ends.
+// Heads returns a channel that wakes when there may be a new head, through the first WebSocket
+// endpoint with subscriptions; nil if no endpoint is a WebSocket. A lost wake-up costs the wait
+// until the next poll. The channel is closed when ctx ends.
 func (c *Client) Heads(ctx context.Context) <-chan struct{} {
 	var sockets []*endpoint
 	for _, e := range c.endpoints {
@@ -35,13 +36,13 @@ func (c *Client) Heads(ctx context.Context) <-chan struct{} {
 				e.follow(ctx, wake)
 			}
 			_ = clock.Sleep(ctx, c.o.Clock,
-				resubscribeAfter) // ends early only with ctx, which the loop asks
+				resubscribeAfter) // ends early only with ctx, which the loop checks
 		}
 	}()
 	return wake
 }
 
-// follow passes notices on until the subscription or ctx ends.
+// follow forwards notifications until the subscription or ctx ends.
 func (e *endpoint) follow(ctx context.Context, wake chan<- struct{}) {
 	heads := make(chan json.RawMessage, headQueue)
 	var (
@@ -58,8 +59,8 @@ func (e *endpoint) follow(ctx context.Context, wake chan<- struct{}) {
 		return
 	}
 	defer sub.Unsubscribe()
-	e.o.Logger.Debug("following new heads", "chain", e.o.Name, "endpoint", e.label)
-	ping(wake) // blocks may have come while nobody followed
+	e.o.Logger.Debug("subscribed to new heads", "chain", e.o.Name, "endpoint", e.label)
+	ping(wake) // blocks may have arrived without a subscription
 	for {
 		select {
 		case <-heads:
@@ -75,7 +76,7 @@ func (e *endpoint) follow(ctx context.Context, wake chan<- struct{}) {
 	}
 }
 
-// ping never waits: one unread wake-up says as much as two.
+// ping never blocks: one unread wake-up is as good as two.
 func ping(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

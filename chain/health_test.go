@@ -159,7 +159,7 @@ func TestInFlightLimit(t *testing.T) {
 	late, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	if _, err := r.BlockByNumber(late, 1); !errors.Is(err, txn.ErrUnavailable) ||
-		!strings.Contains(err.Error(), "taken") {
+		!strings.Contains(err.Error(), "concurrent calls") {
 		t.Errorf("a call that waited for a slot in vain: %v", err)
 	}
 	go func() { done <- r.Send(t.Context(), signed) }()

@@ -9,19 +9,22 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// responseNormalizer reads an answer over HTTP before rpc.Client does, which takes every field "error" for a refusal: one that is null, as JSON-RPC 1.0 has it beside a
-// result, says that there is none. And it forgets the result beside an error, which may be the hash of bytes that were taken. Over a WebSocket wsConn does the same.
+// responseNormalizer rewrites an HTTP response before rpc.Client reads it. rpc.Client treats every
+// field "error" as a failure, but JSON-RPC 1.0 has a null error next to a result. It also drops the
+// result next to an error, which may be the hash of accepted bytes. wsConn does the same for a
+// WebSocket.
 type responseNormalizer struct {
 	io.ReadCloser
-	spare *sync.Pool // of *bytes.Buffer: an answer is as large as the one before, and many come in a second
+	spare *sync.Pool // of *bytes.Buffer, reused between responses
 
 	read bool
 	body *bytes.Buffer
 	rest bytes.Reader
-	err  error // what ended the body, behind all that could be read of it
+	err  error // the error that ended the body, returned after its content
 }
 
-// Read takes in the whole answer first. The body below is bounded, and rpc.Client waits for its end, too.
+// Read reads the whole response first. The body is bounded, and rpc.Client waits for its end as
+// well.
 func (m *responseNormalizer) Read(p []byte) (int, error) {
 	if !m.read {
 		m.read = true
@@ -36,10 +39,10 @@ func (m *responseNormalizer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxSpare is how large a buffer may be to be kept for the next answer.
+// maxSpare is the largest buffer that is kept for reuse.
 const maxSpare = 8 << 20
 
-// Close gives the memory of the answer on. Whoever has read it has a copy.
+// Close returns the buffer for reuse. Readers have their own copy.
 func (m *responseNormalizer) Close() error {
 	if body := m.body; body != nil {
 		m.body = nil
@@ -52,14 +55,14 @@ func (m *responseNormalizer) Close() error {
 	return m.ReadCloser.Close()
 }
 
-// rpcObject is one answer by its fields.
+// rpcObject is a JSON object by its fields.
 type rpcObject map[string]json.RawMessage
 
-// normalized is the answer without errors that are null, with results beside errors put where they are not lost, and as it is if it has neither, or is no JSON-RPC
-// answer.
+// normalized removes null errors from a JSON-RPC response, and moves results next to errors into
+// the errors' data. Any other body is returned unchanged.
 func normalized(body []byte) []byte {
 	if !bytes.Contains(body,
-		[]byte(`"error"`)) { // as in nearly all answers: they are not read twice
+		[]byte(`"error"`)) { // true of almost every response, which then is not parsed twice
 		return body
 	}
 	var (
@@ -86,7 +89,7 @@ func normalized(body []byte) []byte {
 	return body
 }
 
-// normalize tells whether there was anything to mend.
+// normalize reports whether it changed the object.
 func (a rpcObject) normalize() bool {
 	switch {
 	case string(a["error"]) == "null":
@@ -111,13 +114,15 @@ func (a rpcObject) normalize() bool {
 	return err == nil
 }
 
-// The result that stood beside an error travels in the error's data, the one field that rpc.Client hands on whole, and the data of its own within that.
+// A result next to an error travels in the error's data, together with the original data: it is the
+// only field that rpc.Client passes on unchanged.
 const (
-	resultKey = "fencepost: the result beside this error"
-	dataKey   = "fencepost: the data of this error"
+	resultKey = "fencepost.result"
+	dataKey   = "fencepost.data"
 )
 
-// splitResult undoes that: the data that the node gave along with its error, and the result that stood beside it; nil: there was none.
+// splitResult reverses that: it returns the original data of the error and the result next to it,
+// if any.
 func splitResult(data any) (own any, result json.RawMessage) {
 	kept, ok := data.(map[string]any)
 	if !ok || kept[resultKey] == nil {
@@ -130,7 +135,7 @@ func splitResult(data any) (own any, result json.RawMessage) {
 	return kept[dataKey], result
 }
 
-// isHash tells whether a result is this hash.
+// isHash reports whether a result is this hash.
 func isHash(result json.RawMessage, hash txn.Hash) bool {
 	var answered *txn.Hash
 	return json.Unmarshal(result, &answered) == nil && answered != nil && *answered == hash

@@ -12,40 +12,41 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Options say which chain a client speaks to and how. Zero values take the default named beside them.
+// Options configure a client. Zero values mean the default named with each field.
 type Options struct {
-	Name        string        // the chain's name in the configuration: what errors and logs call it
-	ChainID     txn.ChainID   // EIP-155 chain id that every endpoint must answer
-	Genesis     txn.Hash      // hash of block 0 that every endpoint must answer; zero takes the first endpoint's and holds the others to it
+	Name        string        // the chain's name in configuration, errors and logs
+	ChainID     txn.ChainID   // EIP-155 chain id that every endpoint must report
+	Genesis     txn.Hash      // hash of block 0 that every endpoint must report; zero takes the first endpoint's
 	Endpoints   []string      // http, https, ws or wss addresses in order of preference
 	Timeout     time.Duration // for one call to one endpoint; 10 s
-	MaxInFlight int           // calls under way per endpoint; 100
+	MaxInFlight int           // concurrent calls per endpoint; 100
 	BatchLimit  int           // calls in one JSON-RPC batch; 100
-	GasMargin   float64       // an estimate is multiplied by it; 1.2
-	// TrustGasLimits leaves the simulation of drafts out that bring their gas limit: that they revert, or take more, is found out on the chain.
+	GasMargin   float64       // factor applied to estimates; 1.2
+	// TrustGasLimits skips the simulation of drafts with their own gas limit. Such drafts may
+	// revert or run out of gas on chain.
 	TrustGasLimits bool
-	// LagGrace is how long a view that lies behind the highest head seen is kept out when no endpoint has a newer one. After it the chain is taken to have
-	// gone back. 30 s.
+	// LagGrace is how long a head below the highest known one is ignored if no endpoint has a newer
+	// one. After that the chain counts as reorganized. 30 s.
 	LagGrace time.Duration
 	Fees     FeeOptions
-	Errors   *outcome.Errors // custom errors of contracts that the reasons of reverts are told by; nil: none
-	Clock    clock.Clock     // the machine's
-	Logger   *slog.Logger    // none
+	Errors   *outcome.Errors // custom errors of contracts, for revert reasons; nil means none
+	Clock    clock.Clock     // defaults to the system clock
+	Logger   *slog.Logger    // defaults to discarding
 
-	maxAnswer int64 // bytes of one answer; tests lower it
+	maxAnswer int64 // bytes of one response; tests lower it
 }
 
-// FeeOptions say what a quote offers. Amounts are wei for each unit of gas.
+// FeeOptions bound the fees of a quote. Amounts are in wei per unit of gas.
 type FeeOptions struct {
-	HistoryBlocks  int      // newest blocks that eth_feeHistory looks at; 10
-	Percentile     float64  // of the tips paid in them; 50
-	SlowPercentile float64  // the same for the speed SLOW; 25, or Percentile if that is lower
-	FastPercentile float64  // the same for the speed FAST; 75, or Percentile if that is higher
-	MinTip         txn.Wei  // floor of the tip; 1,000,000, which is what miners of go-ethereum ask by default
-	MinPrice       txn.Wei  // floor of the fee cap and of a gas price; zero is none
-	MaxFee         txn.Wei  // cap of the fee cap and of a gas price; zero is no cap
-	FixedPrice     *txn.Wei // legacy transactions at this price, whatever the chain says; nil is off
-	MaxGas         uint64   // most gas of one transaction that the chain's pools take; 0 is no limit. 16,777,216 since EIP-7825
+	HistoryBlocks  int      // blocks of eth_feeHistory; 10
+	Percentile     float64  // of the tips paid in these blocks; 50
+	SlowPercentile float64  // for the speed SLOW; 25, or Percentile if lower
+	FastPercentile float64  // for the speed FAST; 75, or Percentile if higher
+	MinTip         txn.Wei  // minimum tip; 1,000,000, the default of go-ethereum's miners
+	MinPrice       txn.Wei  // minimum fee cap and gas price; zero means none
+	MaxFee         txn.Wei  // maximum fee cap and gas price; zero means none
+	FixedPrice     *txn.Wei // legacy transactions at this price; nil is off
+	MaxGas         uint64   // maximum gas of one transaction in the chain's pools, 16,777,216 since EIP-7825; 0 is no limit
 }
 
 const (
@@ -60,7 +61,7 @@ const (
 	defaultFast          = 75
 	defaultMinTip        = 1_000_000
 
-	maxHistoryBlocks = 1024 // what go-ethereum answers at most
+	maxHistoryBlocks = 1024 // the most that go-ethereum returns
 	maxGasMargin     = 10
 )
 
@@ -100,19 +101,19 @@ func orDefault[T comparable](value, byDefault T) T {
 	return value
 }
 
-// check finds what no client can work with. Addresses stay out of the texts: they hold API keys.
+// check rejects unusable options. Its errors omit addresses, which hold API keys.
 func (o Options) check() error {
 	switch {
 	case o.ChainID == 0:
-		return errors.New("chain_id is 0: set the chain's EIP-155 chain id")
+		return errors.New("chain_id is 0; set the chain's EIP-155 chain id")
 	case len(o.Endpoints) == 0:
-		return errors.New("no RPC endpoint: give at least one http, https, ws or wss address")
+		return errors.New("no RPC endpoint; set at least one http, https, ws or wss address")
 	case o.Timeout < 0 || o.MaxInFlight < 0 || o.BatchLimit < 0 || o.LagGrace < 0:
 		return errors.New(
 			"timeout, in-flight limit, batch limit and lag grace must not be negative")
 	case o.GasMargin < 1 || o.GasMargin > maxGasMargin:
 		return fmt.Errorf(
-			"the gas margin is %g: it multiplies an estimate and must lie between 1 and %d",
+			"gas margin %g is out of range: it must be between 1 and %d",
 			o.GasMargin, maxGasMargin)
 	}
 	if err := o.Fees.check(); err != nil {
@@ -132,20 +133,20 @@ func (o Options) check() error {
 func (f FeeOptions) check() error {
 	switch {
 	case f.HistoryBlocks < 1 || f.HistoryBlocks > maxHistoryBlocks:
-		return fmt.Errorf("fee history of %d blocks: must lie between 1 and %d", f.HistoryBlocks,
+		return fmt.Errorf("fee history of %d blocks is out of range: it must be between 1 and %d", f.HistoryBlocks,
 			maxHistoryBlocks)
 	case f.SlowPercentile < 0 || f.FastPercentile > 100:
-		return fmt.Errorf("fee percentiles %g, %g and %g: each must lie between 0 and 100",
+		return fmt.Errorf("fee percentiles %g, %g and %g: each must be between 0 and 100",
 			f.SlowPercentile, f.Percentile, f.FastPercentile)
 	case f.SlowPercentile > f.Percentile || f.Percentile > f.FastPercentile:
-		return fmt.Errorf("fee percentiles %g, %g and %g: they must rise from slow to fast",
+		return fmt.Errorf("fee percentiles %g, %g and %g: they must not decrease from slow to fast",
 			f.SlowPercentile, f.Percentile, f.FastPercentile)
 	case !f.MaxFee.IsZero() && f.MinTip.Gt(&f.MaxFee):
 		return errors.New(
-			"the minimum tip is above the maximum fee: no transaction could keep both")
+			"the minimum tip is above the maximum fee")
 	case !f.MaxFee.IsZero() && f.MinPrice.Gt(&f.MaxFee):
 		return errors.New(
-			"the minimum price is above the maximum fee: no transaction could keep both")
+			"the minimum price is above the maximum fee")
 	}
 	return nil
 }

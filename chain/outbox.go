@@ -12,43 +12,45 @@ import (
 )
 
 const (
-	// maxConcurrentSends is how many requests with transactions are under way to one endpoint. While they are, further transactions gather, and go as one batch.
+	// maxConcurrentSends is the number of concurrent requests with transactions to one endpoint.
+	// Further transactions wait, and are sent as one batch.
 	maxConcurrentSends = 4
-	// batchPause is how long nothing goes in batches after one that was not answered as a batch.
+	// batchPause is how long no batch is sent after one that was not answered as a batch.
 	batchPause = time.Minute
 )
 
-// outbox gathers what many owners hand to one endpoint at the same moment, as they do after each block. Where there is no crowd everybody goes alone and at once.
+// outbox batches the transactions that many owners send to one endpoint at the same time, as they
+// do after each block. Without contention each is sent alone and at once.
 //
-// A batch is only the quick way to hear that bytes were taken. Whatever else was said of a part of it, its owner hands the bytes over alone: then the answer is
-// read with all that is known of single answers, and to send the same bytes twice is harmless.
+// A batch is only a fast path for accepted bytes. After any other result the owner sends the bytes
+// alone, so that single responses are read in one place. Sending the same bytes twice is harmless.
 type outbox struct {
 	mu      sync.Mutex
 	busy    int // requests under way
 	waiting []*pendingSend
-	rest    time.Time // until then everybody goes alone
+	rest    time.Time // until then every transaction is sent alone
 }
 
-// pendingSend is one transaction that waits for its turn.
+// pendingSend is one waiting transaction.
 type pendingSend struct {
 	ctx    context.Context
 	signed txn.Signed
-	turn   chan struct{} // closed when it is settled, or its owner's turn to go alone
+	turn   chan struct{} // closed when it is complete, or when its owner may send it alone
 
-	batch *sendGroup // it went with these; nil: not yet, or alone
-	taken bool       // the endpoint has it
-	doubt bool       // the endpoint may have it
-	fault *fault     // what kept the whole batch from being answered
+	batch *sendGroup // the batch it was sent with; nil if none
+	taken bool       // the endpoint has the bytes
+	doubt bool       // the endpoint may have the bytes
+	fault *fault     // the failure of the whole batch
 }
 
-// sendGroup are those of one batch.
+// sendGroup is the transactions of one batch.
 type sendGroup struct {
 	list   []*pendingSend
-	left   int // whose owners still wait, under the lock of the outbox
+	left   int // owners still waiting; guarded by outbox.mu
 	cancel context.CancelFunc
 }
 
-// begin takes a slot, or a place among those that wait; nil is a slot.
+// begin takes a slot and returns nil, or returns a waiting entry.
 func (o *outbox) begin(ctx context.Context, signed txn.Signed, now time.Time) *pendingSend {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,7 +63,7 @@ func (o *outbox) begin(ctx context.Context, signed txn.Signed, now time.Time) *p
 	return p
 }
 
-// end gives a slot on: to a batch of those that wait, or to the only one.
+// end passes the slot on: to a batch of the waiting transactions, or to the only one.
 func (o *outbox) end(e *endpoint) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,7 +91,8 @@ func (o *outbox) end(e *endpoint) {
 	}
 }
 
-// next takes the oldest that wait, up to a limit, and leaves out those whose owners have gone: of those not a byte leaves.
+// next returns the oldest waiting transactions, up to a limit, without those whose owners left: no
+// byte of them is sent.
 func (o *outbox) next(limit int) (list []*pendingSend) {
 	for len(o.waiting) > 0 && len(list) < limit {
 		if p := o.waiting[0]; p.ctx.Err() == nil {
@@ -100,7 +103,7 @@ func (o *outbox) next(limit int) (list []*pendingSend) {
 	return list
 }
 
-// settle tells every owner.
+// settle completes every transaction of the batch.
 func (o *outbox) settle(b *sendGroup, f *fault) {
 	for _, p := range b.list {
 		p.fault = f
@@ -108,7 +111,8 @@ func (o *outbox) settle(b *sendGroup, f *fault) {
 	}
 }
 
-// abandon is for an owner who does not wait any longer. It tells whether the bytes may have left, or a slot was given to it that has to be given on.
+// abandon is for an owner that stops waiting. It reports whether the bytes may have been sent, and
+// whether the owner got a slot that it must pass on.
 func (o *outbox) abandon(p *pendingSend) (sent, slot bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -117,7 +121,7 @@ func (o *outbox) abandon(p *pendingSend) (sent, slot bool) {
 		case <-p.turn:
 			return false, true
 		default:
-			return false, false // next leaves it out
+			return false, false // next skips it
 		}
 	}
 	if p.batch.left--; p.batch.left == 0 {
@@ -126,10 +130,12 @@ func (o *outbox) abandon(p *pendingSend) (sent, slot bool) {
 	return true, false
 }
 
-// sendBatch hands over a batch and notes which parts of it were taken.
+// sendBatch sends a batch and records which transactions were accepted.
 func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 	elems, hashes := make([]rpc.BatchElem, 0, len(b.list)), make([]txn.Hash, len(b.list))
-	var sent []int // those of the list whose owners still wait when the call begins: it may have had to wait for others
+	// Indexes into the list whose owners still wait when the call starts, which may have been
+	// delayed.
+	var sent []int
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
 		for i, p := range b.list {
 			if p.ctx.Err() == nil {
@@ -146,7 +152,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 		if len(elems) == 0 {
 			return &fault{
 				class:  txn.Unavailable,
-				detail: "nobody waits for it any more",
+				detail: "no caller is waiting",
 				ours:   true,
 			}
 		}
@@ -156,11 +162,11 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 		for _, i := range sent {
 			b.list[i].doubt = f.status >= 500 &&
 				outcome.UnderHTTPStatus(f.class,
-					f.status) == txn.Ambiguous // a server that failed may have taken them before
+					f.status) == txn.Ambiguous // a failed server may have accepted them before
 		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
 			e.outbox.pauseBatches(
-				e.o.Clock.Now()) // it may not take any, and nobody's bytes shall wait for that again
+				e.o.Clock.Now()) // it may not support batches, and no further transaction should wait for one
 		}
 		return f
 	}
@@ -176,7 +182,8 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 	return nil
 }
 
-// batchFault is the fault of a batch. A request that the server does not take says nothing of the endpoint's health: it may take each part of it.
+// batchFault is the fault of a batch. A rejected batch request says nothing about health: the
+// server may accept each transaction alone.
 func (e *endpoint) batchFault(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -194,7 +201,8 @@ func (o *outbox) pauseBatches(now time.Time) {
 	o.rest = now.Add(batchPause)
 }
 
-// send is one try at one endpoint: with others where many go at once, and alone where that settled nothing.
+// send makes one attempt at one endpoint: in a batch under contention, and alone if the batch did
+// not settle it.
 func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	p := e.outbox.begin(ctx, signed, e.o.Clock.Now())
 	if p == nil {
@@ -222,12 +230,12 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		return txn.Outcome{Class: txn.Accepted}
 	case p.fault != nil && !p.fault.answered && p.fault.status == 0:
 		return e.outcomeOf(signed, txn.Hash{},
-			p.fault) // no answer: what is known of a part is what is known of all
+			p.fault) // without a response, the fault of the batch applies to each transaction
 	}
 	alone := e.sendAlone(ctx, signed)
 	if !p.doubt {
 		return alone
 	}
-	// It went with others before: what is said of it now, and even more that nobody looks at it now, does not tell what became of that.
-	return *outcome.Prefer(&txn.Outcome{Class: txn.Ambiguous, Detail: "it was handed over in a batch, of which the answer does not tell whether it was taken; then: " + alone.Detail}, alone)
+	// It was sent in a batch before. The new response does not show the result of the first one.
+	return *outcome.Prefer(&txn.Outcome{Class: txn.Ambiguous, Detail: "result of its batch unknown; sent alone: " + alone.Detail}, alone)
 }

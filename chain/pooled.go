@@ -9,13 +9,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// pooled is what is read of a transaction that a node knows. The block is null while it waits in the pool.
+// pooled is the part that is read of a known transaction. The block is null while it waits in the
+// pool.
 type pooled struct {
 	Hash  txn.Hash  `json:"hash"`
 	Block *txn.Hash `json:"blockHash"`
 }
 
-// Pooled looks for the attempts of one nonce in the pool of the current endpoint, in one batch unless the batch limit is lower than that.
+// Pooled looks for the attempts of one nonce in the pool of the current endpoint, in one batch if
+// the batch limit allows.
 func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
 	hashes []txn.Hash) (txn.Diagnosis, error) {
 	var found txn.Diagnosis
@@ -52,7 +54,8 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 	return found, nil
 }
 
-// inBatches sends calls in as many batches as the limit asks for. What each call says for itself is in its element.
+// inBatches sends the calls in batches of at most the limit. The error of each call is in its
+// element.
 func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
 	for start := 0; start < len(elems); start += e.o.BatchLimit {
 		if err := client.BatchCallContext(ctx, elems[start:min(start+e.o.BatchLimit, len(elems))]); err != nil {
@@ -62,7 +65,8 @@ func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rp
 	return nil
 }
 
-// diagnose judges the answers: the two counts, then one for each attempt. An attempt that could not be looked for forbids to say that none is there.
+// diagnose evaluates the responses: the two counts, then one for each attempt. If any attempt could
+// not be read, the result cannot be that none is there.
 func diagnose(nonce, latest, next txn.Nonce, elems []rpc.BatchElem,
 	known []*pooled) (txn.Diagnosis, error) {
 	for i := range 2 {
@@ -79,7 +83,7 @@ func diagnose(nonce, latest, next txn.Nonce, elems []rpc.BatchElem,
 		case elems[i+2].Error != nil:
 			unclear = elems[i+2].Error
 		case tx != nil && tx.Block != nil && *tx.Block != (txn.Hash{}):
-			return txn.NonceConsumed, nil // a block came while we asked
+			return txn.NonceConsumed, nil // a block arrived meanwhile
 		case tx != nil:
 			return txn.InPool, nil
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// market is what one batch tells of fees and of the sender's means.
+// market is the response of one batch about fees and the sender's balance.
 type market struct {
 	head     *header
 	history  *feeHistory
@@ -20,11 +20,11 @@ type market struct {
 	balance  hexutil.Big
 	estimate hexutil.Uint64
 
-	from   *endpoint // that answered
+	from   *endpoint // the endpoint that responded
 	number uint64    // of the head
 
 	noHistory, noPrice bool
-	refused            *fault // what the node says against the draft; nil: nothing
+	refused            *fault // the node's rejection of the draft; nil if none
 }
 
 type feeHistory struct {
@@ -32,23 +32,24 @@ type feeHistory struct {
 	Rewards  [][]*hexutil.Big `json:"reward"`
 }
 
-// marketQuery is what is asked of the market.
+// marketQuery selects the calls of a batch.
 type marketQuery struct {
-	draft    *txn.Draft // nil: for fees alone
+	draft    *txn.Draft // nil: fees only
 	speed    txn.Speed
-	simulate bool // the draft
+	simulate bool // whether to simulate the draft
 }
 
-// simulates tells whether a draft is tried out before it is sent.
+// simulates reports whether a draft is simulated before it is sent.
 func (o Options) simulates(draft txn.Draft) bool {
 	return draft.Payload.GasLimit == 0 || !o.TrustGasLimits
 }
 
-// Quote simulates a draft and says what sending it takes now. All of it comes from one batch to one endpoint. Where gas limits are trusted a draft that brings its
-// own is not simulated, as long as that is enough for any transaction with these data; and what was known already is not asked for.
+// Quote simulates a draft and prices it, in one batch to one endpoint. If gas limits are trusted, a
+// draft with its own sufficient gas limit is not simulated, and cached values are not queried.
 //
-// What the chain says of the draft is an outcome: it would revert, the account cannot pay, no block would take it below the cap. A chain that could not be
-// asked is UNAVAILABLE, or RATE_LIMITED with the provider's hint.
+// Statements about the draft are outcomes: it would revert, the account cannot afford it, no block
+// would include it below the cap. If the chain cannot be reached the outcome is UNAVAILABLE, or
+// RATE_LIMITED with the provider's hint.
 func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	simulate := c.o.simulates(draft)
 	if !simulate {
@@ -72,7 +73,8 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	return quote, o
 }
 
-// Fees are what the market asks at a speed of a replacement, within its limit alone. An outcome that is not ACCEPTED means what it means for Quote.
+// Fees returns the fees of a replacement at a speed, within limit only. Other outcomes than
+// ACCEPTED are those of Quote.
 func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
 	facts, o := c.market(ctx, "read fees", marketQuery{speed: speed})
 	if o.Class != txn.Accepted {
@@ -81,7 +83,8 @@ func (c *Client) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.
 	return c.o.Fees.Reoffer(speed, limit, facts)
 }
 
-// Gas is what a draft takes by simulation now, with the margin. An outcome that is not ACCEPTED means what it means for Quote.
+// Gas returns the simulated gas of a draft with the margin. Other outcomes than ACCEPTED are those
+// of Quote.
 func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
 	facts, o := c.market(ctx, "estimate gas", marketQuery{&draft, draft.Speed, true})
 	if o.Class != txn.Accepted {
@@ -90,7 +93,7 @@ func (c *Client) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome)
 	return facts.Gas(c.o.GasMargin), o
 }
 
-// market makes numbers of the answers of one endpoint.
+// market returns the market of one endpoint as numbers.
 func (c *Client) market(ctx context.Context, what string, q marketQuery) (Market, txn.Outcome) {
 	m, o := c.ask(ctx, what, q)
 	if o.Class != txn.Accepted {
@@ -104,7 +107,8 @@ func (c *Client) market(ctx context.Context, what string, q marketQuery) (Market
 	return facts, o
 }
 
-// ask asks the endpoints in turn. What none of them settles is told as far as they know it.
+// ask tries the endpoints in turn. If none of them settles the query, the outcome combines their
+// responses.
 func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, txn.Outcome) {
 	var (
 		m    market
@@ -139,8 +143,8 @@ func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, t
 	return m, txn.Outcome{Class: txn.Accepted}
 }
 
-// withGas completes what an estimate says of the means: it failed for want of the value alone, before there was any gas to count. What the draft takes is not known
-// without it, so unless the draft brings a limit of its own the sums are lower bounds.
+// withGas completes an estimate that failed because the value alone exceeds the balance, before any
+// gas was counted. Unless the draft has its own gas limit, the amounts are lower bounds.
 func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
 	o.AtLeast = true
 	facts, err := m.facts()
@@ -165,17 +169,18 @@ func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
 	return o
 }
 
-// estimateVotes are what endpoints said against a draft.
+// estimateVotes collects the rejections of a draft by endpoints.
 type estimateVotes struct {
-	kept    *txn.Outcome // what counts so far
-	invalid int          // how many called it INVALID
+	kept    *txn.Outcome // the current result
+	invalid int          // number of INVALID results
 }
 
-// invalidQuorum is how many endpoints have to call a draft INVALID, where as many can be asked: it gives the draft up, and one that is broken talks like that, too.
+// invalidQuorum is how many endpoints must report INVALID, if that many are available. INVALID
+// gives the draft up, and a broken endpoint may report it too.
 const invalidQuorum = 2
 
-// settle takes the answer of a further endpoint and tells whether the others need not be asked. One that cannot make sense of the draft says nothing of it,
-// but it keeps a lone INVALID from counting.
+// settle adds the result of an endpoint and reports whether the others can be skipped. An endpoint
+// that returns AMBIGUOUS does not settle the draft, but keeps a single INVALID from counting.
 func (s *estimateVotes) settle(o txn.Outcome) bool {
 	switch o.Class {
 	case txn.Ambiguous:
@@ -192,9 +197,10 @@ func (s *estimateVotes) settle(o txn.Outcome) bool {
 	return true
 }
 
-// asEstimate is what an estimate's answer says of the draft, with the reason of a revert in words.
+// asEstimate is the outcome of a failed estimate, with the decoded reason of a revert.
 //
-// What it leaves as REVERTED or INVALID is permanent, as far as this state of the chain goes: the same draft fails again. Everything else is of the moment.
+// REVERTED and INVALID are permanent for this state of the chain: the same draft fails again. All
+// others are temporary.
 func (c *Client) asEstimate(f *fault) txn.Outcome {
 	o := f.outcome()
 	o.Class = outcome.ForEstimate(o, f.data)
@@ -207,10 +213,11 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 	return o
 }
 
-// txGas is what a transaction takes before anything runs (yellow paper, G_transaction).
+// txGas is the gas of a transaction before any execution (yellow paper, G_transaction).
 const txGas = 21_000
 
-// fetchMarket sends the batch. Only the head, and for a draft the balance, must be answered: the rest has substitutes, or is an answer even when it is an error.
+// fetchMarket sends the batch. Only the head and, for a draft, the balance are required. The others
+// have substitutes, or their error is the answer.
 func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q marketQuery, m *market) error {
 	elems := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &m.head},
@@ -256,7 +263,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 	}
 	for _, may := range elems[1:3] {
 		if f := e.elementFault(may); f != nil && f.class == txn.RateLimited {
-			return f // it would serve this later: a substitute now is a worse price
+			return f // it would serve this later, and a substitute is a worse price
 		}
 	}
 	if block, err := m.head.block(); err == nil {
@@ -278,7 +285,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 	return m.simulated(e, elems[4].Error)
 }
 
-// elementFault is what one call of a batch says against itself; nil: nothing.
+// elementFault returns the fault of one call of a batch; nil if it succeeded.
 func (e *endpoint) elementFault(elem rpc.BatchElem) *fault {
 	if elem.Error == nil {
 		return nil
@@ -286,7 +293,8 @@ func (e *endpoint) elementFault(elem rpc.BatchElem) *fault {
 	return e.faultOf(elem.Error, nil)
 }
 
-// simulated keeps what the estimate says of the draft. A failure that says nothing of it is the endpoint's, and another may be asked.
+// simulated records the failure of an estimate. A failure of the endpoint is returned, so that
+// another endpoint is tried.
 func (m *market) simulated(e *endpoint, err error) error {
 	if err == nil {
 		return nil
@@ -300,7 +308,8 @@ func (m *market) simulated(e *endpoint, err error) error {
 	}
 }
 
-// callArgs are the arguments of eth_estimateGas. No fee is among them: with one, nodes mix the question of gas with that of means, which is answered apart.
+// callArgs returns the arguments of eth_estimateGas. They contain no fee: with one, nodes also
+// check the balance, which is done separately.
 func callArgs(draft txn.Draft) map[string]any {
 	args := map[string]any{"from": draft.From}
 	if draft.Payload.To != nil {
@@ -318,7 +327,7 @@ func callArgs(draft txn.Draft) map[string]any {
 	return args
 }
 
-// facts are the batch as numbers.
+// facts converts the responses to numbers.
 func (m *market) facts() (Market, error) {
 	block, err := m.head.block()
 	if err != nil {
@@ -344,7 +353,7 @@ func (m *market) facts() (Market, error) {
 	return facts, nil
 }
 
-// aboveBase is the tip within a gas price that a node suggests, as far as both are told: what is left when there is no fee history.
+// aboveBase returns the tip within a suggested gas price, for nodes without a fee history.
 func aboveBase(price, base *txn.Wei) (tip txn.Wei) {
 	if price != nil && base != nil && price.Gt(base) {
 		tip.Sub(price, base)
@@ -352,7 +361,7 @@ func aboveBase(price, base *txn.Wei) (tip txn.Wei) {
 	return tip
 }
 
-// fromBig is nil for what is missing or does not fit.
+// fromBig returns nil if the value is missing or out of range.
 func fromBig(b *hexutil.Big) *txn.Wei {
 	if b == nil || b.ToInt().Sign() < 0 {
 		return nil
@@ -364,7 +373,7 @@ func fromBig(b *hexutil.Big) *txn.Wei {
 	return w
 }
 
-// usualTip is the median of the tips that the history shows. Empty blocks tell 0 and do not count.
+// usualTip returns the median of the tips in the history. Empty blocks report 0 and are skipped.
 func usualTip(rewards [][]*hexutil.Big) txn.Wei {
 	paid := make([]txn.Wei, 0, len(rewards))
 	for _, block := range rewards {

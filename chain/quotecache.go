@@ -12,29 +12,32 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// quoteCache is what quotes need not ask for again: the prices under one head, and the money of accounts that have plenty. With it a draft that is not simulated is
-// quoted without a call.
+// quoteCache holds values that quotes need not query: the prices at one head, and the balances of
+// accounts with ample funds. With it a draft without simulation is quoted without any call.
 //
-// It serves to say yes alone. A draft that what is known would refuse is asked about anew, and so is whatever a node refuses when it is sent.
+// It serves positive results only. A draft that the cached values would reject is queried again,
+// and so is one that a node rejects.
 type quoteCache struct {
 	mu       sync.Mutex
-	prices   map[txn.Speed]*market // under the newest head of which they were asked
+	prices   map[txn.Speed]*market // at the newest head
 	balances map[txn.Address]*cachedBalance
-	asking   map[txn.Speed]chan struct{} // closed when whoever asks for prices has an answer, or none
+	asking   map[txn.Speed]chan struct{} // closed when the fetch has ended
 }
 
-// cachedBalance is an account's balance as it was told, less what it may have spent since.
+// cachedBalance is an account's reported balance minus possible spending since.
 type cachedBalance struct {
 	left txn.Wei
 	at   time.Time
 }
 
 const (
-	// maxBalanceAge is how long a balance is relied on. It is taken from behind our back only by another user of the key, or by code that spends for the account.
+	// maxBalanceAge is how long a cached balance is used. Only another user of the key, or a
+	// contract that spends for the account, lowers it unnoticed.
 	maxBalanceAge = 30 * time.Second
-	// balanceMargin is how many times what a draft may take a purse must hold, or the account is asked: one that is nearly empty is followed closely.
+	// balanceMargin is how many times the cost of a draft a cached balance must cover. A lower
+	// balance is queried.
 	balanceMargin = 16
-	// maxBalances bounds them; beyond it all are asked for again.
+	// maxBalances limits the cached balances; above it all are dropped.
 	maxBalances = 1 << 16
 )
 
@@ -46,9 +49,10 @@ func newQuoteCache() quoteCache {
 	}
 }
 
-// cachedPrices are the prices of a speed, if they were asked for under the newest head. Where many ask for them at once, one does, and the others wait for it and
-// take what it is told: if each of them looked again whether that is the newest, at a chain that moves on quickly they would ask one after the other. done must be
-// called by the one who asks.
+// cachedPrices returns the prices of a speed if they are of the newest head. Of concurrent callers
+// one fetches and the others use its result. They do not check again whether it is the newest: on a
+// fast chain they would fetch one after the other. If done is not nil, the caller must fetch and
+// call it.
 func (c *Client) cachedPrices(ctx context.Context,
 	speed txn.Speed) (prices *market, done func(*market)) {
 	prices, asked, done := c.pricesOrFetcher(speed)
@@ -58,13 +62,14 @@ func (c *Client) cachedPrices(ctx context.Context,
 	select {
 	case <-asked:
 		return c.cache.latestPrices(
-			speed), nil // nil: everybody asks for itself, as the errors are each one's own
+			speed), nil // nil: each caller queries on its own, to get its own errors
 	case <-ctx.Done():
 		return nil, nil
 	}
 }
 
-// pricesOrFetcher are prices, or what tells that somebody has asked for them; with neither of them the caller is the one who asks.
+// pricesOrFetcher returns prices, or the channel of a running fetch. Without either the caller must
+// fetch and call done.
 func (c *Client) pricesOrFetcher(
 	speed txn.Speed) (prices *market, asked <-chan struct{}, done func(*market)) {
 	k := &c.cache
@@ -95,7 +100,8 @@ func (k *quoteCache) latestPrices(speed txn.Speed) *market {
 	return k.prices[speed]
 }
 
-// isNewest tells whether the head of these prices is the newest that their endpoint has told, and lately.
+// isNewest reports whether the prices are of the newest head that their endpoint reported, and
+// recently.
 func (c *Client) isNewest(m *market) bool {
 	head, _, fresh := m.from.view()
 	c.mu.Lock()
@@ -103,7 +109,8 @@ func (c *Client) isNewest(m *market) bool {
 	return fresh && m.number == head && (c.current == nil || c.current == m.from)
 }
 
-// reserve takes what a draft may take at most from the account's purse, and tells whether that was in there many times over. If not, its balance must be asked for.
+// reserve deducts the maximum cost of a draft from the cached balance. It fails if the balance does
+// not cover balanceMargin times the cost; then it must be queried.
 func (k *quoteCache) reserve(from txn.Address, need txn.Wei, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,7 +140,8 @@ func (k *quoteCache) storeBalance(from txn.Address, balance, spent txn.Wei, now 
 	k.balances[from] = p
 }
 
-// forgetBalance forgets what is known of the money of whoever signed these bytes: a node says that it is not enough.
+// forgetBalance drops the cached balance of the signer of these bytes, because a node reported
+// insufficient funds.
 func (k *quoteCache) forgetBalance(signed txn.Signed) {
 	var tx types.Transaction
 	if tx.UnmarshalBinary(signed.Raw) != nil {
@@ -148,7 +156,7 @@ func (k *quoteCache) forgetBalance(signed txn.Signed) {
 	delete(k.balances, from)
 }
 
-// quoteFromCache quotes a draft that is not simulated by what is known, if that is enough to say yes.
+// quoteFromCache quotes a draft without simulation from cached values, if they suffice.
 func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote, bool) {
 	prices, done := c.cachedPrices(ctx, draft.Speed)
 	if done != nil {
@@ -173,12 +181,12 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote
 	return quote, ok && (c.cache.reserve(draft.From, need, now) || c.hasBalance(ctx, draft.From, need))
 }
 
-// hasBalance asks for a balance, and tells whether it is enough.
+// hasBalance queries a balance and reports whether it covers need.
 func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei) bool {
 	var told hexutil.Big
 	err := c.read(
 		ctx,
-		"read a balance",
+		"read balance",
 		func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
 			return client.CallContext(ctx, &told, "eth_getBalance", from, "latest")
 		},
@@ -194,12 +202,12 @@ func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei)
 	return true
 }
 
-// fetchPrices asks for prices on behalf of all who wait for them.
+// fetchPrices fetches prices for all waiting callers.
 func (c *Client) fetchPrices(ctx context.Context, speed txn.Speed, done func(*market)) {
 	var learned *market
 	defer func() { done(learned) }()
 	if m, o := c.ask(ctx, "read fees", marketQuery{speed: speed}); o.Class == txn.Accepted &&
-		m.from != nil { // those of no head are nobody's
+		m.from != nil { // prices without a head are not cached
 		learned = &m
 	}
 }

@@ -342,7 +342,7 @@ func TestQuote(t *testing.T) {
 			london(n)
 			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 16_000_000, nil }
 		}, class: txn.Accepted, gas: maxTxGas, fees: dynamic(2000+3_000_000, 3_000_000)},
-		"poor":                     {node: func(n *fakeNode) { london(n); n.balance = (*hexutil.Big)(big.NewInt(1)) }, class: txn.InsufficientFunds, detail: "the account has 1 wei"},
+		"poor":                     {node: func(n *fakeNode) { london(n); n.balance = (*hexutil.Big)(big.NewInt(1)) }, class: txn.InsufficientFunds, detail: "balance 1 wei"},
 		"revert":                   {node: refuse(coded{code: 3, msg: "execution reverted: nope"}), class: txn.ExecutionReverted, detail: "execution reverted: nope"},
 		"revert text about nonces": {node: refuse(coded{code: 3, msg: "execution reverted: nonce too low"}), class: txn.ExecutionReverted, detail: "nonce too low"},
 		"no funds by the node":     {node: refuse(coded{code: -32000, msg: "insufficient funds for transfer"}), class: txn.InsufficientFunds, detail: "insufficient"},

@@ -56,7 +56,7 @@ func TestLoadErrors(t *testing.T) {
 			t.Errorf("%s: %v; want an error that names the file and what it should be", name, err)
 		}
 	}
-	if _, err := LoadErrors(dir); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+	if _, err := LoadErrors(dir); err == nil || !strings.Contains(err.Error(), "cannot read") {
 		t.Errorf("a folder: %v", err)
 	}
 	if _, err := LoadErrors(filepath.Join(dir, "absent.json")); err == nil ||

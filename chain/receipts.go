@@ -10,7 +10,8 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// receipt is a node's receipt. Block number and hash are null while a transaction is pending, at nodes that answer at all then.
+// receipt is a node's receipt. Block number and hash are null for a pending transaction, if a node
+// returns one.
 type receipt struct {
 	TxHash      txn.Hash       `json:"transactionHash"`
 	BlockHash   *txn.Hash      `json:"blockHash"`
@@ -20,8 +21,9 @@ type receipt struct {
 	GasPrice    *hexutil.Big   `json:"effectiveGasPrice"`
 }
 
-// Receipts looks up every hash: by whole blocks where many are known to be in one, else in batches. A whole batch that fails goes to the next endpoint; a
-// single look-up that fails is an answer of its own, and "transaction indexing is in progress" is such a failure, never a "not found".
+// Receipts looks up every hash: by block if many are in one block, else in batches. A failed batch
+// is retried at the next endpoint. A failed lookup has its own error; "transaction indexing is in
+// progress" is such an error, never "not found".
 func (c *Client) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	found := c.fromBlocks(ctx, hashes)
 	var rest []txn.Hash
@@ -91,7 +93,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 	return answers
 }
 
-// batchError is the error of a batch in which nothing was answered: then the endpoint is at fault, not the hashes.
+// batchError returns an error if no element succeeded: then the endpoint failed, not the hashes.
 func batchError(elems []rpc.BatchElem) error {
 	for i := range elems {
 		if elems[i].Error == nil {
@@ -101,18 +103,18 @@ func batchError(elems []rpc.BatchElem) error {
 	return elems[0].Error
 }
 
-// of is the receipt as a fact, nil when there is none or the transaction is still pending.
+// of converts the receipt to a fact; nil if there is none or the transaction is still pending.
 func (r *receipt) of(hash txn.Hash) (*txn.Receipt, error) {
 	if r == nil || r.BlockNumber == nil || r.BlockHash == nil || *r.BlockHash == (txn.Hash{}) {
 		return nil, nil
 	}
 	switch {
 	case r.TxHash != hash:
-		return nil, fmt.Errorf("read receipt %s: the node answered the receipt of %s: %w", hash,
+		return nil, fmt.Errorf("read receipt %s: got the receipt of %s: %w", hash,
 			r.TxHash, txn.ErrUnavailable)
 	case r.Status == nil:
 		return nil, fmt.Errorf(
-			"read receipt %s: it does not say whether the transaction succeeded: %w", hash,
+			"read receipt %s: no status: %w", hash,
 			txn.ErrUnavailable)
 	case !r.BlockNumber.ToInt().IsUint64():
 		return nil, fmt.Errorf("read receipt %s: block number out of range: %w", hash,

@@ -8,12 +8,13 @@ import (
 	"github.com/fencepost/fencepost/chain/outcome"
 )
 
-// redactor hides the parts of an endpoint's address in what the endpoint says: some servers quote the path that they were called by.
+// redactor hides the parts of an endpoint's address in its responses: some servers quote the
+// requested path.
 type redactor []string
 
 const (
-	minPassword = 3 // shorter ones occur in every text
-	minSegment  = 6 // of the path or the query; shorter ones are "v3", "rpc", "eth"
+	minPassword = 3 // shorter ones occur in any text
+	minSegment  = 6 // of path or query; shorter ones are "v3", "rpc", "eth"
 )
 
 func redactorFor(address string) redactor {

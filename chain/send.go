@@ -9,8 +9,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Send hands the bytes to the endpoints in turn, and answers by the order of answers. Those that took no transactions lately come last, and only if nobody
-// looked at the bytes before them.
+// Send broadcasts the bytes to the endpoints in turn; outcome.Rank decides which response counts.
+// Endpoints that recently refused transactions come last, and are tried only if no other endpoint
+// processed the bytes.
 func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var best *txn.Outcome
 	round := c.newRound()
@@ -32,7 +33,8 @@ func (c *Client) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	return *best
 }
 
-// backoffLast puts those that took no transactions lately behind the others, and tells where they begin.
+// backoffLast moves endpoints that recently refused transactions to the end, and returns the index
+// of the first one.
 func (c *Client) backoffLast(endpoints []*endpoint) (order []*endpoint, from int) {
 	var resting []*endpoint
 	for _, e := range endpoints {
@@ -45,7 +47,7 @@ func (c *Client) backoffLast(endpoints []*endpoint) (order []*endpoint, from int
 	return append(order, resting...), len(order)
 }
 
-// sendAlone is one try at one endpoint, in a request of its own.
+// sendAlone makes one attempt at one endpoint, in a request of its own.
 func (e *endpoint) sendAlone(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var answered txn.Hash
 	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
@@ -55,29 +57,29 @@ func (e *endpoint) sendAlone(ctx context.Context, signed txn.Signed) txn.Outcome
 	return e.outcomeOf(signed, answered, f)
 }
 
-// outcomeOf reads what came of a try: the hash that was answered, or a fault.
+// outcomeOf returns the outcome of an attempt: the returned hash, or a fault.
 func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn.Outcome {
 	if e.sends.note(e.o.Clock.Now(), f) {
-		e.o.Logger.Warn("RPC endpoint takes no transactions", "chain", e.o.Name, "endpoint",
+		e.o.Logger.Warn("RPC endpoint refuses transactions", "chain", e.o.Name, "endpoint",
 			e.label, "class", string(f.class), "reason", f.detail)
 	}
 	switch {
 	case f == nil && answered == signed.Hash:
 		return txn.Outcome{Class: txn.Accepted}
 	case f == nil:
-		// These bytes have one hash. A node that names another took something else, or lies.
+		// These bytes have one hash. A node that returns another one accepted something else.
 		return txn.Outcome{
 			Class:  txn.Ambiguous,
-			Detail: "the node answered hash " + answered.Hex() + ", not the hash of these bytes",
+			Detail: "the node returned hash " + answered.Hex() + ", not the hash of these bytes",
 		}
 	case f.cause != nil && f.class == txn.WrongChain:
-		// The endpoint is misplaced, not the bytes, and it did not get them.
+		// The endpoint is wrong, not the bytes, and it did not get them.
 		return txn.Outcome{Class: txn.Unavailable, Detail: f.detail, RetryAfter: f.retryAfter}
 	}
 	o := f.outcome()
 	o.Class = outcome.UnderHTTPStatus(o.Class, f.status)
 	if outcome.RankOf(o.Class) > outcome.RankUnknown && isHash(f.result, signed.Hash) {
-		o.Class, o.Detail = txn.Ambiguous, "the node answered the hash of these bytes and an error: "+o.Detail
+		o.Class, o.Detail = txn.Ambiguous, "the node returned the hash of these bytes and an error: "+o.Detail
 	}
 	return o
 }

@@ -138,7 +138,7 @@ func TestSendTimeout(t *testing.T) {
 	r.mustHead(t)
 	n.onSend(func(http.ResponseWriter, *http.Request) { <-release })
 	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous ||
-		!strings.Contains(o.Detail, "in time") {
+		!strings.Contains(o.Detail, "timed out") {
 		t.Errorf("%+v, want AMBIGUOUS", o)
 	}
 }

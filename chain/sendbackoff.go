@@ -7,16 +7,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// sendBackoff is how long an endpoint gets no transactions because it answered, in words of its own, that it takes none: it is not synced, or does not serve
-// the method, the account or us. It may read well all the while, so it is kept apart from its health; and as the refusal may have been of one account alone,
-// it is asked all the same when no other endpoint has looked at the bytes.
+// sendBackoff keeps transactions from an endpoint that responded that it accepts none: it is not
+// synced, or does not serve the method, the account or this client. It is separate from health,
+// because reads may still work. The refusal may concern one account only, so the endpoint is tried
+// anyway if no other one processed the bytes.
 type sendBackoff struct {
 	mu       sync.Mutex
-	failures int // in a row
+	failures int // consecutive
 	until    time.Time
 }
 
-// note keeps what the endpoint said of a send; nil: it was taken. It tells whether a rest begins that was none before.
+// note records the result of a send; nil means accepted. It reports whether a backoff starts.
 func (s *sendBackoff) note(now time.Time, f *fault) (entered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +29,7 @@ func (s *sendBackoff) note(now time.Time, f *fault) (entered bool) {
 		s.failures++
 		return s.failures == 1
 	}
-	return false // no answer says nothing of what it takes
+	return false // without a response nothing is known
 }
 
 func (s *sendBackoff) expired(now time.Time) bool {
@@ -37,5 +38,5 @@ func (s *sendBackoff) expired(now time.Time) bool {
 	return !s.until.After(now)
 }
 
-// refusesService tells whether an answer is about the endpoint, and not about what it was asked.
+// refusesService reports whether a fault is about the endpoint rather than the request.
 func refusesService(f *fault) bool { return f.class == txn.Unavailable || f.class == txn.Unauthorized }

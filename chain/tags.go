@@ -10,17 +10,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// The tags of blocks that are (nearly) beyond change.
+// Block tags that are (almost) final.
 const (
 	Safe      = "safe"
 	Finalized = "finalized"
 )
 
-// ErrNoTags says that a chain's nodes do not know the tags "safe" and "finalized". It is no failure of the moment: whoever wants finality there has to count
-// confirmations.
-var ErrNoTags = errors.New("the node does not know this tag of blocks")
+// ErrNoTags means that the chain's nodes do not support the tags "safe" and "finalized". It is
+// permanent: finality has to count confirmations there.
+var ErrNoTags = errors.New("the node does not support this block tag")
 
-// Tagged is the newest block that the node calls by the tag; nil when there is none yet.
+// Tagged returns the newest block with the tag; nil if there is none yet.
 func (c *Client) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	if tag != Safe && tag != Finalized {
 		return nil, fmt.Errorf("chain %q: read the %q block: %w: it is %q or %q", c.o.Name, tag,

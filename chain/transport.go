@@ -23,22 +23,23 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer in bytes: a batch of receipts with many logs stays below it, a broken endpoint does not fill our memory.
+	// maxAnswer limits a response, in bytes. Batches of receipts with many logs are smaller, and a
+	// broken endpoint cannot exhaust memory.
 	maxAnswer = 64 << 20
-	// tlsTimeout bounds a TLS handshake apart from the call that waits for it.
+	// tlsTimeout limits a TLS handshake, apart from the call that waits for it.
 	tlsTimeout = 10 * time.Second
-	// idleTimeout is how long a connection without calls is kept.
+	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = 90 * time.Second
 )
 
-// errConnClosed ends a WebSocket connection for good: whoever answered on another one would not have been verified.
+// errConnClosed ends a WebSocket connection permanently: another connection would not be verified.
 var errConnClosed = errors.New("connection lost")
 
-// callInfo are what a call learns beside its answer.
+// callInfo records details of a call beside its response.
 type callInfo struct {
-	mayHaveLeft atomic.Bool  // false: surely not a byte of the request reached the other side
+	mayHaveLeft atomic.Bool  // false: no byte of the request was sent
 	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
-	limited     *fault       // a part of a batch was refused for a request limit: the answer counts, and the endpoint gets its rest
+	limited     *fault       // part of a batch hit a request limit: the responses count, and the endpoint backs off
 }
 
 func (n *callInfo) hint() time.Duration {
@@ -50,21 +51,22 @@ func (n *callInfo) hint() time.Duration {
 
 type callInfoKey struct{}
 
-// recordLimit notes a request limit that hit a part of a call.
+// recordLimit records that part of a call hit a request limit.
 func recordLimit(ctx context.Context, f *fault) {
 	if n, ok := ctx.Value(callInfoKey{}).(*callInfo); ok && f.class == txn.RateLimited {
 		n.limited = f
 	}
 }
 
-// withCallInfo gives a call its notes. Over HTTP the request cannot have left before a connection was at hand.
+// withCallInfo attaches info to a call. Over HTTP no request can be sent before it has a
+// connection.
 func withCallInfo(ctx context.Context, n *callInfo) context.Context {
 	ctx = httptrace.WithClientTrace(ctx,
 		&httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { n.mayHaveLeft.Store(true) }})
 	return context.WithValue(ctx, callInfoKey{}, n)
 }
 
-// openHTTP makes a client that connects when it is first used and tells of every connection that it opens.
+// openHTTP creates a client that connects on first use and calls dialed for every new connection.
 func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
 	dialed func()) (client *rpc.Client, idle func(), err error) {
 	dialer := &net.Dialer{KeepAlive: 30 * time.Second}
@@ -86,18 +88,18 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
 			maxAnswer,
 			&sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		},
-		// A redirect would hand signed bytes to an address that nobody configured.
+		// A redirect would send signed bytes to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	client, err = rpc.DialOptions(ctx, url, rpc.WithHTTPClient(caller))
 	return client, transport.CloseIdleConnections, err
 }
 
-// headerRecorder bounds answers, mends them, and keeps the one header that matters.
+// headerRecorder limits and normalizes responses, and records the Retry-After header.
 type headerRecorder struct {
 	*http.Transport
 	maxAnswer int64
-	spare     *sync.Pool // see mender
+	spare     *sync.Pool // see responseNormalizer
 }
 
 func (t headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -116,25 +118,25 @@ func (t headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// fault is a call without the answer that was asked for. Its text is safe to show.
+// fault is a failed call. Its text is safe to show.
 type fault struct {
 	class      txn.Class
 	detail     string
 	retryAfter time.Duration
-	late       bool  // no answer in time, or the caller went away: the connection may be well
-	ours       bool  // a limit of our own: nothing about the endpoint
-	answered   bool  // the node itself refused: the endpoint is well
-	status     int   // HTTP status, 0 if none came
+	late       bool  // timed out, or the caller left: the connection may be fine
+	ours       bool  // a local limit, not a fault of the endpoint
+	answered   bool  // the node itself responded: the endpoint works
+	status     int   // HTTP status; 0 if none
 	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
-	data       any   // what the node gave along with its words: the return data of a revert
+	data       any   // the error's data: the return data of a revert
 
-	said   txn.Outcome     // the reading of the node's words, for the numbers in them
-	result json.RawMessage // what it answered beside them
+	said   txn.Outcome     // the classified response, with its numbers
+	result json.RawMessage // the result next to the error
 }
 
 func (f *fault) Error() string { return f.detail }
 
-// Unwrap makes every fault txn.ErrUnavailable: for a read nothing follows from one.
+// Unwrap makes every fault txn.ErrUnavailable: nothing can be concluded from a failed read.
 func (f *fault) Unwrap() []error {
 	if f.cause != nil {
 		return []error{txn.ErrUnavailable, f.cause}
@@ -142,14 +144,14 @@ func (f *fault) Unwrap() []error {
 	return []error{txn.ErrUnavailable}
 }
 
-// outcome is what a send or an estimate says of a fault.
+// outcome is the outcome of a send or an estimate with this fault.
 func (f *fault) outcome() txn.Outcome {
 	o := f.said
 	o.Class, o.Detail, o.RetryAfter = f.class, f.detail, f.retryAfter
 	return o
 }
 
-// faultOf reads an error of rpc.Client. Notes are nil when the error is one answer out of a batch.
+// faultOf converts an error of rpc.Client. n is nil for one element of a batch.
 func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 	var f *fault
 	if errors.As(err, &f) {
@@ -178,7 +180,7 @@ func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 	return f
 }
 
-// refusal is a node's own answer.
+// refusal is an error response of the node.
 func refusal(a outcome.Response, secrets redactor) *fault {
 	var result json.RawMessage
 	a.Data, result = splitResult(a.Data)
@@ -207,7 +209,8 @@ func responseOf(err rpc.Error) outcome.Response {
 	return a
 }
 
-// httpFault looks for a JSON-RPC error in the body first: some gateways put "nonce too low" under a status of 400 or 500.
+// httpFault looks for a JSON-RPC error in the body first: some gateways return "nonce too low" with
+// status 400 or 500.
 func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
 	if a, ok := outcome.ReadResponse(e.Body); ok {
 		a.HTTPStatus = e.StatusCode
@@ -230,7 +233,8 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 	}
 }
 
-// describe names a failure of the transport in our own words: the libraries' texts hold addresses, and addresses hold API keys.
+// describe describes a transport failure in fixed words: errors of libraries contain addresses, and
+// addresses contain API keys.
 func describe(err error) string {
 	var (
 		dns       *net.DNSError
@@ -244,38 +248,38 @@ func describe(err error) string {
 	)
 	switch {
 	case errors.Is(err, errMalformed):
-		return err.Error() // our own words
+		return err.Error() // a fixed text
 	case errors.Is(err, context.Canceled):
-		return "the call was cancelled"
+		return "call cancelled"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
+		return "response timed out"
 	case errors.As(err, &dns):
-		return "the host's name could not be resolved"
+		return "host name not resolved"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "connection reset"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "the host is unreachable"
+		return "host unreachable"
 	case errors.As(err, &cert), errors.As(err, &authority), errors.As(err, &record):
-		return "TLS failed: the certificate or the protocol is not accepted"
+		return "TLS failed: certificate or protocol rejected"
 	case errors.As(err, &tooLarge):
-		return fmt.Sprintf("the answer is larger than %d bytes", tooLarge.Limit)
+		return fmt.Sprintf("response larger than %d bytes", tooLarge.Limit)
 	case errors.As(err, &syntax), errors.As(err, &wrongType):
-		return "the answer is not the JSON-RPC that was expected"
+		return "response is not valid JSON-RPC"
 	case errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
-		return "the answer lacks the result"
+		return "response without a result"
 	case errors.Is(err, errConnClosed),
 		errors.Is(err, rpc.ErrClientQuit),
 		errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed):
-		return "the connection closed before the answer"
+		return "connection closed before the response"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return "no answer in time"
+		return "response timed out"
 	}
 	if refused := (*handshakeError)(nil); errors.As(err, &refused) {
-		return fmt.Sprintf("the WebSocket handshake was refused with HTTP %d", refused.status)
+		return fmt.Sprintf("WebSocket handshake rejected with HTTP %d", refused.status)
 	}
-	return "the transport failed"
+	return "transport failed"
 }

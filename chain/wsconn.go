@@ -18,34 +18,37 @@ import (
 )
 
 const (
-	// wsPingInterval is the time between two pings. They keep a connection without calls from being cut by what is in between.
+	// wsPingInterval keeps intermediaries from closing idle connections.
 	wsPingInterval = 30 * time.Second
-	// wsReadTimeout is how long the other side may be silent, pongs included, before the connection is taken to be dead.
+	// wsReadTimeout is how long the peer may be silent, pongs included, before the connection
+	// counts as dead.
 	wsReadTimeout = 2 * wsPingInterval
-	// wsCloseGrace is the time that answers which came before the end have to reach their callers. The library may forget a call whose connection ends while
-	// it is sent; whoever is without an answer then would wait for its whole timeout.
+	// wsCloseGrace gives responses that arrived before the end time to reach their callers.
+	// rpc.Client may forget a call whose connection ends while it is sent; without the grace its
+	// caller would wait for the whole timeout.
 	wsCloseGrace = 100 * time.Millisecond
 )
 
-// wsConn is a WebSocket under an rpc.Client. The library has one of its own, which hands messages to nobody before it reads them: this one mends each as
-// responseNormalizer does over HTTP. What broke stays broken: whoever answered on another connection would not have been verified.
+// wsConn is a WebSocket under an rpc.Client. The library's own WebSocket does not expose messages;
+// this one normalizes them as responseNormalizer does over HTTP. It never reconnects, because a new
+// connection would not be verified.
 //
-// Deadlines of a connection are the machine's, so they go by its clock whatever the client's is.
+// Connection deadlines use the system clock, whatever clock the client has.
 type wsConn struct {
 	conn          *websocket.Conn
-	timeout       time.Duration // for one message to leave
+	timeout       time.Duration // to write one message
 	clock         clock.Real
-	over          chan struct{} // closed when it is
+	over          chan struct{} // closed at the end of the connection
 	end           sync.Once
-	waiting       context.Context // of calls; it ends wsCloseGrace after the connection did
+	waiting       context.Context // context of calls; ends wsCloseGrace after the connection
 	cancelWaiting context.CancelFunc
 
 	writing sync.Mutex
-	rest    bytes.Reader // of the message that is being read; one goroutine reads at a time
+	rest    bytes.Reader // of the current message; read by one goroutine at a time
 }
 
-// dialWS opens a connection that is used until it breaks and never replaced behind our back. The socket's shutDown ends it, and has to come before the client is
-// closed, which waits for its reader.
+// dialWS opens a connection that is used until it breaks and never replaced implicitly. Call
+// shutDown before closing the client, which waits for its reader.
 func dialWS(ctx context.Context, address string, timeout time.Duration,
 	maxAnswer int64) (client *rpc.Client, s *wsConn, err error) {
 	plain, header, err := withoutUser(address)
@@ -73,7 +76,7 @@ func dialWS(ctx context.Context, address string, timeout time.Duration,
 	return client, s, nil
 }
 
-// handshakeError is a handshake that the server refused with an HTTP status.
+// handshakeError is a handshake rejected with an HTTP status.
 type handshakeError struct {
 	err    error
 	status int
@@ -84,7 +87,7 @@ func (e *handshakeError) Error() string {
 }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// withoutUser moves name and password from an address to where a handshake has them.
+// withoutUser moves user name and password from the address to the Authorization header.
 func withoutUser(address string) (plain string, header http.Header, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -100,7 +103,8 @@ func withoutUser(address string) (plain string, header http.Header, err error) {
 	return u.String(), header, nil
 }
 
-// Read gives the library one message after the other. One that is no JSON ends the connection: nothing says where the next answer begins.
+// Read returns the messages one after the other. A message that is not JSON ends the connection,
+// because responses can no longer be separated.
 func (s *wsConn) Read(p []byte) (int, error) {
 	if s.rest.Len() == 0 {
 		_, message, err := s.conn.ReadMessage()
@@ -118,7 +122,7 @@ func (s *wsConn) Read(p []byte) (int, error) {
 	return s.rest.Read(p)
 }
 
-// Write sends one message; the library writes each whole.
+// Write sends one message. rpc.Client writes each message in one call.
 func (s *wsConn) Write(p []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -135,7 +139,7 @@ func (s *wsConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// extendDeadline puts off when the connection is taken to be dead.
+// extendDeadline postpones the read timeout.
 func (s *wsConn) extendDeadline() { _ = s.conn.SetReadDeadline(s.clock.Now().Add(wsReadTimeout)) }
 
 func (s *wsConn) isClosed() bool {
@@ -147,14 +151,15 @@ func (s *wsConn) isClosed() bool {
 	}
 }
 
-// withConn is ctx that ends with the cause errConnClosed when the connection is over. done is to be called after the call.
+// withConn returns a ctx that ends with the cause errConnClosed when the connection ends. Call done
+// after the call.
 func (s *wsConn) withConn(ctx context.Context) (up context.Context, done func()) {
 	up, lose := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.waiting, func() { lose(errConnClosed) })
 	return up, func() { stop(); lose(nil) }
 }
 
-// closeCause is errConnClosed in place of what a call says that ended by it.
+// closeCause returns errConnClosed for a call that ended because of it.
 func closeCause(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errConnClosed) {
 		return errConnClosed
@@ -162,7 +167,7 @@ func closeCause(ctx context.Context, err error) error {
 	return err
 }
 
-// ping keeps the connection alive; when it is over, ping ends the waiting for answers.
+// ping keeps the connection alive. At the end of the connection it cancels the waiting calls.
 func (s *wsConn) ping() {
 	timer := s.clock.NewTimer(wsPingInterval)
 	defer timer.Stop()
@@ -182,7 +187,7 @@ func (s *wsConn) ping() {
 	}
 }
 
-// shutDown ends the connection, and with it whoever reads from it. It says good-bye, which a connection that is dead does not hold up for long.
+// shutDown ends the connection and its reader. It sends a close frame first, within a second.
 func (s *wsConn) shutDown() {
 	s.end.Do(func() {
 		close(s.over)

@@ -90,7 +90,7 @@ func Say(words string) Fault {
 func FalseNonceTooLow() Fault { return Say("nonce too low") }
 
 func noAnswer() *txn.Outcome {
-	return &txn.Outcome{Class: txn.Ambiguous, Detail: "no answer in time"}
+	return &txn.Outcome{Class: txn.Ambiguous, Detail: "response timed out"}
 }
 
 // Intercept lets a test see each call before the chain does, and bend it; nil ends that. It is called without any lock: it may wait, and it may change the
@@ -111,7 +111,7 @@ func (c *Chain) enter(ctx context.Context, call Call) (Fault, error) {
 		f = by(ctx, call)
 	}
 	if ctx.Err() != nil {
-		return f, fmt.Errorf("chaintest: %s: the call was cancelled: %w", call.Method,
+		return f, fmt.Errorf("chaintest: %s: call cancelled: %w", call.Method,
 			txn.ErrUnavailable)
 	}
 	if f.Down {
