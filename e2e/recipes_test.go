@@ -287,7 +287,7 @@ func (r *reader) protects(t *testing.T) {
 			"submitter show",
 			"exit-protect s00 --protection 1",
 		},
-		[2]string{"exit-protect", "protection 1 of submitter s00 is ended"},
+		[2]string{"exit-protect", "protection 1 of submitter s00 ended"},
 		[2]string{"ExitProtect", "SUBMITTER_STATUS_ACTIVE"},
 	)
 	r.is(t, r.create(t, "s00", "after", transfer), true, fencepostv1.TxState_TX_STATE_CONFIRMED)

@@ -63,7 +63,7 @@ func TestCallers_Authenticated(t *testing.T) {
 		}
 		return line
 	}
-	const noToken, noConnection = "UNAUTHENTICATED", "cannot be reached"
+	const noToken, noConnection = "UNAUTHENTICATED", "cannot connect"
 	for name, test := range map[string]struct {
 		secure     secure
 		program    []string

@@ -7,13 +7,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// units are those that an amount may be given in, and how many decimals each has.
+// units are the units of amounts, with their decimals.
 var units = []struct {
 	name     string
 	decimals int
 }{{"gwei", 9}, {"ether", 18}, {"wei", 0}}
 
-// parseAmount turns "0.1ether", "30gwei", "5wei" or "5" into wei, exactly: a fraction with more digits than the unit has is refused, not rounded.
+// parseAmount converts "0.1ether", "30gwei", "5wei" or "5" to wei exactly. A fraction with more
+// digits than the unit has is rejected, not rounded.
 func parseAmount(text string) (string, error) {
 	digits, decimals := text, 0
 	for _, u := range units {
@@ -25,17 +26,19 @@ func parseAmount(text string) (string, error) {
 	whole, fraction, hasPoint := strings.Cut(digits, ".")
 	if !isDigits(whole) || hasPoint && !isDigits(fraction) {
 		return "", fmt.Errorf(
-			"%q is not an amount; give wei, like 1000, or a unit with it, like 0.1ether or 30gwei",
+			"%q is not an amount; give wei, like 1000, or a unit, like 0.1ether or 30gwei",
 			text)
 	}
 	fraction = strings.TrimRight(fraction, "0")
 	if len(fraction) > decimals && decimals == 0 {
 		return "", fmt.Errorf(
-			"%q is no whole number of wei; give one, or another unit, like 0.1ether or 30gwei",
+			"%q is not a whole number of wei; give a unit, like 0.1ether or 30gwei",
 			text)
 	}
 	if len(fraction) > decimals {
-		return "", fmt.Errorf("%q has a part of a wei; give at most %d decimals", text, decimals)
+		return "", fmt.Errorf(
+			"%q has a fraction of a wei; give at most %d decimals", text, decimals,
+		)
 	}
 	wei := strings.TrimLeft(whole+fraction+strings.Repeat("0", decimals-len(fraction)), "0")
 	if wei == "" {
@@ -43,7 +46,7 @@ func parseAmount(text string) (string, error) {
 	}
 	if _, err := txn.ParseWei(wei); err != nil {
 		return "", fmt.Errorf(
-			"%q is above 2^256-1 wei, the most that a transaction can carry; give less", text)
+			"%q is above the maximum of 2^256-1 wei", text)
 	}
 	return wei, nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// The exit codes of an audit beside exitDone. A script must be able to tell a ledger that is wrong from one that could not be looked at.
+// The exit codes of an audit beside exitDone: a script must distinguish a wrong ledger from one
+// that could not be checked.
 const (
 	exitViolations = 1
 	exitUnchecked  = 2
@@ -25,14 +26,18 @@ func (p *program) auditCommand() *cobra.Command {
 	var f configFlags
 	var submitters []string
 	c := &cobra.Command{
-		Use: "audit --config FILE", Short: "Check the whole ledger against its laws and the chains", Args: arguments(),
-		Long: `Check the whole ledger against its laws and the chains: every nonce is used once or recorded as a gap, every step was told, every transaction that is final
-is on chain where the ledger says, none that was given back to the queue ran under its old nonce, and the account's nonce fits. It only reads; nodes may work meanwhile.
+		Use:   "audit --config FILE",
+		Short: "Check the ledger against its invariants and the chains",
+		Args:  arguments(),
+		Long: `Check the ledger against its invariants and the chains: every nonce is used once or recorded
+as a gap, every state change has its event, every final transaction is on chain as recorded, no
+requeued transaction was executed at its old nonce, and the nonce of the account matches.
 
-COMPARED counts the transactions that were compared with the chain, which are the final ones and those that gave up their nonce: none that is queued or in flight. HASHES
-counts the signed transactions that the chain was asked for.
+The audit only reads; nodes may run. COMPARED counts the transactions compared with the chain: final
+and requeued ones, not queued or pending ones. HASHES counts the signed transactions looked up on
+chain.
 
-It exits with 0 when all is well, with 1 when a law is broken, and with 2 when something could not be checked, so that nothing is proved.`,
+Exit codes: 0 no violation, 1 violations found, 2 not everything could be checked.`,
 		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config fencepost.yaml --submitter alice --json",
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -44,7 +49,7 @@ It exits with 0 when all is well, with 1 when a law is broken, and with 2 when s
 	}
 	f.add(c)
 	c.Flags().StringArrayVar(&submitters, "submitter", nil,
-		"only this one, a name or an account id; as often as needed")
+		"only this submitter, by name or account id; repeatable")
 	return c
 }
 
@@ -73,7 +78,7 @@ func (p *program) auditAll(c *cobra.Command, f configFlags, names []string) (aud
 	for _, s := range list {
 		all = append(all, p.auditOne(c.Context(), books, s))
 		if err := c.Context().Err(); err != nil {
-			return nil, errors.New("interrupted; nothing is proved")
+			return nil, errors.New("interrupted; the audit is incomplete")
 		}
 	}
 	return all, p.print(all, all.write)
@@ -98,38 +103,38 @@ func (p *program) auditOne(ctx context.Context, books *node.Books, s store.Submi
 	case err != nil:
 		row.Unchecked = err.Error()
 	case !compared:
-		row.Unchecked = fmt.Sprintf("the configuration has no chain %d to compare it with; add it",
-			s.Chain)
+		row.Unchecked = fmt.Sprintf("chain %d is not configured; add it", s.Chain)
 	case report.Unanswered > 0:
-		row.Unchecked = fmt.Sprintf("the chain gave no answer for %s; ask again",
+		row.Unchecked = fmt.Sprintf("no response from the chain for %s; retry",
 			count(report.Unanswered, "signed transaction"))
 	}
 	return row
 }
 
-// progressEvery is how often a long audit says how far it has come.
+// progressEvery is the interval of progress reports.
 const progressEvery = 2 * time.Second
 
-// progress tells on standard error how far the audit of a submitter has come.
+// progress reports the progress of an audit on standard error.
 func (p *program) progress(name string) func(audit.Progress) {
-	told := p.clock.Now()
+	last := p.clock.Now()
 	return func(at audit.Progress) {
-		if p.clock.Now().Sub(told) < progressEvery {
+		if p.clock.Now().Sub(last) < progressEvery {
 			return
 		}
-		told = p.clock.Now()
+		last = p.clock.Now()
 		p.note("audit of %s: %s compared, at nonce %d of %d", name,
 			count(at.Transactions, "transaction"), at.Nonce, at.Next)
 	}
 }
 
-// auditRow is what an audit found of one submitter, as it is printed.
+// auditRow is the result for one submitter, as printed.
 type auditRow struct {
-	Submitter    string         `json:"submitter"`
-	Transactions int            `json:"transactions"` // that were compared with the chain: final ones, and those that gave up their nonce
-	Hashes       int            `json:"hashes"`       // signed transactions that the chain was asked for
-	Unchecked    string         `json:"unchecked"`    // why it is not wholly checked; empty: it is
-	Violations   []violationRow `json:"violations"`
+	Submitter    string `json:"submitter"`
+	Transactions int    `json:"transactions"` // compared with the chain
+	Hashes       int    `json:"hashes"`       // looked up on chain
+	// why the check is incomplete; empty: it is complete
+	Unchecked  string         `json:"unchecked"`
+	Violations []violationRow `json:"violations"`
 }
 
 type violationRow struct {
@@ -140,7 +145,7 @@ type violationRow struct {
 
 type audits []auditRow
 
-// write prints a line for each submitter, and one for each violation after them.
+// write prints a line per submitter, then a line per violation.
 func (a audits) write(w io.Writer) error {
 	var rows, broken [][]string
 	for _, r := range a {
@@ -165,17 +170,19 @@ func (a audits) write(w io.Writer) error {
 			broken = append(broken, []string{r.Submitter, v.Law, shown(v.TxID), plain(v.What)})
 		}
 	}
-	if err := table([]string{"SUBMITTER", "RESULT", "COMPARED", "HASHES", "UNCHECKED"}, rows)(w); err != nil ||
+	if err := table(
+		[]string{"SUBMITTER", "RESULT", "COMPARED", "HASHES", "UNCHECKED"}, rows,
+	)(w); err != nil ||
 		len(broken) == 0 {
 		return err
 	}
 	if err := line("")(w); err != nil {
 		return err
 	}
-	return table([]string{"SUBMITTER", "LAW", "TX_ID", "WHAT"}, broken)(w)
+	return table([]string{"SUBMITTER", "LAW", "TX_ID", "VIOLATION"}, broken)(w)
 }
 
-// verdict is nil when all is well. What was found counts for more than what could not be looked at.
+// verdict is nil if everything was checked without a violation. Violations take precedence.
 func (a audits) verdict() error {
 	violations, unchecked := 0, 0
 	for _, r := range a {
@@ -187,13 +194,13 @@ func (a audits) verdict() error {
 	switch {
 	case violations > 0:
 		return codedError{
-			fmt.Errorf("%s of the ledger's laws found; docs/invariants.md says what they mean",
+			fmt.Errorf("%s found; see docs/invariants.md",
 				count(violations, "violation")),
 			exitViolations,
 		}
 	case unchecked > 0:
 		return codedError{
-			fmt.Errorf("%s not wholly checked, so nothing is proved; UNCHECKED says why",
+			fmt.Errorf("audit incomplete for %s; see UNCHECKED",
 				count(unchecked, "submitter")),
 			exitUnchecked,
 		}

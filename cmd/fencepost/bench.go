@@ -20,7 +20,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// benchFlags say what is sent, and how much of it.
+// benchFlags describe the load.
 type benchFlags struct {
 	submitters []string
 	to, value  string
@@ -30,18 +30,18 @@ type benchFlags struct {
 	wait       time.Duration
 }
 
-// benchReport is what came of it. The names of its fields are part of the command's contract.
+// benchReport is the result. The JSON field names are stable.
 type benchReport struct {
 	Accepted  int         `json:"accepted"`
 	PerSecond float64     `json:"accepted_per_second"`
 	Call      benchTimes  `json:"call"`     // of CreateTx
 	Steps     []benchStep `json:"steps"`    // from acceptance on
-	Delivery  benchTimes  `json:"delivery"` // from an event's statement to this watcher
+	Delivery  benchTimes  `json:"delivery"` // from the commit of an event to this watcher
 	NoBlock   int         `json:"in_no_block"`
-	NotFinal  int         `json:"not_final"` // of those that are in a block
+	NotFinal  int         `json:"not_final"` // in a block
 }
 
-// benchStep is how far the transactions came.
+// benchStep counts the transactions that reached a step.
 type benchStep struct {
 	Event string     `json:"event"`
 	Count int        `json:"count"`
@@ -62,32 +62,40 @@ func (p *program) benchCommand() *cobra.Command {
 	var f benchFlags
 	var flags clientFlags
 	c := &cobra.Command{
-		Use: "bench", Short: "Measure a running service with transactions of its own", Args: arguments(),
-		Long: `Create transactions on a running service as fast as it takes them, watch until all are final, and print rates and times.
+		Use:   "bench",
+		Short: "Measure a running service with real transactions",
+		Args:  arguments(),
+		Long: `Create transactions on a running service as fast as it accepts them, watch until all are
+final, and print rates and latencies.
 
-An account has one nonce in flight: it sends about one transaction in a block, and the others wait in its queue, which is most of their times. --wait must be long
-enough for that: 100 on one account take 100 blocks and the confirmations of the last one. Those that are in no block by then stay queued and are sent later; the command tells how many,
-and fails. More accounts send side by side; --count 1 shows the times without a queue.
+The transactions are real and cost real fees: use a test chain and test accounts.
 
-It sends real transactions from the accounts named, which cost real fees: use a chain and accounts for testing. To compare Fencepost with the limits of a machine,
-run make bench in a checkout of its source.`,
-		Example: "  fencepost bench --submitter alice --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 100 --callers 16\n" +
-			"  fencepost bench --submitter alice --submitter bob --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 500 --wait 15m",
+An account has one nonce in flight and sends about one transaction per block; most of the measured
+time is waiting in its queue. Use several accounts to send in parallel, or --count 1 to measure
+without a queue. --wait must be long enough: 100 transactions on one account take 100 blocks and the
+confirmations of the last. Transactions that are not in a block by then stay queued and are sent
+later; the command reports them and fails.
+
+To measure the limits of a machine, run "make bench" in a source checkout.`,
+		Example: "  fencepost bench --submitter alice" +
+			" --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 100 --callers 16\n" +
+			"  fencepost bench --submitter alice --submitter bob" +
+			" --to 0x70997970C51812dc3A010C7d01b50e0d17dc79C8 --count 500 --wait 15m",
 	}
 	c.Flags().StringArrayVar(&f.submitters, "submitter", nil,
-		"account that sends, by name or account id; repeat it for several, which take turns (required)")
+		"sending account, by name or account id; repeatable, round-robin (required)")
 	c.Flags().StringVar(&f.to, "to", "", "recipient of every transaction (required)")
 	c.Flags().StringVar(&f.value, "value", "0", "amount in wei")
-	c.Flags().Uint64Var(&f.gas, "gas-limit", 21_000, "gas limit; 0 has Fencepost estimate each")
-	c.Flags().IntVar(&f.callers, "callers", 16, "calls at the same time")
-	c.Flags().IntVar(&f.count, "count", 100, "transactions")
+	c.Flags().Uint64Var(&f.gas, "gas-limit", 21_000, "gas limit; 0: estimate each")
+	c.Flags().IntVar(&f.callers, "callers", 16, "concurrent calls")
+	c.Flags().IntVar(&f.count, "count", 100, "number of transactions")
 	c.Flags().DurationVar(&f.wait, "wait", 5*time.Minute,
-		"how long to wait, once all are accepted, for the last of them to be final")
+		"limit for the last transaction to be final, once all are accepted")
 	flags.add(c)
 	c.RunE = p.calling(&flags, func(ctx context.Context, node *client, _ []string) error {
 		if len(f.submitters) == 0 || f.to == "" || f.callers < 1 || f.count < 1 {
 			return misused(c,
-				"--submitter and --to are needed, and --callers and --count of at least 1")
+				"--submitter and --to are required; --callers and --count must be at least 1")
 		}
 		report, left, err := p.bench(ctx, node, f)
 		if err != nil {
@@ -98,7 +106,7 @@ run make bench in a checkout of its source.`,
 	return c
 }
 
-// bench creates, and watches until all are final or the wait is over.
+// bench creates the transactions and watches until all are final or the wait is over.
 func (p *program) bench(ctx context.Context, node *client,
 	f benchFlags) (*benchReport, benchLeft, error) {
 	watching, stop := context.WithCancelCause(ctx)
@@ -112,82 +120,87 @@ func (p *program) bench(ctx context.Context, node *client,
 		ready := sync.OnceFunc(begun.Done)
 		watchers.Go(func() {
 			defer ready()
-			if err := load.Watch(watching, node.conn, load.Of(submitter), ready, b.saw); err != nil {
+			if err := load.Watch(
+				watching, node.conn, load.Of(submitter), ready, b.saw,
+			); err != nil {
 				stop(node.explain(errors.Unwrap(err)))
 			}
 		})
 	}
 	begun.Wait()
-	watchers.Go(func() { p.tellProgress(watching, b) })
+	watchers.Go(func() { p.reportProgress(watching, b) })
 	done, err := load.Create(watching, []*grpc.ClientConn{node.conn}, load.Plan{
 		Submitters: f.submitters, Callers: f.callers, Count: f.count, Prefix: "bench-" + uuid.NewString(), Created: b.created,
 		Payload: &pb.Payload{To: f.to, Value: f.value, GasLimit: f.gas},
 	})
 	if err != nil {
-		p.tellLeft(b)
+		p.reportLeft(b)
 		return nil, benchLeft{}, node.explain(errors.Unwrap(err))
 	}
 	if err := p.awaitFinal(watching, b, f.wait); err != nil {
-		p.tellLeft(b)
+		p.reportLeft(b)
 		return nil, benchLeft{}, err
 	}
 	left := b.left()
 	return b.report(done, left), left, nil
 }
 
-// benchTold is how often a run says how far it has come.
-const benchTold = 5 * time.Second
+// benchProgress is the interval of progress reports.
+const benchProgress = 5 * time.Second
 
-// tellProgress says on standard error how far a run has come, until ctx ends.
-func (p *program) tellProgress(ctx context.Context, b *benchRun) {
+// reportProgress prints the progress on standard error until ctx ends.
+func (p *program) reportProgress(ctx context.Context, b *benchRun) {
 	began := p.clock.Now()
-	for clock.Sleep(ctx, p.clock, benchTold) == nil {
+	for clock.Sleep(ctx, p.clock, benchProgress) == nil {
 		left := b.left()
-		p.note("after %s: %d of %d accepted, %d in no block, %d in a block and not final, %d final",
+		p.note("after %s: %d of %d accepted, %d pending, %d included, %d final",
 			p.clock.Now().Sub(began).Round(time.Second), left.accepted, b.count, left.noBlock,
 			left.notFinal, left.accepted-left.noBlock-left.notFinal)
 	}
 }
 
-// tellLeft tells of a run that ends before its time, by an interrupt too, what it leaves behind: that is sent all the same.
-func (p *program) tellLeft(b *benchRun) {
+// reportLeft reports the transactions that an aborted run leaves behind; they are still sent.
+func (p *program) reportLeft(b *benchRun) {
 	if left := b.left(); left.noBlock > 0 {
-		p.note("%d of %d were accepted before this ended, and %d of them were in no block; %s",
+		p.note("stopped after %d of %d were accepted, %d of them not in a block; %s",
 			left.accepted, b.count, left.noBlock, left.stay())
 	}
 }
 
-// judge tells what was not waited for, and fails when the times are not those of all transactions.
+// judge reports transactions that are not final, and fails if the times do not cover all
+// transactions.
 func (p *program) judge(f benchFlags, left benchLeft) error {
 	if left.notFinal > 0 {
 		p.note(
-			"%d of %d are in a block and were not final after %s, so CONFIRMED has fewer; a longer --wait sees them",
+			"%d of %d are in a block but were not final after %s; CONFIRMED omits them; raise "+
+				"--wait",
 			left.notFinal, f.count, f.wait)
 	}
-	var unwell []string
+	var failures []string
 	if left.noBlock > 0 {
-		unwell = append(
-			unwell,
+		failures = append(
+			failures,
 			fmt.Sprintf(
-				"%d of %d were in no block after %s; %s; next time give a longer --wait, or a lower --count",
+				"%d of %d were not in a block after %s; %s; raise --wait or lower --count",
 				left.noBlock, f.count, f.wait, left.stay()),
 		)
 	}
 	if left.failed > 0 {
-		unwell = append(
-			unwell,
+		failures = append(
+			failures,
 			fmt.Sprintf(
-				"%d of %d ended FAILED or CANCELLED; \"fencepost tx list --submitter %s --state FAILED_FINAL --state CANCELLED\" tells why",
+				"%d of %d ended FAILED or CANCELLED; see \"fencepost tx list --submitter %s"+
+					" --state FAILED_FINAL --state CANCELLED\"",
 				left.failed, f.count, left.name()),
 		)
 	}
-	if len(unwell) == 0 {
+	if len(failures) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(unwell, "; "))
+	return errors.New(strings.Join(failures, "; "))
 }
 
-// awaitFinal waits until everything is final, or for as long as that may take; judge says what is left then.
+// awaitFinal waits until all are final, or atMost; judge reports the rest.
 func (p *program) awaitFinal(ctx context.Context, b *benchRun, atMost time.Duration) error {
 	limit, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -201,7 +214,7 @@ func (p *program) awaitFinal(ctx context.Context, b *benchRun, atMost time.Durat
 	}
 }
 
-// benchTx is what is known of a transaction.
+// benchTx is a transaction of the run.
 type benchTx struct {
 	submitter string
 	at        time.Time
@@ -217,11 +230,11 @@ func (t *benchTx) failed() bool {
 		t.seen[pb.TxEventKind_TX_EVENT_KIND_CANCELLED]
 }
 
-// benchRun gathers what callers and watchers see.
+// benchRun collects the results of callers and watchers.
 type benchRun struct {
 	mu       sync.Mutex
 	accepted map[string]*benchTx
-	early    map[string][]load.Seen // of transactions whose call is not answered yet
+	early    map[string][]load.Seen // of transactions whose call has not returned yet
 	since    map[pb.TxEventKind]load.Latencies
 	delay    load.Latencies
 	final    int
@@ -260,7 +273,7 @@ func (b *benchRun) saw(e load.Seen) {
 	b.note(e)
 }
 
-// maxEarly bounds the transactions whose events wait for their call; those of other callers wait in vain.
+// maxEarly limits the transactions with events before their call returned; some belong to others.
 const maxEarly = 4096
 
 func (b *benchRun) note(e load.Seen) {
@@ -273,7 +286,7 @@ func (b *benchRun) note(e load.Seen) {
 	}
 	b.delay = append(b.delay, e.Delay())
 	kind, was := e.GetKind(), tx.final()
-	if tx.seen[kind] { // again, after a reorg: it is counted once
+	if tx.seen[kind] { // after a reorg; counted once
 		return
 	}
 	tx.seen[kind] = true
@@ -286,10 +299,10 @@ func (b *benchRun) note(e load.Seen) {
 	}
 }
 
-// benchLeft is how far the transactions of a run have come, and who has those that are in no block.
+// benchLeft counts the transactions of a run by progress.
 type benchLeft struct {
 	accepted, noBlock, notFinal, failed int
-	submitters                          map[string]bool // of those that are in no block, or failed
+	submitters                          map[string]bool // of those not in a block, or failed
 }
 
 func (b *benchRun) left() benchLeft {
@@ -313,16 +326,22 @@ func (b *benchRun) left() benchLeft {
 	return left
 }
 
-func (l benchLeft) names() string { return strings.Join(slices.Sorted(maps.Keys(l.submitters)), ", ") }
+func (l benchLeft) names() string {
+	return strings.Join(
+		slices.Sorted(maps.Keys(l.submitters)), ", ",
+	)
+}
 
-// stay says where those are that are in no block, and what to do about them.
+// stay describes the transactions that are not in a block, and the options.
 func (l benchLeft) stay() string {
 	return fmt.Sprintf(
-		"they stay queued on %s and are sent later: wait for them (\"fencepost tx list --submitter %s --state QUEUED\" tells which they are), or cancel each with \"fencepost tx cancel TX_ID\"",
+		"they stay queued on %s and are sent later; list them with \"fencepost tx list "+
+			"--submitter %s"+
+			" --state QUEUED\" and cancel with \"fencepost tx cancel TX_ID\"",
 		l.names(), l.name())
 }
 
-// name is the only submitter, or the place of one.
+// name is the only submitter, or a placeholder.
 func (l benchLeft) name() string {
 	if len(l.submitters) == 1 {
 		return l.names()
@@ -346,7 +365,7 @@ func (b *benchRun) report(done load.Accepted, left benchLeft) *benchReport {
 		pb.TxEventKind_TX_EVENT_KIND_FAILED, pb.TxEventKind_TX_EVENT_KIND_CANCELLED,
 	} {
 		if n := len(b.since[kind]); n == 0 && kind > pb.TxEventKind_TX_EVENT_KIND_CONFIRMED {
-			continue // rows of bad ends are there when there are such
+			continue // FAILED and CANCELLED only if there are any
 		}
 		r.Steps = append(
 			r.Steps,
@@ -378,20 +397,21 @@ func (r *benchReport) table(submitters int) func(io.Writer) error {
 			ms(s.Times.P99),
 		}
 		if s.Count == 0 {
-			row[2], row[3] = "-", "-" // 0.0 ms would be a time
+			row[2], row[3] = "-", "-" // not 0.0 ms
 		}
 		rows = append(rows, row)
 	}
 	rows = append(rows, []string{"event to watcher", "", ms(r.Delivery.P50), ms(r.Delivery.P99)})
 	return func(w io.Writer) error {
-		err := table([]string{"WHAT", "COUNT", "P50", "P99"}, rows)(w)
+		err := table([]string{"STEP", "COUNT", "P50", "P99"}, rows)(w)
 		if r.Accepted <= submitters {
 			return err
 		}
 		return errors.Join(
 			err,
 			line(
-				"each account has one nonce in flight, so most of the times from \"accepted\" on is waiting in its queue; --count 1 shows them without")(
+				"times from \"accepted\" include the wait in the queue of the account; use "+
+					"--count 1 for none")(
 				w,
 			),
 		)

@@ -36,21 +36,26 @@ func TestBench(t *testing.T) {
 			t.Errorf("%s has %d of 7", s.Event, s.Count)
 		}
 	}
-	const queueing = "each account has one nonce in flight"
-	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "2"); !strings.Contains(
+	const queueing = "the wait in the queue"
+	if out := l.good(
+		"bench", "--submitter", "alice", "--to", recipient, "--count", "2",
+	); !strings.Contains(
 		out, queueing) {
-		t.Errorf("it does not say what the times are of:\n%s", out)
+		t.Errorf("no note on the queue:\n%s", out)
 	}
-	if out := l.good("bench", "--submitter", "alice", "--to", recipient, "--count", "1"); strings.Contains(
+	if out := l.good(
+		"bench", "--submitter", "alice", "--to", recipient, "--count", "1",
+	); strings.Contains(
 		out, queueing) {
-		t.Errorf("one alone waits for nothing:\n%s", out)
+		t.Errorf("a note on the queue of one:\n%s", out)
 	}
 	l.bad(exitFailed, "SUBMITTER_NOT_FOUND", "bench", "--submitter", "nobody", "--to", recipient,
 		"--wait", "50ms")
-	l.bad(exitUsage, "--submitter and --to are needed", "bench", "--count", "7")
+	l.bad(exitUsage, "--submitter and --to are required", "bench", "--count", "7")
 }
 
-// What nobody works for is accepted and goes no further: the command shows what there is, says how many were left and where, and fails.
+// What nobody works for is accepted and goes no further: the command shows what there is, want how
+// many were left and where, and fails.
 func TestBench_NotFinished(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -67,23 +72,24 @@ func TestBench_NotFinished(t *testing.T) {
 		"50ms",
 	}
 	out, errs, code := l.start(line...).end()
-	l.rows(out, `WHAT .*`, `CreateTx +7 \(.*`, `accepted to ALLOCATED +0 +- +-`,
+	l.rows(out, `STEP .*`, `CreateTx +7 \(.*`, `accepted to ALLOCATED +0 +- +-`,
 		`accepted to SUBMITTED +0 +- +-`, `accepted to INCLUDED +0 +- +-`,
-		`accepted to CONFIRMED +0 +- +-`, `event to watcher +\S+ ms .*`, `each account .*`)
-	const says = "fencepost: 7 of 7 were in no block after 50ms; they stay queued on alice and are sent later: wait for them (\"fencepost tx list --submitter alice --state QUEUED\""
-	if code != exitFailed || !strings.HasPrefix(errs, says) {
+		`accepted to CONFIRMED +0 +- +-`, `event to watcher +\S+ ms .*`, `times from .*`)
+	if code != exitFailed || !strings.HasPrefix(errs, "fencepost: 7 of 7 were not in a block") ||
+		!strings.Contains(errs, `"fencepost tx list --submitter alice --state QUEUED"`) {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 	out, errs, code = l.start(append(line, "--json")...).end()
 	var report benchReport
 	l.unmarshal(out, &report)
 	if code != exitFailed || report.NoBlock != 7 ||
-		!strings.Contains(errs, "7 of 7 were in no block") {
+		!strings.Contains(errs, "7 of 7 were not in a block") {
 		t.Errorf("gave %d, %+v: %s", code, report, errs)
 	}
 }
 
-// TestBench_Verdict: what is in a block and not final is told, and is no failure; what ended badly is one; a reorg makes nothing count twice.
+// TestBench_Verdict: transactions that are not final are reported, failed ones fail the run, and a
+// reorg counts nothing twice.
 func TestBench_Verdict(t *testing.T) {
 	t.Parallel()
 	const (
@@ -92,14 +98,28 @@ func TestBench_Verdict(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		came         [2][]pb.TxEventKind // of each of two
-		told, failed string
+		note, failed string
 		all          bool
 	}{
-		"both final":    {came: [2][]pb.TxEventKind{{included, confirmed}, {included, confirmed}}, all: true},
-		"one not final": {came: [2][]pb.TxEventKind{{included, confirmed}, {included}}, told: "1 of 2 are in a block and were not final after 1m0s"},
-		"one again":     {came: [2][]pb.TxEventKind{{included, reorged, included, confirmed}, {}}, failed: "1 of 2 were in no block after 1m0s; they stay queued on s1 and"},
-		"neither":       {failed: "2 of 2 were in no block after 1m0s; they stay queued on s0, s1 and"},
-		"one cancelled": {came: [2][]pb.TxEventKind{{included, confirmed}, {cancelled}}, failed: "1 of 2 ended FAILED or CANCELLED; \"fencepost tx list --submitter s1 --state FAILED_FINAL --state CANCELLED\"", all: true},
+		"both final": {
+			came: [2][]pb.TxEventKind{{included, confirmed}, {included, confirmed}}, all: true,
+		},
+		"one not final": {
+			came: [2][]pb.TxEventKind{{included, confirmed}, {included}},
+			note: "1 of 2 are in a block but were not final after 1m0s",
+		},
+		"one again": {
+			came:   [2][]pb.TxEventKind{{included, reorged, included, confirmed}, {}},
+			failed: "1 of 2 were not in a block after 1m0s; they stay queued on s1 and",
+		},
+		"neither": {
+			failed: "2 of 2 were not in a block after 1m0s; they stay queued on s0, s1 and",
+		},
+		"one cancelled": {
+			came:   [2][]pb.TxEventKind{{included, confirmed}, {cancelled}},
+			failed: "1 of 2 ended FAILED or CANCELLED",
+			all:    true,
+		},
 	} {
 		b, inBlock := newBenchRun(2), 0
 		for i, kinds := range c.came {
@@ -122,9 +142,9 @@ func TestBench_Verdict(t *testing.T) {
 		err := p.judge(benchFlags{count: 2, wait: time.Minute}, b.left())
 		if (err == nil) != (c.failed == "") ||
 			err != nil && !strings.HasPrefix(err.Error(), c.failed) ||
-			(errs.String() == "") != (c.told == "") ||
-			!strings.Contains(errs.String(), c.told) {
-			t.Errorf("%s: %v, told %q", name, err, errs.String())
+			(errs.String() == "") != (c.note == "") ||
+			!strings.Contains(errs.String(), c.note) {
+			t.Errorf("%s: %v, noted %q", name, err, errs.String())
 		}
 		ended := false
 		select {
@@ -154,23 +174,25 @@ func TestBench_ReportsProgress(t *testing.T) {
 	}
 	code := make(chan int, 1)
 	go func() {
-		code <- p.run(l.ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})
+		code <- p.run(
+			l.ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"},
+		)
 	}()
-	l.eventually("telling of three", func() bool {
-		fake.Advance(benchTold / 5)
+	l.eventually("the report", func() bool {
+		fake.Advance(benchProgress / 5)
 		return strings.Contains(errs.String(),
-			"s: 3 of 3 accepted, 3 in no block, 0 in a block and not final, 0 final\n")
+			"s: 3 of 3 accepted, 3 pending, 0 included, 0 final\n")
 	})
 	l.eventually("giving up", func() bool {
-		fake.Advance(benchTold)
+		fake.Advance(benchProgress)
 		return len(code) > 0
 	})
-	if !strings.Contains(errs.String(), "3 of 3 were in no block after 5m0s") {
+	if !strings.Contains(errs.String(), "3 of 3 were not in a block after 5m0s") {
 		t.Error(errs.String())
 	}
 }
 
-// Whoever interrupts a run is told what it leaves behind, for that is sent all the same.
+// An interrupted run reports the transactions it leaves behind.
 func TestBench_Interrupted(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -188,15 +210,18 @@ func TestBench_Interrupted(t *testing.T) {
 	}
 	code := make(chan int, 1)
 	go func() {
-		code <- p.run(ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"})
+		code <- p.run(
+			ctx, []string{"bench", "--submitter", "alice", "--to", recipient, "--count", "3"},
+		)
 	}()
 	l.eventually("accepting three", func() bool {
-		fake.Advance(benchTold / 5)
-		return strings.Contains(errs.String(), "s: 3 of 3 accepted, 3 in no block")
+		fake.Advance(benchProgress / 5)
+		return strings.Contains(errs.String(), "s: 3 of 3 accepted, 3 pending")
 	})
 	interrupt()
-	const says = "3 of 3 were accepted before this ended, and 3 of them were in no block; they stay queued on alice and are sent later"
-	if got := <-code; got == 0 || !strings.Contains(errs.String(), says) {
+	const want = "stopped after 3 of 3 were accepted, 3 of them not in a block; they stay queued " +
+		"on alice"
+	if got := <-code; got == 0 || !strings.Contains(errs.String(), want) {
 		t.Errorf("gave %d: %s", got, errs.String())
 	}
 }

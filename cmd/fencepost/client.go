@@ -34,7 +34,7 @@ const (
 	defaultServer  = "127.0.0.1:9090"
 )
 
-// clientFlags are what commands that call a node have in common.
+// clientFlags are common to all commands that call a node.
 type clientFlags struct {
 	server  string
 	timeout time.Duration
@@ -49,20 +49,20 @@ type clientFlags struct {
 func (f *clientFlags) add(c *cobra.Command) {
 	flags := c.PersistentFlags()
 	flags.StringVar(&f.server, "server", "",
-		"address of a node (default: the one that "+serverVariable+" names, else "+defaultServer+")")
-	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to wait for an answer")
-	flags.BoolVar(&f.tls, "tls", false, "use TLS, with the certificates that this machine trusts")
-	flags.StringVar(&f.tlsCA, "tls-ca", "", "use TLS, and trust the certificates in this PEM file")
+		"address of a node (default: $"+serverVariable+", else "+defaultServer+")")
+	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "limit for each call")
+	flags.BoolVar(&f.tls, "tls", false, "use TLS with the system's trusted certificates")
+	flags.StringVar(&f.tlsCA, "tls-ca", "", "use TLS and trust the certificates in this PEM file")
 	flags.StringVar(&f.tlsName, "tls-name", "",
-		"use TLS, and expect this name in the node's certificate")
+		"use TLS and expect this name in the node's certificate")
 	flags.StringVar(&f.tlsCert, "tls-cert", "",
-		"use TLS, and show the certificate in this PEM file; with --tls-key")
-	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
+		"use TLS with the client certificate in this PEM file; needs --tls-key")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file with the key of --tls-cert")
 	flags.StringVar(&f.token, "token-file", "",
-		"send the token in this file with each call (default: the file that "+tokenVariable+" names, if any)")
+		"file with the bearer token to send (default: $"+tokenVariable+")")
 }
 
-// credentials are those that the flags ask for.
+// credentials are the transport credentials in the flags.
 func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 	if f.plain() {
 		return insecure.NewCredentials(), nil
@@ -71,12 +71,12 @@ func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 	if f.tlsCA != "" {
 		pem, err := os.ReadFile(f.tlsCA)
 		if err != nil {
-			return nil, fmt.Errorf("read the certificates of --tls-ca: %w", err)
+			return nil, fmt.Errorf("read --tls-ca: %w", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
 			return nil, fmt.Errorf(
-				"file %s holds no certificate; give a PEM file with the certificates to trust",
+				"no certificate in %s; give a PEM file with the certificates to trust",
 				f.tlsCA)
 		}
 	}
@@ -84,41 +84,41 @@ func (f *clientFlags) credentials() (credentials.TransportCredentials, error) {
 		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
 		if err != nil {
 			return nil, fmt.Errorf(
-				"read the files of --tls-cert and --tls-key: %w; give both, in PEM form", err)
+				"read --tls-cert and --tls-key: %w; give both, as PEM files", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}
 	return credentials.NewTLS(c), nil
 }
 
-// plain tells whether nothing asks for TLS.
+// plain reports whether no flag requests TLS.
 func (f *clientFlags) plain() bool {
 	return !f.tls && f.tlsCA == "" && f.tlsName == "" && f.tlsCert == "" && f.tlsKey == ""
 }
 
-// bearer is a token that is sent with each call.
+// bearer is a token sent with each call.
 type bearer struct {
 	token string
 	plain bool
 }
 
-// readBearer reads a token for a node. Over plain text it goes to this machine alone, where something may do TLS for the node.
+// readBearer reads the token. In plain text it is sent to loopback addresses only, where a proxy
+// may do TLS for the node.
 func (f *clientFlags) readBearer() (bearer, error) {
 	text, err := os.ReadFile(f.token)
 	if err != nil {
 		return bearer{}, fmt.Errorf(
-			"read the token of --token-file: %w; name a file that this user can read, there or in %s, or leave both out",
-			err, tokenVariable)
+			"read --token-file: %w; give a readable file there or in %s", err, tokenVariable)
 	}
 	b := bearer{strings.TrimSpace(string(text)), f.plain()}
 	if b.token == "" || strings.ContainsAny(b.token, " \r\n") {
-		return b, fmt.Errorf("file %s holds no single token; give one that has nothing else in it",
+		return b, fmt.Errorf("token file %s: must hold exactly one token and nothing else",
 			f.token)
 	}
 	if host, _, err := net.SplitHostPort(f.server); b.plain &&
 		(err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback()) {
 		return b, usageError{
-			"a token over plain text is there for all to read; use TLS, with --tls or --tls-ca",
+			"refusing to send a token in plain text; use TLS, with --tls or --tls-ca",
 		}
 	}
 	return b, nil
@@ -129,7 +129,7 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{"authorization": "Bearer " + b.token}, nil
 }
 
-// RequireTransportSecurity says whether the token needs TLS.
+// RequireTransportSecurity reports whether the token needs TLS.
 func (b bearer) RequireTransportSecurity() bool { return !b.plain }
 
 // client is a connection to a node.
@@ -143,7 +143,7 @@ type client struct {
 	subs    pb.SubmitterServiceClient
 }
 
-// connect prepares a connection; nothing is dialled before the first call.
+// connect prepares a connection. It is not dialled before the first call.
 func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	if f.server == "" {
 		f.server = p.variable(serverVariable)
@@ -152,7 +152,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 		f.server = defaultServer
 	}
 	if f.timeout <= 0 {
-		return nil, usageError{"--timeout must be longer than nothing; give a duration like 30s"}
+		return nil, usageError{"--timeout must be positive; give a duration like 30s"}
 	}
 	if err := checkAddress(f.server); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Pings find out that a node has vanished while a watch is quiet.
+	// Pings detect a node that vanished while a watch is idle.
 	pings := keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(secure),
@@ -192,7 +192,7 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 	}, nil
 }
 
-// calling makes a command of what it does with a node.
+// calling makes a command from a function that calls a node.
 func (p *program) calling(f *clientFlags,
 	do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -211,7 +211,7 @@ func (p *program) calling(f *clientFlags,
 	}
 }
 
-// checkAddress refuses what a call would fail on with less to say. A port is never guessed.
+// checkAddress rejects an invalid address before the call, with a better error. No port is guessed.
 func checkAddress(server string) error {
 	_, port, err := net.SplitHostPort(server)
 	if err != nil {
@@ -226,12 +226,12 @@ func checkAddress(server string) error {
 func notAnAddress(server string) error {
 	return usageError{
 		fmt.Sprintf(
-			"--server %q is not HOST:PORT; give one like %s, the address of a node's gRPC port",
+			"--server %q: must be HOST:PORT of a node's gRPC port, like %s",
 			server, defaultServer),
 	}
 }
 
-// idsAreIDs refuses a TX_ID that names no transaction anywhere.
+// idsAreIDs rejects a malformed TX_ID.
 func idsAreIDs(c *cobra.Command, args []string) error {
 	names := argumentNames(c)
 	for i, arg := range args {
@@ -240,14 +240,14 @@ func idsAreIDs(c *cobra.Command, args []string) error {
 		}
 		if _, err := txn.ParseTxID(arg); err != nil {
 			return misused(c,
-				"TX_ID %q is not the id of a transaction; \"fencepost tx create\" prints it, and \"fencepost tx list\"",
+				"TX_ID %q is not a transaction id; \"fencepost tx list\" lists them",
 				arg)
 		}
 	}
 	return nil
 }
 
-// argumentNames are what the usage of a command calls its arguments; one with dots behind it stands for several.
+// argumentNames are the names of the arguments in the usage of a command.
 func argumentNames(c *cobra.Command) (names []string) {
 	for _, word := range strings.Fields(c.Use)[1:] {
 		if name := strings.Trim(word, "[]."); name != "" && name == strings.ToUpper(name) {
@@ -259,7 +259,8 @@ func argumentNames(c *cobra.Command) (names []string) {
 	return names
 }
 
-// legible refuses text that the contract cannot carry, and says which it is. Names of files are not sent anywhere, and may be any bytes.
+// legible rejects arguments that are not UTF-8, which the API requires. File names are not sent and
+// may be any bytes.
 func legible(c *cobra.Command, args []string) error {
 	var bad []string
 	names := argumentNames(c)
@@ -277,13 +278,13 @@ func legible(c *cobra.Command, args []string) error {
 	}
 	if len(bad) > 0 {
 		return misused(c,
-			"%s: not valid UTF-8; give it in that encoding, which is what your terminal should use",
+			"%s: not valid UTF-8; check the encoding of your terminal",
 			strings.Join(bad, ", "))
 	}
 	return nil
 }
 
-// visited lists what a visitor is shown.
+// visited collects the values of a visitor.
 func visited[T any](visit func(func(T))) (all []T) {
 	visit(func(one T) { all = append(all, one) })
 	return all
@@ -298,10 +299,10 @@ func call[Q, A any](ctx context.Context, c *client,
 	return answer, c.explain(err)
 }
 
-// wire prints a message of the contract in the JSON form of protobuf.
+// wire prints an API message as protobuf JSON.
 type wire struct{ proto.Message }
 
-// MarshalJSON writes what is zero as well, so that scripts need no defaults.
+// MarshalJSON includes zero values, so that scripts need no defaults.
 func (w wire) MarshalJSON() ([]byte, error) {
 	return protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(w.Message)
 }
@@ -322,8 +323,6 @@ func (p *program) printLine(m proto.Message) error {
 	}
 	return nil
 }
-
-// What tables have in their cells.
 
 const timeForm = "2006-01-02T15:04:05.000Z"
 

@@ -15,10 +15,10 @@ import (
 // configVariable names the configuration file for commands without --config.
 const configVariable = config.Prefix + "CONFIG"
 
-// foreignVariables begin like those of the configuration and mean something else.
+// foreignVariables have the prefix of the configuration but are not keys.
 var foreignVariables = []string{configVariable, serverVariable, tokenVariable}
 
-// configFlags are what commands that need the configuration have in common.
+// configFlags are common to the commands that need the configuration.
 type configFlags struct {
 	file string
 	set  []string
@@ -26,12 +26,12 @@ type configFlags struct {
 
 func (f *configFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "config", "",
-		"configuration file (default: the one that "+configVariable+" names)")
+		"configuration file (default: $"+configVariable+")")
 	c.Flags().StringArrayVar(&f.set, "set", nil,
-		"key=value, over the file and the environment; as often as needed")
+		"key=value that overrides file and environment; repeatable")
 }
 
-// loadConfig reads the configuration that the flags and the environment name.
+// loadConfig reads the configuration named by the flags or the environment.
 func (p *program) loadConfig(c *cobra.Command, f configFlags) (*config.Config, error) {
 	source, err := p.source(c, f)
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *program) source(c *cobra.Command, f configFlags) (config.Source, error)
 	}
 	if f.file == "" {
 		return config.Source{}, misused(c,
-			"no configuration file is named; give --config FILE, or set %s", configVariable)
+			"no configuration file; give --config FILE, or set %s", configVariable)
 	}
 	return config.Source{
 		File:    f.file,
@@ -74,18 +74,21 @@ func (p *program) configCommand() *cobra.Command {
 func (p *program) configCheckCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
-		Use: "check", Short: "Tell everything that is wrong with the configuration and its files", Args: arguments(),
-		Long: `Tell everything that is wrong with the configuration, and with the files that it names: certificates and tokens that are none, keys that do not open with their
-password, submitters without a key, ABIs that cannot be read. A node refuses to start for any of these.
+		Use:   "check",
+		Short: "Check the configuration and its files",
+		Args:  arguments(),
+		Long: `Check the configuration and the files it names, and report all problems: invalid
+certificates and tokens, keys that the password does not open, submitters without a key, unreadable
+ABIs. A node does not start with any of these.
 
-Database and chains are not contacted, and no port is taken: what a node finds out from them at its start is not checked.`,
+Database, chains and ports are not checked.`,
 		Example: "  fencepost config check --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, keys, err := p.checkConfig(c, f)
 			var problems config.Problems
 			if p.json &&
 				errors.As(err,
-					&problems) { // the result of a check; the error says them too, as that of every command does
+					&problems) { // the result; the error has them too, like every command
 				return errors.Join(p.print(problems, nil), err)
 			}
 			if err != nil {
@@ -94,7 +97,8 @@ Database and chains are not contacted, and no port is taken: what a node finds o
 			return p.print(
 				[]config.Problem{},
 				line(
-					"the configuration of node %s is good: %s, %s with %s, %s\nnot checked: the database and the chains, which are not contacted, and whether the ports are free",
+					"configuration of node %s is valid: %s, %s with %s, %s\n"+
+						"not checked: database, chains, ports",
 					loaded.Node.Name, count(len(loaded.Chains), "chain"),
 					count(len(loaded.Signers), "signer"), count(keys, "key"),
 					count(len(loaded.Submitters), "submitter")),
@@ -105,7 +109,8 @@ Database and chains are not contacted, and no port is taken: what a node finds o
 	return c
 }
 
-// checkConfig reads the configuration and tries its files: of one that is wrong otherwise those whose own keys are right.
+// checkConfig reads the configuration and its files. Of an invalid configuration it reads the files
+// whose keys are valid.
 func (p *program) checkConfig(c *cobra.Command,
 	f configFlags) (loaded *config.Config, keys int, err error) {
 	source, err := p.source(c, f)
@@ -117,10 +122,10 @@ func (p *program) checkConfig(c *cobra.Command,
 		return nil, 0, err
 	}
 	form := loaded.Log.Format
-	if p.json || form == "" { // empty: it is wrong, which is told
+	if p.json || form == "" { // empty: invalid, which is reported
 		form = "json"
 	}
-	log, err := telemetry.NewLogger(p.err, "warn", form) // others that can read secrets, say
+	log, err := telemetry.NewLogger(p.err, "warn", form) // such as secrets that others can read
 	if err != nil {
 		return nil, 0, err
 	}
@@ -138,7 +143,9 @@ func (p *program) checkConfig(c *cobra.Command,
 func (p *program) configShowCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
-		Use: "show", Short: "Print every key as it is in force and where it comes from, without secrets", Args: arguments(),
+		Use:     "show",
+		Short:   "Print the effective configuration and its sources, without secrets",
+		Args:    arguments(),
 		Example: "  fencepost config show --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := p.loadConfig(c, f)

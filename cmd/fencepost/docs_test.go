@@ -22,13 +22,16 @@ func readDoc(t *testing.T, path string) string {
 // commandLines are the command lines of a document, in code spans and blocks.
 func commandLines(doc string) (lines []string) {
 	doc = strings.ReplaceAll(doc, "\\\n", "")
-	for _, match := range regexp.MustCompile("(?m)(?:`|^)(?:bin/)?(fencepost [a-z][^`\n]*)").FindAllStringSubmatch(doc, -1) {
+	for _, match := range regexp.MustCompile(
+		"(?m)(?:`|^)(?:bin/)?(fencepost [a-z][^`\n]*)",
+	).FindAllStringSubmatch(doc, -1) {
 		lines = append(lines, match[1])
 	}
 	return lines
 }
 
-// words splits a command line as a shell would, without the signs for what may be left out or repeated. What the reader has set is 1.
+// words splits a command line as a shell would, without the signs for what may be left out or
+// repeated. What the reader has set is 1.
 func words(line string) (all []string) {
 	line = regexp.MustCompile(`\$[A-Z_]+`).ReplaceAllString(
 		strings.NewReplacer("[", "", "]", "", "...", "").Replace(line), "1")
@@ -41,7 +44,9 @@ func words(line string) (all []string) {
 // Every command line in the documents names a command that there is, with flags that it has.
 func TestDocuments_CommandLines(t *testing.T) {
 	t.Parallel()
-	for doc, least := range map[string]int{"docs/operations.md": 3, "README.md": 3, "docs/performance.md": 2} {
+	for doc, least := range map[string]int{
+		"docs/operations.md": 3, "README.md": 3, "docs/performance.md": 2,
+	} {
 		lines := commandLines(readDoc(t, doc))
 		if len(lines) < least {
 			t.Errorf("%s has %d command lines; the pattern finds too few", doc, len(lines))
@@ -74,7 +79,11 @@ func understood(args []string) error {
 // The check itself must refuse what is wrong.
 func TestDocuments_InvalidCommandLines(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"fencepost submitter prot alice", "fencepost submiter show alice", "fencepost submitter exit-protect alice --no-such-flag", "fencepost tx resolve ID --fail|--forget"} {
+	for _, line := range []string{
+		"fencepost submitter prot alice", "fencepost submiter show alice",
+		"fencepost submitter exit-protect alice --no-such-flag",
+		"fencepost tx resolve ID --fail|--forget",
+	} {
 		if understood(words(line)[1:]) == nil {
 			t.Errorf("%q is taken for a good command line", line)
 		}
@@ -83,7 +92,8 @@ func TestDocuments_InvalidCommandLines(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\bfencepost_[a-z_]+`)
 
-// Every metric that the operators' document names is made by some part, and every one that is made is told there.
+// Every metric that the operators' document names is made by some part, and every one that is made
+// is told there.
 func TestDocuments_Metrics(t *testing.T) {
 	t.Parallel()
 	doc := readDoc(t, "docs/operations.md")
@@ -107,7 +117,8 @@ func TestDocuments_Metrics(t *testing.T) {
 	}
 }
 
-// madeMetrics are the names that the code gives its instruments, as Prometheus has them: a counter ends with _total, a duration with its unit.
+// madeMetrics are the names that the code gives its instruments, as Prometheus has them: a counter
+// ends with _total, a duration with its unit.
 func madeMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	made := map[string]bool{}

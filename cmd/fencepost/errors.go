@@ -20,11 +20,11 @@ import (
 // The exit codes.
 const (
 	exitDone   = 0
-	exitFailed = 1 // it was understood and did not work
-	exitUsage  = 2 // it was not understood
+	exitFailed = 1 // the command failed
+	exitUsage  = 2 // the command line is invalid
 )
 
-// usageError says that a command line was not understood.
+// usageError is an invalid command line.
 type usageError struct{ text string }
 
 func (u usageError) Error() string { return u.text }
@@ -45,11 +45,11 @@ func (c codedError) Unwrap() error { return c.error }
 
 // flagTypes describe the values of flags by the names of their types.
 var flagTypes = map[string]string{
-	"uint64":   "a whole number below 2^64; give one like 21000",
-	"int64":    "a whole number; give one like 1",
-	"int":      "a whole number; give one like 100",
-	"duration": "a duration; give one with its unit, like 30s or 10m",
-	"bool":     "true or false; give one of them, or the flag alone",
+	"uint64":   "a whole number below 2^64, like 21000",
+	"int64":    "a whole number, like 1",
+	"int":      "a whole number, like 100",
+	"duration": "a duration with a unit, like 30s or 10m",
+	"bool":     "true or false",
 }
 
 // flagError rewords an error of the flag parser.
@@ -63,12 +63,13 @@ func flagError(c *cobra.Command, err error) error {
 	return misused(c, "%s", err)
 }
 
-// report tells an error, each of its lines after the program's name or all of it as one JSON object, and gives its exit code.
+// report prints an error, as lines with the program name or as one JSON object, and returns its
+// exit code.
 func (p *program) report(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	told := failure{
+	f := failure{
 		Code:     "FAILED",
 		Message:  strings.ReplaceAll(err.Error(), "\n", " "),
 		ExitCode: exitFailed,
@@ -78,21 +79,21 @@ func (p *program) report(err error) int {
 	var remote *remoteError
 	switch {
 	case errors.As(err, &u):
-		told.Code, told.ExitCode = "USAGE", exitUsage
+		f.Code, f.ExitCode = "USAGE", exitUsage
 	case errors.As(err, &coded):
-		told.ExitCode = coded.code
+		f.ExitCode = coded.code
 	}
 	if errors.As(err, &remote) {
-		told.Code, told.Reason = code.Code(remote.status.Code()).String(), reasonOf(remote.status)
+		f.Code, f.Reason = code.Code(remote.status.Code()).String(), reasonOf(remote.status)
 	}
-	if errors.As(err, &told.Problems) {
-		told.Message = "the configuration has " + count(len(told.Problems), "problem")
+	if errors.As(err, &f.Problems) {
+		f.Message = "invalid configuration: " + count(len(f.Problems), "problem")
 	}
-	told.print(p)
-	return told.ExitCode
+	f.print(p)
+	return f.ExitCode
 }
 
-// failure is an error as it is printed. The names of its fields are part of the commands' contract.
+// failure is an error as printed with --json. The field names are stable.
 type failure struct {
 	Code     string          `json:"code"`             // of the API, or USAGE, or FAILED
 	Reason   string          `json:"reason,omitempty"` // of the API: see ErrorReason
@@ -105,7 +106,7 @@ func (f failure) print(p *program) {
 	if p.json {
 		e := json.NewEncoder(p.err)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(f) // there is nobody left to tell that stderr is gone
+		_ = e.Encode(f) // nowhere to report a failure of stderr
 		return
 	}
 	lines := []string{f.Message}
@@ -120,7 +121,7 @@ func (f failure) print(p *program) {
 	}
 }
 
-// note tells on standard error what is no result and no error.
+// note prints a remark that is neither a result nor an error on standard error.
 func (p *program) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if !p.json {
@@ -134,7 +135,7 @@ func (p *program) note(format string, args ...any) {
 	}{text})
 }
 
-// remoteError is a refusal as a person reads it; it keeps the status.
+// remoteError is the failure of a call, reworded for people; it keeps the status.
 type remoteError struct {
 	text   string
 	status *status.Status
@@ -143,19 +144,20 @@ type remoteError struct {
 func (e *remoteError) Error() string              { return e.text }
 func (e *remoteError) GRPCStatus() *status.Status { return e.status }
 
-// hints say which command helps on, behind what a node says to all kinds of callers.
+// hints name the command that helps, by reason. They follow the message of the node.
 var hints = map[string]string{
-	"UNAUTHENTICATED":        `--token-file FILE (or FENCEPOST_TOKEN_FILE) sends a token, --tls-cert and --tls-key show a certificate`,
-	"SUBMITTER_NOT_FOUND":    `"fencepost submitter list" tells which there are`,
-	"SUBMITTER_EXISTS":       `"fencepost submitter list" tells which there are`,
-	"SUBMITTER_PAUSED":       `"fencepost submitter resume NAME" ends the pause`,
-	"TX_NOT_FOUND":           `"fencepost tx list" tells which there are`,
-	"IDEMPOTENCY_KEY_REUSED": `"fencepost tx get --submitter NAME --request-id KEY" shows it`,
-	"QUEUE_FULL":             `"fencepost tx list --state QUEUED" tells what waits, and why`,
-	"NOT_YET_APPLIED":        `"fencepost submitter show NAME" tells whether one does`,
+	"UNAUTHENTICATED": `authenticate with --token-file FILE (or FENCEPOST_TOKEN_FILE)` +
+		` or --tls-cert and --tls-key`,
+	"SUBMITTER_NOT_FOUND":    `see "fencepost submitter list"`,
+	"SUBMITTER_EXISTS":       `see "fencepost submitter list"`,
+	"SUBMITTER_PAUSED":       `resume with "fencepost submitter resume NAME"`,
+	"TX_NOT_FOUND":           `see "fencepost tx list"`,
+	"IDEMPOTENCY_KEY_REUSED": `see "fencepost tx get --submitter NAME --request-id KEY"`,
+	"QUEUE_FULL":             `see "fencepost tx list --state QUEUED"`,
+	"NOT_YET_APPLIED":        `see "fencepost submitter show NAME"`,
 }
 
-// filled puts what was typed in place of the NAME and KEY of a hint; a place of which nothing is known stays.
+// filled replaces NAME and KEY in a hint by the arguments of the command, where they are known.
 func filled(c *cobra.Command, hint string) string {
 	known := map[string]string{}
 	for place, flag := range map[string]string{"NAME": "submitter", "KEY": "request-id"} {
@@ -176,10 +178,10 @@ func filled(c *cobra.Command, hint string) string {
 	return hint
 }
 
-// bare is what can stand in a command line as it is.
+// bare matches arguments that need no quotes in a shell.
 var bare = regexp.MustCompile(`^[A-Za-z0-9._:/@-]+$`)
 
-// explain says what a node has answered, or that there is none.
+// explain turns the error of a call into one for people.
 func (c *client) explain(err error) error {
 	if err == nil {
 		return nil
@@ -198,7 +200,7 @@ func (c *client) explain(err error) error {
 	return &remoteError{text, s}
 }
 
-// sentence is what a node said, or what to do where it said nothing.
+// sentence is the message of the node or, without a reason of Fencepost, an explanation.
 func (c *client) sentence(s *status.Status) string {
 	switch {
 	case s.Code() == codes.InvalidArgument && reasonOf(s) != "":
@@ -210,46 +212,55 @@ func (c *client) sentence(s *status.Status) string {
 	}
 	switch s.Code() {
 	case codes.Unavailable:
-		return fmt.Sprintf("node %s cannot be reached: %s", c.server, unreached(s.Message()))
+		return fmt.Sprintf("cannot connect to node %s: %s", c.server, unreached(s.Message()))
 	case codes.DeadlineExceeded:
 		return fmt.Sprintf(
-			"node %s did not answer within %v; repeat the command, or give a longer --timeout",
+			"no response from node %s within %v; retry, or raise --timeout",
 			c.server, c.timeout)
 	case codes.Canceled:
-		return "interrupted; what was asked for may have been done"
+		return "interrupted; the request may have been processed"
 	case codes.Unimplemented:
 		return fmt.Sprintf(
-			"what answers at %s does not know this call; give the address of a node of Fencepost, of this version or a newer one, with --server",
+			"the server at %s does not implement this call; check --server and the version of "+
+				"the node",
 			c.server)
 	case codes.ResourceExhausted:
 		return fmt.Sprintf(
-			"the answer of node %s is too large; ask for less, as with a lower --limit", c.server)
+			"the response of node %s is too large; use a lower --limit", c.server)
 	}
 	return fmt.Sprintf(
-		"node %s answered %q (%s), for which it gives no reason; see its log, and whether it and this program are of one version",
+		"unexpected response from node %s: %q (%s); check its log and its version",
 		c.server, s.Message(), code.Code(s.Code()))
 }
 
-// refusedDecision is the reason of a decision that the chain or the ledger does not bear out.
+// refusedDecision is the reason of a decision that the chain or the ledger contradicts.
 const refusedDecision = "DECISION_REFUSED"
 
-// decisions are what the contract calls them, with the flags that say the same; the longer names first.
+// decisions matches the names of decisions in the API, longer names first; decisionFlag has the
+// equivalent flags.
 var (
-	decisions = regexp.MustCompile(
-		`\b(ALIGN_FORWARD_KEEP_QUEUE|RESUME_KEEP_QUEUE|ALIGN_FORWARD|FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
+	decisions = regexp.MustCompile(`\b(ALIGN_FORWARD_KEEP_QUEUE|RESUME_KEEP_QUEUE|ALIGN_FORWARD|` +
+		`FAIL_UNPROVEN|REQUEUE_UNPROVEN|FAIL|REQUEUE|RESUME)\b`)
 	decisionFlag = map[string]string{
-		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue", "RESUME_KEEP_QUEUE": "--resume --keep-queue", "ALIGN_FORWARD": "--align-forward",
-		"FAIL_UNPROVEN": "--fail --unproven", "REQUEUE_UNPROVEN": "--requeue --unproven", "FAIL": "--fail", "REQUEUE": "--requeue", "RESUME": "--resume",
+		"ALIGN_FORWARD_KEEP_QUEUE": "--align-forward --keep-queue",
+		"RESUME_KEEP_QUEUE":        "--resume --keep-queue",
+		"ALIGN_FORWARD":            "--align-forward",
+		"FAIL_UNPROVEN":            "--fail --unproven",
+		"REQUEUE_UNPROVEN":         "--requeue --unproven",
+		"FAIL":                     "--fail",
+		"REQUEUE":                  "--requeue",
+		"RESUME":                   "--resume",
 	}
 )
 
-// inFlags says what a node says to all kinds of callers as it is typed here.
+// inFlags replaces the names of decisions by flags.
 func inFlags(text string) string {
 	return decisions.ReplaceAllStringFunc(text,
 		func(decision string) string { return decisionFlag[decision] })
 }
 
-// violations are what is wrong with a request, by the names that it has on the command line.
+// violations are the field violations of a request, with the flags or arguments that set the
+// fields.
 func (c *client) violations(s *status.Status) string {
 	var all []string
 	for _, detail := range s.Details() {
@@ -267,14 +278,14 @@ func (c *client) violations(s *status.Status) string {
 	return strings.Join(all, "; ")
 }
 
-// otherwise are fields that a flag has a name of its own for.
+// otherwise has the flags that are not named after their field.
 var otherwise = map[string]string{
 	"max_fee":       "max-fee-gwei",
 	"protection_id": "protection",
 	"states":        "state",
 }
 
-// typed is what a field of the contract is called where it was typed.
+// typed is the flag or argument that sets a field of the API.
 func typed(c *cobra.Command, field string) string {
 	name := field[strings.LastIndex(field, ".")+1:]
 	name, _, _ = strings.Cut(name, "[")
@@ -294,7 +305,8 @@ func typed(c *cobra.Command, field string) string {
 	return field
 }
 
-// unreached says why a connection did not come about, and what to do, without the layers that the reason came through.
+// unreached explains a failed connection. gRPC has only text; TestErrors_WrongPort and
+// TestCall_NotANode pin it.
 func unreached(text string) string {
 	why := text
 	for _, layer := range []string{"connect: ", "desc = ", "transport: ", "tls: "} {
@@ -304,20 +316,21 @@ func unreached(text string) string {
 	}
 	switch why = strings.Trim(why, `"`); {
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
-		return "what answers there does not speak TLS; leave out --tls, --tls-ca and --tls-name"
+		return "the server does not use TLS; omit --tls, --tls-ca and --tls-name"
 	case strings.Contains(text, "handshake failed"):
 		return fmt.Sprintf(
-			"its certificate is not accepted (%s); name what signed it with --tls-ca, and the name in it with --tls-name",
+			"certificate rejected (%s); check --tls-ca and --tls-name",
 			why)
 	case strings.Contains(text, "server preface"), strings.Contains(text, "HTTP"):
-		return "what answers there is no node's gRPC port, or one that wants TLS; give the port of grpc.listen with --server, or --tls"
+		return "not a gRPC port, or TLS is required; give the port of grpc.listen with --server, " +
+			"or --tls"
 	case strings.Contains(text, "produced zero addresses"), strings.Contains(text, "no such host"):
-		return "there is no host of this name; correct --server"
+		return "unknown host; check --server"
 	}
-	return why + "; start it with \"fencepost serve\", or name another one with --server"
+	return why + "; start it with \"fencepost serve\", or give another with --server"
 }
 
-// reasonOf is the reason that a node gives with an error; empty if it gives none.
+// reasonOf is the reason in a status; empty if there is none.
 func reasonOf(s *status.Status) string {
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok {
@@ -327,7 +340,7 @@ func reasonOf(s *status.Status) string {
 	return ""
 }
 
-// isUnsure tells errors after which the call may have been carried out.
+// isUnsure reports whether the call may have been processed despite the error.
 func isUnsure(err error) bool {
 	var e *remoteError
 	return errors.As(err, &e) &&

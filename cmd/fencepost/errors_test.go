@@ -28,7 +28,7 @@ var jargon = []string{
 	"rpc ",
 }
 
-// What a node refuses is told by the names that it has on the command line.
+// Errors of a node name the flags and arguments of the command line.
 func TestErrors_NameFlagsAndArguments(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -36,24 +36,71 @@ func TestErrors_NameFlagsAndArguments(t *testing.T) {
 	unknown := "01a21fca-9bb7-8000-8000-058ead4b4abd"
 	for _, c := range []struct {
 		line []string
-		says string
+		want string
 	}{
-		{[]string{"submitter", "add", "Bob", "--chain-id", "31337", "--address", recipient, "--signer", "local"}, `fencepost: NAME: must be 1 to 64 of a-z, 0-9, "-", "_" and ".", starting with a letter (INVALID_FIELD)`},
-		{[]string{"submitter", "add", "bob", "--chain-id", "31337", "--address", recipient, "--signer", "local", "--start-from", "now"}, `fencepost: --start-from: must be "0", "chain" or the exact next nonce`},
-		{[]string{"submitter", "show", "eip155:x"}, `fencepost: NAME: account id "eip155:x" must be eip155:<chain id>:0x<address> (INVALID_FIELD)`},
-		{[]string{"submitter", "pause", "alice", "--operator", strings.Repeat("a", 129)}, "fencepost: --operator: must be at most 128 characters"},
-		{[]string{"submitter", "show", "carl"}, `fencepost: submitter "carl": there is no such submitter; register it, or correct the name; "fencepost submitter list" tells which there are (SUBMITTER_NOT_FOUND)`},
-		{[]string{"tx", "create", "--submitter", "eip155:x", "--to", recipient}, "fencepost: --submitter: account id"},
-		{[]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "a\nb"}, "fencepost: --request-id: must not hold control characters"},
-		{[]string{"tx", "create", "--submitter", "alice", "--to", recipient, "--gas-limit", "18446744073709551615"}, "fencepost: --gas-limit: must be at most 9223372036854775807"},
-		{[]string{"tx", "get", "--submitter", "eip155:x", "--request-id", "r"}, "fencepost: --submitter: account id"},
-		{[]string{"tx", "get", unknown}, "there is no such transaction; use the tx_id that it got when it was created"},
-		{[]string{"tx", "cancel", unknown}, `"fencepost tx list" tells which there are (TX_NOT_FOUND)`},
-		{[]string{"tx", "watch", "--submitter", "alice", "--request-id", "never"}, "there is no such transaction"},
+		{
+			[]string{
+				"submitter", "add", "Bob", "--chain-id", "31337", "--address", recipient,
+				"--signer", "local",
+			},
+			`fencepost: NAME: `,
+		},
+		{
+			[]string{
+				"submitter", "add", "bob", "--chain-id", "31337", "--address", recipient,
+				"--signer", "local", "--start-from", "now",
+			},
+			`fencepost: --start-from: `,
+		},
+		{
+			[]string{"submitter", "show", "eip155:x"},
+			`fencepost: NAME: account id "eip155:x" `,
+		},
+		{
+			[]string{"submitter", "pause", "alice", "--operator", strings.Repeat("a", 129)},
+			"fencepost: --operator: ",
+		},
+		{
+			[]string{"submitter", "show", "carl"},
+			`see "fencepost submitter list" (SUBMITTER_NOT_FOUND)`,
+		},
+		{
+			[]string{"tx", "create", "--submitter", "eip155:x", "--to", recipient},
+			"fencepost: --submitter: account id",
+		},
+		{
+			[]string{
+				"tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", "a\nb",
+			},
+			"fencepost: --request-id: ",
+		},
+		{
+			[]string{
+				"tx", "create", "--submitter", "alice", "--to", recipient, "--gas-limit",
+				"18446744073709551615",
+			},
+			"fencepost: --gas-limit: ",
+		},
+		{
+			[]string{"tx", "get", "--submitter", "eip155:x", "--request-id", "r"},
+			"fencepost: --submitter: account id",
+		},
+		{
+			[]string{"tx", "get", unknown},
+			"(TX_NOT_FOUND)",
+		},
+		{
+			[]string{"tx", "cancel", unknown},
+			`see "fencepost tx list" (TX_NOT_FOUND)`,
+		},
+		{
+			[]string{"tx", "watch", "--submitter", "alice", "--request-id", "never"},
+			"(TX_NOT_FOUND)",
+		},
 	} {
 		_, errs, code := l.start(c.line...).end()
-		if code != exitFailed || !strings.Contains(errs, c.says) {
-			t.Errorf("%q gave %d: %swant %s", c.line, code, errs, c.says)
+		if code != exitFailed || !strings.Contains(errs, c.want) {
+			t.Errorf("%q gave %d: %swant %s", c.line, code, errs, c.want)
 		}
 		plainWords(t, errs)
 	}
@@ -68,7 +115,7 @@ func plainWords(t *testing.T, errs string) {
 	}
 }
 
-// What answers at the address may be something else, or want to be spoken to otherwise.
+// The text of gRPC errors that unreached reads.
 func TestErrors_WrongPort(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -79,26 +126,46 @@ func TestErrors_WrongPort(t *testing.T) {
 	defer page.Close()
 	for name, c := range map[string]struct {
 		line []string
-		says string
+		want string
 	}{
-		"a page":                {[]string{"--server", page.Listener.Addr().String()}, "is no node's gRPC port, or one that wants TLS; give the port of grpc.listen"},
-		"TLS for plain text":    {[]string{"--server", plain, "--tls"}, "does not speak TLS; leave out --tls, --tls-ca and --tls-name"},
-		"plain text for TLS":    {[]string{"--server", l.addr}, "or one that wants TLS"},
-		"an unknown signer":     {[]string{"--server", l.addr, "--tls-name", "node.test"}, "its certificate is not accepted (failed to verify certificate: x509: certificate signed by unknown authority); name what signed it with --tls-ca"},
-		"the name of another":   {[]string{"--server", l.addr, "--tls-ca", ca, "--tls-name", "x.test"}, "valid for node.test, not x.test); name what signed it with --tls-ca, and the name in it with --tls-name"},
-		"nobody":                {[]string{"--server", "127.0.0.1:1"}, `connection refused; start it with "fencepost serve", or name another one with --server`},
-		"a port of HTTP/1 only": {[]string{"--server", page.Listener.Addr().String(), "--tls"}, "does not speak TLS"},
+		"a page": {
+			[]string{"--server", page.Listener.Addr().String()},
+			"not a gRPC port, or TLS is required",
+		},
+		"TLS for plain text": {
+			[]string{"--server", plain, "--tls"},
+			"does not use TLS",
+		},
+		"plain text for TLS": {[]string{"--server", l.addr}, "or TLS is required"},
+		"an unknown signer": {
+			[]string{"--server", l.addr, "--tls-name", "node.test"},
+			"certificate rejected (failed to verify certificate: x509: certificate signed by " +
+				"unknown authority); check --tls-ca",
+		},
+		"the name of another": {
+			[]string{"--server", l.addr, "--tls-ca", ca, "--tls-name", "x.test"},
+			"valid for node.test, not x.test); check --tls-ca and --tls-name",
+		},
+		"nobody": {
+			[]string{"--server", "127.0.0.1:1"},
+			`connection refused; start it with "fencepost serve"`,
+		},
+		"a port of HTTP/1 only": {
+			[]string{"--server", page.Listener.Addr().String(), "--tls"}, "does not use TLS",
+		},
 	} {
 		_, errs, code := l.start(append([]string{"submitter", "list"}, c.line...)...).end()
-		if code != exitFailed || !strings.Contains(errs, c.says) ||
-			!strings.HasPrefix(errs, "fencepost: node "+c.line[1]+" cannot be reached: ") {
-			t.Errorf("%s: gave %d: %swant %s", name, code, errs, c.says)
+		if code != exitFailed || !strings.Contains(errs, c.want) ||
+			!strings.HasPrefix(errs, "fencepost: cannot connect to node "+c.line[1]+": ") {
+			t.Errorf("%s: gave %d: %swant %s", name, code, errs, c.want)
 		}
 		plainWords(t, errs)
 	}
 	for text, want := range map[string]string{
-		"name resolver error: produced zero addresses":                                                   "there is no host of this name; correct --server",
-		`connection error: desc = "transport: Error while dialing: dial tcp 10.0.0.1:9090: i/o timeout"`: `Error while dialing: dial tcp 10.0.0.1:9090: i/o timeout; start it with "fencepost serve", or name another one with --server`,
+		"name resolver error: produced zero addresses": "unknown host; check --server",
+		`connection error: desc = "transport: Error while dialing: dial tcp 10.0.0.1:9090: i/o ` +
+			`timeout"`: `Error while dialing: dial tcp 10.0.0.1:9090: i/o timeout; start it with ` +
+			`"fencepost serve", or give another with --server`,
 	} {
 		if got := unreached(text); got != want {
 			t.Errorf("%s is told as %s", text, got)
@@ -106,25 +173,48 @@ func TestErrors_WrongPort(t *testing.T) {
 	}
 }
 
-// With --json an error is one object on standard error, with the same exit code; wherever --json stands.
+// With --json, at any position, an error is one JSON object on standard error, with the same exit
+// code.
 func TestErrorsAsJSON(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
 	for line, want := range map[string]failure{
-		"submitter show carl":                          {"NOT_FOUND", "SUBMITTER_NOT_FOUND", "there is no such submitter", exitFailed, nil},
-		"submitter show eip155:x":                      {"INVALID_ARGUMENT", "INVALID_FIELD", "NAME: account id", exitFailed, nil},
-		"submitter list --server 127.0.0.1:1":          {"UNAVAILABLE", "", "cannot be reached: connection refused", exitFailed, nil},
-		"submitter pause alice --timeout 1m":           {"DEADLINE_EXCEEDED", "NOT_YET_APPLIED", "no node has applied it yet", exitFailed, nil},
-		"submitter pause":                              {"USAGE", "", "NAME is missing", exitUsage, nil},
-		"tx create --gas-limit abc":                    {"USAGE", "", "--gas-limit", exitUsage, nil},
-		"config check --config none":                   {"FAILED", "", "file none does not exist", exitFailed, nil},
-		"audit":                                        {"USAGE", "", "no configuration file is named", exitUsage, nil},
-		"key list --dir none":                          {"FAILED", "", "does not exist", exitFailed, nil},
-		"tx create --submitter carl --to " + recipient: {"NOT_FOUND", "SUBMITTER_NOT_FOUND", "there is no such submitter", exitFailed, nil},
+		"submitter show carl": {
+			"NOT_FOUND", "SUBMITTER_NOT_FOUND", "", exitFailed, nil,
+		},
+		"submitter show eip155:x": {
+			"INVALID_ARGUMENT", "INVALID_FIELD", "NAME: account id", exitFailed, nil,
+		},
+		"submitter list --server 127.0.0.1:1": {
+			"UNAVAILABLE", "", "connection refused", exitFailed, nil,
+		},
+		"submitter pause alice --timeout 1m": {
+			"DEADLINE_EXCEEDED", "NOT_YET_APPLIED", "", exitFailed, nil,
+		},
+		"submitter pause": {
+			"USAGE", "", "NAME is missing", exitUsage, nil,
+		},
+		"tx create --gas-limit abc": {
+			"USAGE", "", "--gas-limit", exitUsage, nil,
+		},
+		"config check --config none": {
+			"FAILED", "", "none", exitFailed, nil,
+		},
+		"audit": {
+			"USAGE", "", "--config", exitUsage, nil,
+		},
+		"key list --dir none": {
+			"FAILED", "", "none", exitFailed, nil,
+		},
+		"tx create --submitter carl --to " + recipient: {
+			"NOT_FOUND", "SUBMITTER_NOT_FOUND", "", exitFailed, nil,
+		},
 	} {
 		words := strings.Fields(line)
-		for _, args := range [][]string{append(words, "--json"), append([]string{"--json"}, words...)} {
+		for _, args := range [][]string{
+			append(words, "--json"), append([]string{"--json"}, words...),
+		} {
 			out, errs, code := l.start(args...).end()
 			var got failure
 			if err := json.Unmarshal([]byte(errs), &got); err != nil ||
@@ -148,20 +238,35 @@ func TestErrorsAsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(errs), &got); err != nil || code != exitFailed ||
 		len(got.Problems) != 4 ||
 		got.Problems[2].Key != "node.nam" ||
-		got.Message != "the configuration has 4 problems" {
+		got.Message != "invalid configuration: 4 problems" {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 }
 
-// A hint has what was typed in it, where that is known and can stand in a command line.
 func TestHints_FillInArguments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ line, reason, want string }{
-		{"tx create --submitter alice --request-id order-1", "IDEMPOTENCY_KEY_REUSED", `"fencepost tx get --submitter alice --request-id order-1" shows it`},
-		{"tx create --submitter alice --request-id $(id)", "IDEMPOTENCY_KEY_REUSED", `"fencepost tx get --submitter alice --request-id KEY" shows it`},
-		{"submitter pause bob", "NOT_YET_APPLIED", `"fencepost submitter show bob" tells whether one does`},
-		{"tx cancel 1", "NOT_YET_APPLIED", `"fencepost submitter show NAME" tells whether one does`},
-		{"tx list", "UNAUTHENTICATED", "--token-file FILE (or FENCEPOST_TOKEN_FILE) sends a token, --tls-cert and --tls-key show a certificate"},
+		{
+			"tx create --submitter alice --request-id order-1", "IDEMPOTENCY_KEY_REUSED",
+			`see "fencepost tx get --submitter alice --request-id order-1"`,
+		},
+		{
+			"tx create --submitter alice --request-id $(id)", "IDEMPOTENCY_KEY_REUSED",
+			`see "fencepost tx get --submitter alice --request-id KEY"`,
+		},
+		{
+			"submitter pause bob", "NOT_YET_APPLIED",
+			`see "fencepost submitter show bob"`,
+		},
+		{
+			"tx cancel 1", "NOT_YET_APPLIED",
+			`see "fencepost submitter show NAME"`,
+		},
+		{
+			"tx list", "UNAUTHENTICATED",
+			"authenticate with --token-file FILE (or FENCEPOST_TOKEN_FILE) or --tls-cert and " +
+				"--tls-key",
+		},
 	} {
 		cmd, rest, err := (&program{}).root().Find(strings.Fields(c.line))
 		if err != nil {
@@ -176,7 +281,6 @@ func TestHints_FillInArguments(t *testing.T) {
 	}
 }
 
-// The log of commands says all of the reason why one was refused.
 func TestSubmitterLog_ReasonNotTruncated(t *testing.T) {
 	t.Parallel()
 	why := "REFUSED: " + strings.Repeat("because ", 30)
@@ -185,7 +289,8 @@ func TestSubmitterLog_ReasonNotTruncated(t *testing.T) {
 	}
 }
 
-// A flag without a value, as a variable that is not set gives, is never taken for one that is left out.
+// A flag without a value, as a variable that is not set gives, is never taken for one that is left
+// out.
 func TestFlags_EmptyValues(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -197,18 +302,21 @@ func TestFlags_EmptyValues(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		create("--to"), create("--data"), create("--value"), create("--not-after"), create("--max-fee-gwei"), create("--request-id"), create("--server"), create("--token-file"), create("--speed"),
-		{"tx", "list", "--submitter", ""}, {"tx", "list", "--state", ""}, {"tx", "list", "--label", ""}, {"tx", "watch", "--all", "--state", ""}, {"bench", "--to", recipient, "--submitter", ""},
+		{
+			"tx", "list", "--submitter", "",
+		}, {"tx", "list", "--state", ""}, {"tx", "list", "--label", ""}, {"tx", "watch", "--all", "--state", ""}, {"bench", "--to", recipient, "--submitter", ""},
 		{"submitter", "pause", "alice", "--reason", ""}, {"audit", "--config", ""},
 	} {
 		flag := args[len(args)-2]
-		l.bad(exitUsage, flag+" is empty; give it a value, or leave the flag out", args...)
+		l.bad(exitUsage, flag+" is empty", args...)
 	}
 	if rows := l.good("tx", "list"); strings.Contains(rows, "alice") {
 		t.Errorf("something was queued:\n%s", rows)
 	}
 }
 
-// What a caller chooses, such as a request_id or a label, does nothing to the terminal of whoever looks at it, and does not show the line in another order.
+// What a caller chooses, such as a request_id or a label, does nothing to the terminal of whoever
+// looks at it, and does not show the line in another order.
 func TestOutput_ControlCharactersRemoved(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -216,7 +324,10 @@ func TestOutput_ControlCharactersRemoved(t *testing.T) {
 	const name = "a\u009b2Jb\u202ec\u2028d"
 	l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--request-id", name,
 		"--label", "k="+name, "--json")
-	for _, args := range [][]string{{"tx", "list", "--wide"}, {"tx", "get", "--submitter", "alice", "--request-id", name}, {"tx", "list", "--label", "k=" + name}, {"submitter", "show", "alice"}} {
+	for _, args := range [][]string{
+		{"tx", "list", "--wide"}, {"tx", "get", "--submitter", "alice", "--request-id", name},
+		{"tx", "list", "--label", "k=" + name}, {"submitter", "show", "alice"},
+	} {
 		if out := l.good(args...); strings.ContainsAny(out, "\u009b\u202e\u2028") ||
 			args[0] == "tx" && !strings.Contains(out, "a 2Jb c d") {
 			t.Errorf("%q printed %q", args, out)

@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// restored protects the account as "fencepost recover" does, and returns the commands that "submitter show" proposes for it.
+// restored protects the account as "fencepost recover" does, and returns the commands that
+// "submitter show" proposes for it.
 func (l *ledger) restored() (exits string) {
 	l.t.Helper()
 	l.commit(
@@ -18,11 +19,11 @@ func (l *ledger) restored() (exits string) {
 		},
 	)
 	_, exits, _ = strings.Cut(l.good("submitter", "show", "alice"),
-		"No nonce is taken until you decide:\n")
+		"No nonce is allocated until you decide:\n")
 	return exits
 }
 
-// typeAll runs the commands that were proposed, and returns the decisions among them. What cancels is left out: that is what the others are for.
+// typeAll runs the commands that were shown, except cancels, and returns the decisions among them.
 func (l *ledger) typeAll(exits, queued string) (decided []string) {
 	l.t.Helper()
 	for line := range strings.Lines(exits) {
@@ -38,8 +39,8 @@ func (l *ledger) typeAll(exits, queued string) (decided []string) {
 			}
 		case len(decided) == 0 && code != exitDone:
 			l.t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
-		default: // the first has ended it; each of the others is a decision of its own
-			if len(decided) > 0 && !strings.Contains(errs, "was ended by RESUME") {
+		default: // the first ended it; each of the others is another decision
+			if len(decided) > 0 && !strings.Contains(errs, "(PROTECTION_CHANGED)") {
 				l.t.Errorf("%s gave %d: %s%s", typed, code, out, errs)
 			}
 			decided = append(decided, strings.Join(args[8:], " "))
@@ -48,8 +49,8 @@ func (l *ledger) typeAll(exits, queued string) (decided []string) {
 	return decided
 }
 
-// TestExits_EveryCommandLineWorks: what "submitter show" prints is taken by the program as it stands, and all decisions that the contract knows are among it; what the owner would
-// refuse, because transactions are queued that may have run before a restore, is not.
+// TestExits_EveryCommandLineWorks: the commands in "submitter show" work unchanged and cover every
+// decision, without those that the owner would refuse after a restore.
 func TestExits_EveryCommandLineWorks(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -64,7 +65,7 @@ func TestExits_EveryCommandLineWorks(t *testing.T) {
 	}
 	decided := l.typeAll(strings.ReplaceAll(exits, "TX_ID", queued), queued)
 	if !strings.Contains(exits, "fencepost tx cancel TX_ID\n") {
-		t.Errorf("nothing says how to cancel what ran:\n%s", exits)
+		t.Errorf("no command cancels a transaction:\n%s", exits)
 	}
 	if out := l.good("submitter", "log", "alice"); !strings.Contains(out,
 		"EXIT_PROTECT RESUME_KEEP_QUEUE (protection 1)") {
@@ -72,7 +73,9 @@ func TestExits_EveryCommandLineWorks(t *testing.T) {
 	}
 	l.good("tx", "cancel", queued)
 	decided = append(decided, l.typeAll(l.restored(), "")...)
-	if want := []string{"--resume --keep-queue", "--align-forward --keep-queue", "--resume", "--align-forward"}; !slices.Equal(
+	if want := []string{
+		"--resume --keep-queue", "--align-forward --keep-queue", "--resume", "--align-forward",
+	}; !slices.Equal(
 		decided, want) ||
 		len(want) != len(pb.ProtectionDecision_name)-1 {
 		t.Errorf("exits %q, want %q; printed\n%s", decided, want, exits)

@@ -14,17 +14,21 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// maxErrorText bounds what is read from stdin, in bytes: the rules look at less.
+// maxErrorText limits the text read from stdin, in bytes; the rules read less.
 const maxErrorText = 64 << 10
 
-// behindGateway is what is done about a send that a server refuses which failed, or which lost another: see chain.Client.Send.
-const behindGateway = "takes it for AMBIGUOUS when it answers a transaction, because a server that failed may have taken the bytes before: gives the next endpoint the same " +
-	"bytes, looks for the hash and at the account's nonce; hands the same bytes over again"
+// behindGateway is the reaction to a response of a server that may have passed the bytes on before
+// it failed: see chain.Client.Send.
+const behindGateway = "treats it as AMBIGUOUS for a broadcast, because a failed server may have " +
+	"passed " +
+	"the bytes on; sends the same bytes to the next endpoint, looks for the hash and at the " +
+	"nonce of " +
+	"the account, and rebroadcasts the same bytes"
 
-// explanation is what the outcome table makes of an answer. The names of its fields are part of the command's contract.
+// explanation is the classification of an RPC response. The JSON field names are stable.
 type explanation struct {
-	Class     txn.Class        `json:"class"` // that counts for a transaction that was handed over
-	Read      txn.Class        `json:"read"`  // that the rule read, where something else counts
+	Class     txn.Class        `json:"class"` // effective class of a broadcast
+	Read      txn.Class        `json:"read"`  // class by the rule alone
 	Why       string           `json:"why"`
 	Says      string           `json:"says"`
 	Does      string           `json:"does"`
@@ -33,7 +37,7 @@ type explanation struct {
 	Numbers   explainedNumbers `json:"numbers"`
 }
 
-// explainedNumbers are what the words say in numbers; what they do not say is left out. Amounts are wei, as decimal digits.
+// explainedNumbers are the numbers in the text; missing ones are omitted. Amounts are wei, decimal.
 type explainedNumbers struct {
 	NonceExpected *txn.Nonce `json:"nonce_expected,omitempty"`
 	NonceGiven    *txn.Nonce `json:"nonce_given,omitempty"`
@@ -45,7 +49,7 @@ type explainedNumbers struct {
 	RetryAfterMs  int64      `json:"retry_after_ms,omitempty"`
 }
 
-// explainFlags are an answer but for its words.
+// explainFlags are the parts of a response apart from its text.
 type explainFlags struct {
 	code, status int
 	data         string
@@ -55,19 +59,24 @@ func (p *program) explainCommand() *cobra.Command {
 	var f explainFlags
 	c := &cobra.Command{
 		Annotations: map[string]string{quoted: "fencepost explain-rpc-error \"nonce too low\""},
-		Use:         "explain-rpc-error TEXT", Short: "Tell what a node's answer to a transaction means", Args: arguments("the text of the error (\"-\" reads it from stdin)"),
-		Long: `Tell how an error that a node or a provider answers to eth_sendRawTransaction is read: its class, which rule read it, what its words say in numbers, and what
-Fencepost does about it. Nothing is sent anywhere. The classes and the rules are in docs/outcomes.md.
+		Use:         "explain-rpc-error TEXT",
+		Short:       "Explain how an RPC error of a broadcast is classified",
+		Args:        arguments("the text of the error (\"-\" reads it from stdin)"),
+		Long: `Explain how an RPC error of eth_sendRawTransaction is classified: its outcome class, the rule
+that matched, the numbers in its text, and the reaction of Fencepost. Nothing is sent. For classes
+and rules, see docs/outcomes.md.
 
-The words decide first, then the code, then the HTTP status. What nothing is known of is AMBIGUOUS: the transaction may have been accepted. TEXT may be a whole
-JSON-RPC answer, a batch of them, or its error; then code and data are taken from it.`,
+The text is decisive, then the code, then the HTTP status. An unknown error is AMBIGUOUS: the
+transaction may have been accepted. TEXT may be a JSON-RPC response, a batch, or its error object;
+code and data are then read from it.`,
 		Example: "  fencepost explain-rpc-error --code -32000 'nonce too low: next nonce 12, tx nonce 11'\n" +
-			"  fencepost explain-rpc-error --code 1010 --data '\"Transaction is outdated\"' 'Invalid Transaction'\n" +
+			"  fencepost explain-rpc-error --code 1010 --data '\"Transaction is outdated\"'" +
+			" 'Invalid Transaction'\n" +
 			"  fencepost explain-rpc-error --http-status 502 --json - < answer.json",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error { return p.explain(cmd, f, args[0]) }
-	c.Flags().IntVar(&f.code, "code", 0, "JSON-RPC error code; 0 is none")
-	c.Flags().IntVar(&f.status, "http-status", 0, "HTTP status, where it was not 200")
+	c.Flags().IntVar(&f.code, "code", 0, "JSON-RPC error code; 0: none")
+	c.Flags().IntVar(&f.status, "http-status", 0, "HTTP status, if not 200")
 	c.Flags().StringVar(&f.data, "data", "", "data of the JSON-RPC error, as JSON")
 	return c
 }
@@ -75,12 +84,12 @@ JSON-RPC answer, a batch of them, or its error; then code and data are taken fro
 func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error {
 	response := outcome.Response{Code: f.code, Message: text, HTTPStatus: f.status}
 	if f.status != 0 && (f.status < 100 || f.status > 599) {
-		return misused(cmd, "--http-status %d is no HTTP status", f.status)
+		return misused(cmd, "--http-status %d: must be 100 to 599", f.status)
 	}
 	if f.data != "" {
 		if err := json.Unmarshal([]byte(f.data), &response.Data); err != nil {
 			return misused(cmd,
-				"--data is not JSON; text needs quotes of its own, as in --data '\"text\"'")
+				"--data is not JSON; quote a string, as in --data '\"text\"'")
 		}
 	}
 	if text == "-" {
@@ -92,13 +101,13 @@ func (p *program) explain(cmd *cobra.Command, f explainFlags, text string) error
 	}
 	if succeeded(response.Message) {
 		return errors.New(
-			"this is no error: it is a JSON-RPC answer with a result, so the node did what it was asked; give the answer that has an \"error\"")
+			"not an error: the JSON-RPC response has a result; give a response with an \"error\"")
 	}
 	e := explained(unwrapped(response))
 	return p.print(e, fields(e.fields()))
 }
 
-// succeeded tells whether a text is a JSON-RPC answer that refuses nothing.
+// succeeded reports whether the text is a JSON-RPC response with a result and no error.
 func succeeded(text string) bool {
 	var response struct {
 		Result json.RawMessage `json:"result"`
@@ -108,7 +117,8 @@ func succeeded(text string) bool {
 		(response.Error == nil || string(response.Error) == "null")
 }
 
-// unwrapped takes apart a text that is a JSON-RPC answer, a batch of them, or the error of one. What the flags say stands.
+// unwrapped reads a JSON-RPC response, a batch, or an error object from the text. Flags take
+// precedence.
 func unwrapped(a outcome.Response) outcome.Response {
 	inner, ok := outcome.ReadResponse([]byte(a.Message))
 	if !ok {
@@ -137,16 +147,18 @@ func explained(a outcome.Response) explanation {
 	o := outcome.Classify(a)
 	meaning := outcome.MeaningOf(class)
 	read := class
-	if doubted { // what counts is how it is said, and what is done
+	if doubted { // the effective class
 		class = txn.Ambiguous
 		meaning.Says, meaning.Does = outcome.MeaningOf(class).Says, behindGateway
 	}
 	return explanation{
-		Class: class, Read: read, Why: why, Says: meaning.Says, Does: meaning.Does, NonceKept: true, Detail: o.Detail,
+		Class: class, Read: read, Why: why, Says: meaning.Says, Does: meaning.Does,
+		NonceKept: true, Detail: o.Detail,
 		Numbers: explainedNumbers{
-			NonceExpected: o.NonceExpected, NonceGiven: o.NonceGiven, FeeNeeded: weiText(o.FeeNeeded), TipNeeded: weiText(o.TipNeeded),
-			Have: weiText(
-				o.Have), Want: weiText(o.Want), Short: weiText(o.Short), RetryAfterMs: o.RetryAfter.Milliseconds(),
+			NonceExpected: o.NonceExpected, NonceGiven: o.NonceGiven,
+			FeeNeeded: weiText(o.FeeNeeded), TipNeeded: weiText(o.TipNeeded),
+			Have: weiText(o.Have), Want: weiText(o.Want), Short: weiText(o.Short),
+			RetryAfterMs: o.RetryAfter.Milliseconds(),
 		},
 	}
 }
@@ -158,19 +170,19 @@ func weiText(w *txn.Wei) string {
 	return w.Dec()
 }
 
-// fields is the explanation for a person.
+// fields are the explanation for people.
 func (e explanation) fields() []field {
 	n := e.Numbers
 	class := string(e.Class)
 	if e.Read != e.Class {
-		class += ", as the answer to a transaction; by itself it reads as " + string(e.Read)
+		class += " for a broadcast; by the rule alone " + string(e.Read)
 	}
 	all := []field{
 		{"class", class},
-		{"says", e.Says},
-		{"read by", e.Why},
+		{"meaning", e.Says},
+		{"rule", e.Why},
 		{"nonce", outcome.NonceKept},
-		{"Fencepost", e.Does},
+		{"reaction", e.Does},
 	}
 	nonce := func(name string, value *txn.Nonce) {
 		if value != nil {
@@ -179,14 +191,17 @@ func (e explanation) fields() []field {
 	}
 	nonce("nonce expected", n.NonceExpected)
 	nonce("nonce given", n.NonceGiven)
-	for _, f := range []field{{"fee needed", n.FeeNeeded}, {"tip needed", n.TipNeeded}, {"has", n.Have}, {"needs", n.Want}, {"short of", n.Short}} {
+	for _, f := range []field{
+		{"fee needed", n.FeeNeeded}, {"tip needed", n.TipNeeded},
+		{"balance", n.Have}, {"cost", n.Want}, {"short of", n.Short},
+	} {
 		if f.value != "" {
 			all = append(all, field{f.name, f.value + " wei"})
 		}
 	}
 	if n.RetryAfterMs > 0 {
 		all = append(all,
-			field{"come again in", (time.Duration(n.RetryAfterMs) * time.Millisecond).String()})
+			field{"retry after", (time.Duration(n.RetryAfterMs) * time.Millisecond).String()})
 	}
 	return append(all, field{"detail", e.Detail})
 }

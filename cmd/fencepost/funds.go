@@ -6,8 +6,9 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// lacksMoney is what the account of a submitter cannot pay for; nil if there is none, or nothing would be sent of it anyway.
-func lacksMoney(s *pb.Submitter) *pb.Waiting {
+// unfundedTx is the transaction that the account cannot afford; nil if there is none, or it would
+// not be sent anyway.
+func unfundedTx(s *pb.Submitter) *pb.Waiting {
 	const unfunded = pb.TxSubState_TX_SUB_STATE_UNFUNDED
 	switch b, head := s.GetBlocking(), s.GetQueueHead(); {
 	case b.GetSubState() == unfunded:
@@ -18,35 +19,36 @@ func lacksMoney(s *pb.Submitter) *pb.Waiting {
 	return nil
 }
 
-// funding tells what there is to do about it.
-func funding(s *pb.Submitter, w *pb.Waiting) (heading string, ways []string) {
+// funding is the advice for an account that cannot afford a transaction.
+func funding(s *pb.Submitter, w *pb.Waiting) (heading string, steps []string) {
 	also := ""
 	if w.Nonce != nil {
-		also = ", which is sent under the same nonce and needs the gas of a transfer"
+		also = "; the cancel transaction costs the gas of a transfer"
 	}
 	return fmt.Sprintf(
-			"The account cannot pay. Send money to %s on chain %d: what waits for it goes on by itself then, and nothing is to be decided. You can:",
+			"Insufficient funds. Fund %s on chain %d; the transaction then proceeds "+
+				"automatically. Options:",
 			s.GetAddress(),
 			s.GetChainId(),
 		), []string{
-			"fencepost tx watch " + w.GetTxId() + "   # see it go on",
-			"fencepost tx cancel " + w.GetTxId() + "   # or have it not run" + also,
+			"fencepost tx watch " + w.GetTxId() + "   # follow it",
+			"fencepost tx cancel " + w.GetTxId() + "   # cancel it" + also,
 		}
 }
 
-// remedy is what to do about a transaction that waits for money.
+// remedy is the advice for an UNFUNDED transaction.
 func remedy(tx *pb.Tx) string {
 	if tx.GetSubState() != pb.TxSubState_TX_SUB_STATE_UNFUNDED {
 		return ""
 	}
-	return fmt.Sprintf("send money to the account: \"fencepost submitter show %s\" names it",
+	return fmt.Sprintf("fund the account; see \"fencepost submitter show %s\"",
 		tx.GetSubmitter())
 }
 
-// unpaid is the end of a sentence about a transaction that waits for money.
+// unpaid is appended to the result of cancelling an UNFUNDED transaction.
 func unpaid(tx *pb.Tx) string {
 	if tx.GetSubState() != pb.TxSubState_TX_SUB_STATE_UNFUNDED {
 		return ""
 	}
-	return "; the account cannot pay now, and a cancel has to be paid for as well: " + remedy(tx)
+	return "; the account cannot pay for the cancel transaction: " + remedy(tx)
 }

@@ -8,12 +8,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What waits for money says so wherever it is shown, and what to do: at the head of the queue, on its way, STUCK, and while it is cancelled.
+// What waits for money says so wherever it is shown, and what to do: at the head of the queue, on
+// its way, STUCK, and while it is cancelled.
 func TestUnfunded_Shown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	const lacks = "the account cannot pay for this transaction: it has 1 ether, may need 3, and 2 ether are missing; it goes on by itself once funded"
+	const lacks = "the account cannot pay for this transaction: it has 1 ether, may need 3, and " +
+		"2 ether are missing"
 	poor := func(s *txn.Status, _ *txn.Change) {
 		s.Sub, s.Reason, s.LastError, s.LastOutcome = txn.Unfunded, txn.ReasonInsufficientFunds, lacks, txn.InsufficientFunds
 	}
@@ -24,14 +26,15 @@ func TestUnfunded_Shown(t *testing.T) {
 		t.Helper()
 		l.rows(l.good("tx", "get", text), `state +`+state+`/UNFUNDED`, `reason +INSUFFICIENT_FUNDS`,
 			`last_error +`+lacks,
-			`what_to_do +send money to the account: "fencepost submitter show alice" names it`)
+			`what_to_do +fund the account; see "fencepost submitter show alice"`)
 		l.rows(l.good("tx", "list"), text+` .*`+state+`/UNFUNDED +INSUFFICIENT_FUNDS.*`)
 		l.rows(
 			l.good("submitter", "show", "alice"),
-			`(queue_head|blocking) +`+text+` `+state+`/UNFUNDED`+nonce+`, accepted \S+; INSUFFICIENT_FUNDS: `+lacks,
-			`The account cannot pay\. Send money to 0x01\S+ on chain 31337: what waits for it goes on by itself then, and nothing is to be decided\. You can:`,
+			`(queue_head|blocking) +`+text+` `+state+`/UNFUNDED`+nonce+`, accepted \S+; `+
+				`INSUFFICIENT_FUNDS: `+lacks,
+			`Insufficient funds\. Fund 0x01\S+ on chain 31337; .*`,
 			`  fencepost tx watch `+text+` .*`,
-			`  fencepost tx cancel `+text+` +# or have it not run.*`,
+			`  fencepost tx cancel `+text+` +# cancel it.*`,
 		)
 	}
 	l.move(id, txn.EventDelayed, txn.Queued, poor)
@@ -46,7 +49,7 @@ func TestUnfunded_Shown(t *testing.T) {
 	})
 	if out := l.good("tx", "get", text) + l.good("submitter", "show", "alice"); strings.Contains(
 		out, "what_to_do") ||
-		strings.Contains(out, "cannot pay") {
+		strings.Contains(out, "Insufficient funds") {
 		t.Errorf("printed %s", out)
 	}
 	l.move(id, txn.EventDelayed, txn.Allocated, poor)
@@ -55,12 +58,11 @@ func TestUnfunded_Shown(t *testing.T) {
 	shown("STUCK", ", nonce 0")
 	l.deciding(0)
 	if out := l.good("tx", "cancel", text); !strings.Contains(out,
-		`the account cannot pay now, and a cancel has to be paid for as well: send money to the account: "fencepost submitter show alice" names it`) {
+		`fund the account; see "fencepost submitter show alice"`) {
 		t.Errorf("printed %s", out)
 	}
 }
 
-// The hint is given where money is what is waited for, and nothing else.
 func TestFunding_ShownWhenBlocking(t *testing.T) {
 	t.Parallel()
 	waiting := func(sub pb.TxSubState) *pb.Waiting { return &pb.Waiting{TxId: "id", SubState: sub} }
@@ -68,20 +70,32 @@ func TestFunding_ShownWhenBlocking(t *testing.T) {
 		pb.TxSubState_TX_SUB_STATE_BACKING_OFF)
 	for name, c := range map[string]struct {
 		s    *pb.Submitter
-		told bool
+		want bool
 	}{
-		"nothing waits":                    {&pb.Submitter{}, false},
-		"the head":                         {&pb.Submitter{QueueHead: poor}, true},
-		"the head, for something else":     {&pb.Submitter{QueueHead: other}, false},
-		"the head of a paused account":     {&pb.Submitter{QueueHead: poor, Status: pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED}, false},
-		"the head, behind what is blocked": {&pb.Submitter{QueueHead: poor, Blocking: other}, false},
-		"in flight of a paused account":    {&pb.Submitter{Blocking: poor, Status: pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED}, true},
-		"in flight, protected":             {&pb.Submitter{Blocking: poor, Protection: &pb.Protection{Reason: txn.ReasonNonceElsewhere}}, false},
+		"nothing waits":                {&pb.Submitter{}, false},
+		"the head":                     {&pb.Submitter{QueueHead: poor}, true},
+		"the head, for something else": {&pb.Submitter{QueueHead: other}, false},
+		"the head of a paused account": {
+			&pb.Submitter{QueueHead: poor, Status: pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED},
+			false,
+		},
+		"the head, behind what is blocked": {
+			&pb.Submitter{QueueHead: poor, Blocking: other}, false,
+		},
+		"in flight of a paused account": {
+			&pb.Submitter{Blocking: poor, Status: pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED}, true,
+		},
+		"in flight, protected": {
+			&pb.Submitter{
+				Blocking: poor, Protection: &pb.Protection{Reason: txn.ReasonNonceElsewhere},
+			},
+			false,
+		},
 	} {
-		if heading, ways := waysOut(c.s, nil); strings.HasPrefix(heading,
-			"The account cannot pay") != c.told ||
-			c.told != (len(ways) == 2 && strings.Contains(ways[0], "tx watch id")) {
-			t.Errorf("%s: %q %q", name, heading, ways)
+		if heading, steps := nextSteps(c.s, nil); strings.HasPrefix(heading,
+			"Insufficient funds") != c.want ||
+			c.want != (len(steps) == 2 && strings.Contains(steps[0], "tx watch id")) {
+			t.Errorf("%s: %q %q", name, heading, steps)
 		}
 	}
 }

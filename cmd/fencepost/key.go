@@ -14,25 +14,25 @@ import (
 	"github.com/fencepost/fencepost/sign"
 )
 
-// maxKeyBytes bounds what is read where a private key is expected.
+// maxKeyBytes limits the size of a private key file.
 const maxKeyBytes = 4 << 10
 
 func (p *program) keyCommand() *cobra.Command {
-	return p.group("key", "Make, import and list the keys of a key store", p.keyNewCommand(),
+	return p.group("key", "Manage the keys of a key store", p.keyNewCommand(),
 		p.keyImportCommand(), p.keyListCommand())
 }
 
-// keyFlags are what commands that write keys have in common.
+// keyFlags are common to the commands that write keys.
 type keyFlags struct {
 	dir, passwordFile string
 	light             bool
 }
 
 func (f *keyFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "dir", "", "folder of the key store, made if need be (required)")
+	c.Flags().StringVar(&f.dir, "dir", "", "folder of the key store; created if missing (required)")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "",
-		"file with the password; without it the terminal is asked")
-	c.Flags().BoolVar(&f.light, "light", false, "encrypt weakly and fast: for development only")
+		"file with the password (default: prompt on the terminal)")
+	c.Flags().BoolVar(&f.light, "light", false, "use weak, fast encryption, for development only")
 }
 
 func (f *keyFlags) strength() sign.Strength {
@@ -45,7 +45,9 @@ func (f *keyFlags) strength() sign.Strength {
 func (p *program) keyNewCommand() *cobra.Command {
 	var f keyFlags
 	c := &cobra.Command{
-		Use: "new --dir FOLDER", Short: "Make a key and keep it, encrypted, in a file of the key store", Args: arguments(),
+		Use:     "new --dir FOLDER",
+		Short:   "Create a key in an encrypted key file",
+		Args:    arguments(),
 		Example: "  fencepost key new --dir ./keys --password-file ./password",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.dir == "" {
@@ -69,11 +71,16 @@ func (p *program) keyNewCommand() *cobra.Command {
 func (p *program) keyImportCommand() *cobra.Command {
 	var f keyFlags
 	c := &cobra.Command{
-		Use: "import --dir FOLDER FILE", Short: "Keep a private key that exists, encrypted, in a file of the key store",
-		Long: "Keep a private key that exists, encrypted, in a file of the key store.\n\n" +
-			"FILE holds the key as 64 hex digits; - reads it from standard input, or asks the terminal.\nA key file in geth's form is not imported but copied into the folder.",
-		Example: "  fencepost key import --dir ./keys --password-file ./password ./key.hex\n  vault read -field=key secret/hot | fencepost key import --dir ./keys --password-file ./password -",
-		Args:    arguments("FILE, the file with the private key,"),
+		Use:   "import --dir FOLDER FILE",
+		Short: "Import a private key into an encrypted key file",
+		Long: `Import a private key into an encrypted key file.
+
+FILE holds the key as 64 hex digits; "-" reads it from standard input, or prompts on a terminal.
+Key files in geth's format need no import: copy them into the folder.`,
+		Example: "  fencepost key import --dir ./keys --password-file ./password ./key.hex\n" +
+			"  vault read -field=key secret/hot |" +
+			" fencepost key import --dir ./keys --password-file ./password -",
+		Args: arguments("FILE, the file with the private key,"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if f.dir == "" {
 				return misused(c, "--dir is missing")
@@ -100,7 +107,9 @@ func (p *program) keyImportCommand() *cobra.Command {
 func (p *program) keyListCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
-		Use: "list --dir FOLDER", Short: "List the keys of a key store; needs no password", Args: arguments(),
+		Use:     "list --dir FOLDER",
+		Short:   "List the keys of a key store; needs no password",
+		Args:    arguments(),
 		Example: "  fencepost key list --dir ./keys",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if dir == "" {
@@ -117,12 +126,12 @@ func (p *program) keyListCommand() *cobra.Command {
 	return c
 }
 
-// readKey reads a private key from a file, from standard input, or from whoever sits at the terminal.
+// readKey reads a private key from a file, standard input or the terminal.
 func (p *program) readKey(ctx context.Context, from string) (*ecdsa.PrivateKey, error) {
 	if _, err := sign.ParseHexKey([]byte(from)); err == nil {
 		return nil, usageError{
-			"the private key itself was given as an argument, where other users and the shell's history can read it; put it into a file, " +
-				"and think of it as known to others",
+			"private key given as an argument, visible to other users and in the shell history; " +
+				"treat it as compromised and give a file instead",
 		}
 	}
 	var content []byte
@@ -139,7 +148,7 @@ func (p *program) readKey(ctx context.Context, from string) (*ecdsa.PrivateKey, 
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf(
-			"file %s does not exist; write the private key into it, or give - to read it from standard input",
+			"file %s does not exist; give the file with the private key, or - for standard input",
 			from)
 	}
 	if err != nil {
@@ -157,7 +166,7 @@ func readHead(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxKeyBytes))
 }
 
-// keyRow is a key as it is printed.
+// keyRow is a key as printed.
 type keyRow struct {
 	Address string `json:"address,omitempty"`
 	File    string `json:"file"`

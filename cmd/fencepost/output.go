@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// print writes a result: as JSON when that was asked for, else as a person reads it.
+// print writes a result, as JSON with --json.
 func (p *program) print(result any, human func(io.Writer) error) error {
 	if !p.json {
 		return human(p.out)
@@ -28,7 +28,7 @@ func table(heading []string, rows [][]string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, row := range append([][]string{heading}, rows...) {
-			for i, text := range row { // callers choose some of it, such as a request_id
+			for i, text := range row { // some of it is chosen by clients, such as a request_id
 				if i > 0 {
 					fmt.Fprint(t, "\t")
 				}
@@ -53,8 +53,8 @@ func line(format string, args ...any) func(io.Writer) error {
 	}
 }
 
-// plain makes one line of what people or chain nodes wrote, for a table or a field: what would move the cursor of a terminal is a space, and so is what would show the
-// rest of the line in another order.
+// plain makes untrusted text safe to print on one line: control characters and characters that
+// change the text direction become spaces.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
@@ -64,10 +64,10 @@ func plain(text string) string {
 	}, text)
 }
 
-// cellWidth is the most of a free text that a table shows; --json has all of it.
+// cellWidth is the maximum width of free text in a table, in characters; --json has all of it.
 const cellWidth = 100
 
-// cell is plain text for a table.
+// cell is free text for a table.
 func cell(text string) string {
 	runes := []rune(plain(text))
 	if len(runes) > cellWidth {

@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/sign"
 )
 
-// newPassword is the password for a new key file: that of the file, or typed twice.
+// newPassword is the password for a new key file: from the file, or typed twice.
 func (p *program) newPassword(ctx context.Context, file string) (string, error) {
 	if file != "" {
 		return sign.ReadPassword(file)
@@ -20,23 +20,24 @@ func (p *program) newPassword(ctx context.Context, file string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	again, err := p.prompt(ctx, "The same again: ")
+	again, err := p.prompt(ctx, "Repeat password: ")
 	if err != nil {
 		return "", err
 	}
 	if password != again {
-		return "", errors.New("the two passwords differ; nothing was done, try again")
+		return "", errors.New("passwords differ; nothing changed, try again")
 	}
 	return password, nil
 }
 
-// promptTerminal asks on the terminal itself, because standard input may be a pipe with something else. The terminal is as before when it returns, also when
-// that is because ctx ended; what reads from it then is left behind for the end of the process.
+// promptTerminal asks on the terminal itself, because standard input may be a pipe. It restores the
+// terminal before it returns, also if ctx ended; the pending read is then left until the process
+// ends.
 func promptTerminal(ctx context.Context, question string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return "", errors.New(
-			"there is no terminal to ask on; give the password in a file, with --password-file")
+			"no terminal for the prompt; give --password-file")
 	}
 	defer tty.Close()
 	fd := int(tty.Fd())
@@ -58,12 +59,12 @@ func promptTerminal(ctx context.Context, question string) (string, error) {
 	case a := <-got:
 		if a.err != nil { // Ctrl-C, Ctrl-D, or a terminal that went away
 			fmt.Fprint(tty, "\r\n")
-			return "", errors.New("no answer was typed; nothing was done")
+			return "", errors.New("no input; nothing changed")
 		}
 		return a.text, nil
 	case <-ctx.Done():
 		fmt.Fprint(tty, "\r\n")
-		return "", fmt.Errorf("%w; nothing was done", context.Cause(ctx))
+		return "", fmt.Errorf("%w; nothing changed", context.Cause(ctx))
 	}
 }
 

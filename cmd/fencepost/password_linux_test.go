@@ -40,10 +40,11 @@ func TestPrompt_Terminal(t *testing.T) {
 		"an answer": {"correct hörse\r", nil, "\"correct hörse\" <nil>\n"},
 		"nothing":   {"\r", nil, "\"\" <nil>\n"},
 		"a slip":    {"xy\x7f\r", nil, "\"x\" <nil>\n"},
-		"ctrl-c":    {"half\x03", nil, "\"\" no answer was typed; nothing was done\n"},
-		"ctrl-d":    {"\x04", nil, "\"\" no answer was typed; nothing was done\n"},
-		// Without keys: a terminal may deliver them only after the signal has been heard, when they are shown again, and rightly.
-		"a termination": {"", syscall.SIGTERM, "\"\" received terminated; nothing was done\n"},
+		"ctrl-c":    {"half\x03", nil, "\"\" no input; nothing changed\n"},
+		"ctrl-d":    {"\x04", nil, "\"\" no input; nothing changed\n"},
+		// Without keys: a terminal may deliver them only after the signal has been heard, when they
+		// are shown again, and rightly.
+		"a termination": {"", syscall.SIGTERM, "\"\" received terminated; nothing changed\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

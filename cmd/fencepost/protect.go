@@ -12,7 +12,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// decisionFlags are what every decision of an operator is recorded with.
+// decisionFlags are recorded with every decision of an operator.
 type decisionFlags struct{ reason, operator string }
 
 func (d *decisionFlags) add(c *cobra.Command, reason string) {
@@ -22,10 +22,10 @@ func (d *decisionFlags) add(c *cobra.Command, reason string) {
 func (d *decisionFlags) addOptional(c *cobra.Command, reason string) {
 	c.Flags().StringVar(&d.reason, "reason", "", reason)
 	c.Flags().StringVar(&d.operator, "operator", "",
-		"who decides (default: the user of this machine)")
+		"name recorded with the decision (default: the local user)")
 }
 
-// by is who decides.
+// by is the operator to record.
 func (d *decisionFlags) by(p *program) string {
 	if d.operator == "" {
 		return p.user
@@ -35,22 +35,23 @@ func (d *decisionFlags) by(p *program) string {
 
 // check refuses a decision without a reason.
 func (d *decisionFlags) check(c *cobra.Command) error {
-	switch says := func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }; {
+	visible := func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }
+	switch {
 	case d.reason == "":
-		return misused(c, "--reason is missing; it is kept for whoever asks later")
-	case !strings.ContainsFunc(d.reason, says):
-		return misused(c, "--reason is blank; it is kept for whoever asks later, so say why")
+		return misused(c, "--reason is missing; give a reason for the submitter log")
+	case !strings.ContainsFunc(d.reason, visible):
+		return misused(c, "--reason is blank; give a reason for the submitter log")
 	}
 	return nil
 }
 
-// choice is a flag of which one must be given.
+// choice is one of several mutually exclusive flags.
 type choice struct {
 	flag  string
 	given bool
 }
 
-// oneOf demands exactly one of some flags.
+// oneOf requires exactly one of the flags.
 func oneOf(c *cobra.Command, choices ...choice) error {
 	given, names := 0, []string{}
 	for _, one := range choices {
@@ -63,18 +64,25 @@ func oneOf(c *cobra.Command, choices ...choice) error {
 		return nil
 	}
 	last := len(names) - 1
-	return misused(c, "give one of %s and %s", strings.Join(names[:last], ", "), names[last])
+	return misused(
+		c, "give exactly one of %s and %s", strings.Join(names[:last], ", "), names[last],
+	)
 }
 
 func (p *program) submitterProtectCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
 	c := &cobra.Command{
-		Use: "protect NAME --reason TEXT", Short: "Stop an account by hand until somebody decides on it", Args: arguments("NAME"),
-		Long: `Stop an account by hand until somebody decides on it: no nonce is taken, nothing new is signed and no new transaction is accepted. What is in flight is
-followed to its end. Returns once the owner of the account has applied it. "fencepost submitter exit-protect" ends it. An account that is protected because something
-ran that was given up (REQUEUED_AND_RAN, ENDED_AND_RAN) keeps that reason, under which one thing is signed: a form that does nothing, for the nonce which that holds.
+		Use:   "protect NAME --reason TEXT",
+		Short: "Put an account under PROTECT",
+		Args:  arguments("NAME"),
+		Long: `Put an account under PROTECT. No nonce is allocated, nothing new is signed and new
+transactions are rejected until an operator decides. Transactions in flight are still tracked.
 
-Use it when you suspect that the key is used elsewhere. For a planned break, "fencepost submitter pause" is enough.`,
+Use it if the key may be in use elsewhere. For a planned break, use "fencepost submitter pause".
+
+The command returns once the owner of the account has applied it. End the protection with
+"fencepost submitter exit-protect". A protection with the reason REQUEUED_AND_RAN or ENDED_AND_RAN
+keeps that reason; under it, a cancel transaction may still be signed for the nonce in question.`,
 		Example: `  fencepost submitter protect alice --reason "key may have leaked"`,
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -99,13 +107,13 @@ Use it when you suspect that the key is used elsewhere. For a planned break, "fe
 			return p.print(
 				wire{s},
 				line(
-					"submitter %s is %s: protection %d, %s; \"fencepost submitter show %s\" tells how to end it",
+					"submitter %s is %s: protection %d, %s; to end it, see \"fencepost submitter show %s\"",
 					args[0], shownStatus(s), s.GetProtection().GetProtectionId(),
 					s.GetProtection().GetReason(), args[0]),
 			)
 		})(cmd, args)
 	}
-	d.add(c, "why; kept as the evidence of the protection")
+	d.add(c, "reason, recorded as the evidence of the protection")
 	return c
 }
 
@@ -121,14 +129,17 @@ func (e *exitFlags) request(c *cobra.Command, p *program,
 	switch {
 	case e.protection < 1 && c.Flags().Changed("protection"):
 		return nil, misused(c,
-			"--protection %d is out of range: protections are numbered from 1; \"fencepost submitter show %s\" tells the number and the evidence",
+			"--protection %d: must be at least 1; see \"fencepost submitter show %s\"",
 			e.protection, name)
 	case e.protection < 1:
 		return nil, misused(c,
-			"--protection is missing; \"fencepost submitter show %s\" tells its number and its evidence",
+			"--protection is missing; \"fencepost submitter show %s\" shows the number and the "+
+				"evidence",
 			name)
 	}
-	if err := oneOf(c, choice{"--resume", e.resume}, choice{"--align-forward", e.align}); err != nil {
+	if err := oneOf(
+		c, choice{"--resume", e.resume}, choice{"--align-forward", e.align},
+	); err != nil {
 		return nil, err
 	}
 	if err := e.check(c); err != nil {
@@ -155,17 +166,27 @@ func (e *exitFlags) request(c *cobra.Command, p *program,
 func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
 	var e exitFlags
 	c := &cobra.Command{
-		Use: "exit-protect NAME --protection N --resume|--align-forward [--keep-queue] --reason TEXT", Short: "Decide on a protection and go on", Args: arguments("NAME"),
-		Long: `Decide on a protection and go on. The owner of the account looks at the chain first and refuses what the chain does not bear out; then nothing changes.
+		Use: "exit-protect NAME --protection N --resume|--align-forward [--keep-queue]" +
+			" --reason TEXT",
+		Short: "End a protection by a decision",
+		Args:  arguments("NAME"),
+		Long: `End a protection by a decision. The owner of the account checks the decision against the
+chain first. If the chain contradicts it, the decision is refused and nothing changes.
 
---resume goes on where the ledger stands. --align-forward goes on at the account's settled nonce on chain and records those between as gaps: for when somebody
-else has used them. It is refused while a transaction holds a nonce and is in no block: "fencepost tx resolve" decides on that first.
+--resume continues at the next nonce of the ledger. --align-forward continues at the account's
+settled nonce on chain and records the skipped nonces as gaps; use it if they were used outside
+Fencepost. It is refused while a transaction holds a nonce and is not in a block: resolve that
+transaction first ("fencepost tx resolve").
 
-After a restore both are refused while transactions are queued, which may have run after the backup: compare those with the chain, cancel what ran, and say
---keep-queue for the others. So both are of each later protection, while some of those are still queued.`,
-		Example: `  fencepost submitter exit-protect alice --protection 1 --resume --reason "the endpoint lagged"` + "\n" +
-			`  fencepost submitter exit-protect alice --protection 2 --align-forward --reason "one transfer by hand; the key is in the vault again"` + "\n" +
-			`  fencepost submitter exit-protect alice --protection 3 --resume --keep-queue --reason "restored; compared with the chain, and cancelled what ran"`,
+After a restore, both are refused while transactions from the backup are queued, because they may
+have run after the backup. Compare them with the chain, cancel those that ran, and add --keep-queue
+for the rest. This also applies to later protections while such transactions are queued.`,
+		Example: "  fencepost submitter exit-protect alice --protection 1 --resume" +
+			" --reason \"endpoint lagged\"\n" +
+			"  fencepost submitter exit-protect alice --protection 2 --align-forward" +
+			" --reason \"manual transfer; key is back in the vault\"\n" +
+			"  fencepost submitter exit-protect alice --protection 3 --resume --keep-queue" +
+			" --reason \"restored; compared with the chain\"",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask, err := e.request(cmd, p, args[0])
@@ -179,17 +200,17 @@ After a restore both are refused while transactions are queued, which may have r
 		)
 	}
 	c.Flags().Int64Var(&e.protection, "protection", 0,
-		"number of the protection whose evidence you looked at (required)")
-	c.Flags().BoolVar(&e.resume, "resume", false, "go on where the ledger stands")
+		"number of the protection to end (required)")
+	c.Flags().BoolVar(&e.resume, "resume", false, "continue at the next nonce of the ledger")
 	c.Flags().BoolVar(&e.align, "align-forward", false,
-		"go on at the account's settled nonce on chain")
+		"continue at the account's settled nonce on chain")
 	c.Flags().BoolVar(&e.keep, "keep-queue", false,
-		"with either, after a restore: what is still queued was compared with the chain, and has not run")
-	e.add(c, "why; kept with the command and the gaps")
+		"after a restore: keep queued transactions, which have not run on chain")
+	e.add(c, "reason, recorded with the command and the gaps")
 	return c
 }
 
-// exitProtect shows what is decided on, before it asks for it.
+// exitProtect prints the protection, then requests the decision.
 func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtectRequest) error {
 	before, err := call(ctx, c, c.subs.GetSubmitter,
 		&pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()})
@@ -199,7 +220,10 @@ func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtec
 	if pr := before.GetSubmitter().GetProtection(); pr.GetProtectionId() == ask.GetProtectionId() &&
 		!p.json {
 		if err := fields([]field{
-			{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)}, {"since", shownTime(pr.GetTime())}, {"reason", pr.GetReason()}, {"evidence", plain(pr.GetEvidence())},
+			{"protection", strconv.FormatInt(pr.GetProtectionId(), 10)},
+			{"since", shownTime(pr.GetTime())},
+			{"reason", pr.GetReason()},
+			{"evidence", plain(pr.GetEvidence())},
 		})(p.out); err != nil {
 			return err
 		}
@@ -212,61 +236,54 @@ func (p *program) exitProtect(ctx context.Context, c *client, ask *pb.ExitProtec
 		return p.print(wire{answer.GetSubmitter()}, nil)
 	}
 	after, err := call(ctx, c, c.subs.GetSubmitter,
-		&pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()}) // it has the gaps as well
+		&pb.GetSubmitterRequest{Submitter: ask.GetSubmitter()}) // includes the gaps
 	if err != nil {
-		return fmt.Errorf("protection %d of submitter %s is ended, but not how it stands now: %w",
+		return fmt.Errorf("protection %d of submitter %s ended, but its state is unknown: %w",
 			ask.GetProtectionId(), ask.GetSubmitter(), err)
 	}
 	return line("%s", exited(before.GetSubmitter(), after.GetSubmitter(), ask))(p.out)
 }
 
-// exited tells what a decision has done, and what comes next. Where the account goes on was recorded with the decision: by now it may be further.
+// exited reports the effect of a decision and the next step. The next nonce is the one recorded
+// with the decision; the account may have moved on since.
 func exited(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	decision := strings.TrimPrefix(ask.GetDecision().String(), "PROTECTION_DECISION_")
 	text := fmt.Sprintf(
-		"protection %d of submitter %s was ended by this decision (%s) before, so nothing was done now; \"fencepost submitter log %s\" tells when and by whom",
+		"protection %d of submitter %s was already ended by %s; nothing changed; see "+
+			"\"fencepost submitter log %s\"",
 		ask.GetProtectionId(), after.GetName(), decision, after.GetName())
 	if before.GetProtection().GetProtectionId() == ask.GetProtectionId() {
-		text = fmt.Sprintf(
-			"protection %d of submitter %s is ended: %s is recorded, by %s, and the next nonce to be taken is %s",
+		text = fmt.Sprintf("protection %d of submitter %s ended by %s (operator %s); next nonce %s",
 			ask.GetProtectionId(), after.GetName(), decision, shown(ask.GetOperator()),
-			goesOn(before, after, ask))
+			nextAfterExit(before, after, ask))
 	}
 	switch pr := after.GetProtection(); {
 	case pr != nil:
 		return text + fmt.Sprintf(
-			"; but protection %d (%s) is in force now: look at it with \"fencepost submitter show %s\"",
+			"; protection %d (%s) is in force now; see \"fencepost submitter show %s\"",
 			pr.GetProtectionId(), pr.GetReason(), after.GetName())
 	case after.GetStatus() == pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
 		return text + fmt.Sprintf(
-			"; it is PAUSED, so it goes on once \"fencepost submitter resume %s\" is run",
+			"; still PAUSED; continue with \"fencepost submitter resume %s\"",
 			after.GetName())
 	}
 	text += "; " + atWork(after)
 	if after.GetQueued()+after.GetInFlight() > 0 {
-		text += fmt.Sprintf(": \"fencepost tx watch --submitter %s\" tells how that goes on",
+		text += fmt.Sprintf("; follow with \"fencepost tx watch --submitter %s\"",
 			after.GetName())
 	}
 	return text
 }
 
-// atWork tells what an account has to do. What was queued a moment ago may be in flight by now, so one is never told without the other.
+// atWork reports the queued and in-flight transactions. Both, because a queued transaction may be
+// in flight by now.
 func atWork(s *pb.Submitter) string {
-	are := func(n int64, many, where string) string {
-		switch n {
-		case 0:
-			return "nothing is " + where
-		case 1:
-			return "1 is " + where
-		}
-		return many + " are " + where
-	}
-	return are(s.GetQueued(), shownQueued(s), "queued") + ", " + are(s.GetInFlight(),
-		strconv.FormatInt(s.GetInFlight(), 10), "in flight")
+	return fmt.Sprintf("%s queued, %d in flight", shownQueued(s), s.GetInFlight())
 }
 
-// goesOn is the nonce at which a protection was left: behind the gap that was recorded at the cursor, if there is one. Under protection the cursor stands still.
-func goesOn(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
+// nextAfterExit is the next nonce when a protection ended: after the gap recorded at the cursor, if
+// any. The cursor does not move under protection.
+func nextAfterExit(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	switch ask.GetDecision() {
 	case pb.ProtectionDecision_PROTECTION_DECISION_RESUME,
 		pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE:
@@ -274,33 +291,36 @@ func goesOn(before, after *pb.Submitter, ask *pb.ExitProtectRequest) string {
 	}
 	for _, g := range after.GetGaps() {
 		if g.GetTxId() == "" && g.GetFirstNonce() == before.GetNextNonce() {
-			return fmt.Sprintf("%d (was %s); %s recorded as a gap", g.GetLastNonce()+1,
-				shownNonce(before), thoseOf(g))
+			return fmt.Sprintf("%d (was %s), %s recorded as a gap", g.GetLastNonce()+1,
+				shownNonce(before), gapNonces(g))
 		}
 	}
-	if len(after.GetGaps()) == mostGaps { // the newest are not told
+	if len(after.GetGaps()) == mostGaps { // the newest gaps are not returned
 		return shownNonce(after) + " by now"
 	}
 	return shownNonce(before)
 }
 
-// mostGaps is how many GetSubmitter tells.
+// mostGaps is how many gaps GetSubmitter returns.
 const mostGaps = 100
 
-func thoseOf(g *pb.NonceGap) string {
+func gapNonces(g *pb.NonceGap) string {
 	if g.GetFirstNonce() == g.GetLastNonce() {
-		return fmt.Sprintf("nonce %d is", g.GetFirstNonce())
+		return fmt.Sprintf("nonce %d", g.GetFirstNonce())
 	}
-	return fmt.Sprintf("nonces %d to %d are", g.GetFirstNonce(), g.GetLastNonce())
+	return fmt.Sprintf("nonces %d to %d", g.GetFirstNonce(), g.GetLastNonce())
 }
 
 func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
-		Use: "log NAME", Short: "List what was asked of the owner of a submitter, by whom, and what became of it", Args: arguments("NAME"),
-		Long: `List what was asked of the owner of a submitter, by whom, and what became of it; newest first. With it stands what the owner did by itself (OPERATOR "fencepost"): a
-pause because a transaction reverted (--on-failure pause), each protection with its number and its evidence, and the end of one that ended by itself. Nothing is ever
-removed from it.`,
+		Use:   "log NAME",
+		Short: "List the commands and decisions on a submitter",
+		Args:  arguments("NAME"),
+		Long: `List the commands and decisions on a submitter, newest first: the command, the operator,
+the reason and the result. Automatic decisions are listed with the operator "fencepost": a pause
+after a revert (--on-failure pause), the start of each protection with its number and evidence, and
+the end of a protection that ended automatically. The log is never truncated.`,
 		Example: "  fencepost submitter log alice",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -311,11 +331,11 @@ removed from it.`,
 			return p.listCommands(ctx, c, args[0], limit)
 		})(cmd, args)
 	}
-	c.Flags().IntVar(&limit, "limit", 100, "most commands")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number of commands")
 	return c
 }
 
-// shownCommand names what was asked for or done, and the protection that it is about.
+// shownCommand names a command and the protection it refers to.
 func shownCommand(k *pb.Command) string {
 	text := strings.TrimSpace(k.GetKind() + " " + k.GetAction())
 	if k.GetProtectionId() > 0 {
@@ -344,7 +364,7 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 		}
 	}
 	if all.GetNextPageToken() != "" && !p.json {
-		fmt.Fprintf(p.err, "fencepost: there are more than %d; raise --limit to see them\n", limit)
+		fmt.Fprintf(p.err, "fencepost: more than %d commands; raise --limit\n", limit)
 	}
 	rows := make([][]string, len(all.GetCommands()))
 	for i, k := range all.GetCommands() {
@@ -358,12 +378,16 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	)
 }
 
-// commandRow is a line of the log. Its last column may be long: it says why.
+// commandRow is a line of the log. The last column, the result, is never truncated.
 func commandRow(k *pb.Command) []string {
 	return []string{
-		strconv.FormatInt(k.GetCommandId(),
-			10), shownTime(k.GetCreateTime()), shownCommand(k), cell(k.GetOperator()),
-		shown(
-			k.GetTxId()), cell(k.GetReason()), shownTime(k.GetApplyTime()), shown(plain(k.GetResult())),
+		strconv.FormatInt(k.GetCommandId(), 10),
+		shownTime(k.GetCreateTime()),
+		shownCommand(k),
+		cell(k.GetOperator()),
+		shown(k.GetTxId()),
+		cell(k.GetReason()),
+		shownTime(k.GetApplyTime()),
+		shown(plain(k.GetResult())),
 	}
 }

@@ -13,27 +13,28 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// program is one run of the command line, with all that it may touch outside.
+// program is one run of the command line, with its dependencies.
 type program struct {
 	in       io.Reader
 	out, err io.Writer
 	environ  []string
 	clock    clock.Clock
-	user     string                                                     // who runs it; empty when the system does not say
-	prompt   func(ctx context.Context, question string) (string, error) // asks a person, without echo
-	typed    bool                                                       // in is a terminal
+	user     string // the local user; empty if unknown
+	// prompt asks on the terminal, without echo.
+	prompt func(ctx context.Context, question string) (string, error)
+	typed  bool // in is a terminal
 
 	watchOptions fencepost.Options // of the library, but for the connection
 
 	json bool // --json
 }
 
-// audiences are the groups of the help, by who needs their commands. What is in none is for everybody.
+// audiences are the groups of the help, by audience. Commands in no group are for everyone.
 func (p *program) audiences() []audience {
 	return []audience{
 		{
 			"set-up",
-			"Set it up and run it:",
+			"Set up and run:",
 			[]*cobra.Command{
 				p.keyCommand(),
 				p.configCommand(),
@@ -41,10 +42,10 @@ func (p *program) audiences() []audience {
 				p.serveCommand(),
 			},
 		},
-		{"send", "Send with it:", []*cobra.Command{p.txCommand()}},
+		{"send", "Send:", []*cobra.Command{p.txCommand()}},
 		{
 			"operate",
-			"Look after it:",
+			"Operate:",
 			[]*cobra.Command{
 				p.submitterCommand(),
 				p.auditCommand(),
@@ -62,9 +63,9 @@ type audience struct {
 	commands  []*cobra.Command
 }
 
-// root is the program as a command, with all the others below it.
+// root is the root command with all its sub-commands.
 func (p *program) root() *cobra.Command {
-	root := p.group("fencepost", "Gets transactions on EVM chains exactly once")
+	root := p.group("fencepost", "Send transactions on EVM chains exactly once")
 	for _, u := range p.audiences() {
 		if u.id != "" {
 			root.AddGroup(&cobra.Group{ID: u.id, Title: u.title})
@@ -75,13 +76,14 @@ func (p *program) root() *cobra.Command {
 		}
 	}
 	root.PersistentFlags().BoolVar(&p.json, "json", false,
-		"print JSON instead of tables, errors too")
+		"print JSON, errors included")
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error { return hasValues(c) }
 	return root
 }
 
-// hasValues refuses a flag that is given without a value, as a variable that is not set would give: taken for one that is left out it would mean another thing, such as a
-// contract to be created (--to), no deadline (--not-after), another node (--server) or transactions of all (--submitter).
+// hasValues rejects flags with an empty value, as from an unset shell variable. Treated as absent,
+// they would change the meaning: --to a contract creation, --not-after no deadline, --server
+// another node, --submitter the transactions of all accounts.
 func hasValues(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
@@ -89,13 +91,13 @@ func hasValues(c *cobra.Command) (err error) {
 			values = many.GetSlice()
 		}
 		if strings.Join(values, "") == "" && err == nil {
-			err = misused(c, "--%s is empty; give it a value, or leave the flag out", f.Name)
+			err = misused(c, "--%s is empty; give a value or omit the flag", f.Name)
 		}
 	})
 	return err
 }
 
-// run executes a command line and gives the exit code.
+// run executes a command line and returns the exit code.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := p.root()
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -105,33 +107,34 @@ func (p *program) run(ctx context.Context, args []string) int {
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	err := root.ExecuteContext(ctx)
-	p.json = p.json ||
-		slices.Contains(args, "--json") // a flag before it may have been what was not understood
+	// Parsing may have stopped at a bad flag before --json.
+	p.json = p.json || slices.Contains(args, "--json")
 	return p.report(err)
 }
 
-// mostTypos is how many letters of a name may be wrong for it to be taken for that name.
+// mostTypos is the largest edit distance of a suggestion.
 const mostTypos = 2
 
-// group is a command that only holds others. A name that is none of theirs is an error, at every depth.
+// group is a command that only has sub-commands. An unknown sub-command is an error at every level.
 func (p *program) group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, Args: cobra.ArbitraryArgs}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return c.Help()
 		}
-		for c.SuggestionsMinimumDistance = 1; c.SuggestionsMinimumDistance <= mostTypos; c.SuggestionsMinimumDistance++ { // the nearest is meant
+		for distance := 1; distance <= mostTypos; distance++ { // nearest first
+			c.SuggestionsMinimumDistance = distance
 			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-				return misused(c, "there is no command %q (did you mean %q?)", args[0], near[0])
+				return misused(c, "unknown command %q (did you mean %q?)", args[0], near[0])
 			}
 		}
-		return misused(c, "there is no command %q", args[0])
+		return misused(c, "unknown command %q", args[0])
 	}
 	c.AddCommand(commands...)
 	return c
 }
 
-// quoted is the annotation of a command that has an example of its own for quotes.
+// quoted is the annotation with a command's own example of quoting.
 const quoted = "quoted"
 
 func quotes(c *cobra.Command) string {
@@ -141,16 +144,16 @@ func quotes(c *cobra.Command) string {
 	return `--value "0.1 ether"`
 }
 
-// arguments demands one argument for each name, in words.
+// arguments requires one argument for each name.
 func arguments(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
 			return misused(c, "%s is missing", names[len(args)])
 		case len(args) > len(names):
-			// The arguments are not quoted: one of them may be a secret that belongs elsewhere.
+			// The arguments are not printed: one may be a secret.
 			return misused(c,
-				"%s given, %d expected; put a value with blanks into quotes, as in %s",
+				"%s given, %d expected; quote values with spaces, as in %s",
 				count(len(args), "argument"), len(names), quotes(c))
 		default:
 			return nil

@@ -14,13 +14,18 @@ import (
 func (p *program) serveCommand() *cobra.Command {
 	var f configFlags
 	c := &cobra.Command{
-		Use: "serve", Short: "Run a node until it is told to stop", Args: arguments(),
-		Long: `Run a node: it answers callers, and works for the submitters that it owns.
+		Use:   "serve",
+		Short: "Run a node",
+		Args:  arguments(),
+		Long: `Run a node: serve the API and process the submitters that the node owns.
 
-It starts when keys and configuration are in order, and refuses a chain that is another than configured. A database or a chain that is down is waited for:
-meanwhile callers get UNAVAILABLE, or their transactions wait in the queue. SIGINT or SIGTERM stops it in order and gives its submitters back at once; a
-second signal stops it on the spot, which is safe too: another node takes over when the leases lapse. SIGHUP makes it read the certificates and tokens of callers
-anew, which it does by itself too when they change.`,
+The node starts once keys and configuration are valid. It does not start if a chain is not the
+configured one. It waits for an unavailable database or chain; meanwhile calls return UNAVAILABLE or
+transactions stay queued.
+
+SIGINT or SIGTERM stops the node gracefully and releases its submitters. A second signal stops it
+immediately, which is also safe: another node takes over when the leases expire. SIGHUP reloads
+certificates and tokens, which also happens automatically when the files change.`,
 		Example: "  fencepost migrate up --config fencepost.yaml\n  fencepost serve --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.loadConfig(c, f)

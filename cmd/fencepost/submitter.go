@@ -14,7 +14,7 @@ import (
 
 func (p *program) submitterCommand() *cobra.Command {
 	f := &clientFlags{}
-	c := p.group("submitter", "Register, list, update, pause and protect the accounts that send",
+	c := p.group("submitter", "Register and manage the accounts that Fencepost sends from",
 		p.submitterAddCommand(f), p.submitterListCommand(f), p.submitterShowCommand(f),
 		p.submitterUpdateCommand(f), p.submitterPauseCommand(f), p.submitterResumeCommand(f),
 		p.submitterProtectCommand(f), p.submitterExitProtectCommand(f), p.submitterLogCommand(f))
@@ -26,11 +26,18 @@ func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
 	var o policyFlags
 	ask := &pb.RegisterSubmitterRequest{Mode: pb.SubmitterMode_SUBMITTER_MODE_STRICT}
 	c := &cobra.Command{
-		Use: "add NAME --chain-id ID --address ADDRESS --signer NAME", Short: "Register an account to send from", Args: arguments("NAME"), Aliases: []string{"register"},
-		Long: `Register an account to send from. The same command again changes nothing; --start-from may be corrected for as long as the account has not started, and is 0
-again where it is left out. With --on-failure or --max-fee-gwei it returns once the owner of the account goes by them.`,
-		Example: "  fencepost submitter add alice --chain-id 31337 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
-			"  fencepost submitter add hot --chain-id 1 --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local --start-from chain",
+		Use:     "add NAME --chain-id ID --address ADDRESS --signer NAME",
+		Short:   "Register an account to send from",
+		Args:    arguments("NAME"),
+		Aliases: []string{"register"},
+		Long: `Register an account to send from. The command is idempotent. --start-from may be changed
+until the account has started; it defaults to 0 on each call. With --on-failure or --max-fee-gwei,
+the command returns once the owner of the account has applied them.`,
+		Example: "  fencepost submitter add alice --chain-id 31337" +
+			" --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
+			"  fencepost submitter add hot --chain-id 1" +
+			" --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local --start-from " +
+			"chain",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask.Name = args[0]
@@ -51,26 +58,29 @@ again where it is left out. With --on-failure or --max-fee-gwei it returns once 
 		)
 	}
 	o.add(c)
-	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain (required)")
-	c.Flags().StringVar(&ask.Address, "address", "", "account on it (required)")
+	c.Flags().Uint64Var(&ask.ChainId, "chain-id", 0, "chain id (required)")
+	c.Flags().StringVar(&ask.Address, "address", "", "address of the account (required)")
 	c.Flags().StringVar(&ask.Signer, "signer", "",
-		"name of the signer, in the configuration of the nodes, that holds its key (required)")
+		"signer that holds the key, as named in the node configuration (required)")
 	c.Flags().StringVar(&ask.StartFrom, "start-from", "0",
-		"0: it never sent; chain: go on after what it sent; or the exact next nonce")
+		"first nonce: 0, \"chain\" (the account's next nonce on chain), or a number that must "+
+			"match")
 	return c
 }
 
-// complete refuses an account that is named in part.
+// complete rejects an account that is named in part.
 func complete(c *cobra.Command, ask *pb.RegisterSubmitterRequest) error {
 	switch {
 	case ask.GetChainId() == 0:
 		return misused(c,
-			"--chain-id is missing; give the id of a chain that the nodes are configured for")
+			"--chain-id is missing; give the id of a chain in the node configuration")
 	case ask.GetAddress() == "":
-		return misused(c, "--address is missing; \"fencepost key list\" tells those of a key store")
+		return misused(
+			c, "--address is missing; \"fencepost key list\" lists the addresses of a key store",
+		)
 	case ask.GetSigner() == "":
 		return misused(c,
-			"--signer is missing; give a name that is under signers in the configuration of the nodes")
+			"--signer is missing; give the name of a signer in the node configuration")
 	}
 	if _, err := txn.ParseAddress(ask.GetAddress()); err != nil {
 		return misused(c, "--address: %v", err)
@@ -78,29 +88,29 @@ func complete(c *cobra.Command, ask *pb.RegisterSubmitterRequest) error {
 	return nil
 }
 
-// addSubmitter registers an account and then, if there are any, sets its policies.
+// addSubmitter registers an account, then sets its policies, if given.
 func (p *program) addSubmitter(ctx context.Context, c *client, ask *pb.RegisterSubmitterRequest,
 	policies *pb.UpdateSubmitterRequest) error {
 	answer, err := call(ctx, c, c.subs.RegisterSubmitter, ask)
 	if err != nil {
 		return err
 	}
-	said := ""
+	set := ""
 	if policies != nil {
 		if err := updateAdded(ctx, c, answer, policies); err != nil {
 			return err
 		}
-		said = "; " + shownPolicies(answer.GetSubmitter())
+		set = "; " + shownPolicies(answer.GetSubmitter())
 	}
 	verb := "is registered"
 	if !answer.GetCreated() {
-		verb = "was registered before"
+		verb = "was already registered"
 	}
 	s := answer.GetSubmitter()
 	return p.print(
 		wire{answer},
-		line("submitter %s %s: %s, signed for by %s, starts from %s%s", ask.GetName(), verb,
-			s.GetAccountId(), s.GetSigner(), s.GetStartFrom(), said),
+		line("submitter %s %s: account %s, signer %s, starts from %s%s", ask.GetName(), verb,
+			s.GetAccountId(), s.GetSigner(), s.GetStartFrom(), set),
 	)
 }
 
@@ -108,7 +118,7 @@ func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List the submitters, by name",
+		Short:   "List submitters by name",
 		Args:    arguments(),
 		Example: "  fencepost submitter list",
 	}
@@ -122,7 +132,7 @@ func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
 			args,
 		)
 	}
-	c.Flags().IntVar(&limit, "limit", 1000, "most submitters")
+	c.Flags().IntVar(&limit, "limit", 1000, "maximum number of submitters")
 	return c
 }
 
@@ -145,7 +155,7 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 		}
 	}
 	if all.GetNextPageToken() != "" && !p.json {
-		fmt.Fprintf(p.err, "fencepost: there are more than %d; raise --limit to see them\n", limit)
+		fmt.Fprintf(p.err, "fencepost: more than %d submitters; raise --limit\n", limit)
 	}
 	rows := make([][]string, len(all.GetSubmitters()))
 	for i, s := range all.GetSubmitters() {
@@ -169,10 +179,15 @@ func (p *program) listSubmitters(ctx context.Context, c *client, limit int) erro
 func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
 	c := &cobra.Command{
-		Use: "pause NAME", Short: "Take no new nonces and no new transactions, until it is resumed", Args: arguments("NAME"),
-		Long: `Take no new nonces: what is in flight is followed to its end, also with higher fees and cancels, and what is queued waits. New transactions are refused
-(SUBMITTER_PAUSED); a request that was accepted before still finds its transaction. Returns once the owner of the account has applied it.
-"fencepost submitter resume" ends it.`,
+		Use:   "pause NAME",
+		Short: "Stop allocating nonces and accepting transactions",
+		Args:  arguments("NAME"),
+		Long: `Stop allocating nonces and accepting transactions. New requests are rejected
+(SUBMITTER_PAUSED); repeats of accepted requests still succeed. Queued transactions wait.
+Transactions in flight are tracked, bumped and cancelled as before.
+
+The command returns once the owner of the account has applied it. "fencepost submitter resume" ends
+the pause.`,
 		Example: `  fencepost submitter pause alice --reason "moving funds"`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.subs.PauseSubmitter,
@@ -182,24 +197,28 @@ func (p *program) submitterPauseCommand(f *clientFlags) *cobra.Command {
 			}
 			s := answer.GetSubmitter()
 			if was := s.GetPause().GetReason(); d.reason != "" && was != d.reason {
-				p.note("it was paused before, and the reason of that stays: %s", shown(was))
+				p.note("already paused; the earlier reason is kept: %s", shown(was))
 			}
 			return p.print(
 				wire{s},
 				line(
-					"submitter %s is %s: new transactions are refused, what is queued waits, what is in flight is followed (%s); \"fencepost submitter resume %s\" ends it",
+					"submitter %s is %s (%s); resume with \"fencepost submitter resume %s\"",
 					args[0], shownStatus(s), atWork(s), args[0]),
 			)
 		}),
 	}
-	d.addOptional(c, "why; kept with the command")
+	d.addOptional(c, "reason, recorded with the command")
 	return c
 }
 
 func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
 	var d decisionFlags
 	c := &cobra.Command{
-		Use: "resume NAME", Short: "End a pause", Args: arguments("NAME"), Long: "End a pause. Returns once the owner of the account has applied it. A protection it does not end.",
+		Use:   "resume NAME",
+		Short: "End a pause",
+		Args:  arguments("NAME"),
+		Long: `End a pause. The command returns once the owner of the account has applied it. It does not
+end a protection.`,
 		Example: "  fencepost submitter resume alice",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.subs.ResumeSubmitter,
@@ -214,7 +233,7 @@ func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
 			)
 		}),
 	}
-	d.addOptional(c, "why; kept with the command")
+	d.addOptional(c, "reason, recorded with the command")
 	return c
 }
 

@@ -16,16 +16,19 @@ import (
 
 func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Show owner, nonce, queue and protection of a submitter", Args: arguments("NAME"), Example: "  fencepost submitter show alice",
-		Long: `Show which node works for a submitter and since when, where its nonces stand, what holds up those behind it, and, when it is protected, the evidence and
-the commands to decide with.`,
+		Use:     "show NAME",
+		Short:   "Show the owner, nonces, queue and protection of a submitter",
+		Args:    arguments("NAME"),
+		Example: "  fencepost submitter show alice",
+		Long: `Show a submitter: the node that owns it, its nonces, the transaction that blocks the queue
+and, if it is protected, the evidence and the commands to decide with.`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.subs.GetSubmitter,
 				&pb.GetSubmitterRequest{Submitter: args[0]})
 			if err != nil {
 				return err
 			}
-			lost, err := p.lostItsNonce(ctx, c, answer.GetSubmitter())
+			lost, err := p.txWithLostNonce(ctx, c, answer.GetSubmitter())
 			if err != nil {
 				return err
 			}
@@ -35,8 +38,9 @@ the commands to decide with.`,
 	}
 }
 
-// lostItsNonce is the transaction that waits for a decision because somebody else has used its nonce; nil if none does, or nobody is told how to decide.
-func (p *program) lostItsNonce(ctx context.Context, c *client, s *pb.Submitter) (*pb.Tx, error) {
+// txWithLostNonce reads the transaction that awaits a decision because its nonce was used
+// elsewhere; nil if there is none, or the output has no next steps.
+func (p *program) txWithLostNonce(ctx context.Context, c *client, s *pb.Submitter) (*pb.Tx, error) {
 	b := s.GetBlocking()
 	if p.json || b.GetState() != pb.TxState_TX_STATE_STUCK ||
 		b.GetReason() != txn.ReasonNonceElsewhere {
@@ -54,52 +58,56 @@ func (p *program) lostItsNonce(ctx context.Context, c *client, s *pb.Submitter) 
 	return answer.GetTx(), err
 }
 
-// shownSubmitter writes the fields of a submitter and, if an operator has to decide on it, how.
+// shownSubmitter writes the fields of a submitter and the next steps, if any.
 func shownSubmitter(s *pb.Submitter, lost *pb.Tx, now time.Time) func(io.Writer) error {
 	return func(w io.Writer) error {
 		if err := fields(submitterFields(s, now))(w); err != nil {
 			return err
 		}
-		if heading, ways := waysOut(s, lost); len(ways) > 0 {
-			return line("\n%s\n  %s", heading, strings.Join(ways, "\n  "))(w)
+		if heading, steps := nextSteps(s, lost); len(steps) > 0 {
+			return line("\n%s\n  %s", heading, strings.Join(steps, "\n  "))(w)
 		}
 		return nil
 	}
 }
 
-// waysOut are the command lines for an account that waits for a decision, or may; none for one that does not. lost is what has lost its nonce, if something has.
-func waysOut(s *pb.Submitter, lost *pb.Tx) (heading string, ways []string) {
+// nextSteps are the commands for an account that awaits, or allows, a decision; none otherwise.
+// lost is the transaction that lost its nonce, if any.
+func nextSteps(s *pb.Submitter, lost *pb.Tx) (heading string, steps []string) {
 	b := s.GetBlocking()
 	switch reason := s.GetProtection().GetReason(); {
-	case s.GetPause().GetOnFailure() && s.GetProtection() == nil && len(ran(s, "")) == 0 && b.GetState() != pb.TxState_TX_STATE_STUCK:
-		return "A transaction reverted, and its policy paused the account for that. Look at what reverted, and at what is queued behind it; then:",
+	case s.GetPause().GetOnFailure() && s.GetProtection() == nil &&
+		len(ran(s, "")) == 0 && b.GetState() != pb.TxState_TX_STATE_STUCK:
+		return "Paused because a transaction reverted (on_failure). Check the revert and the " +
+				"queue," +
+				" then resume:",
 			[]string{
-				"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # what will be sent",
+				"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # will be sent",
 				"fencepost submitter resume " + s.GetName(),
 			}
 	case reason == txn.ReasonReorgedFinal:
-		return "No nonce is taken until all that was final before is final again, which ends this by itself, or until you decide:", exits(
-			s, lost)
+		return "No nonce is allocated until the reorged transactions are final again, which ends " +
+			"the" +
+			" protection automatically, or until you decide:", exits(s, lost)
 	case s.GetProtection() != nil:
 		return strings.TrimPrefix(
-			protectedWhy[reason]+"\nNo nonce is taken until you decide:",
-			"\n",
-		), exits(s, lost)
+			protectedWhy[reason]+"\nNo nonce is allocated until you decide:", "\n"), exits(s, lost)
 	case len(ran(s, "")) > 0:
-		return "It ran although it had been given up, and ends by itself, by that receipt:", ran(s,
-			"")
-	case lacksMoney(s) != nil:
-		return funding(s, lacksMoney(s))
+		return "It was given up but executed; its receipt finalizes it automatically:", ran(s, "")
+	case unfundedTx(s) != nil:
+		return funding(s, unfundedTx(s))
 	case b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "", nil
 	case b.GetReason() == txn.ReasonNonceElsewhere:
 		return fmt.Sprintf(
-			"Nonce %d was used by somebody else. Decide:",
+			"Nonce %d was used elsewhere. Decide:",
 			b.GetNonce(),
 		), first(s, lost)
 	case b.GetReason() == txn.ReasonReorgedFinal:
 		return fmt.Sprintf(
-				"What has nonce %d was final, and left the chain. The form that was final is handed over again until it is final once more:",
+				"The transaction at nonce %d was final and left the chain in a reorg. The same "+
+					"bytes"+
+					" are rebroadcast until it is final again:",
 				b.GetNonce(),
 			),
 			[]string{
@@ -107,37 +115,49 @@ func waysOut(s *pb.Submitter, lost *pb.Tx) (heading string, ways []string) {
 			}
 	}
 	return fmt.Sprintf(
-			"What has nonce %d is STUCK; it is followed and handed over, and you can:",
+			"The transaction at nonce %d is STUCK. It is still tracked and rebroadcast. Options:",
 			b.GetNonce(),
 		), []string{
-			"fencepost tx speed-up " + b.GetTxId() + "   # offer more",
-			"fencepost tx cancel " + b.GetTxId() + "   # send one that does nothing in its place",
-			resolveLine(
-				b) + " --retry   # count its hand-overs anew; if it is being cancelled, hand the original over once more",
+			"fencepost tx speed-up " + b.GetTxId() + "   # replace it with higher fees",
+			"fencepost tx cancel " + b.GetTxId() + "   # replace it with a cancel transaction",
+			resolveLine(b) + " --retry   # reset its broadcast counter; if it is being cancelled," +
+				" broadcast the original once more",
 		}
 }
 
-// protectedWhy says for each reason of a protection what it means, and what to look at before the decision. That of a reorg ends by itself.
+// protectedWhy explains each reason of a protection, and what to check before deciding. A
+// protection because of a reorg ends automatically.
 var protectedWhy = map[string]string{
-	txn.ReasonNonceElsewhere:        "Somebody else has used the account's key, as the evidence says. Find out who, and stop them: Fencepost's key must be used by nobody else.",
-	txn.ReasonChainBehind:           "The chain lacks what the ledger has in blocks. Check the endpoints; if the chain lost blocks, wait until what was in flight is included again.",
-	txn.ProtectByOperator:           "Somebody stopped it by hand; the evidence is the reason that they gave.",
-	txn.ProtectByAudit:              "The audit found a law of the ledger broken, as the evidence says. Run \"fencepost audit\", and do not go on before that is understood.",
-	txn.ProtectRestored:             "The ledger was restored, and what came after the backup is not in it. Compare the account with the chain first: see Restore in docs/operations.md.",
-	txn.ProtectExecutedAfterRequeue: "A transaction that was given back to the queue ran all the same, as the evidence says. " + ranWhy,
-	txn.ProtectExecutedAfterFinal:   "A transaction that had ended as never run ran all the same, as the evidence says: whoever acted on that must know. " + ranWhy,
+	txn.ReasonNonceElsewhere: "The account's key was used elsewhere; see the evidence. Find and " +
+		"stop" +
+		" the other user: only Fencepost may use the key.",
+	txn.ReasonChainBehind: "The chain lacks blocks that the ledger refers to. Check the " +
+		"endpoints. If" +
+		" the chain lost blocks, wait until the transactions in flight are included again.",
+	txn.ProtectByOperator: "An operator protected it; the evidence is their reason.",
+	txn.ProtectByAudit: "The audit found a ledger law broken; see the evidence. Run \"fencepost" +
+		" audit\", and do not resume before the cause is known.",
+	txn.ProtectRestored: "The ledger was restored and lacks the commits after the backup. " +
+		"Compare the" +
+		" account with the chain first: see Restore in docs/operations.md.",
+	txn.ProtectExecutedAfterRequeue: "A requeued transaction was executed after all; see the " +
+		"evidence. " + ranWhy,
+	txn.ProtectExecutedAfterFinal: "A transaction that had ended as not executed was executed " +
+		"after all; see" +
+		" the evidence, and inform its client. " + ranWhy,
 }
 
-// ranWhy is what there is to do about a transaction that ran although it had been given up.
-const ranWhy = `It ends by itself, by
-that receipt. Either a reorg went deeper than finality.audit_depth, or somebody said --unproven and was wrong: find out which.`
+// ranWhy explains a transaction that was executed after it had been given up.
+const ranWhy = `Its receipt finalizes it
+automatically. Either a reorg went deeper than finality.audit_depth, or a decision with --unproven was wrong.`
 
-// ran are the transactions that say so of themselves, each to be watched; then is what the comment says after that.
+// ran are commands to watch the transactions that were executed after they had been given up. then
+// is appended to the comment.
 func ran(s *pb.Submitter, then string) (all []string) {
 	for _, w := range []*pb.Waiting{s.GetBlocking(), s.GetQueueHead()} {
 		if w.GetReason() == txn.ProtectExecutedAfterRequeue || w.GetReason() == txn.ProtectExecutedAfterFinal {
 			all = append(all,
-				"fencepost tx watch "+w.GetTxId()+"   # what ran, and how it ends"+then)
+				"fencepost tx watch "+w.GetTxId()+"   # was executed after all"+then)
 		}
 	}
 	return all
@@ -148,32 +168,36 @@ func resolveLine(b *pb.Waiting) string {
 		b.GetVersion())
 }
 
-// exits are the command lines that end a protection, each as it is to be typed, with what it does in a comment of the shell; before them those that have to come
-// first.
+// exits are the commands that end a protection, each with a shell comment, after those that must
+// come first.
 func exits(s *pb.Submitter, lost *pb.Tx) []string {
 	command := fmt.Sprintf("fencepost submitter exit-protect %s --protection %d --reason \"...\"",
 		s.GetName(), s.GetProtection().GetProtectionId())
-	keep, says := "", ""
+	keep, also := "", ""
 	if uncompared(s) {
-		keep, says = " --keep-queue", "; what is still queued was compared with the chain, has not run, and will be sent"
+		keep = " --keep-queue"
+		also = "; queued transactions have not run on chain and will be sent"
 	}
-	next := command + " --resume" + keep + "   # go on at nonce " + shownNonce(s) + says
-	forward := command + " --align-forward" + keep + "   # go on at the account's settled nonce on chain; those between are recorded as gaps" + says
+	next := command + " --resume" + keep + "   # continue at nonce " + shownNonce(s) + also
+	forward := command + " --align-forward" + keep + "   # continue at the account's settled " +
+		"nonce" +
+		" on chain; skipped nonces are recorded as gaps" + also
 	ways := []string{next, forward}
 	if on := onChain(s); on > s.GetNextNonce() {
 		ways = []string{
 			forward,
 			next + fmt.Sprintf(
-				"; refused while the account's next nonce is above that on chain, where it was %d",
+				"; refused while the next nonce on chain is higher, where it was %d",
 				on),
 		}
 	}
 	return append(
-		append(ran(s, "; what follows need not wait for that"), first(s, lost)...),
+		append(ran(s, "; need not finish first"), first(s, lost)...),
 		ways...)
 }
 
-// uncompared tells whether a protection ends only once somebody says that what is queued was compared with the chain: it comes from a restore.
+// uncompared reports whether ending the protection requires a statement that the queue was compared
+// with the chain, after a restore.
 func uncompared(s *pb.Submitter) bool {
 	return s.GetProtection() != nil && s.GetQueueHead().GetRestored() ||
 		s.GetProtection().GetReason() == txn.ProtectRestored && s.GetQueued() > 0
@@ -187,37 +211,35 @@ func onChain(s *pb.Submitter) uint64 {
 	return s.GetProtection().GetChainNonce()
 }
 
-// first are the command lines for what stands in the way of a decision.
+// first are the commands that must come before a decision.
 func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
 	if b := s.GetBlocking(); b.GetState() == pb.TxState_TX_STATE_STUCK &&
 		b.GetReason() == txn.ReasonNonceElsewhere {
-		fail := fmt.Sprintf("%s --fail   # first: what holds nonce %d is STUCK; this ends it",
+		fail := fmt.Sprintf("%s --fail   # first: end the STUCK transaction at nonce %d",
 			resolveLine(b), b.GetNonce())
+		requeue := resolveLine(b) + " --requeue"
 		switch {
-		case givenUp(lost): // it is not given back to the queue
-			all = append(all,
-				fail+", as it shall not run any more. --unproven goes with it, when no endpoint can show who used its nonce")
-		case b.GetRestored(): // who used its nonce may be itself
-			all = append(
-				all,
-				fail,
-				resolveLine(
-					b)+" --requeue --unproven   # or this gives it another nonce, if you have seen that what used its own is not the same, signed after the backup",
-			)
+		case givenUp(lost): // it must not be requeued
+			all = append(all, fail+"; it is being cancelled. Add --unproven if no endpoint can "+
+				"show"+
+				" what used its nonce")
+		case b.GetRestored(): // it may itself have used the nonce
+			all = append(all, fail, requeue+" --unproven   # or give it another nonce, if what "+
+				"used"+
+				" its nonce is not the same payload signed after the backup")
 		default:
-			all = append(
-				all,
-				fail,
-				resolveLine(
-					b)+" --requeue   # or this gives it another nonce. --unproven goes with either, when no endpoint can show who used its own",
-			)
+			all = append(all, fail, requeue+"   # or give it another nonce. Add --unproven to "+
+				"either"+
+				" if no endpoint can show what used its nonce")
 		}
 	}
 	if uncompared(s) {
 		all = append(
 			all,
 			fmt.Sprintf(
-				"fencepost tx list --submitter %s --state QUEUED   # first: any of these may have run after the backup; cancel those that did",
+				"fencepost tx list --submitter %s --state QUEUED   # first: cancel those that "+
+					"ran after"+
+					" the backup",
 				s.GetName()),
 			"fencepost tx cancel TX_ID",
 		)
@@ -225,14 +247,14 @@ func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
 	return all
 }
 
-// givenUp tells whether a transaction shall not run any more: somebody has asked for its cancel, or its newest form is one.
+// givenUp reports whether a cancel was requested, or the newest attempt is one.
 func givenUp(tx *pb.Tx) bool {
 	attempts := tx.GetOperator().GetAttempts()
 	return tx.GetCancelRequested() ||
 		len(attempts) > 0 && attempts[len(attempts)-1].GetKind() == string(txn.Cancel)
 }
 
-// shownQueued tells how much waits for a nonce, and that it is more when not all of it was counted.
+// shownQueued is the number of queued transactions, or its lower bound.
 func shownQueued(s *pb.Submitter) string {
 	if s.GetQueuedIsAtLeast() {
 		return fmt.Sprintf("at least %d", s.GetQueued())
@@ -274,7 +296,7 @@ func submitterFields(s *pb.Submitter, now time.Time) []field {
 	return append(all, field{"created", shownTime(s.GetCreateTime())})
 }
 
-// shownEvidence names decisions by their flags, where it is the program that wrote it.
+// shownEvidence is the evidence; where Fencepost wrote it, decisions are named by their flags.
 func shownEvidence(pr *pb.Protection) string {
 	if pr.GetReason() == txn.ProtectRestored {
 		return inFlags(plain(pr.GetEvidence()))
@@ -282,7 +304,7 @@ func shownEvidence(pr *pb.Protection) string {
 	return plain(pr.GetEvidence())
 }
 
-// shownPauser is who paused a submitter.
+// shownPauser is the operator that paused a submitter.
 func shownPauser(p *pb.Pause) string {
 	if p.GetOnFailure() {
 		return p.GetOperator() + " (on_failure)"
@@ -290,7 +312,7 @@ func shownPauser(p *pb.Pause) string {
 	return shown(plain(p.GetOperator()))
 }
 
-// leaseFields tell how long a node has had the lease by the clock here, which is good enough for a person.
+// leaseFields show the lease. Its age is by the local clock.
 func leaseFields(l *pb.LeaseInfo, now time.Time) []field {
 	all := []field{
 		{"owner", shown(l.GetOwnerNode())},

@@ -11,23 +11,24 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// policyFlags are what can be changed of a submitter.
+// policyFlags are the policies of a submitter that can be changed.
 type policyFlags struct{ onFailure, maxFee string }
 
 func (o *policyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&o.onFailure, "on-failure", "",
-		"when a transaction was included and reverted: continue with the next one, or pause the account")
+		"after a revert: continue with the next transaction, or pause the account")
 	c.Flags().StringVar(&o.maxFee, "max-fee-gwei", "",
-		"the most that anything of this account offers for each unit of gas in all, in gwei; 0: the limits of its chain alone")
+		"maximum fee per gas for every transaction of the account, in gwei; 0: only the chain's "+
+			"limit")
 }
 
-// request names what was given; nil if that is nothing.
+// request has the policies that were given; nil if there are none.
 func (o *policyFlags) request(c *cobra.Command, name string) (*pb.UpdateSubmitterRequest, error) {
 	ask := &pb.UpdateSubmitterRequest{Submitter: name, UpdateMask: &fieldmaskpb.FieldMask{}}
 	if c.Flags().Changed("on-failure") {
 		policy, ok := pb.FailurePolicy_value["FAILURE_POLICY_"+strings.ToUpper(o.onFailure)]
 		if !ok || policy == 0 {
-			return nil, misused(c, "--on-failure %q is neither continue nor pause", o.onFailure)
+			return nil, misused(c, "--on-failure %q: must be continue or pause", o.onFailure)
 		}
 		ask.OnFailure, ask.UpdateMask.Paths = pb.FailurePolicy(policy), append(ask.UpdateMask.Paths,
 			"on_failure")
@@ -52,8 +53,11 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 	var o policyFlags
 	var d decisionFlags
 	c := &cobra.Command{
-		Use: "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT]", Short: "Change the policies of a submitter", Args: arguments("NAME"),
-		Long:    "Change the policies of a submitter that are named; the others stay. Returns once the owner of the account goes by them.",
+		Use:   "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT]",
+		Short: "Change the policies of a submitter",
+		Args:  arguments("NAME"),
+		Long: `Change policies of a submitter; policies that are not given stay. The command returns once
+the owner of the account has applied them.`,
 		Example: "  fencepost submitter update alice --on-failure pause\n  fencepost submitter update alice --max-fee-gwei 80",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -62,7 +66,7 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 			return err
 		}
 		if ask == nil {
-			return misused(cmd, "nothing is changed; give --on-failure, --max-fee-gwei, or both")
+			return misused(cmd, "nothing to change; give --on-failure, --max-fee-gwei, or both")
 		}
 		ask.Reason, ask.Operator = d.reason, d.by(p)
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
@@ -75,16 +79,16 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 		})(cmd, args)
 	}
 	o.add(c)
-	d.addOptional(c, "why; kept with the command")
+	d.addOptional(c, "reason, recorded with the command")
 	return c
 }
 
-// updateAdded sets the policies of a submitter that was registered by the same command.
+// updateAdded sets the policies of a submitter that the same command registered.
 func updateAdded(ctx context.Context, c *client, answer *pb.RegisterSubmitterResponse,
 	ask *pb.UpdateSubmitterRequest) error {
 	updated, err := call(ctx, c, c.subs.UpdateSubmitter, ask)
 	if err != nil {
-		return fmt.Errorf("submitter %s is registered, and its policies are not in force yet: %w",
+		return fmt.Errorf("submitter %s is registered, but its policies are not applied yet: %w",
 			ask.GetSubmitter(), err)
 	}
 	answer.Submitter = updated.GetSubmitter()
@@ -96,9 +100,9 @@ func shownFailurePolicy(s *pb.Submitter) string {
 }
 
 func shownPolicies(s *pb.Submitter) string {
-	limit := "no fee limit of its own"
+	limit := "no fee limit"
 	if s.GetMaxFee() != "" {
-		limit = "at most " + wei(s.GetMaxFee()) + " for each unit of gas"
+		limit = "max fee " + wei(s.GetMaxFee()) + " per gas"
 	}
 	return "on failure " + shownFailurePolicy(s) + ", " + limit
 }

@@ -18,14 +18,14 @@ import (
 
 func (p *program) txCommand() *cobra.Command {
 	f := &clientFlags{}
-	c := p.group("tx", "Create, list, watch, speed up, cancel and resolve transactions",
+	c := p.group("tx", "Create, watch and manage transactions",
 		p.txCreateCommand(f), p.txGetCommand(f), p.txListCommand(f), p.txWatchCommand(f),
 		p.txSpeedUpCommand(f), p.txCancelCommand(f), p.txResolveCommand(f))
 	f.add(c)
 	return c
 }
 
-// createFlags say what is to be executed.
+// createFlags are the request.
 type createFlags struct {
 	submitter, requestID, to, value, data string
 	gasLimit                              uint64
@@ -37,14 +37,22 @@ type createFlags struct {
 func (p *program) txCreateCommand(f *clientFlags) *cobra.Command {
 	var t createFlags
 	c := &cobra.Command{
-		Use: "create --submitter NAME --to ADDRESS", Short: "Queue a transaction", Args: arguments(),
-		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated with the same --request-id: without that flag a new one is made up, and
-printed.
+		Use:   "create --submitter NAME --to ADDRESS",
+		Short: "Queue a transaction",
+		Args:  arguments(),
+		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated with
+the same --request-id. Without that flag a new request id is generated and printed.
 
-With --watch each step is printed until it is final, with --wait only the end; both exit with 1 unless it was executed successfully.`,
-		Example: "  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether --watch\n" +
-			"  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --data 0xd09de08a --request-id order-4711\n" +
-			"  fencepost tx create --submitter alice --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --speed fast --max-fee-gwei 80 --not-after 10m --cancel-late",
+--watch prints every step until the transaction is final; --wait prints only the result. Both exit
+with 1 unless it was executed successfully.`,
+		Example: "  fencepost tx create --submitter alice" +
+			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --value 0.1ether --watch\n" +
+			"  fencepost tx create --submitter alice" +
+			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --data 0xd09de08a" +
+			" --request-id order-4711\n" +
+			"  fencepost tx create --submitter alice" +
+			" --to 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --speed fast --max-fee-gwei 80" +
+			" --not-after 10m --cancel-late",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask, err := t.request(cmd, p.clock.Now())
@@ -58,29 +66,29 @@ With --watch each step is printed until it is final, with --wait only the end; b
 		)
 	}
 	c.Flags().StringVar(&t.submitter, "submitter", "",
-		"who sends: a name or an account id (required)")
+		"sending account, by name or account id (required)")
 	c.Flags().StringVar(&t.to, "to", "",
-		"recipient; without it --data is the init code of a contract to be created")
+		"recipient; omit to create a contract from --data")
 	c.Flags().StringVar(&t.value, "value", "0",
-		"amount: in wei, or with a unit, as in 0.1ether or 30gwei")
-	c.Flags().StringVar(&t.data, "data", "", "call data, as hex digits after 0x")
-	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "most gas; 0 lets Fencepost estimate it")
+		"amount in wei, or with a unit, like 0.1ether or 30gwei")
+	c.Flags().StringVar(&t.data, "data", "", "call data, as 0x and hex digits")
+	c.Flags().Uint64Var(&t.gasLimit, "gas-limit", 0, "gas limit; 0: estimate")
 	c.Flags().StringVar(&t.requestID, "request-id", "",
-		"your key for this intent (default: a new UUID)")
-	c.Flags().StringArrayVar(&t.labels, "label", nil, "key=value to find it by; may be repeated")
+		"idempotency key of the request (default: a new UUID)")
+	c.Flags().StringArrayVar(&t.labels, "label", nil, "label as key=value; repeatable")
 	t.termsFlags.add(c)
 	c.Flags().BoolVar(&t.watch, "watch", false, "print each step until the transaction is final")
 	c.Flags().BoolVar(&t.wait, "wait", false, "return when the transaction is final")
 	return c
 }
 
-// request builds the request, refusing what needs no node to be refused.
+// request builds the request. It rejects errors that do not need a node to be found.
 func (t *createFlags) request(c *cobra.Command, now time.Time) (*pb.CreateTxRequest, error) {
 	if t.submitter == "" {
 		return nil, misused(c, "--submitter is missing")
 	}
 	if t.watch && t.wait {
-		return nil, misused(c, "--watch and --wait are both given; give one of them")
+		return nil, misused(c, "--watch and --wait exclude each other; give one of them")
 	}
 	wei, err := parseAmount(t.value)
 	if err != nil {
@@ -119,7 +127,7 @@ func parseLabels(texts []string) (map[string]string, error) {
 	for _, text := range texts {
 		key, value, found := strings.Cut(text, "=")
 		if _, twice := labels[key]; !found || twice {
-			return nil, fmt.Errorf("--label %q is not a key=value of its own", text)
+			return nil, fmt.Errorf("--label %q: must be key=value, with a new key", text)
 		}
 		if labels == nil {
 			labels = map[string]string{}
@@ -129,11 +137,11 @@ func parseLabels(texts []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// recipient refuses what cannot be one, and that there is none where nothing is created.
+// recipient rejects an invalid recipient, and a missing one unless a contract is created.
 func (t *createFlags) recipient(c *cobra.Command, data []byte) error {
 	if t.to == "" && len(data) == 0 {
 		return misused(c,
-			"--to is missing; only to create a contract, with its init code in --data, it is left out")
+			"--to is missing; omit it only to create a contract from --data")
 	}
 	if t.to == "" {
 		return nil
@@ -166,7 +174,8 @@ func (p *program) create(ctx context.Context, c *client, t createFlags,
 			again += " --not-after " + at
 		}
 		return fmt.Errorf(
-			"%w; it may be queued: repeat the command with %s, which cannot send twice", err, again)
+			"%w; the transaction may be queued; repeat the command with %s (it cannot send twice)",
+			err, again)
 	}
 	if err != nil {
 		return err
@@ -191,30 +200,33 @@ func (p *program) create(ctx context.Context, c *client, t createFlags,
 func createdLine(answer *pb.CreateTxResponse) func(io.Writer) error {
 	verb := "queued"
 	if !answer.GetCreated() {
-		verb = "exists already, and is " + shownState(answer.GetTx().GetState(),
+		verb = "already exists and is " + shownState(answer.GetTx().GetState(),
 			answer.GetTx().GetSubState())
 	}
 	if at := shownDeadline(answer.GetTx().GetTerms()); at != "" {
-		verb += ", to be sent until " + at
+		verb += ", not after " + at
 	}
 	return line("transaction %s of %s %s; request_id %s", answer.GetTx().GetTxId(),
 		answer.GetTx().GetSubmitter(), verb, answer.GetTx().GetRequestId())
 }
 
-// requestFlags name a transaction by the key that created it, in place of its id.
+// requestFlags name a transaction by its request key.
 type requestFlags struct{ submitter, requestID string }
 
 func (r *requestFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&r.submitter, "submitter", "",
-		"with --request-id, in place of TX_ID: who sends it")
-	c.Flags().StringVar(&r.requestID, "request-id", "", "the key that created it")
+		"sending account; with --request-id, instead of TX_ID")
+	c.Flags().StringVar(&r.requestID, "request-id", "", "idempotency key of the request")
 }
 
 func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 	var r requestFlags
 	c := &cobra.Command{
-		Use: "get [TX_ID]", Short: "Show a transaction", Args: cobra.ArbitraryArgs,
-		Example: "  fencepost tx get 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx get --submitter alice --request-id order-4711",
+		Use:   "get [TX_ID]",
+		Short: "Show a transaction",
+		Args:  cobra.ArbitraryArgs,
+		Example: "  fencepost tx get 01a21fca-9bb7-8000-8000-058ead4b4abd\n" +
+			"  fencepost tx get --submitter alice --request-id order-4711",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask := &pb.GetTxRequest{View: pb.TxView_TX_VIEW_OPERATOR}
@@ -238,7 +250,7 @@ func (p *program) txGetCommand(f *clientFlags) *cobra.Command {
 	return c
 }
 
-// key is the key that the flags name; nil if they name none.
+// key is the request key in the flags; nil if there is none.
 func (r *requestFlags) key() *pb.RequestKey {
 	if r.submitter == "" && r.requestID == "" {
 		return nil
@@ -252,8 +264,12 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 	var limit int
 	var wide bool
 	c := &cobra.Command{
-		Use: "list", Short: "List transactions, newest first", Args: arguments(),
-		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n  fencepost tx list --label order=4711\n  fencepost tx list --submitter alice --state QUEUED --wide",
+		Use:   "list",
+		Short: "List transactions, newest first",
+		Args:  arguments(),
+		Example: "  fencepost tx list --submitter alice --state TRACKING --state STUCK\n" +
+			"  fencepost tx list --label order=4711\n" +
+			"  fencepost tx list --submitter alice --state QUEUED --wide",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		in, err := parseStates(states)
@@ -270,13 +286,13 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 			args,
 		)
 	}
-	c.Flags().StringVar(&submitter, "submitter", "", "only those of this submitter")
+	c.Flags().StringVar(&submitter, "submitter", "", "only this submitter")
 	c.Flags().StringArrayVar(&labels, "label", nil,
-		"only those with this key=value; as often as needed")
+		"only transactions with this key=value label; repeatable")
 	c.Flags().StringSliceVar(&states, "state", nil,
-		"only those in this state: "+strings.Join(stateNames(), ", ")+"; as often as needed")
-	c.Flags().IntVar(&limit, "limit", 100, "most transactions")
-	c.Flags().BoolVar(&wide, "wide", false, "show receiver, value in wei and data too")
+		"only this state: "+strings.Join(stateNames(), ", ")+"; repeatable")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number of transactions")
+	c.Flags().BoolVar(&wide, "wide", false, "also show recipient, value in wei and data")
 	return c
 }
 
@@ -285,7 +301,7 @@ func parseStates(names []string) (states []pb.TxState, err error) {
 		state, ok := pb.TxState_value["TX_STATE_"+strings.ToUpper(name)]
 		if !ok || state == 0 {
 			return nil, usageError{
-				fmt.Sprintf("there is no state %q; the states are %s", name,
+				fmt.Sprintf("unknown state %q; the states are %s", name,
 					strings.Join(stateNames(), ", ")),
 			}
 		}
@@ -319,7 +335,7 @@ func (p *program) listTxs(ctx context.Context, c *client, ask *pb.ListTxsRequest
 		}
 	}
 	if all.GetNextPageToken() != "" && !p.json {
-		fmt.Fprintf(p.err, "fencepost: there are more than %d; raise --limit to see them\n", limit)
+		fmt.Fprintf(p.err, "fencepost: more than %d transactions; raise --limit\n", limit)
 	}
 	rows := make([][]string, len(all.GetTxs()))
 	for i, tx := range all.GetTxs() {

@@ -14,24 +14,35 @@ func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 	var fail, requeue, retry, bump, cancel, unproven bool
 	var version uint64
 	c := &cobra.Command{
-		Use: "resolve TX_ID --retry|--bump|--cancel|--fail|--requeue --reason TEXT", Short: "Decide on a STUCK transaction", Args: arguments("TX_ID"),
-		Long: `Decide on a STUCK transaction. It is followed and handed over in any case; --bump and --cancel do what
-"fencepost tx speed-up" and "fencepost tx cancel" do, and are refused when it is not STUCK, or not as you looked at it, any more.
+		Use:   "resolve TX_ID --retry|--bump|--cancel|--fail|--requeue --reason TEXT",
+		Short: "Decide on a STUCK transaction",
+		Args:  arguments("TX_ID"),
+		Long: `Decide on a STUCK transaction. Fencepost tracks and rebroadcasts it in any case.
 
---retry counts its hand-overs anew, beginning at once: for when what held it up is mended. Of a transaction that is being cancelled, by request or deadline or since
-a node said that it can never pass, it hands over the original itself once more: for when no node takes the cancel, and it may as well run. That does not take the
-cancel back, which is handed over again after chains.*.resubmit.interval and from then on: whichever of the two is in a block first wins. It is refused when no node
-takes the original, and then nothing changes. To have the cancel tried again there is nothing to do: that goes on by itself.
+--bump and --cancel do the same as "fencepost tx speed-up" and "fencepost tx cancel", but only if the
+transaction is still STUCK and of the version you checked.
 
---fail and --requeue are for when its nonce was used by somebody else. The owner of the account looks at the chain first and refuses while the transaction could still
-be included, which is until the other use of the nonce is chains.*.finality.audit_depth blocks deep, and while no endpoint can show who used the nonce; then nothing
-changes: ask again. --fail ends it, also when it is not STUCK: it did not run and never will (after a restore of the ledger: nobody can tell, see RESTORED_UNKNOWN). --requeue puts it back at its place in the queue, to be sent under another nonce: use it when it
-shall run all the same. What was signed for it is looked for all the same; if a reorg goes deeper and lets it run, its account is put under PROTECT, and you are told.
+--retry resets the broadcast counter and broadcasts now. Use it when the cause is fixed. If the
+transaction is being cancelled, --retry broadcasts the original once more; use it if no node accepts
+the cancel transaction and the original may run. The cancel stays in force and is rebroadcast every
+chains.*.resubmit.interval; the one that is included first wins. --retry is refused, without effect,
+if no node accepts the original.
 
---unproven goes with either when the use of the nonce is so old that no endpoint shows it any more, or none keeps state as old as audit_depth: find out from a block
-explorer that it is as deep as that, and that it was not this transaction.`,
-		Example: `  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry --reason "the endpoint is back"` + "\n" +
-			`  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue --reason "somebody sent by hand; it shall run all the same"`,
+--fail and --requeue are for a nonce that was used elsewhere. Both are refused, without effect, while
+the transaction could still be included, which is until the other use of the nonce is
+chains.*.finality.audit_depth blocks deep, and while no endpoint can show what used the nonce; repeat
+the command later. --fail ends the transaction as not executed, also if it is not STUCK (after a
+restore: as UNKNOWN, see RESTORED_UNKNOWN). --requeue returns it to its place in the queue, to be
+sent at another nonce. Its earlier attempts are still tracked: if a deep reorg includes one, the
+account is put under PROTECT.
+
+--unproven, with --fail or --requeue, skips the proof of what used the nonce, for a use that no
+endpoint can show any more. First verify with a block explorer that the use is audit_depth blocks
+deep and was not this transaction.`,
+		Example: "  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry" +
+			" --reason \"endpoint is back\"\n" +
+			"  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue" +
+			" --reason \"manual transfer took its nonce\"",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		err := oneOf(cmd, choice{"--retry", retry}, choice{"--bump", bump},
@@ -43,7 +54,7 @@ explorer that it is as deep as that, and that it was not this transaction.`,
 			return err
 		}
 		if unproven && !fail && !requeue {
-			return misused(cmd, "--unproven goes with --fail or --requeue")
+			return misused(cmd, "--unproven needs --fail or --requeue")
 		}
 		decision := pb.StuckDecision_STUCK_DECISION_FAIL
 		switch {
@@ -74,21 +85,21 @@ explorer that it is as deep as that, and that it was not this transaction.`,
 		)
 	}
 	c.Flags().BoolVar(&retry, "retry", false,
-		"count its hand-overs anew; of what is being cancelled, hand the original over once more")
-	c.Flags().BoolVar(&bump, "bump", false, "sign another form of the same nonce that offers more")
+		"reset its broadcast counter; if it is being cancelled, broadcast the original once more")
+	c.Flags().BoolVar(&bump, "bump", false, "replace it with higher fees")
 	c.Flags().BoolVar(&cancel, "cancel", false,
-		"have it not run: a form that does nothing is sent under the same nonce")
-	c.Flags().BoolVar(&fail, "fail", false, "end it: it will never run")
-	c.Flags().BoolVar(&requeue, "requeue", false, "put it back into the queue")
+		"replace it with a cancel transaction")
+	c.Flags().BoolVar(&fail, "fail", false, "end it as not executed")
+	c.Flags().BoolVar(&requeue, "requeue", false, "return it to the queue")
 	c.Flags().Uint64Var(&version, "expect-version", 0,
-		"version of the transaction that you looked at; refused when it is another now (default: the one that is shown first)")
+		"version you decided on; refused if it changed (default: the current version)")
 	c.Flags().BoolVar(&unproven, "unproven", false,
-		"although no endpoint can show any more who used the nonce")
-	d.add(c, "why; kept with the command")
+		"although no endpoint can show what used the nonce")
+	d.add(c, "reason, recorded with the command")
 	return c
 }
 
-// resolve shows what is decided on, before it asks for it; what has changed since is not decided on.
+// resolve prints the transaction, then requests the decision on that version.
 func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRequest) error {
 	before, err := call(
 		ctx,
@@ -113,7 +124,8 @@ func (p *program) resolve(ctx context.Context, c *client, ask *pb.ResolveStuckRe
 			return err
 		}
 	}
-	// What is not STUCK was decided on before, or there is nothing to decide: whoever repeats a decision names no version, and gets what became of it.
+	// One that is not STUCK was decided before. Repeating a decision names no version and returns
+	// the result.
 	if ask.GetExpectVersion() == 0 && before.GetTx().GetState() == pb.TxState_TX_STATE_STUCK {
 		ask.ExpectVersion = before.GetTx().GetVersion()
 	}
@@ -129,25 +141,25 @@ func resolved(tx *pb.Tx, decision pb.StuckDecision) string {
 	state := shownState(tx.GetState(), tx.GetSubState())
 	switch decision {
 	case pb.StuckDecision_STUCK_DECISION_FAIL, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN:
-		if tx.GetExecuted() != pb.Executed_EXECUTED_NO { // it had run all the same, and the decision found that, or the chain has shown it since
+		// It was executed after all.
+		if tx.GetExecuted() != pb.Executed_EXECUTED_NO {
 			return fmt.Sprintf("is %s: %s", state, plain(tx.GetLastError()))
 		}
-		return fmt.Sprintf("is %s: it did not run and never will", state)
+		return fmt.Sprintf("is %s and will never be executed", state)
 	case pb.StuckDecision_STUCK_DECISION_RETRY:
-		text := fmt.Sprintf("is on its way again, with its hand-overs counted anew; it is %s now",
-			state)
-		if said := plain(tx.GetLastError()); said != "" { // as of an original that races its cancel
-			text += ": " + said
+		text := fmt.Sprintf("is rebroadcast with a reset broadcast counter; it is %s now", state)
+		if recorded := plain(tx.GetLastError()); recorded != "" { // such as a race with its cancel
+			text += ": " + recorded
 		}
 		return text
 	case pb.StuckDecision_STUCK_DECISION_BUMP:
 		return fmt.Sprintf(
-			"has another form that offers more, which is handed over next; it is %s now", state)
+			"has a replacement with higher fees, broadcast next; it is %s now", state,
+		)
 	case pb.StuckDecision_STUCK_DECISION_CANCEL:
-		return fmt.Sprintf(
-			"shall not run any more: the cancel is recorded, and the chain decides what is included; it is %s now",
+		return fmt.Sprintf("is being cancelled; the attempt that is included first wins; it is "+
+			"%s now",
 			state)
 	}
-	return fmt.Sprintf("went back into the queue, to be sent under another nonce; it is %s now",
-		state)
+	return fmt.Sprintf("was requeued, to be sent at another nonce; it is %s now", state)
 }

@@ -16,7 +16,7 @@ import (
 // field is a name and a value; an empty value is not shown.
 type field struct{ name, value string }
 
-// fields writes one of them a line.
+// fields writes one field per line.
 func fields(all []field) func(io.Writer) error {
 	return func(w io.Writer) error {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -32,7 +32,7 @@ func fields(all []field) func(io.Writer) error {
 	}
 }
 
-// shownPayload is where a transaction goes, and with which data.
+// shownPayload is the recipient and the data of a payload.
 func shownPayload(payload *pb.Payload) (to, data string) {
 	if to = payload.GetTo(); to == "" {
 		to = "(creates a contract)"
@@ -70,7 +70,7 @@ func txFields(tx *pb.Tx) []field {
 		all = append(
 			all,
 			field{"block", fmt.Sprintf("%d %s", r.GetBlockNumber(), r.GetBlockHash())},
-			field{"form_in_block", shownForm(r)},
+			field{"included", shownIncludedKind(r)},
 			field{
 				"gas",
 				fmt.Sprintf("%d at %s", r.GetGasUsed(), gwei(r.GetEffectiveGasPrice())),
@@ -98,13 +98,13 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 	if o.Nonce != nil {
 		all = append(all, field{"nonce", strconv.FormatUint(o.GetNonce(), 10)})
 	}
-	all = append(all, field{"handed_over", number(uint64(o.GetSubmitAttempts()))},
+	all = append(all, field{"broadcasts", number(uint64(o.GetSubmitAttempts()))},
 		field{"diagnosis", o.GetDiagnosis()},
 		field{"fencing_token", number(uint64(o.GetFencingToken()))})
 	for _, a := range o.GetAttempts() {
 		text := shownAttempt(a)
 		if a.GetAttemptNo() == o.GetAcceptedAttempt() {
-			text += " (the newest that a node took)"
+			text += " (newest accepted by a node)"
 		}
 		all = append(all, field{attemptName(a), text})
 	}
@@ -118,15 +118,15 @@ func shownAttempt(a *pb.Attempt) string {
 		a.GetGasLimit(), gwei(a.GetFeeCap()), gwei(a.GetTip()))
 }
 
-// shownForm says which form is in a block; empty if the node does not tell.
-func shownForm(r *pb.Receipt) string {
+// shownIncludedKind is the kind of the included attempt; empty if unknown.
+func shownIncludedKind(r *pb.Receipt) string {
 	if r.GetKind() == "CANCEL" {
-		return "CANCEL, which does nothing: the payload did not run there"
+		return "CANCEL (the payload was not executed)"
 	}
 	return r.GetKind()
 }
 
-// shownBlocks names the lowest and the highest of some blocks; empty if there are none.
+// shownBlocks is the range of the blocks; empty if there are none.
 func shownBlocks(refs []*pb.BlockRef) string {
 	switch n := len(refs); n {
 	case 0:
@@ -139,7 +139,7 @@ func shownBlocks(refs []*pb.BlockRef) string {
 	}
 }
 
-// number leaves out a zero, which stands for "not yet" or "by default".
+// number formats a number; empty for zero, which means "not yet" or "default".
 func number(n uint64) string {
 	if n == 0 {
 		return ""

@@ -11,7 +11,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// termsFlags say how and until when it is sent.
+// termsFlags are the terms of a transaction.
 type termsFlags struct {
 	speed, maxFee, notAfter string
 	cancelLate              bool
@@ -19,21 +19,22 @@ type termsFlags struct {
 
 func (t *termsFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&t.speed, "speed", "",
-		"how soon it shall be included: slow, standard or fast (default: standard)")
+		"inclusion speed: slow, standard or fast (default: standard)")
 	c.Flags().StringVar(&t.maxFee, "max-fee-gwei", "",
-		"the most that is offered for each unit of gas in all, in gwei (default: the limits of chain and account alone)")
+		"maximum fee per gas, in gwei (default: the limits of chain and account)")
 	c.Flags().StringVar(
 		&t.notAfter,
 		"not-after",
 		"",
-		"no nonce is taken later: a time like 2026-01-02T15:04:05Z, or a duration from now like 10m. With --request-id give a time, since the "+
-			"same command later must ask for the same",
+		"latest time to allocate a nonce: a time like 2026-01-02T15:04:05Z, or a duration like "+
+			"10m. "+
+			"With --request-id give a time, so that a repeat is the same request",
 	)
 	c.Flags().BoolVar(&t.cancelLate, "cancel-late", false,
-		"with --not-after: cancel also what has a nonce by then, and is in no block")
+		"with --not-after: then also cancel the transaction if it is not in a block")
 }
 
-// terms are those of the flags; nil if they demand nothing.
+// terms are the terms that the flags request; nil if there are none.
 func (t *termsFlags) terms(c *cobra.Command, now time.Time) (*pb.Terms, error) {
 	if *t == (termsFlags{}) {
 		return nil, nil
@@ -42,7 +43,7 @@ func (t *termsFlags) terms(c *cobra.Command, now time.Time) (*pb.Terms, error) {
 	if t.speed != "" {
 		speed, ok := pb.TxSpeed_value["TX_SPEED_"+strings.ToUpper(t.speed)]
 		if !ok || speed == 0 {
-			return nil, misused(c, "--speed %q is not one of slow, standard and fast", t.speed)
+			return nil, misused(c, "--speed %q: must be slow, standard or fast", t.speed)
 		}
 		out.Speed = pb.TxSpeed(speed)
 	}
@@ -54,7 +55,7 @@ func (t *termsFlags) terms(c *cobra.Command, now time.Time) (*pb.Terms, error) {
 		out.MaxFee = wei
 	}
 	if t.cancelLate && t.notAfter == "" {
-		return nil, misused(c, "--cancel-late goes with --not-after; give both")
+		return nil, misused(c, "--cancel-late needs --not-after; give both")
 	}
 	if t.notAfter == "" {
 		return out, nil
@@ -78,7 +79,8 @@ func parseGwei(text string) (string, error) {
 	return wei, nil
 }
 
-// parseDeadline reads a time, or a duration from now. A time that is past is for the node to judge: the request may be a repeat.
+// parseDeadline reads a time, or a duration from now. A time in the past is left to the node: the
+// request may be a repeat.
 func parseDeadline(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -89,12 +91,12 @@ func parseDeadline(text string, now time.Time) (time.Time, error) {
 			"%q is neither a time nor a duration; give one like 2026-01-02T15:04:05Z or 10m", text)
 	}
 	if d <= 0 {
-		return time.Time{}, fmt.Errorf("%q is not later than now; give a duration like 10m", text)
+		return time.Time{}, fmt.Errorf("%q is not in the future; give a duration like 10m", text)
 	}
 	return now.Add(d).UTC().Truncate(time.Millisecond), nil
 }
 
-// shownDeadline is exact, so that the same request can be made again; empty if there is none.
+// shownDeadline is exact, so that the request can be repeated; empty if there is none.
 func shownDeadline(t *pb.Terms) string {
 	if t.GetNotAfter() == nil {
 		return ""
@@ -119,7 +121,7 @@ func termsFields(t *pb.Terms) []field {
 	return all
 }
 
-// wei is a limit in both units, as it is kept and as it is typed; nothing if it is not set.
+// wei formats a limit in wei and gwei; empty if it is not set.
 func wei(amount string) string {
 	if amount == "" {
 		return ""
@@ -127,7 +129,7 @@ func wei(amount string) string {
 	return amount + " wei (" + gwei(amount) + ")"
 }
 
-// gwei is an amount of wei as limits are typed.
+// gwei formats an amount of wei in gwei.
 func gwei(amount string) string {
 	padded := strings.Repeat("0", max(0, 10-len(amount))) + amount
 	whole, fraction := padded[:len(padded)-9], strings.TrimRight(padded[len(padded)-9:], "0")

@@ -34,12 +34,12 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 		"r1",
 	}
 	id := l.find(`^transaction (\S+) of alice queued; request_id r1\n$`, l.good(line...))
-	if again := l.good(line...); again != "transaction "+id+" of alice exists already, and is QUEUED; request_id r1\n" {
+	if again := l.good(line...); again != "transaction "+id+" of alice already exists and is QUEUED; request_id r1\n" {
 		t.Errorf("the second time it prints %s", again)
 	}
 	l.bad(
 		exitFailed,
-		`"fencepost tx get --submitter alice --request-id r1" shows it (IDEMPOTENCY_KEY_REUSED)`,
+		`see "fencepost tx get --submitter alice --request-id r1" (IDEMPOTENCY_KEY_REUSED)`,
 		append(line, "--value", "7")...)
 
 	made := l.find(`request_id (\S{36})\n$`,
@@ -85,13 +85,14 @@ func TestTxCreateWithTerms(t *testing.T) {
 	before := time.Now()
 	out := l.good(append(line, "10m")...)
 	id, at := l.find(`^transaction (\S+) of alice queued`, out), l.find(
-		`queued, to be sent until (\S+Z); request_id r1\n$`, out)
+		`queued, not after (\S+Z); request_id r1\n$`, out)
 	if parsed, err := time.Parse(time.RFC3339, at); err != nil ||
 		parsed.Before(before.Add(10*time.Minute-time.Millisecond)) ||
 		parsed.After(time.Now().Add(10*time.Minute)) {
 		t.Errorf("10m from now is %s, %v", at, err)
 	}
-	if out := l.good(append(line, at)...); out != "transaction "+id+" of alice exists already, and is QUEUED, to be sent until "+at+"; request_id r1\n" {
+	if out := l.good(append(line, at)...); out != "transaction "+id+" of alice already exists "+
+		"and is QUEUED, not after "+at+"; request_id r1\n" {
 		t.Errorf("the second time it prints %s", out)
 	}
 	l.bad(exitFailed, "(IDEMPOTENCY_KEY_REUSED)", append(line, "10m1s")...)
@@ -117,7 +118,9 @@ func TestTxLabels(t *testing.T) {
 	other := l.find(`^transaction (\S+) of alice queued`,
 		l.good(append(line, "r2", "--label", "order=18")...))
 	l.rows(l.good("tx", "get", id), `labels +note=a=b, c order=17`)
-	if out := l.good("tx", "list", "--label", "order=17", "--label", "note=a=b, c"); !strings.Contains(
+	if out := l.good(
+		"tx", "list", "--label", "order=17", "--label", "note=a=b, c",
+	); !strings.Contains(
 		out, id) ||
 		strings.Contains(out, other) {
 		t.Errorf("listed:\n%s", out)
@@ -127,19 +130,19 @@ func TestTxLabels(t *testing.T) {
 	for _, bad := range []string{"order", "order=18"} {
 		l.bad(
 			exitUsage,
-			`--label "`+bad+`" is not a key=value of its own`,
+			`--label "`+bad+`"`,
 			append(line, "r3", "--label", "order=17", "--label", bad)...)
 	}
 }
 
-// A command line that is repeated as the error says asks for the same, also where the time was given as a duration.
+// The command in the error is the same request, also if the time was given as a duration.
 func TestTxCreate_OutcomeUnknown_PrintsDeadline(t *testing.T) {
 	t.Parallel()
 	_, errs, code := newShell(t).run("tx", "create", "--submitter", "alice", "--to", recipient,
 		"--server", "127.0.0.1:1", "--not-after", "10m")
 	if code != exitFailed ||
 		!regexp.MustCompile(
-			`repeat the command with --request-id [0-9a-f-]{36} --not-after 20\S+Z, which cannot send twice\n$`).MatchString(
+			`repeat the command with --request-id [0-9a-f-]{36} --not-after 20\S+Z `).MatchString(
 			errs,
 		) {
 		t.Errorf("gave %d: %s", code, errs)
@@ -159,10 +162,30 @@ func TestWatch_ConfirmationSteps(t *testing.T) {
 		event *pb.TxEvent
 		want  string
 	}{
-		{&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs[:1]}, "block 18 0xa"},
-		{&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs, NewFork: true}, "new fork, blocks 18 to 20 0xc"},
-		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x1", Receipt: receipt, NewFork: true}, "block 17, 0x1"},
-		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x2", Receipt: &pb.Receipt{BlockNumber: 17, Kind: "CANCEL"}}, "block 17, of its cancel, 0x2"},
+		{
+			&pb.TxEvent{Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs[:1]},
+			"block 18 0xa",
+		},
+		{
+			&pb.TxEvent{
+				Kind: told, TxHash: "0x1", Receipt: receipt, Confirmations: refs, NewFork: true,
+			},
+			"new fork, blocks 18 to 20 0xc",
+		},
+		{
+			&pb.TxEvent{
+				Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x1", Receipt: receipt,
+				NewFork: true,
+			},
+			"block 17, 0x1",
+		},
+		{
+			&pb.TxEvent{
+				Kind: pb.TxEventKind_TX_EVENT_KIND_INCLUDED, TxHash: "0x2",
+				Receipt: &pb.Receipt{BlockNumber: 17, Kind: "CANCEL"},
+			},
+			"block 17, (cancel transaction), 0x2",
+		},
 		{&pb.TxEvent{Kind: pb.TxEventKind_TX_EVENT_KIND_REPLACED, TxHash: "0x2"}, "0x2"},
 	} {
 		told := slices.DeleteFunc(stepDetails(c.event), func(d string) bool { return d == "" })
@@ -190,7 +213,7 @@ func TestTxGet_Fields(t *testing.T) {
 	out := l.good("tx", "get", id)
 	for _, row := range []string{
 		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `version +[1-9]`, `executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`, `to +` + recipient,
-		`value +0 wei`, `block +17 0x09`, `form_in_block +ORIGINAL$`, `gas +21000 at 0 gwei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 0.000000007 gwei, tip 0 gwei`, `final +20`,
+		`value +0 wei`, `block +17 0x09`, `included +ORIGINAL$`, `gas +21000 at 0 gwei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 0.000000007 gwei, tip 0 gwei`, `final +20`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + row).MatchString(out) {
 			t.Errorf("%q is not in\n%s", row, out)
@@ -202,7 +225,7 @@ func TestTxGet_Fields(t *testing.T) {
 	l.bad(exitFailed, "(TX_NOT_FOUND)", "tx", "get",
 		"01a21fca-9bb7-8000-8000-058ead4b4abd")
 	for _, id := range []string{"17", "01a21fca-9bb7-4000-8000-058ead4b4abd"} {
-		l.bad(exitUsage, `TX_ID "`+id+`" is not the id of a transaction`, "tx", "get", id)
+		l.bad(exitUsage, `TX_ID "`+id+`"`, "tx", "get", id)
 	}
 }
 
@@ -218,7 +241,7 @@ func TestTxList(t *testing.T) {
 	out, errs, code := l.start("tx", "list", "--submitter", "alice", "--limit", "3").end()
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if code != exitDone ||
-		errs != "fencepost: there are more than 3; raise --limit to see them\n" ||
+		!strings.Contains(errs, "more than 3") ||
 		len(rows) != 4 ||
 		!strings.HasPrefix(rows[0], "TX_ID ") ||
 		!strings.HasPrefix(rows[1], ids[3]) {
@@ -258,7 +281,9 @@ func TestTxCancel(t *testing.T) {
 	l.own()
 	queued, done := l.create("r1"), l.create("r2")
 	for range 2 {
-		if out := l.good("tx", "cancel", queued, "--reason", "wrong amount"); out != "transaction "+queued+" is cancelled and will never be executed\n" {
+		if out := l.good(
+			"tx", "cancel", queued, "--reason", "wrong amount",
+		); out != "transaction "+queued+" is cancelled and will never be executed\n" {
 			t.Errorf("printed %s", out)
 		}
 	}
@@ -267,7 +292,9 @@ func TestTxCancel(t *testing.T) {
 	id, err := txn.ParseTxID(done)
 	l.must(err)
 	l.live(id, true)
-	if out := l.good("tx", "cancel", done); out != "transaction "+done+" was final before, so nothing was done: it is CONFIRMED\n" {
+	if out := l.good(
+		"tx", "cancel", done,
+	); out != "transaction "+done+" was already final, nothing changed: it is CONFIRMED\n" {
 		t.Errorf("printed %s", out)
 	}
 }
@@ -287,7 +314,8 @@ func steps(t *testing.T, out string) (steps []string) {
 	return steps
 }
 
-const goodLife = "1 QUEUED QUEUED, 2 ALLOCATED ALLOCATED, 3 SUBMITTED TRACKING/PENDING, 4 INCLUDED TRACKING/INCLUDED, 5 CONFIRMED CONFIRMED"
+const goodLife = "1 QUEUED QUEUED, 2 ALLOCATED ALLOCATED, 3 SUBMITTED TRACKING/PENDING, 4 " +
+	"INCLUDED TRACKING/INCLUDED, 5 CONFIRMED CONFIRMED"
 
 func TestTxWatch_EndsWhenFinal(t *testing.T) {
 	t.Parallel()
@@ -332,13 +360,16 @@ func TestTxWatch_EndsWhenFinal(t *testing.T) {
 		!strings.Contains(errs, "(REVERTED)") {
 		t.Errorf("gave %d: %s%s", code, out, errs)
 	}
-	if out := l.good("tx", "create", "--submitter", "alice", "--to", recipient, "--wait"); !strings.Contains(
+	if out := l.good(
+		"tx", "create", "--submitter", "alice", "--to", recipient, "--wait",
+	); !strings.Contains(
 		out, "CONFIRMED") {
 		t.Errorf("printed %s", out)
 	}
 }
 
-// A node that stops under a watch does not end it: it goes on where it was, on the node that comes back.
+// A node that stops under a watch does not end it: it goes on where it was, on the node that comes
+// back.
 func TestTxWatch_NodeRestarts_Resumes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -347,7 +378,7 @@ func TestTxWatch_NodeRestarts_Resumes(t *testing.T) {
 	one, many := l.start("tx", "watch", "--submitter", "alice", "--request-id", "r1"), l.start("tx",
 		"watch", "--submitter", "alice")
 	one.prints("  1  QUEUED ")
-	many.prints("(as it is)")
+	many.prints("(current)")
 	l.stop()
 	l.eventually("the break", func() bool {
 		return strings.Contains(one.errs.String(), "(DRAINING)") &&

@@ -17,23 +17,31 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-var errInterrupted = errors.New("interrupted; the transaction goes on, and can be watched again")
+var errInterrupted = errors.New("interrupted; the transaction is not affected")
 
 func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 	var r requestFlags
 	var all bool
 	var labels, states []string
 	c := &cobra.Command{
-		Use: "watch [TX_ID...]", Short: "Print every step of transactions, of a submitter or of all", Args: cobra.ArbitraryArgs,
-		Long: `Print every step of a transaction until it is final: with TX_ID, or with --submitter and --request-id. The exit code is 0 if it was executed successfully,
-else 1. With several TX_IDs, 100 at most, print each of them as it is, and then every step until all of them are final; the exit code is 0 if all were executed
-successfully.
+		Use:   "watch [TX_ID...]",
+		Short: "Print every step of transactions",
+		Args:  cobra.ArbitraryArgs,
+		Long: `Print every step of a transaction until it is final. Name it by TX_ID, or by --submitter and
+--request-id. The exit code is 0 if it was executed successfully, else 1.
 
-With --submitter alone, or --all, print what is not final and then every step of those transactions, until it is interrupted; with --label as well, only of
-those that have it; with --state, only the steps after which they are in that state: STUCK,FAILED_FINAL are those that somebody should look at.
+With several TX_IDs (at most 100), print each transaction as it is, then every step until all are
+final. The exit code is 0 if all were executed successfully.
 
-A stream that breaks is resumed where it was, for as long as a node comes back within five minutes. --timeout does not end a watch.`,
-		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n  fencepost tx watch $(cat ids)\n  fencepost tx watch --submitter alice\n  fencepost tx watch --all --label order=4711\n" +
+With --submitter alone, or --all, print the transactions that are not final, then every step, until
+interrupted. --label selects transactions by label, --state by the state after the step; --state
+STUCK,FAILED_FINAL shows those that need attention.
+
+A lost stream is resumed if a node is back within five minutes. --timeout does not apply.`,
+		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n" +
+			"  fencepost tx watch $(cat ids)\n" +
+			"  fencepost tx watch --submitter alice\n" +
+			"  fencepost tx watch --all --label order=4711\n" +
 			"  fencepost tx watch --all --state STUCK,FAILED_FINAL",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -51,7 +59,8 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 			ask = &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
 		default:
 			return misused(cmd,
-				"give one of TX_ID (or several), --submitter (with --request-id for one transaction) and --all")
+				"give one of TX_ID..., --submitter (with --request-id for one transaction) and "+
+					"--all")
 		}
 		in, err := parseStates(states)
 		switch {
@@ -59,7 +68,7 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 			return err
 		case len(in) > 0 && ask.GetUntilFinal():
 			return misused(cmd,
-				"--state goes with many transactions: with --submitter alone, or with --all")
+				"--state needs --all, or --submitter without --request-id")
 		}
 		ask.Labels, ask.States = labels, in
 		return p.calling(f, func(ctx context.Context, c *client, _ []string) error {
@@ -73,16 +82,11 @@ A stream that breaks is resumed where it was, for as long as a node comes back w
 		})(cmd, args)
 	}
 	r.add(c)
-	c.Flags().BoolVar(&all, "all", false, "of all submitters")
+	c.Flags().BoolVar(&all, "all", false, "watch all submitters")
 	c.Flags().StringArrayVar(&labels, "label", nil,
-		"only those with this key=value; as often as needed")
-	c.Flags().StringSliceVar(
-		&states,
-		"state",
-		nil,
-		"only while they are in this state: "+strings.Join(stateNames(),
-			", ")+"; as often as needed",
-	)
+		"only transactions with this key=value label; repeatable")
+	c.Flags().StringSliceVar(&states, "state", nil,
+		"only steps to this state: "+strings.Join(stateNames(), ", ")+"; repeatable")
 	return c
 }
 
@@ -90,7 +94,7 @@ func watchTx(id string) *pb.WatchTxRequest {
 	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: id}, UntilFinal: true}
 }
 
-// watchOne follows a transaction to its end, and fails unless that is a good one.
+// watchOne follows a transaction until it is final. It fails unless the transaction succeeded.
 func (p *program) watchOne(ctx context.Context, c *client, ask *pb.WatchTxRequest,
 	show func(*pb.WatchTxResponse) error) error {
 	var last *pb.TxEvent
@@ -106,7 +110,7 @@ func (p *program) watchOne(ctx context.Context, c *client, ask *pb.WatchTxReques
 	return verdict(last)
 }
 
-// watchSeveral follows transactions until all of them are final, and fails unless all of the ends are good ones.
+// watchSeveral follows transactions until all are final. It fails unless all succeeded.
 func (p *program) watchSeveral(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
 	last := map[string]*pb.TxEvent{}
 	err := p.follow(ctx, c, ask, func(m *pb.WatchTxResponse) error {
@@ -148,7 +152,7 @@ func verdict(last *pb.TxEvent) error {
 	case pb.Executed_EXECUTED_REVERTED:
 		text = fmt.Sprintf("transaction %s was executed and reverted", last.GetTxId())
 	case pb.Executed_EXECUTED_UNKNOWN:
-		text = fmt.Sprintf("nobody can tell whether transaction %s was executed", last.GetTxId())
+		text = fmt.Sprintf("unknown whether transaction %s was executed", last.GetTxId())
 	}
 	if last.GetMessage() != "" {
 		text += ": " + last.GetMessage()
@@ -159,7 +163,7 @@ func verdict(last *pb.TxEvent) error {
 	return errors.New(text)
 }
 
-// watchMany follows many transactions until it is interrupted, which is its good end.
+// watchMany follows transactions until it is interrupted, which is not an error.
 func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxRequest) error {
 	err := p.follow(ctx, c, ask, p.printStep)
 	if errors.Is(err, errInterrupted) {
@@ -168,7 +172,7 @@ func (p *program) watchMany(ctx context.Context, c *client, ask *pb.WatchTxReque
 	return err
 }
 
-// waitFor prints a transaction once it is final.
+// waitFor prints a transaction when it is final.
 func (p *program) waitFor(ctx context.Context, c *client, id string) error {
 	verdict := p.watchOne(ctx, c, watchTx(id), func(*pb.WatchTxResponse) error { return nil })
 	answer, err := call(ctx, c, c.txs.GetTx,
@@ -263,7 +267,7 @@ func (o *streamObserver) lost(ctx context.Context, err error) {
 	}
 }
 
-// printStep prints a message of a watch on one line; a person needs no heartbeats.
+// printStep prints a message of a watch on one line. Heartbeats are omitted.
 func (p *program) printStep(m *pb.WatchTxResponse) error {
 	if m.GetHeartbeat() != nil {
 		return nil
@@ -272,7 +276,7 @@ func (p *program) printStep(m *pb.WatchTxResponse) error {
 		return p.printLine(m)
 	}
 	if tx := m.GetSnapshot(); tx != nil {
-		return step(p.out, shownTime(tx.GetUpdateTime()), tx.GetVersion(), "(as it is)",
+		return step(p.out, shownTime(tx.GetUpdateTime()), tx.GetVersion(), "(current)",
 			shownState(tx.GetState(), tx.GetSubState()), tx.GetTxId(), tx.GetSubmitter(),
 			tx.GetReason())
 	}
@@ -288,7 +292,7 @@ func (p *program) printStep(m *pb.WatchTxResponse) error {
 		stepDetails(e)...)
 }
 
-// stepDetails are what comes behind the columns. Of an event that tells blocks it is those: where the transaction is was told before.
+// stepDetails follow the columns. For a CONFIRMATIONS event these are the blocks.
 func stepDetails(e *pb.TxEvent) []string {
 	if e.GetKind() == pb.TxEventKind_TX_EVENT_KIND_CONFIRMATIONS {
 		fork := ""
@@ -301,22 +305,22 @@ func stepDetails(e *pb.TxEvent) []string {
 	if r := e.GetReceipt(); r != nil {
 		details = append(details, fmt.Sprintf("block %d", r.GetBlockNumber()))
 		if r.GetKind() == "CANCEL" {
-			details = append(details, "of its cancel")
+			details = append(details, "(cancel transaction)")
 		}
 	}
 	return append(details, e.GetTxHash())
 }
 
-// step has columns of fixed widths: what comes next is not known yet.
+// step prints columns of fixed widths, because later rows are not known yet.
 func step(w io.Writer, when string, seq uint64, kind, state, id, submitter string,
 	details ...string) error {
-	told := []string{}
+	present := []string{}
 	for _, d := range details {
 		if d != "" {
-			told = append(told, d)
+			present = append(present, d)
 		}
 	}
 	text := fmt.Sprintf("%s  %s  %s  %2d  %-16s  %-19s  %s", when, id, submitter, seq, kind, state,
-		strings.Join(told, "  "))
+		strings.Join(present, "  "))
 	return line("%s", strings.TrimRight(text, " "))(w)
 }

@@ -12,7 +12,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A watch of several transactions prints each as it is, then every step until all are final, and fails if one of them came to a bad end, also if it had before.
+// A watch of several transactions prints each as it is, then every step until all are final, and
+// fails if one of them came to a bad end, also if it had before.
 func TestTxWatchSeveral(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -24,7 +25,7 @@ func TestTxWatchSeveral(t *testing.T) {
 	l.good("tx", "watch", watching)
 	good := l.create("r2")
 	out := l.good("tx", "watch", watching, good)
-	if shown := strings.Count(out, "(as it is)"); shown != 2 || !strings.Contains(out, watching) ||
+	if shown := strings.Count(out, "(current)"); shown != 2 || !strings.Contains(out, watching) ||
 		!strings.Contains(out, good) {
 		t.Errorf("printed\n%s", out)
 	}
@@ -42,7 +43,7 @@ func TestTxWatchSeveral(t *testing.T) {
 	never := "01a21fca-9bb7-8000-8000-058ead4b4abd"
 	l.bad(exitFailed, "(TX_NOT_FOUND)", "tx", "watch", good,
 		never)
-	l.bad(exitUsage, "--state goes with many transactions", "tx", "watch", good, watching,
+	l.bad(exitUsage, "--state", "tx", "watch", good, watching,
 		"--state", "STUCK")
 }
 
@@ -68,7 +69,10 @@ func TestTxWatch_SeveralResume(t *testing.T) {
 		func(_ *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
 			for _, m := range []*pb.WatchTxResponse{
 				snapshot(two, 5, pb.Executed_EXECUTED_SUCCESS), snapshot(one, 1, 0),
-				{Message: &pb.WatchTxResponse_Heartbeat{Heartbeat: &pb.Heartbeat{}}, ResumeToken: "begun"}, event(2, pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, 0),
+				{
+					Message:     &pb.WatchTxResponse_Heartbeat{Heartbeat: &pb.Heartbeat{}},
+					ResumeToken: "begun",
+				}, event(2, pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, 0),
 			} {
 				if err := stream.Send(m); err != nil {
 					return err
@@ -83,7 +87,7 @@ func TestTxWatch_SeveralResume(t *testing.T) {
 		},
 	}}
 	out, errs, code, _ := watchScripted(t, s, one, two)
-	if code != exitDone || strings.Count(out, "\n") != 4 || strings.Count(out, "(as it is)") != 2 {
+	if code != exitDone || strings.Count(out, "\n") != 4 || strings.Count(out, "(current)") != 2 {
 		t.Errorf("gave %d:\n%s%s", code, out, errs)
 	}
 	r := <-second

@@ -29,7 +29,8 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// scripted is a node that does with its n-th stream what the script says; the last line is for all that follow.
+// scripted is a node that does with its n-th stream what the script says; the last line is for all
+// that follow.
 type scripted struct {
 	pb.UnimplementedTxServiceServer
 	script  []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error
@@ -65,7 +66,9 @@ func watchScripted(t *testing.T, s *scripted,
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 	defer cancel()
-	code = p.run(ctx, append([]string{"tx", "watch", "--server", listener.Addr().String()}, args...))
+	code = p.run(
+		ctx, append([]string{"tx", "watch", "--server", listener.Addr().String()}, args...),
+	)
 	if ctx.Err() != nil {
 		t.Fatalf("the watch does not end; it printed\n%s%s", stdout.String(), stderr.String())
 	}
@@ -90,7 +93,8 @@ func event(seq uint64, kind pb.TxEventKind, executed pb.Executed) *pb.WatchTxRes
 	}
 }
 
-// A stream that falls silent is not trusted; one that breaks is resumed where it was; a stream that ends is done.
+// A stream that falls silent is not trusted; one that breaks is resumed where it was; a stream that
+// ends is done.
 func TestTxWatch_StreamLost_Resumes(t *testing.T) {
 	t.Parallel()
 	token := make(chan string, 100)
@@ -105,7 +109,8 @@ func TestTxWatch_StreamLost_Resumes(t *testing.T) {
 		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
 			return status.Error(codes.Unavailable, "gone")
 		},
-		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error { // one that took over the watchers of another
+		// one that took over the watchers of another
+		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
 			return busy(t)
 		},
 		func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error { // as of a proxy
@@ -128,7 +133,8 @@ func TestTxWatch_StreamLost_Resumes(t *testing.T) {
 	}
 }
 
-// Snapshots of a stream that is cut before its first token are told once: the next stream has them again.
+// Snapshots of a stream that is cut before its first token are told once: the next stream has them
+// again.
 func TestTxWatch_SnapshotsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	id := "01a21fca-9bb7-8000-8000-058ead4b4abd"
@@ -139,7 +145,9 @@ func TestTxWatch_SnapshotsPrintedOnce(t *testing.T) {
 			},
 		}
 	}
-	sends := func(end error, all ...*pb.WatchTxResponse) func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error {
+	sends := func(end error, all ...*pb.WatchTxResponse) func(
+		*pb.WatchTxRequest, pb.TxService_WatchTxServer,
+	) error {
 		return func(_ *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
 			for _, m := range all {
 				if err := stream.Send(m); err != nil {
@@ -162,9 +170,9 @@ func TestTxWatch_SnapshotsPrintedOnce(t *testing.T) {
 			event(3, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, 0)),
 	}}
 	out, errs, _, _ := watchScripted(t, s, "--all")
-	if strings.Count(out, "(as it is)") != 1 || strings.Count(out, " CONFIRMED ") != 1 ||
+	if strings.Count(out, "(current)") != 1 || strings.Count(out, " CONFIRMED ") != 1 ||
 		strings.Count(out, "\n") != 2 {
-		t.Errorf("told:\n%s%s", out, errs)
+		t.Errorf("printed:\n%s%s", out, errs)
 	}
 }
 
@@ -189,7 +197,11 @@ func TestTxWatch_NodeGone_GivesUp(t *testing.T) {
 	t.Parallel()
 	answering := func(code codes.Code) *scripted {
 		return &scripted{script: []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error{
-			func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error { return status.Error(code, "so it is") },
+			func(
+				*pb.WatchTxRequest, pb.TxService_WatchTxServer,
+			) error {
+				return status.Error(code, "so it is")
+			},
 		}}
 	}
 	gone := answering(codes.Unavailable)
@@ -197,7 +209,8 @@ func TestTxWatch_NodeGone_GivesUp(t *testing.T) {
 		!strings.Contains(errs, "so it is") {
 		t.Errorf("gave %d after %v and %d streams: %s", code, passed, gone.streams.Load(), errs)
 	}
-	for _, final := range []codes.Code{codes.OutOfRange, codes.Internal} { // what fails before it has begun is no connection that broke
+	// what fails before it has begun is no connection that broke
+	for _, final := range []codes.Code{codes.OutOfRange, codes.Internal} {
 		refused := answering(final)
 		if _, errs, code, _ := watchScripted(t, refused); code != exitFailed ||
 			refused.streams.Load() != 1 ||
@@ -213,17 +226,19 @@ func TestTLS(t *testing.T) {
 	l.own()
 	pair, ca := certificate(t)
 	l.serve("127.0.0.1:0", credentials.NewServerTLSFromCert(&pair))
-	if out := l.good("submitter", "list", "--tls-ca", ca, "--tls-name", "node.test"); !strings.Contains(
+	if out := l.good(
+		"submitter", "list", "--tls-ca", ca, "--tls-name", "node.test",
+	); !strings.Contains(
 		out, "alice") {
 		t.Errorf("listed %s", out)
 	}
 	l.bad(exitFailed, "certificate is valid for node.test, not other.test", "submitter", "list",
 		"--tls-ca", ca, "--tls-name", "other.test")
 	l.bad(exitFailed, "signed by unknown authority", "submitter", "list", "--tls-name", "node.test")
-	l.bad(exitFailed, "cannot be reached", "submitter", "list")
+	l.bad(exitFailed, "cannot connect", "submitter", "list")
 	empty := filepath.Join(t.TempDir(), "empty")
 	l.must(os.WriteFile(empty, nil, 0o600))
-	l.bad(exitFailed, "holds no certificate", "submitter", "list", "--tls-ca", empty)
+	l.bad(exitFailed, "no certificate", "submitter", "list", "--tls-ca", empty)
 }
 
 // certificate makes one for node.test that signs itself, and its PEM file.
@@ -243,7 +258,9 @@ func certificate(t *testing.T) (pair tls.Certificate, file string) {
 		t.Fatal(err)
 	}
 	file = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(
+		file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build tells what this program was built from.
+// build is the build information of this program.
 type build struct {
-	Version string `json:"version"` // of the module; "(devel)" when it is not known
+	Version string `json:"version"` // of the module; "(devel)" if unknown
 	Commit  string `json:"commit,omitempty"`
 	Changed bool   `json:"changed,omitempty"` // the source differed from the commit
 	Go      string `json:"go"`
@@ -37,7 +37,9 @@ func thisBuild() build {
 
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of this program", Args: arguments(),
+		Use:     "version",
+		Short:   "Print the version",
+		Args:    arguments(),
 		Example: "  fencepost version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
