@@ -18,7 +18,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// setting is what `make clients-test` starts and tells: a real node, and one that follows a script (e2e/clients_scripted_test.go).
+// setting returns an address or value that `make clients-test` provides: of a real node, or of the
+// scripted server (e2e/clients_scripted_test.go).
 func setting(t *testing.T, name string) string {
 	t.Helper()
 	value := os.Getenv("FENCEPOST_TEST_" + name)
@@ -49,8 +50,8 @@ func create(ctx context.Context, c *fencepost.Client, what string) (*pb.Tx, erro
 	return answer.GetTx(), err
 }
 
-// made is how often a request reached the node.
-func made(t *testing.T, c *fencepost.Client, what string) uint64 {
+// calls returns how often a request reached the node.
+func calls(t *testing.T, c *fencepost.Client, what string) uint64 {
 	t.Helper()
 	key := &pb.RequestKey{Submitter: "alice", RequestId: "go/" + what}
 	answer, err := c.Txs.GetTx(t.Context(),
@@ -61,7 +62,7 @@ func made(t *testing.T, c *fencepost.Client, what string) uint64 {
 	return answer.GetTx().GetVersion()
 }
 
-func TestRepeatsWhatMayBeRepeated(t *testing.T) {
+func TestCall_Unavailable_Retried(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{})
 	for _, what := range []string{"flaky", "busy"} {
@@ -71,14 +72,27 @@ func TestRepeatsWhatMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestErrorsAreTyped(t *testing.T) {
+func TestCall_TypedErrors(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{})
 	for what, want := range map[string]fencepost.Error{
-		"full":   {Code: codes.ResourceExhausted},
-		"wrong":  {Code: codes.InvalidArgument, Reason: pb.ErrorReason_ERROR_REASON_INVALID_FIELD, ReasonName: "INVALID_FIELD"},
-		"defect": {Code: codes.Internal, Reason: pb.ErrorReason_ERROR_REASON_INTERNAL, ReasonName: "INTERNAL", RequestID: "call-1"},
-		"novel":  {Code: codes.FailedPrecondition, ReasonName: "NOT_INVENTED_YET", RetryAfter: 1500 * time.Millisecond},
+		"full": {Code: codes.ResourceExhausted},
+		"wrong": {
+			Code:       codes.InvalidArgument,
+			Reason:     pb.ErrorReason_ERROR_REASON_INVALID_FIELD,
+			ReasonName: "INVALID_FIELD",
+		},
+		"defect": {
+			Code:       codes.Internal,
+			Reason:     pb.ErrorReason_ERROR_REASON_INTERNAL,
+			ReasonName: "INTERNAL",
+			RequestID:  "call-1",
+		},
+		"novel": {
+			Code:       codes.FailedPrecondition,
+			ReasonName: "NOT_INVENTED_YET",
+			RetryAfter: 1500 * time.Millisecond,
+		},
 	} {
 		_, err := create(t.Context(), c, what)
 		var e *fencepost.Error
@@ -101,13 +115,13 @@ func TestErrorsAreTyped(t *testing.T) {
 				[]fencepost.Violation{{Field: "payload.to", Description: "must be an address"}}) {
 			t.Errorf("violations: %v", e.Violations)
 		}
-		if n := made(t, c, what); n != 1 {
+		if n := calls(t, c, what); n != 1 {
 			t.Errorf("%s: repeated, %d calls in all", what, n)
 		}
 	}
 }
 
-func TestTimeout(t *testing.T) {
+func TestCall_Timeout(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{Timeout: 200 * time.Millisecond})
 	_, err := create(t.Context(), c, "slow")
@@ -117,7 +131,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-func TestTLSAndToken(t *testing.T) {
+func TestConnect_TLSAndToken(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join(setting(t, "CERTS"), name))
@@ -135,13 +149,18 @@ func TestTLSAndToken(t *testing.T) {
 	tx, err := create(t.Context(),
 		connect(t, setting(t, "TLS"), fencepost.Options{TLS: &good, Token: "secret"}), "whoami")
 	if err != nil || tx.GetLastError() != "Bearer secret" || tx.GetReason() != "caller" {
-		t.Errorf("the node sees %q with the certificate of %q, %v", tx.GetLastError(),
+		t.Errorf("the node sees token %q and certificate %q, %v", tx.GetLastError(),
 			tx.GetReason(), err)
 	}
 	for what, bad := range map[string]fencepost.TLS{
-		"other name":     {CA: good.CA, Certificate: good.Certificate, Key: good.Key, ServerName: "other.test"},
+		"other name": {
+			CA: good.CA, Certificate: good.Certificate, Key: good.Key, ServerName: "other.test",
+		},
 		"no certificate": {CA: good.CA, ServerName: "node.test"},
-		"other CA":       {CA: good.Certificate, Certificate: good.Certificate, Key: good.Key, ServerName: "node.test"},
+		"other CA": {
+			CA: good.Certificate, Certificate: good.Certificate, Key: good.Key,
+			ServerName: "node.test",
+		},
 	} {
 		_, err := create(t.Context(),
 			connect(t, setting(t, "TLS"), fencepost.Options{TLS: &bad, Timeout: time.Second}),
@@ -151,12 +170,12 @@ func TestTLSAndToken(t *testing.T) {
 		}
 	}
 	if _, err := fencepost.Connect("127.0.0.1:1", fencepost.Options{Token: "secret"}); err == nil {
-		t.Error("a token goes over plain text")
+		t.Error("a token was accepted over plain text")
 	}
 }
 
-// A node that knows its callers lets in whoever has certificate and token, and says what is missing to whoever lacks the second.
-func TestGuardedNode(t *testing.T) {
+// A guarded node requires certificate and token, and reports a missing token.
+func TestConnect_GuardedNode(t *testing.T) {
 	t.Parallel()
 	pem := map[string][]byte{}
 	for _, name := range []string{"ca.pem", "client.pem", "client-key.pem"} {
@@ -195,14 +214,14 @@ func TestGuardedNode(t *testing.T) {
 	}
 }
 
-// told reads a watch until it has told that many things, or ends.
-func told(t *testing.T, c *fencepost.Client, what string, most int) (all []string, err error) {
+// delivered returns the messages of a watch, up to a limit.
+func delivered(t *testing.T, c *fencepost.Client, what string, most int) (all []string, err error) {
 	t.Helper()
-	return toldOf(t, c,
+	return deliveredBy(t, c,
 		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/" + what}}, most)
 }
 
-func toldOf(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest,
+func deliveredBy(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest,
 	most int) (all []string, err error) {
 	t.Helper()
 	for m, err := range c.Watch(t.Context(), request) {
@@ -225,7 +244,7 @@ func toldOf(t *testing.T, c *fencepost.Client, request *pb.WatchTxRequest,
 	return all, nil
 }
 
-func TestWatchResumes(t *testing.T) {
+func TestWatch_BrokenStream_Resumes(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string][]string{
 		"drains":    {"tx 1", "tx 2"},
@@ -235,17 +254,17 @@ func TestWatchResumes(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			got, err := told(t, scripted(t, fencepost.Options{Heartbeat: 200 * time.Millisecond}),
-				what, len(want))
+			c := scripted(t, fencepost.Options{Heartbeat: 200 * time.Millisecond})
+			got, err := delivered(t, c, what, len(want))
 			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("told %q, %v", got, err)
+				t.Errorf("delivered %q, %v", got, err)
 			}
 		})
 	}
 }
 
-// A watch of several shows what is final too, goes on after the token of the last message, and ends with the stream.
-func TestWatchOfSeveral(t *testing.T) {
+// Snapshots include final transactions, and the watch ends with the stream.
+func TestWatch_Several(t *testing.T) {
 	t.Parallel()
 	request := &pb.WatchTxRequest{
 		Target: &pb.WatchTxRequest_Txs{
@@ -253,38 +272,41 @@ func TestWatchOfSeveral(t *testing.T) {
 		},
 		UntilFinal: true,
 	}
-	got, err := toldOf(t, scripted(t, fencepost.Options{}), request, 100)
+	got, err := deliveredBy(t, scripted(t, fencepost.Options{}), request, 100)
 	if want := []string{"done as of 5", "on as of 1", "heartbeat", "on 2", "on 3"}; err != nil ||
 		!slices.Equal(got, want) {
-		t.Errorf("told %q, %v", got, err)
+		t.Errorf("delivered %q, %v", got, err)
 	}
 }
 
-func TestWatchSurfacesWhatOnlyTheCallerCanDecide(t *testing.T) {
+func TestWatch_FinalErrors(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{Patience: 500 * time.Millisecond})
 	for what, want := range map[string]struct {
-		reason pb.ErrorReason
-		told   int
+		reason    pb.ErrorReason
+		delivered int
 	}{
 		"expired": {pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED, 1},
 		"refused": {pb.ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND, 0},
 		"down":    {pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE, 0},
 	} {
-		got, err := told(t, c, what, 10)
+		got, err := delivered(t, c, what, 10)
 		var e *fencepost.Error
-		if !errors.As(err, &e) || e.Reason != want.reason || len(got) != want.told {
-			t.Errorf("%s: told %q, %v", what, got, err)
+		if !errors.As(err, &e) || e.Reason != want.reason || len(got) != want.delivered {
+			t.Errorf("%s: delivered %q, %v", what, got, err)
 		}
 	}
 }
 
-// How long the caller takes is no fault of the node: a stream that broke meanwhile is resumed all the same.
-func TestWatchOfASlowCaller(t *testing.T) {
+// A stream that broke while the caller was busy is resumed.
+func TestWatch_SlowCaller_Resumes(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{Patience: 200 * time.Millisecond})
 	var seqs []uint64
-	for m, err := range c.Watch(t.Context(), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/slow/drains"}}) {
+	request := &pb.WatchTxRequest{
+		Target: &pb.WatchTxRequest_Submitter{Submitter: "go/slow/drains"},
+	}
+	for m, err := range c.Watch(t.Context(), request) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,17 +316,20 @@ func TestWatchOfASlowCaller(t *testing.T) {
 		<-time.After(400 * time.Millisecond)
 	}
 	if !slices.Equal(seqs, []uint64{1, 2}) {
-		t.Errorf("told %d", seqs)
+		t.Errorf("delivered %d", seqs)
 	}
 }
 
-func TestWatchEndsWithItsContext(t *testing.T) {
+func TestWatch_ContextCancelled_Ends(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	err := error(nil)
-	for m, failed := range c.Watch(ctx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/cancelled/silent"}}) {
+	request := &pb.WatchTxRequest{
+		Target: &pb.WatchTxRequest_Submitter{Submitter: "go/cancelled/silent"},
+	}
+	for m, failed := range c.Watch(ctx, request) {
 		if err = failed; m != nil {
 			cancel()
 		}
@@ -314,11 +339,13 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A node whose queue is full says when to come again. A client does, and at last all is accepted; one that has not the time gets the error, with when.
-func TestAFullQueue(t *testing.T) {
+// A full queue returns a retry delay. A client with enough time succeeds; the others get the error
+// with the delay.
+func TestCall_QueueFull_RetriedAfterDelay(t *testing.T) {
 	t.Parallel()
 	c := connect(t, setting(t, "NARROW"), fencepost.Options{})
-	if _, err := c.Txs.ListTxs(t.Context(), &pb.ListTxsRequest{PageSize: 1}); err != nil { // what is short of time shall not wait for a connection
+	// connects, so that short deadlines below do not include it
+	if _, err := c.Txs.ListTxs(t.Context(), &pb.ListTxsRequest{PageSize: 1}); err != nil {
 		t.Fatal(err)
 	}
 	all := func(limit time.Duration) (errs []error) {
@@ -328,7 +355,11 @@ func TestAFullQueue(t *testing.T) {
 		for i := range cap(ended) {
 			go func() {
 				_, err := c.Txs.CreateTx(ctx, &pb.CreateTxRequest{
-					Submitter: "s00", RequestId: fmt.Sprint("go/full/", i), Payload: &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"},
+					Submitter: "s00",
+					RequestId: fmt.Sprint("go/full/", i),
+					Payload: &pb.Payload{
+						To: "0x00000000000000000000000000000000000000aa", Value: "1",
+					},
 				})
 				ended <- err
 			}()
@@ -350,11 +381,11 @@ func TestAFullQueue(t *testing.T) {
 		}
 	}
 	if full == 0 {
-		t.Error("nothing was full")
+		t.Error("no call returned QUEUE_FULL")
 	}
 	for _, err := range all(time.Minute) {
 		if err != nil {
-			t.Errorf("the client does not come again: %v", err)
+			t.Errorf("the client did not retry: %v", err)
 		}
 	}
 }
@@ -367,7 +398,7 @@ func TestCreateAndWait(t *testing.T) {
 		RequestId: "go/wait",
 		Payload:   &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"},
 	}
-	for range 2 { // the second finds it final
+	for range 2 { // the second call finds it final
 		tx, err := c.CreateAndWait(t.Context(), request)
 		if err != nil || tx.GetState() != pb.TxState_TX_STATE_CONFIRMED ||
 			tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS ||
@@ -383,12 +414,12 @@ func TestCreateAndWait(t *testing.T) {
 	}
 }
 
-// Whatever a client is asked for ends at once when the client is closed, and nothing can be asked of it later.
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+// Close ends everything under way, and later calls fail.
+func TestClose_EndsCallsAndWatches(t *testing.T) {
 	t.Parallel()
 	watch := func(what string) func(*fencepost.Client) error {
 		return func(c *fencepost.Client) error {
-			_, err := told(t, c, what, 10)
+			_, err := delivered(t, c, what, 10)
 			return err
 		}
 	}
@@ -404,7 +435,9 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 		"call":            call("closed/slow"),
 		"call in a wait":  call("closed/later"),
 		"stream of a stub": func(c *fencepost.Client) error {
-			stream, err := c.Txs.WatchTx(t.Context(), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "go/closed/stub/silent"}})
+			stream, err := c.Txs.WatchTx(t.Context(), &pb.WatchTxRequest{
+				Target: &pb.WatchTxRequest_Submitter{Submitter: "go/closed/stub/silent"},
+			})
 			for err == nil {
 				_, err = stream.Recv()
 			}
@@ -417,7 +450,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 			ended := begin(func() error { return ask(c) })
 			select {
 			case err := <-ended:
-				t.Fatalf("ended before: %v", err)
+				t.Fatalf("ended early: %v", err)
 			case <-time.After(500 * time.Millisecond):
 			}
 			_ = c.Close()
@@ -428,7 +461,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 						t.Errorf("%s: %v", when, err)
 					}
 				case <-time.After(5 * time.Second):
-					t.Fatalf("%s: goes on", when)
+					t.Fatalf("%s: did not end", when)
 				}
 				ended = begin(func() error { return ask(c) })
 			}
@@ -436,15 +469,15 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// begin makes a call beside the test, and tells when it has ended.
+// begin runs a call concurrently.
 func begin(call func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
 	return ended
 }
 
-// A page of transactions can be larger than what gRPC reads unless it is told to.
-func TestLargeAnswer(t *testing.T) {
+// Pages of transactions can exceed gRPC's default message size.
+func TestCall_LargeResponse(t *testing.T) {
 	t.Parallel()
 	answer, err := scripted(t, fencepost.Options{}).Txs.ListTxs(t.Context(), &pb.ListTxsRequest{})
 	if err != nil || len(answer.GetTxs()) != 50 {
@@ -452,11 +485,13 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// A heartbeat that no node grants is refused by the node: the client waits long enough to hear it.
-func TestHeartbeatOutOfRange(t *testing.T) {
+// A node rejects such heartbeats; the client waits long enough for the rejection.
+func TestWatch_HeartbeatOutOfRange_Rejected(t *testing.T) {
 	t.Parallel()
 	c := scripted(t, fencepost.Options{Patience: 200 * time.Millisecond})
-	for _, heartbeat := range []*durationpb.Duration{{}, {Seconds: -1}, {Nanos: 1000}, {Seconds: 10_000_000_000}} {
+	for _, heartbeat := range []*durationpb.Duration{
+		{}, {Seconds: -1}, {Nanos: 1000}, {Seconds: 10_000_000_000},
+	} {
 		request := &pb.WatchTxRequest{
 			Target:    &pb.WatchTxRequest_Submitter{Submitter: "go/picky"},
 			Heartbeat: heartbeat,
@@ -470,15 +505,15 @@ func TestHeartbeatOutOfRange(t *testing.T) {
 	}
 }
 
-// A watch of nothing is refused by the node, as any call of a stub with nothing is.
-func TestWatchOfNothing(t *testing.T) {
+// A node rejects an empty watch, as it does an empty call of a stub.
+func TestWatch_Empty_Rejected(t *testing.T) {
 	t.Parallel()
 	c := connect(t, setting(t, "NODE"), fencepost.Options{})
 	for _, request := range []*pb.WatchTxRequest{nil, {}} {
 		for _, err := range c.Watch(t.Context(), request) {
 			if e := fencepost.ErrorOf(err); e == nil ||
 				e.Reason != pb.ErrorReason_ERROR_REASON_INVALID_FIELD {
-				t.Errorf("a watch of %v: %v", request, err)
+				t.Errorf("watch of %v: %v", request, err)
 			}
 		}
 	}

@@ -14,35 +14,38 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// errorDomain qualifies the reasons of Fencepost in google.rpc.ErrorInfo.
+// errorDomain is the domain of Fencepost's reasons in google.rpc.ErrorInfo.
 const errorDomain = "fencepost.dev"
 
-// Error is why a call failed.
+// Error is the error of a failed call.
 //
 //	var e *fencepost.Error
 //	if errors.As(err, &e) && e.Reason == pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED { ... }
 type Error struct {
-	// Code is the class of the error.
+	// Code is the gRPC code.
 	Code codes.Code
-	// Reason is what exactly; UNSPECIFIED if the error is not a node's (no connection, a deadline, a proxy in between), or this client does not know it.
+	// Reason is the exact reason. UNSPECIFIED if the error does not come from a node (no
+	// connection, a deadline, a proxy), or the client is too old to know it.
 	Reason pb.ErrorReason
-	// ReasonName is the reason as the node wrote it, "SUBMITTER_PAUSED" for example; empty if the error is not a node's.
+	// ReasonName is the reason as sent by the node, such as "SUBMITTER_PAUSED"; empty if the error
+	// does not come from a node.
 	ReasonName string
-	// Message says what is wrong with what, and the remedy: for people.
+	// Message describes the problem and the remedy to people.
 	Message string
-	// RetryAfter is when to repeat the call at the earliest; 0 if the node does not say.
+	// RetryAfter is the minimum delay before a retry; 0 if the node sent none.
 	RetryAfter time.Duration
-	// RequestID names the call in the node's log; empty unless the error is a defect of the node.
+	// RequestID identifies the call in the node's log; set only for a defect of the node.
 	RequestID string
-	// Violations are the fields of the request that are wrong.
+	// Violations lists the invalid fields of the request.
 	Violations []Violation
 
 	status *status.Status
-	// own says that the client itself made the error: nothing went over a connection, or the caller wanted no more.
+	// own marks an error made by the client: nothing was sent, or the caller ended the call.
 	own bool
 }
 
-// ErrClosed is why a call or a watch fails whose client is closed; [errors.Is] finds it. A transaction that was created before goes on.
+// ErrClosed is the error of calls and watches of a closed client; use [errors.Is]. A transaction
+// created before continues.
 var ErrClosed error = &Error{
 	Code:    codes.Canceled,
 	Message: closedMessage,
@@ -52,10 +55,10 @@ var ErrClosed error = &Error{
 
 const closedMessage = "the client is closed; connect another one"
 
-// Violation is one thing that is wrong with a request.
+// Violation is one invalid field of a request.
 type Violation struct {
 	Field       string // path in the request, for example "payload.to"
-	Description string // what must hold
+	Description string // the rule it breaks
 }
 
 func (v Violation) String() string { return v.Field + ": " + v.Description }
@@ -67,12 +70,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("fencepost: %s (%s): %s", e.Code, e.ReasonName, e.Message)
 }
 
-// GRPCStatus is the error as gRPC has it, with all details: [status.FromError] finds it.
+// GRPCStatus returns the gRPC status with all details, for [status.FromError].
 func (e *Error) GRPCStatus() *status.Status { return e.status }
 
-// Resumable tells whether a watch that fails with the error goes on with another stream, as [Client.Watch] does: a node that cannot go on, or has no room now, and
-// whatever the network and what stands in it make of a lost connection. Any other answer of a node is an answer; and what the client says by itself stays so: it is closed, the context of the caller ended, or the request
-// cannot be encoded.
+// Resumable reports whether a watch can resume after the error, as [Client.Watch] does: the node is
+// unavailable or overloaded, or the connection was lost. Other errors from a node are final. So are
+// errors from the client itself: it is closed, the caller's context ended, or the request cannot be
+// encoded.
 func (e *Error) Resumable() bool {
 	if e.own {
 		return false
@@ -88,8 +92,8 @@ func (e *Error) Resumable() bool {
 	return false
 }
 
-// ErrorOf makes an Error of what stubs over a connection of one's own return; those of a [Client] return Errors. What did not come from a call is UNKNOWN, and nil
-// is none.
+// ErrorOf converts an error of a stub on another connection; a [Client] returns Errors already. An
+// error that does not come from a call is UNKNOWN. ErrorOf returns nil for nil.
 func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil
@@ -97,7 +101,7 @@ func ErrorOf(err error) *Error {
 	return typed(err)
 }
 
-// typedIn types an error of a stream with the context of its caller; its end is none.
+// typedIn converts an error of a stream with the context of its caller. It keeps io.EOF.
 func typedIn(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -113,11 +117,11 @@ func typed(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
 	}
-	s, told := status.FromError(err)
-	if !told {
+	s, fromCall := status.FromError(err)
+	if !fromCall {
 		s = status.FromContextError(err)
 	}
-	e := &Error{Code: s.Code(), Message: s.Message(), status: s, own: !told}
+	e := &Error{Code: s.Code(), Message: s.Message(), status: s, own: !fromCall}
 	for _, detail := range s.Details() {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:

@@ -22,7 +22,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// Which errors a watch outlives is told by one table, which the tests of all languages go through.
+// One table for all languages lists the errors after which a watch resumes.
 func TestResumable(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open("../resumable.csv")
@@ -57,7 +57,7 @@ func TestResumable(t *testing.T) {
 	}
 }
 
-// answered is an error of a stub.
+// answered returns an error as a stub does.
 func answered(t *testing.T, code codes.Code, reason string, delay time.Duration) error {
 	t.Helper()
 	var details []protoadapt.MessageV1
@@ -77,7 +77,7 @@ func answered(t *testing.T, code codes.Code, reason string, delay time.Duration)
 func TestErrorOf(t *testing.T) {
 	t.Parallel()
 	if fencepost.ErrorOf(nil) != nil {
-		t.Error("nil is an error")
+		t.Error("nil returned an error")
 	}
 	e := fencepost.ErrorOf(answered(t, codes.ResourceExhausted, "NODE_BUSY", time.Second))
 	if e.Reason != pb.ErrorReason_ERROR_REASON_NODE_BUSY || e.RetryAfter != time.Second ||
@@ -92,8 +92,8 @@ func TestErrorOf(t *testing.T) {
 	}
 }
 
-// What the client makes of itself stays so: whoever asks again for as long as an error is resumable would never end.
-func TestErrorsOfTheClientItselfAreNotResumable(t *testing.T) {
+// Retrying such an error would never end.
+func TestResumable_ClientErrors_Never(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,30 +128,31 @@ func TestErrorsOfTheClientItselfAreNotResumable(t *testing.T) {
 		}
 		_, called := c.Txs.GetTx(one.ctx,
 			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: one.id}})
-		for how, err := range map[string]error{"call": called, "stream": watch(one.ctx, c, one.id)} {
+		watched := watch(one.ctx, c, one.id)
+		for how, err := range map[string]error{"call": called, "stream": watched} {
 			if e := fencepost.ErrorOf(err); e == nil || e.Code != one.want || e.Resumable() {
-				t.Errorf("%s, %s: %v is %v, resumable: %v", how, one.what, err, e,
+				t.Errorf("%s, %s: %v became %v, resumable: %v", how, one.what, err, e,
 					e != nil && e.Resumable())
 			}
 		}
 	}
-	for _, err := range []error{context.Canceled, errors.New("no error of a call")} {
+	for _, err := range []error{context.Canceled, errors.New("not an API error")} {
 		if e := fencepost.ErrorOf(err); e.Resumable() {
 			t.Errorf("%v is resumable", e)
 		}
 	}
 }
 
-// A deadline alone says nothing of a node that is not there: what the attempts failed with is told too, and nothing is decided by it.
-func TestADeadlineTellsWhatWentBefore(t *testing.T) {
+// A deadline error includes the failure of the attempts, as text only.
+func TestDeadline_IncludesLastFailure(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := listener.Addr().String()
+	unused := listener.Addr().String()
 	_ = listener.Close()
-	c := connect(t, nobody, fencepost.Options{})
+	c := connect(t, unused, fencepost.Options{})
 	for name, call := range map[string]func(context.Context) error{
 		"call": func(ctx context.Context) error {
 			_, err := c.Txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: "id"}})
@@ -192,7 +193,7 @@ func TestADeadlineTellsWhatWentBefore(t *testing.T) {
 	}
 }
 
-func TestViolationIsReadable(t *testing.T) {
+func TestViolation_String(t *testing.T) {
 	t.Parallel()
 	all := []fencepost.Violation{{Field: "payload.to", Description: "must be an address"}}
 	if got := fmt.Sprint(all); got != "[payload.to: must be an address]" {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whoever imports the client gets gRPC and protobuf with it, and nothing of what the server is made of.
+// The client depends on gRPC and protobuf, and not on the server.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	allowed := []string{

@@ -14,25 +14,30 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// serviceConfig spreads calls over the addresses of the target and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. It
-// cannot see details of errors, so RESOURCE_EXHAUSTED is interceptUnary's; and WatchTx resumes rather than repeats.
+// serviceConfig spreads calls over the addresses of the target and retries UNAVAILABLE. It cannot
+// read error details, so interceptUnary retries RESOURCE_EXHAUSTED. WatchTx resumes instead.
 const serviceConfig = `{
   "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [
     {
       "name": [{"service": "fencepost.v1.TxService"}, {"service": "fencepost.v1.SubmitterService"}],
-      "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "5s", "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}
+      "retryPolicy": {
+        "maxAttempts": 5, "initialBackoff": "0.2s", "maxBackoff": "5s", "backoffMultiplier": 3,
+        "retryableStatusCodes": ["UNAVAILABLE"]
+      }
     },
     {"name": [{"service": "fencepost.v1.TxService", "method": "WatchTx"}]}
   ]
 }`
 
-// maxAttempts is how often a call is made in all when nodes ask for patience.
+// maxAttempts limits the attempts of a call that nodes delay.
 const maxAttempts = 5
 
-// interceptUnary bounds a call, in time and by the life of the client, repeats it when a node says when to, and gives its error a type.
+// interceptUnary limits a call by its timeout and the life of the client, retries it if the node
+// sends a delay, and converts its error.
 func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		ctx, release := c.whileOpen(ctx)
@@ -45,7 +50,7 @@ func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientIntercept
 				return nil
 			}
 			e := typed(err)
-			if !e.asksForPatience() || attempt == maxAttempts || !pause(ctx, e.RetryAfter) {
+			if !e.delayed() || attempt == maxAttempts || !pause(ctx, e.RetryAfter) {
 				if !e.own && (ownEnd(ctx, e) || e.Code == codes.Internal && !encodes(request)) {
 					e.own = true
 				}
@@ -55,24 +60,25 @@ func (c *Client) interceptUnary(timeout time.Duration) grpc.UnaryClientIntercept
 	}
 }
 
-// lastFailure is why the last attempt of a call failed, other than by its end: when a deadline ends the call between two attempts, gRPC tells of the deadline alone.
+// lastFailure is the error of the last failed attempt. If a deadline ends the call between two
+// attempts, gRPC reports only the deadline.
 type lastFailure struct{ err atomic.Pointer[Error] }
 
 type lastFailureKey struct{}
 
-// explain adds it to a deadline that passed.
+// explain adds the last failure to an error of a passed deadline.
 func (l *lastFailure) explain(e *Error) *Error {
 	last := l.err.Load()
 	if e.Code != codes.DeadlineExceeded || e.ReasonName != "" || last == nil {
 		return e
 	}
-	told := *e
-	told.Message += "; the attempt before failed: " + last.Error()
-	told.status = status.New(told.Code, told.Message)
-	return &told
+	explained := *e
+	explained.Message += "; the previous attempt failed: " + last.Error()
+	explained.status = status.New(explained.Code, explained.Message)
+	return &explained
 }
 
-// attempts notes the failure of each attempt for its call.
+// attempts records the error of each attempt.
 type attempts struct{}
 
 func (attempts) HandleRPC(ctx context.Context, s stats.RPCStats) {
@@ -90,9 +96,10 @@ func (attempts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context
 func (attempts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (attempts) HandleConn(context.Context, stats.ConnStats)                       {}
 
-func (e *Error) asksForPatience() bool { return e.Code == codes.ResourceExhausted && e.RetryAfter > 0 }
+func (e *Error) delayed() bool { return e.Code == codes.ResourceExhausted && e.RetryAfter > 0 }
 
-// closedOr is ErrClosed for a call that fails when the client is closed: what the transport makes of that says less.
+// closedOr returns ErrClosed for a call that failed because the client is closed, and err
+// otherwise.
 func (c *Client) closedOr(err error) error {
 	if err != nil && c.closed.Err() != nil {
 		return ErrClosed
@@ -100,12 +107,13 @@ func (c *Client) closedOr(err error) error {
 	return err
 }
 
-// ownEnd tells whether a call was cancelled by its caller, not by what stands in the network.
+// ownEnd reports whether the caller cancelled the call, and not a proxy.
 func ownEnd(ctx context.Context, e *Error) bool {
 	return e.Code == codes.Canceled && ctx.Err() != nil
 }
 
-// encodes tells whether a request can be sent at all. It is asked only of one that failed: gRPC has the same code for this and for a lost connection.
+// encodes reports whether a request can be encoded. Used only after a failure, because gRPC has the
+// same code for this and for a lost connection.
 func encodes(request any) bool {
 	message, ok := request.(proto.Message)
 	if !ok {
@@ -115,7 +123,7 @@ func encodes(request any) bool {
 	return err == nil
 }
 
-// interceptStream gives the errors of a stream their type.
+// interceptStream converts the errors of a stream.
 func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn,
 	method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, options...)
@@ -128,10 +136,11 @@ func (c *Client) interceptStream(ctx context.Context, desc *grpc.StreamDesc, con
 type typedStream struct {
 	grpc.ClientStream
 	client *Client
-	ctx    context.Context // the caller's: that of the stream ends with it
+	ctx    context.Context // the caller's; the stream's own ends with the stream
 }
 
-// SendMsg fails with io.EOF where the stream did, which RecvMsg then explains; any other error is of a message that cannot be sent.
+// SendMsg returns io.EOF if the stream failed, and RecvMsg then returns the cause. Any other error
+// means that the message cannot be sent.
 func (s typedStream) SendMsg(m any) error {
 	err := typedIn(s.ctx, s.ClientStream.SendMsg(m))
 	if e := (*Error)(nil); errors.As(err, &e) && !e.own {
@@ -148,7 +157,8 @@ func (s typedStream) RecvMsg(m any) error {
 	return s.client.closedOr(err)
 }
 
-// pause waits, and tells whether ctx let it. One that would outlast the deadline is not begun: the error that asked for it says more than a timeout.
+// pause waits, and reports whether ctx outlasted it. It does not begin if the deadline is earlier:
+// the error that requested the pause is more useful than a timeout.
 func pause(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 		return false

@@ -20,27 +20,35 @@ import (
 const (
 	firstPause   = 100 * time.Millisecond // before a stream is resumed; doubles up to longestPause
 	longestPause = 5 * time.Second
-	longestWait  = time.Minute // that a node can ask for
-	silences     = 3           // heartbeats that fail to come before a stream is taken for dead
-	maxHeld      = 1_000_000   // snapshots that wait for the first resume token
+	longestWait  = time.Minute // limit for a node's retry delay
+	silences     = 3           // missed heartbeats before a stream counts as dead
+	maxHeld      = 1_000_000   // snapshots held until the first resume token
 
-	// What a node grants. It refuses a request for another heartbeat; the stream must live until that is heard.
+	// Limits enforced by nodes. A node rejects other heartbeats; the stream must live until the
+	// rejection arrives.
 	shortestHeartbeat = time.Second
 	longestHeartbeat  = 5 * time.Minute
 )
 
-// Watch delivers what the request asks for: every event once and in order per transaction, over as many streams as it takes. When a stream breaks, or says
-// nothing for three heartbeats, it is resumed where it was, on whichever node answers.
+// Watch delivers every requested event once, in order per transaction, over as many streams as
+// necessary. If a stream breaks, or is silent for three heartbeats, it resumes on any node.
 //
-// A message with a resume_token is a place to go on from: put it into the request of another Watch, also in another process, to get what comes after that
-// message. Heartbeats are delivered too; they move the token of a quiet watch on.
+// A message with a resume_token marks a position: put it into the request of another Watch, even in
+// another process, to continue after that message. Heartbeats are delivered too, and advance the
+// token of a quiet watch.
 //
-// A watch of a submitter, or of all, begins with snapshots of what is not final, which are delivered once they are complete; the heartbeat after them brings the
-// first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
+// A watch of a submitter, or of all, begins with snapshots of transactions that are not final. They
+// are delivered once complete, and the heartbeat after them has the first token. Events already
+// covered by a snapshot are omitted. A watch of several transactions (txs) begins in the same way,
+// with snapshots of final ones too.
 //
-// It ends with the final event, of several once all are final, if the request says until_final. It ends with an error, the last thing that it yields, when ctx ends
-// (the error is that of ctx, and says why there was no stream if there was none), when the client is closed (ErrClosed), when the node refuses the request, when no stream could be had for Options.Patience, or with
-// RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
+// With until_final it ends once all its transactions are final. An error is the last value yielded:
+//
+//   - the error of ctx when ctx ends, with the cause if there was no stream;
+//   - ErrClosed when the client is closed;
+//   - an Error when the node rejects the request, or after Options.Patience without a stream;
+//   - RESUME_TOKEN_EXPIRED when the next events are no longer in the ledger, which only the caller
+//     can handle.
 func (c *Client) Watch(ctx context.Context,
 	request *pb.WatchTxRequest) iter.Seq2[*pb.WatchTxResponse, error] {
 	return func(yield func(*pb.WatchTxResponse, error) bool) {
@@ -50,24 +58,25 @@ func (c *Client) Watch(ctx context.Context,
 	}
 }
 
-// errEnough says that the caller wants no more.
-var errEnough = errors.New("the caller wants no more")
+// errEnough means that the caller left the loop.
+var errEnough = errors.New("the caller left the loop")
 
-// watch is one Watch under way, over all of its streams.
+// watch is the state of one Watch, over all its streams.
 type watch struct {
-	client  *Client
-	request *pb.WatchTxRequest
-	yield   func(*pb.WatchTxResponse, error) bool
-	quiet   time.Duration // longest silence of a stream that lives
-	place   place
-	lost    time.Time // when the last stream that said something was lost; zero while one lives
-	broken  error     // why the last stream was lost; nil while one lives
-	pause   time.Duration
+	client   *Client
+	request  *pb.WatchTxRequest
+	yield    func(*pb.WatchTxResponse, error) bool
+	quiet    time.Duration // longest silence of a live stream
+	position position
+	lost     time.Time // when the last stream was lost; zero while one is live
+	broken   error     // the error of the last stream; nil while one is live
+	pause    time.Duration
 }
 
 func (c *Client) newWatch(request *pb.WatchTxRequest,
 	yield func(*pb.WatchTxResponse, error) bool) *watch {
-	if request = proto.CloneOf(request); request == nil { // which stubs take for an empty one, and the node refuses
+	// stubs send nil as an empty request, which the node rejects
+	if request = proto.CloneOf(request); request == nil {
 		request = &pb.WatchTxRequest{}
 	}
 	if request.GetHeartbeat() == nil {
@@ -76,16 +85,16 @@ func (c *Client) newWatch(request *pb.WatchTxRequest,
 	quiet := silences * min(max(request.GetHeartbeat().AsDuration(), shortestHeartbeat),
 		longestHeartbeat)
 	return &watch{
-		client:  c,
-		request: request,
-		yield:   yield,
-		quiet:   quiet,
-		place:   newPlace(request.GetResumeToken()),
-		pause:   firstPause,
+		client:   c,
+		request:  request,
+		yield:    yield,
+		quiet:    quiet,
+		position: newPosition(request.GetResumeToken()),
+		pause:    firstPause,
 	}
 }
 
-// run reads stream after stream until the watch is over.
+// run reads streams until the watch ends.
 func (w *watch) run(ctx context.Context) error {
 	ctx, release := w.client.whileOpen(ctx)
 	defer release()
@@ -104,17 +113,18 @@ func (w *watch) run(ctx context.Context) error {
 			return err
 		}
 		w.broken = err
-		// Of many watchers that lose a node not all shall come back at once.
+		// Jitter: watchers that lose a node must not all return at once.
 		wait := w.pause/2 + rand.N(w.pause/2)
 		if !pause(ctx, max(wait, min(typed(err).RetryAfter, longestWait))) {
-			<-ctx.Done() // it comes before the pause would end
+			<-ctx.Done() // the deadline is earlier than the end of the pause
 			return w.ended(ctx)
 		}
 		w.pause = min(2*w.pause, longestPause)
 	}
 }
 
-// ended is the error of a context that ended. Why there was no stream when its deadline passed is told, and no more than that: nothing is to be decided by it.
+// ended returns the error of a context that ended. After a deadline it adds the error of the last
+// stream as text, for people only.
 func (w *watch) ended(ctx context.Context) error {
 	if w.broken == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return context.Cause(ctx)
@@ -122,7 +132,7 @@ func (w *watch) ended(ctx context.Context) error {
 	return fmt.Errorf("%w; the watch had lost its stream: %v", context.Cause(ctx), w.broken)
 }
 
-// lostFor tells for how long there has been no stream.
+// lostFor returns the time without a stream.
 func (w *watch) lostFor() time.Duration {
 	if w.lost.IsZero() {
 		w.lost = time.Now()
@@ -138,17 +148,17 @@ func unavailable(message string) *Error {
 	}
 }
 
-// stream reads one stream to its end, or until it has been silent for too long.
+// stream reads one stream until it ends or is silent for too long.
 func (w *watch) stream(whole context.Context) error {
 	ctx, cancel := context.WithCancelCause(whole)
 	defer cancel(nil)
 	silent := unavailable(fmt.Sprintf("the stream was silent for %v", w.quiet))
-	// It runs only while a message is waited for: how long the caller takes is no fault of the node.
+	// It runs only while waiting for a message: a slow caller is not a fault of the node.
 	timer := time.AfterFunc(w.quiet, func() { cancel(silent) })
 	defer timer.Stop()
 
-	w.place.rewind()
-	w.request.ResumeToken = w.place.token
+	w.position.rewind()
+	w.request.ResumeToken = w.position.token
 	stream, err := w.client.Txs.WatchTx(ctx, w.request)
 	for err == nil {
 		var m *pb.WatchTxResponse
@@ -167,10 +177,10 @@ func (w *watch) stream(whole context.Context) error {
 	return err
 }
 
-// deliver hands on what can be told now, but nothing after the end of the watch.
+// deliver yields the messages that are ready, but none after the end of the watch.
 func (w *watch) deliver(whole context.Context, m *pb.WatchTxResponse) error {
 	w.lost, w.broken, w.pause = time.Time{}, nil, firstPause
-	messages, err := w.place.take(m)
+	messages, err := w.position.take(m)
 	if err != nil {
 		return err
 	}
@@ -185,24 +195,27 @@ func (w *watch) deliver(whole context.Context, m *pb.WatchTxResponse) error {
 	return nil
 }
 
-// place is where a watch stands, and what it must remember to repeat nothing.
-type place struct {
+// position is the resume token of a watch, and the state needed to repeat nothing.
+type position struct {
 	token string
-	held  []*pb.WatchTxResponse // snapshots before the first token: if the stream breaks there, it begins anew, and they are sent again
-	shown map[string]uint64     // versions that snapshots showed of transactions, until an event goes beyond
+	held  []*pb.WatchTxResponse // snapshots before the first token; a new stream repeats them
+	shown map[string]uint64     // versions shown by snapshots, until a later event
 }
 
-func newPlace(token string) place { return place{token: token, shown: map[string]uint64{}} }
+func newPosition(token string) position {
+	return position{token: token, shown: map[string]uint64{}}
+}
 
-// rewind forgets what a new stream tells again.
-func (p *place) rewind() { p.held = nil }
+// rewind drops the snapshots that a new stream repeats.
+func (p *position) rewind() { p.held = nil }
 
-// take returns what can be delivered now.
-func (p *place) take(m *pb.WatchTxResponse) ([]*pb.WatchTxResponse, error) {
+// take returns the messages that can be delivered.
+func (p *position) take(m *pb.WatchTxResponse) ([]*pb.WatchTxResponse, error) {
 	if m.GetResumeToken() == "" && p.token == "" {
 		if len(p.held) == maxHeld {
 			return nil, fmt.Errorf(
-				"fencepost: more than %d transactions are not final; watch single submitters",
+				"fencepost: cannot watch more than %d transactions that are not final; "+
+					"watch single submitters",
 				maxHeld)
 		}
 		p.held = append(p.held, m)

@@ -1,31 +1,43 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { FencepostError } from "./errors.js";
 
-/** A signal that lasts as long as a call does. */
+/** A signal with the lifetime of a call. */
 export interface Lasting {
   readonly signal: AbortSignal;
-  /** Lets go of what could end it. */
+  /** Detaches the signal from its sources. */
   release(): void;
 }
 
 /**
- * Notes why there was no answer until the time of a signal ran out, as the cause of its reason, which is what is thrown. A reason that the caller made is left as it is.
+ * Records why a call had no response when a signal timed out, as the cause of its reason, which is
+ * thrown. A reason set by the caller is left unchanged.
  */
 export function explain(signal: AbortSignal, before: FencepostError | undefined): void {
   const reason: unknown = signal.reason;
-  if (before !== undefined && reason instanceof DOMException && reason.name === "TimeoutError" && !("cause" in reason)) {
+  if (
+    before !== undefined &&
+    reason instanceof DOMException &&
+    reason.name === "TimeoutError" &&
+    !("cause" in reason)
+  ) {
     Object.defineProperty(reason, "cause", { value: before, configurable: true, writable: true });
   }
 }
 
-/** The end of a client, and of whatever it is asked for. It is no AbortSignal: Node.js warns of more than ten that listen to one. */
+/**
+ * The end of a client and its calls. It is not an AbortSignal, because Node.js warns about more
+ * than ten listeners on one.
+ */
 export class Ending {
   #reason: FencepostError | undefined;
   readonly #underWay = new Set<AbortController>();
 
-  /** Ends what is under way, and refuses what comes later. */
+  /** Ends pending calls, and rejects later ones. */
   end(): void {
-    this.#reason ??= new FencepostError(new ConnectError("the client is closed; connect another one", Code.Canceled), true);
+    this.#reason ??= new FencepostError(
+      new ConnectError("the client is closed; connect another one", Code.Canceled),
+      true,
+    );
     for (const controller of this.#underWay) {
       controller.abort(this.#reason);
     }
@@ -38,7 +50,7 @@ export class Ending {
     }
   }
 
-  /** A signal for one call: it ends with the client, and with the signal of the caller. */
+  /** Returns a signal for one call that ends with the client and with the caller's signal. */
   join(signal: AbortSignal | undefined): Lasting {
     this.throwIfEnded();
     const controller = new AbortController();

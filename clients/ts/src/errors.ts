@@ -3,55 +3,63 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorReason } from "@fencepost/client-gen/fencepost/v1/errors";
 import type { BatchCreateTxResult } from "@fencepost/client-gen/fencepost/v1/tx";
 
-/** Qualifies the reasons of Fencepost in google.rpc.ErrorInfo. */
+/** The domain of Fencepost's reasons in google.rpc.ErrorInfo. */
 const errorDomain = "fencepost.dev";
 
-/** One thing that is wrong with a request. */
+/** One invalid field of a request. */
 export interface Violation {
   /** Path in the request, for example "payload.to". */
   readonly field: string;
-  /** What must hold. */
+  /** The rule it breaks. */
   readonly description: string;
 }
 
-/** Why a call failed. What it was made from, a ConnectError, is its cause. */
+/** The error of a failed call. Its cause is the original ConnectError. */
 export class FencepostError extends Error {
   override readonly name = "FencepostError";
-  /** The class of the error. */
+  /** The gRPC code. */
   readonly code: Code;
   /**
-   * What exactly. UNSPECIFIED if the error is not a node's (no connection, a deadline, a proxy in between), or this client does not know it.
+   * The exact reason. UNSPECIFIED if the error does not come from a node (no connection, a
+   * deadline, a proxy), or the client is too old to know it.
    */
   readonly reason: ErrorReason;
-  /** The reason as the node wrote it, "SUBMITTER_PAUSED" for example; empty if the error is not a node's. */
+  /**
+   * The reason as sent by the node, such as "SUBMITTER_PAUSED"; empty if the error does not come
+   * from a node.
+   */
   readonly reasonName: string;
-  /** When to repeat the call at the earliest, in milliseconds; 0 if the node does not say. */
+  /** The minimum delay before a retry, in milliseconds; 0 if the node sent none. */
   readonly retryAfterMs: number;
-  /** Names the call in the node's log; empty unless the error is a defect of the node. */
+  /** Identifies the call in the node's log; set only for a defect of the node. */
   readonly requestId: string;
-  /** The fields of the request that are wrong. */
+  /** The invalid fields of the request. */
   readonly violations: readonly Violation[];
 
-  /** The client itself made it: nothing went over a connection, or the caller wanted no more. */
+  /** The client made the error: nothing was sent, or the caller ended the call. */
   readonly #own: boolean;
 
   constructor(cause: ConnectError, own = false) {
-    const told = detailsOf(cause);
-    const code = told.lost ? Code.Unavailable : cause.code;
-    super(`${Code[code]}${told.reasonName && ` (${told.reasonName})`}: ${cause.rawMessage}`, { cause });
+    const details = detailsOf(cause);
+    const code = details.lost ? Code.Unavailable : cause.code;
+    super(`${Code[code]}${details.reasonName && ` (${details.reasonName})`}: ${cause.rawMessage}`, {
+      cause,
+    });
     this.code = code;
-    this.reason = ErrorReason[told.reasonName as keyof typeof ErrorReason] ?? ErrorReason.UNSPECIFIED;
-    this.reasonName = told.reasonName;
-    this.retryAfterMs = told.retryAfterMs;
-    this.requestId = told.requestId;
-    this.violations = told.violations;
+    this.reason =
+      ErrorReason[details.reasonName as keyof typeof ErrorReason] ?? ErrorReason.UNSPECIFIED;
+    this.reasonName = details.reasonName;
+    this.retryAfterMs = details.retryAfterMs;
+    this.requestId = details.requestId;
+    this.violations = details.violations;
     this.#own = own;
   }
 
   /**
-   * Whether a watch that fails with it goes on with another stream, as Client.watch does: a node that cannot go on, or has no room now, and whatever the network
-   * and what stands in it make of a lost connection. Any other answer of a node is an answer; and what the client says by itself stays so: it is closed, the
-   * signal of the caller ended the call, or the request cannot be encoded.
+   * Whether a watch can resume after the error, as Client.watch does: the node is unavailable or
+   * overloaded, or the connection was lost. Other errors from a node are final. So are errors from
+   * the client itself: it is closed, the caller's signal ended the call, or the request cannot be
+   * encoded.
    */
   get resumable(): boolean {
     if (this.#own) {
@@ -72,7 +80,7 @@ export class FencepostError extends Error {
     }
   }
 
-  /** Whatever a transport threw, or the error in a result of a batch, as a FencepostError. */
+  /** Converts anything thrown by a transport, or the error in a batch result. */
   static from(reason: unknown): FencepostError {
     if (reason instanceof FencepostError) {
       return reason;
@@ -84,10 +92,15 @@ export class FencepostError extends Error {
 type Status = Extract<BatchCreateTxResult["result"], { case: "error" }>["value"];
 
 function isStatus(reason: unknown): reason is Status {
-  return typeof reason === "object" && reason !== null && "$typeName" in reason && reason.$typeName === "google.rpc.Status";
+  return (
+    typeof reason === "object" &&
+    reason !== null &&
+    "$typeName" in reason &&
+    reason.$typeName === "google.rpc.Status"
+  );
 }
 
-/** A status as a call would have thrown it. */
+/** A status as a call would throw it. */
 function thrown(status: Status): ConnectError {
   const error = new ConnectError(status.message, status.code);
   for (const { typeUrl, value } of status.details) {
@@ -96,18 +109,24 @@ function thrown(status: Status): ConnectError {
   return error;
 }
 
-/** What the google.rpc messages of an error say. */
-interface Told {
+/** The content of the google.rpc messages of an error. */
+interface Details {
   reasonName: string;
   retryAfterMs: number;
   requestId: string;
   violations: Violation[];
-  /** The connection broke under the call: UNAVAILABLE in any other client. */
+  /** The connection broke during the call: UNAVAILABLE in the other clients. */
   lost: boolean;
 }
 
-function detailsOf(error: ConnectError): Told {
-  const told: Told = { reasonName: "", retryAfterMs: 0, requestId: "", violations: [], lost: false };
+function detailsOf(error: ConnectError): Details {
+  const details: Details = {
+    reasonName: "",
+    retryAfterMs: 0,
+    requestId: "",
+    violations: [],
+    lost: false,
+  };
   for (const detail of error.details) {
     if (!("type" in detail)) {
       continue;
@@ -116,39 +135,47 @@ function detailsOf(error: ConnectError): Told {
     switch (detail.type) {
       case "google.rpc.ErrorInfo":
         if (text(fields, 2) === errorDomain) {
-          told.reasonName = text(fields, 1);
+          details.reasonName = text(fields, 1);
         }
         break;
       case "google.rpc.RetryInfo":
-        told.retryAfterMs = milliseconds(fields.get(1)?.[0]);
+        details.retryAfterMs = milliseconds(fields.get(1)?.[0]);
         break;
       case "google.rpc.RequestInfo":
-        told.requestId = text(fields, 1);
+        details.requestId = text(fields, 1);
         break;
       case "google.rpc.BadRequest":
         for (const violation of fields.get(1) ?? []) {
           const parts = read(violation as Uint8Array);
-          told.violations.push({ field: text(parts, 1), description: text(parts, 2) });
+          details.violations.push({ field: text(parts, 1), description: text(parts, 2) });
         }
         break;
     }
   }
-  told.lost = told.reasonName === "" && isLost(error);
-  return told;
+  details.lost = details.reasonName === "" && isLost(error);
+  return details;
 }
 
-/** The transports name a connection that broke in several ways: an error of Node.js, of fetch, or a stream without its end. */
+/**
+ * Transports report a broken connection in several ways: an error of Node.js, of fetch, or a stream
+ * without an end.
+ */
 function isLost(error: ConnectError): boolean {
   const { cause } = error;
-  const named = typeof cause === "object" && cause !== null && ("code" in cause || cause instanceof TypeError);
-  return error.code === Code.Aborted || (named && (error.code === Code.Internal || error.code === Code.Unknown));
+  const named =
+    typeof cause === "object" && cause !== null && ("code" in cause || cause instanceof TypeError);
+  return (
+    error.code === Code.Aborted ||
+    (named && (error.code === Code.Internal || error.code === Code.Unknown))
+  );
 }
 
-// The four messages are small and will not change; reading them by field number needs no generated code and nothing else to depend on.
+// The four messages are small and stable; reading them by field number needs neither generated code
+// nor a dependency.
 
 type Fields = Map<number, (Uint8Array | number)[]>;
 
-/** The fields of a message: bytes of those that have a length, numbers of those that are varints. */
+/** The fields of a message: bytes for length-delimited ones, numbers for varints. */
 function read(message: Uint8Array): Fields {
   const reader = new BinaryReader(message);
   const fields: Fields = new Map();
@@ -172,7 +199,7 @@ function text(fields: Fields, number: number): string {
   return value instanceof Uint8Array ? new TextDecoder().decode(value) : "";
 }
 
-/** Of a google.protobuf.Duration. */
+/** Reads a google.protobuf.Duration. */
 function milliseconds(duration: Uint8Array | number | undefined): number {
   if (!(duration instanceof Uint8Array)) {
     return 0;

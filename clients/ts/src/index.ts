@@ -1,4 +1,4 @@
-/** What both entries have in common: the client, its errors, and the messages of the contract. */
+/** The exports shared by both entries: client, errors, and the messages of the contract. */
 export { Code, type Transport } from "@connectrpc/connect";
 export * from "@fencepost/client-gen/fencepost/v1/errors";
 export * from "@fencepost/client-gen/fencepost/v1/submitter";

@@ -5,37 +5,50 @@ import { Client, type ClientOptions } from "./client.js";
 
 export * from "./index.js";
 
-/** Says who the node must be, and who the client is. Certificates and keys are in PEM form. */
+/** Authenticates the node, and optionally the client. Certificates and keys are in PEM form. */
 export interface TlsOptions {
-  /** The certificates to trust; those of Node.js if it is left out. */
+  /** The trusted certificates; default: the ones of Node.js. */
   readonly ca?: string | Uint8Array;
-  /** Proves, with key, who the client is, for nodes that ask. */
+  /** Authenticates the client, together with key, for nodes that require it. */
   readonly certificate?: string | Uint8Array;
   readonly key?: string | Uint8Array;
-  /** The name that the node's certificate must bear; the host of the target if it is left out. */
+  /** The name required in the node's certificate; default: the host of the target. */
   readonly serverName?: string;
 }
 
 export interface ConnectOptions extends ClientOptions {
-  /** Encrypts the connection; plain text if it is left out. A token needs it. */
+  /** Encrypts the connection; default: plain text. A token requires it. */
   readonly tls?: TlsOptions;
 }
 
-/** Makes a client for a target: "host:port" of a node or a load balancer. Nothing is dialled before the first call. It throws when target or options are wrong. */
+/**
+ * Returns a client for a target: "host:port" of a node or load balancer. It throws if target or
+ * options are invalid, and does not dial before the first call.
+ */
 export function connect(target: string, options: ConnectOptions = {}): Client {
   if (options.token !== undefined && options.tls === undefined) {
-    throw new Error("a token over plain text is there for all to read; give tls as well");
+    throw new Error("a token must not be sent over plain text; set tls");
   }
   if (!/^(\[[0-9a-f:.%]+\]|[^\s:/?#@[\]]+):\d{1,5}$/i.test(target)) {
-    throw new Error(`target "${target}" is not an address; give host:port alone, "127.0.0.1:9090" or "[::1]:9090" for example`);
+    throw new Error(
+      `invalid target "${target}"; use host:port, such as "127.0.0.1:9090" or "[::1]:9090"`,
+    );
   }
   const baseUrl = `${options.tls === undefined ? "http" : "https"}://${target}`;
-  // A node that vanished while nothing was said is found out by pings.
-  const sessions = new Http2SessionManager(baseUrl, { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 }, sessionOptions(options.tls));
-  return new Client(createGrpcTransport({ baseUrl, sessionManager: sessions }), options, () => sessions.abort());
+  // Pings detect a node that vanished silently.
+  const sessions = new Http2SessionManager(
+    baseUrl,
+    { pingIntervalMs: 20_000, pingTimeoutMs: 10_000 },
+    sessionOptions(options.tls),
+  );
+  return new Client(createGrpcTransport({ baseUrl, sessionManager: sessions }), options, () =>
+    sessions.abort(),
+  );
 }
 
-function sessionOptions(tls: TlsOptions | undefined): SecureContextOptions & { servername?: string } {
+function sessionOptions(
+  tls: TlsOptions | undefined,
+): SecureContextOptions & { servername?: string } {
   return {
     minVersion: "TLSv1.2",
     ...(tls?.ca !== undefined && { ca: text(tls.ca) }),

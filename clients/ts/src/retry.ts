@@ -3,16 +3,22 @@ import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { type Ending, explain, type Lasting } from "./ending.js";
 import { FencepostError } from "./errors.js";
 
-/** How often a call is made in all. */
+/** Limits the attempts of a call. */
 const maxAttempts = 5;
 const firstPauseMs = 200;
 const longestPauseMs = 5000;
 
 /**
- * Gives a transport the client's policy: a call is bounded in time, and by the life of the client; one that fails with UNAVAILABLE is repeated with growing pauses, one that fails with
- * RESOURCE_EXHAUSTED only if the node says when; and every error is a FencepostError. A stream is not repeated here: a watch resumes it.
+ * Adds the client's policy to a transport. A call is limited by its timeout and the life of the
+ * client. UNAVAILABLE is retried with growing delays, RESOURCE_EXHAUSTED only if the node sends a
+ * delay. Every error becomes a FencepostError. Streams are not retried: a watch resumes them.
  */
-export function patient(transport: Transport, timeoutMs: number, token: string | undefined, ending: Ending): Transport {
+export function patient(
+  transport: Transport,
+  timeoutMs: number,
+  token: string | undefined,
+  ending: Ending,
+): Transport {
   return {
     async unary(method, signal, limitMs = timeoutMs, header, input, contextValues) {
       const deadline = limitMs > 0 ? Date.now() + limitMs : Infinity;
@@ -21,7 +27,14 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
       try {
         for (let attempt = 1; ; attempt++) {
           try {
-            return await transport.unary(method, whole.signal, left(deadline), authorized(header, token), input, contextValues);
+            return await transport.unary(
+              method,
+              whole.signal,
+              left(deadline),
+              authorized(header, token),
+              input,
+              contextValues,
+            );
           } catch (reason) {
             const error = afterFailure(inTime(reason, deadline, whole.signal), before);
             const pause = pauseAfter(error, attempt);
@@ -42,9 +55,17 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
     async stream(method, signal, limitMs, header, input, contextValues) {
       const whole = ending.join(signal);
       const sent: MessageInitShape<typeof method.input>[] = [];
-      const explain = (reason: unknown) => ended(whole.signal, encodes(method.input, sent) ? reason : unsendable(reason));
+      const explain = (reason: unknown) =>
+        ended(whole.signal, encodes(method.input, sent) ? reason : unsendable(reason));
       try {
-        const response = await transport.stream(method, whole.signal, limitMs === undefined ? undefined : sayable(limitMs), authorized(header, token), noted(input, sent), contextValues);
+        const response = await transport.stream(
+          method,
+          whole.signal,
+          limitMs === undefined ? undefined : sendable(limitMs),
+          authorized(header, token),
+          noted(input, sent),
+          contextValues,
+        );
         return { ...response, message: typedErrors(response.message, whole, explain) };
       } catch (reason) {
         whole.release();
@@ -54,72 +75,108 @@ export function patient(transport: Transport, timeoutMs: number, token: string |
   };
 }
 
-/** The timeout of one attempt; 0 is none. */
+/** The timeout of one attempt; 0 means none. */
 function left(deadline: number): number {
-  return deadline === Infinity ? 0 : sayable(Math.max(1, deadline - Date.now()));
+  return deadline === Infinity ? 0 : sendable(Math.max(1, deadline - Date.now()));
 }
 
-/** The longest time that is waited for, a day and 3:46 hours: gRPC tells a timeout in 8 digits, and a timer of the runtime that holds less than is asked of it ends at once. */
+/**
+ * The longest wait, almost 28 hours: a gRPC timeout has 8 digits, and a longer timer of the runtime
+ * fires immediately.
+ */
 const longestMs = 99_999_999;
 
-/** A timeout as it can be told to a node, in whole milliseconds. */
-function sayable(ms: number): number {
+/** Rounds a timeout to whole milliseconds, as gRPC sends it. */
+function sendable(ms: number): number {
   return Math.min(Math.ceil(ms), longestMs);
 }
 
-/** Why a call failed: the end of the client, or that the caller's signal ended it, says more than what a transport makes of it. */
+/**
+ * Converts the error of a call. The end of the client or of the caller's signal is more useful than
+ * the error of the transport.
+ */
 function ended(signal: AbortSignal, reason: unknown): FencepostError {
   if (!signal.aborted || signal.reason instanceof FencepostError) {
     return FencepostError.from(signal.aborted ? signal.reason : reason);
   }
-  return new FencepostError(new ConnectError("the signal of the caller ended the call", Code.Canceled, undefined, undefined, signal.reason), true);
+  return new FencepostError(
+    new ConnectError(
+      "the caller's signal ended the call",
+      Code.Canceled,
+      undefined,
+      undefined,
+      signal.reason,
+    ),
+    true,
+  );
 }
 
 /**
- * A node that ends a call at its deadline resets the stream, and that may be heard before our own timer is. A millisecond or two can be lost on the way: the
- * deadline is sent in whole ones.
+ * A node that ends a call at its deadline resets the stream, which may arrive before our timer
+ * fires. The deadline is sent in whole milliseconds, so allow a few.
  */
 function inTime(reason: unknown, deadline: number, signal: AbortSignal): FencepostError {
   const error = FencepostError.from(reason);
   if (error.code !== Code.Canceled || signal.aborted || Date.now() + 5 < deadline) {
     return error;
   }
-  return new FencepostError(new ConnectError("the call was not answered in time", Code.DeadlineExceeded, undefined, undefined, error));
+  return new FencepostError(
+    new ConnectError(
+      "the call had no response in time",
+      Code.DeadlineExceeded,
+      undefined,
+      undefined,
+      error,
+    ),
+  );
 }
 
-/** A timeout says nothing of the attempt before, which does say why there was no answer. */
+/** Adds the error of the previous attempt to a timeout. */
 function afterFailure(error: FencepostError, before: FencepostError | undefined): FencepostError {
   if (before === undefined || error.code !== Code.DeadlineExceeded || error.reasonName !== "") {
     return error;
   }
-  const said = error.cause instanceof ConnectError ? error.cause.rawMessage : error.message;
-  return new FencepostError(new ConnectError(`${said}; the attempt before failed: ${before.message}`, error.code, undefined, undefined, before));
+  const text = error.cause instanceof ConnectError ? error.cause.rawMessage : error.message;
+  return new FencepostError(
+    new ConnectError(
+      `${text}; the previous attempt failed: ${before.message}`,
+      error.code,
+      undefined,
+      undefined,
+      before,
+    ),
+  );
 }
 
-/** How long to wait before the call is repeated; undefined: not at all. */
+/** The delay before a retry; undefined: no retry. */
 function pauseAfter(error: FencepostError, attempt: number): number | undefined {
   if (error.code === Code.Unavailable) {
     return jittered(Math.min(firstPauseMs * 3 ** (attempt - 1), longestPauseMs));
   }
-  return error.code === Code.ResourceExhausted && error.retryAfterMs > 0 ? error.retryAfterMs : undefined;
+  return error.code === Code.ResourceExhausted && error.retryAfterMs > 0
+    ? error.retryAfterMs
+    : undefined;
 }
 
-/** Half of it to all of it: of many clients that lose a node not all shall come back at once. */
+/** Returns 50 to 100 % of a delay: clients that lose a node must not all return at once. */
 export function jittered(pauseMs: number): number {
   return pauseMs * (0.5 + Math.random() / 2);
 }
 
-/** Waits, and throws the reason of the signal when that ends the wait. */
+/** Waits; throws the reason of the signal if that ends the wait. */
 export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const abort = () => {
       clearTimeout(timer);
       reject(signal.reason);
     };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", abort);
-      resolve();
-    }, Math.min(ms, longestMs));
+    const timer = setTimeout(
+      () => {
+        signal.removeEventListener("abort", abort);
+        resolve();
+      },
+      Math.min(ms, longestMs),
+    );
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) {
       abort();
@@ -135,7 +192,7 @@ function authorized(header: HeadersInit | undefined, token: string | undefined):
   return all;
 }
 
-/** Passes on what is sent, and notes it: a stream of the contract has one request. */
+/** Forwards and records the messages sent: a stream of the contract has one request. */
 async function* noted<T>(messages: AsyncIterable<T>, sent: T[]): AsyncGenerator<T> {
   for await (const message of messages) {
     sent.push(message);
@@ -143,8 +200,14 @@ async function* noted<T>(messages: AsyncIterable<T>, sent: T[]): AsyncGenerator<
   }
 }
 
-/** Tells whether requests can be sent at all. It is asked only when a call failed: Connect has the same code for this and for a lost connection. */
-function encodes<I extends DescMessage>(schema: I, requests: readonly MessageInitShape<I>[]): boolean {
+/**
+ * Reports whether requests can be encoded. Used only after a failure, because Connect has the same
+ * code for this and for a lost connection.
+ */
+function encodes<I extends DescMessage>(
+  schema: I,
+  requests: readonly MessageInitShape<I>[],
+): boolean {
   try {
     requests.forEach((request) => toBinary(schema, create(schema, request)));
     return true;
@@ -159,7 +222,11 @@ function unsendable(reason: unknown): FencepostError {
     : new FencepostError(ConnectError.from(reason), true);
 }
 
-async function* typedErrors<T>(messages: AsyncIterable<T>, whole: Lasting, explain: (reason: unknown) => FencepostError): AsyncGenerator<T> {
+async function* typedErrors<T>(
+  messages: AsyncIterable<T>,
+  whole: Lasting,
+  explain: (reason: unknown) => FencepostError,
+): AsyncGenerator<T> {
   try {
     yield* messages;
   } catch (reason) {

@@ -1,18 +1,24 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type Client as Stub } from "@connectrpc/connect";
-import { type TxService, type WatchTxRequest, WatchTxRequestSchema, type WatchTxResponse } from "@fencepost/client-gen/fencepost/v1/tx";
+import {
+  type TxService,
+  type WatchTxRequest,
+  WatchTxRequestSchema,
+  type WatchTxResponse,
+} from "@fencepost/client-gen/fencepost/v1/tx";
 import { type Ending, explain } from "./ending.js";
 import { FencepostError } from "./errors.js";
 import { jittered, sleep } from "./retry.js";
 
 const firstPauseMs = 100; // before a stream is resumed; doubles up to longestPauseMs
 const longestPauseMs = 5000;
-const longestWaitMs = 60_000; // that a node can ask for
-const silences = 3; // heartbeats that fail to come before a stream is taken for dead
-// What a node grants. It refuses a request for another heartbeat; the stream must live until that is heard.
+const longestWaitMs = 60_000; // limit for a node's retry delay
+const silences = 3; // missed heartbeats before a stream counts as dead
+// Limits enforced by nodes. A node rejects other heartbeats; the stream must live until the
+// rejection arrives.
 const [shortestHeartbeatMs, longestHeartbeatMs] = [1000, 300_000];
-const maxHeld = 1_000_000; // snapshots that wait for the first resume token
+const maxHeld = 1_000_000; // snapshots held until the first resume token
 
 export interface WatchLimits {
   readonly heartbeatMs: number;
@@ -35,7 +41,7 @@ export async function* watch(
   }
 }
 
-/** Reads stream after stream until the watch is over. Nothing is delivered after the signal. */
+/** Reads streams until the watch ends. Nothing is delivered after the signal. */
 async function* watchUntil(
   signal: AbortSignal,
   txs: Stub<typeof TxService>,
@@ -44,15 +50,19 @@ async function* watchUntil(
 ): AsyncGenerator<WatchTxResponse, void, undefined> {
   const request = create(WatchTxRequestSchema, init);
   request.heartbeat ??= durationFromMs(limits.heartbeatMs);
-  const place = new Place(request.resumeToken);
-  let [lostAt, pause] = [0, firstPauseMs]; // when the last stream that said something was lost; 0 while one lives
-  let broken: FencepostError | undefined; // why it was; undefined while one lives
+  const position = new Position(request.resumeToken);
+  let [lostAt, pause] = [0, firstPauseMs]; // when the last stream was lost; 0 while one is live
+  let broken: FencepostError | undefined; // its error; undefined while one is live
   for (;;) {
     try {
-      place.rewind();
-      for await (const message of stream(txs, { ...request, resumeToken: place.token }, signal)) {
+      position.rewind();
+      for await (const message of stream(
+        txs,
+        { ...request, resumeToken: position.token },
+        signal,
+      )) {
         [lostAt, pause, broken] = [0, firstPauseMs, undefined];
-        for (const ready of place.take(message)) {
+        for (const ready of position.take(message)) {
           signal.throwIfAborted();
           yield ready;
         }
@@ -80,9 +90,15 @@ async function* watchUntil(
   }
 }
 
-/** Reads one stream to its end, or until it has been silent for too long. */
-async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, signal: AbortSignal): AsyncGenerator<WatchTxResponse> {
-  const quietMs = silences * Math.min(Math.max(durationMs(request.heartbeat!), shortestHeartbeatMs), longestHeartbeatMs);
+/** Reads one stream until it ends or is silent for too long. */
+async function* stream(
+  txs: Stub<typeof TxService>,
+  request: WatchTxRequest,
+  signal: AbortSignal,
+): AsyncGenerator<WatchTxResponse> {
+  const quietMs =
+    silences *
+    Math.min(Math.max(durationMs(request.heartbeat!), shortestHeartbeatMs), longestHeartbeatMs);
   const ending = new AbortController();
   const abort = () => ending.abort(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
@@ -91,9 +107,11 @@ async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, sig
   }
   let silent = false;
   try {
-    const messages = txs.watchTx(request, { signal: ending.signal, timeoutMs: 0 })[Symbol.asyncIterator]();
+    const messages = txs
+      .watchTx(request, { signal: ending.signal, timeoutMs: 0 })
+      [Symbol.asyncIterator]();
     for (;;) {
-      // It runs only while a message is waited for: how long the caller takes is no fault of the node.
+      // It runs only while waiting for a message: a slow caller is not a fault of the node.
       const timer = setTimeout(() => {
         silent = true;
         ending.abort();
@@ -105,28 +123,32 @@ async function* stream(txs: Stub<typeof TxService>, request: WatchTxRequest, sig
       yield next.value;
     }
   } catch (reason) {
-    throw silent ? new FencepostError(new ConnectError(`the stream was silent for ${quietMs} ms`, Code.Unavailable)) : reason;
+    throw silent
+      ? new FencepostError(
+          new ConnectError(`the stream was silent for ${quietMs} ms`, Code.Unavailable),
+        )
+      : reason;
   } finally {
     signal.removeEventListener("abort", abort);
     ending.abort();
   }
 }
 
-/** Where a watch stands, and what it must remember to repeat nothing. */
-class Place {
-  /** Snapshots before the first token: if the stream breaks there, it begins anew, and they are sent again. */
+/** The resume token of a watch, and the state needed to repeat nothing. */
+class Position {
+  /** Snapshots before the first token; a new stream repeats them. */
   private held: WatchTxResponse[] = [];
-  /** Versions that snapshots showed of transactions, until an event goes beyond. */
+  /** Versions shown by snapshots, until a later event. */
   private readonly shown = new Map<string, bigint>();
 
   constructor(public token: string) {}
 
-  /** Forgets what a new stream tells again. */
+  /** Drops the snapshots that a new stream repeats. */
   rewind(): void {
     this.held = [];
   }
 
-  /** What can be delivered now. */
+  /** Returns the messages that can be delivered. */
   take(message: WatchTxResponse): WatchTxResponse[] {
     if (message.resumeToken === "" && this.token === "") {
       if (this.held.push(message) > maxHeld) {

@@ -4,10 +4,13 @@ import { Client, type ClientOptions } from "./client.js";
 
 export * from "./index.js";
 
-/** Makes a client for the origin that a node, or what stands before it, serves gRPC-Web on, "https://fencepost.example" for example. The browser does TLS. */
+/**
+ * Returns a client for the origin that serves gRPC-Web, such as "https://fencepost.example": a node
+ * or its proxy. The browser handles TLS.
+ */
 export function connect(baseUrl: string, options: ClientOptions = {}): Client {
   if (options.token !== undefined && !baseUrl.startsWith("https:")) {
-    throw new Error("a token over plain text is there for all to read; use an https origin");
+    throw new Error("a token must not be sent over plain text; use an https origin");
   }
   return new Client(createGrpcWebTransport({ baseUrl }), options);
 }

@@ -4,10 +4,20 @@ import process from "node:process";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
-import { Client, Code, connect, ErrorReason, Executed, FencepostError, TxState } from "@fencepost/client";
+import {
+  Client,
+  Code,
+  connect,
+  ErrorReason,
+  Executed,
+  FencepostError,
+  TxState,
+} from "@fencepost/client";
 
 /**
- * What `make clients-test` starts and tells: a real node, and one that follows a script (e2e/clients_scripted_test.go).
+ * Returns an address or value that `make clients-test` provides: of a real node, or of the scripted
+ * server (e2e/clients_scripted_test.go).
+ *
  * @param {string} name
  */
 function setting(name) {
@@ -17,7 +27,8 @@ function setting(name) {
 }
 
 /**
- * A client that is closed when the test is over.
+ * Returns a client that is closed when the test ends.
+ *
  * @param {import("node:test").TestContext} t
  * @param {string} target
  * @param {import("@fencepost/client").ConnectOptions} [options]
@@ -30,44 +41,61 @@ function open(t, target, options) {
 
 /**
  * @param {Client} client
- * @param {string} what
+ * @param {string} key
  */
-async function create(client, what) {
-  const { tx } = await client.txs.createTx({ submitter: "alice", requestId: `ts/${what}`, payload: {} });
+async function create(client, key) {
+  const { tx } = await client.txs.createTx({
+    submitter: "alice",
+    requestId: `ts/${key}`,
+    payload: {},
+  });
   assert.ok(tx);
   return tx;
 }
 
 /**
- * How often a request reached the node.
+ * Returns how often a request reached the node.
+ *
  * @param {Client} client
- * @param {string} what
+ * @param {string} key
  */
-async function made(client, what) {
-  const { tx } = await client.txs.getTx({ key: { case: "request", value: { submitter: "alice", requestId: `ts/${what}` } } });
+async function calls(client, key) {
+  const { tx } = await client.txs.getTx({
+    key: { case: "request", value: { submitter: "alice", requestId: `ts/${key}` } },
+  });
   return tx?.version;
 }
 
 /**
- * The error that a call fails with.
+ * Returns the error of a failed call.
+ *
  * @param {Promise<unknown>} call
  */
 async function failure(call) {
-  const reason = await call.then(() => undefined, (/** @type {unknown} */ thrown) => thrown);
+  const reason = await call.then(
+    () => undefined,
+    (/** @type {unknown} */ thrown) => thrown,
+  );
   assert.ok(reason instanceof FencepostError, `not a FencepostError: ${reason}`);
   return reason;
 }
 
-test("repeats what may be repeated", async (t) => {
+test("call: unavailable node, retried", async (t) => {
   const client = open(t, setting("SCRIPTED"));
-  for (const what of ["flaky", "busy"]) {
-    assert.equal((await create(client, what)).version, "3", what);
+  for (const key of ["flaky", "busy"]) {
+    assert.equal((await create(client, key)).version, "3", key);
   }
 });
 
-test("errors are typed", async (t) => {
+test("call: typed errors", async (t) => {
   const client = open(t, setting("SCRIPTED"));
-  const nothing = { reason: ErrorReason.UNSPECIFIED, reasonName: "", requestId: "", retryAfterMs: 0, violations: [] };
+  const nothing = {
+    reason: ErrorReason.UNSPECIFIED,
+    reasonName: "",
+    requestId: "",
+    retryAfterMs: 0,
+    violations: [],
+  };
   const wanted = {
     full: { ...nothing, code: Code.ResourceExhausted },
     wrong: {
@@ -77,73 +105,119 @@ test("errors are typed", async (t) => {
       reasonName: "INVALID_FIELD",
       violations: [{ field: "payload.to", description: "must be an address" }],
     },
-    defect: { ...nothing, code: Code.Internal, reason: ErrorReason.INTERNAL, reasonName: "INTERNAL", requestId: "call-1" },
-    novel: { ...nothing, code: Code.FailedPrecondition, reasonName: "NOT_INVENTED_YET", retryAfterMs: 1500 },
+    defect: {
+      ...nothing,
+      code: Code.Internal,
+      reason: ErrorReason.INTERNAL,
+      reasonName: "INTERNAL",
+      requestId: "call-1",
+    },
+    novel: {
+      ...nothing,
+      code: Code.FailedPrecondition,
+      reasonName: "NOT_INVENTED_YET",
+      retryAfterMs: 1500,
+    },
   };
-  for (const [what, want] of Object.entries(wanted)) {
-    const error = await failure(create(client, what));
+  for (const [key, want] of Object.entries(wanted)) {
+    const error = await failure(create(client, key));
     const { code, reason, reasonName, requestId, retryAfterMs, violations } = error;
-    assert.deepEqual({ code, reason, reasonName, requestId, retryAfterMs, violations }, want, what);
+    assert.deepEqual({ code, reason, reasonName, requestId, retryAfterMs, violations }, want, key);
     assert.match(error.message, /as the script says/);
-    assert.equal(await made(client, what), "1", `${what} is repeated`);
+    assert.equal(await calls(client, key), "1", `${key} was retried`);
   }
 });
 
-test("a call ends in time", async (t) => {
+test("call: timeout", async (t) => {
   const error = await failure(create(open(t, setting("SCRIPTED"), { timeoutMs: 200 }), "slow"));
   assert.equal(error.code, Code.DeadlineExceeded);
 });
 
-test("a call that the node ends at its deadline is DEADLINE_EXCEEDED, one that it ends before is not", async () => {
+test("call: ended by the node at its deadline", async () => {
   const resets = {
-    unary: () => Promise.reject(new ConnectError("http/2 stream closed with error code CANCEL (0x8)", Code.Canceled)),
+    unary: () =>
+      Promise.reject(
+        new ConnectError("http/2 stream closed with error code CANCEL (0x8)", Code.Canceled),
+      ),
     stream: () => Promise.reject(new Error("none is made")),
   };
-  for (const [timeoutMs, code] of /** @type {[number, Code][]} */ ([[1, Code.DeadlineExceeded], [60_000, Code.Canceled]])) {
+  for (const [timeoutMs, code] of /** @type {[number, Code][]} */ ([
+    [1, Code.DeadlineExceeded],
+    [60_000, Code.Canceled],
+  ])) {
     const error = await failure(new Client(resets, { timeoutMs }).txs.cancelTx({ txId: "t" }));
     assert.equal(error.code, code);
   }
 });
 
-test("a node that is not there is UNAVAILABLE", async (t) => {
+test("call: unreachable node", async (t) => {
   const error = await failure(create(open(t, "127.0.0.1:1", { timeoutMs: 300 }), "nobody"));
   assert.equal(error.code, Code.Unavailable);
 });
 
-test("TLS and token", async (t) => {
+test("connect: TLS and token", async (t) => {
   const read = (/** @type {string} */ name) => readFileSync(`${setting("CERTS")}/${name}`);
-  const tls = { ca: read("ca.pem"), certificate: read("client.pem"), key: read("client-key.pem"), serverName: "node.test" };
+  const tls = {
+    ca: read("ca.pem"),
+    certificate: read("client.pem"),
+    key: read("client-key.pem"),
+    serverName: "node.test",
+  };
   const tx = await create(open(t, setting("TLS"), { tls, token: "secret" }), "whoami");
   assert.deepEqual([tx.lastError, tx.reason], ["Bearer secret", "caller"]);
   const { ca, serverName } = tls;
-  for (const bad of [{ ...tls, serverName: "other.test" }, { ca, serverName }, { ...tls, ca: tls.certificate }]) {
-    const error = await failure(create(open(t, setting("TLS"), { tls: bad, timeoutMs: 1000 }), "whoami"));
-    assert.ok([Code.Unavailable, Code.Internal, Code.DeadlineExceeded].includes(error.code), `${error}`);
+  for (const bad of [
+    { ...tls, serverName: "other.test" },
+    { ca, serverName },
+    { ...tls, ca: tls.certificate },
+  ]) {
+    const error = await failure(
+      create(open(t, setting("TLS"), { tls: bad, timeoutMs: 1000 }), "whoami"),
+    );
+    assert.ok(
+      [Code.Unavailable, Code.Internal, Code.DeadlineExceeded].includes(error.code),
+      `${error}`,
+    );
   }
   assert.throws(() => connect("127.0.0.1:1", { token: "secret" }), /plain text/);
 });
 
-test("a node that knows its callers lets in whoever has certificate and token", async (t) => {
+test("connect: guarded node", async (t) => {
   const read = (/** @type {string} */ name) => readFileSync(`${setting("CERTS")}/${name}`);
-  const tls = { ca: read("ca.pem"), certificate: read("client.pem"), key: read("client-key.pem"), serverName: "node.test" };
-  const request = { submitter: "s01", requestId: "ts/guarded", payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" } };
+  const tls = {
+    ca: read("ca.pem"),
+    certificate: read("client.pem"),
+    key: read("client-key.pem"),
+    serverName: "node.test",
+  };
+  const request = {
+    submitter: "s01",
+    requestId: "ts/guarded",
+    payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" },
+  };
   for (const options of [{ tls }, { tls, token: "some-other-token-0123456789" }]) {
     const error = await failure(open(t, setting("GUARDED"), options).createAndWait(request));
-    assert.deepEqual([error.code, error.reason], [Code.Unauthenticated, ErrorReason.UNAUTHENTICATED]);
+    assert.deepEqual(
+      [error.code, error.reason],
+      [Code.Unauthenticated, ErrorReason.UNAUTHENTICATED],
+    );
   }
-  const tx = await open(t, setting("GUARDED"), { tls, token: setting("TOKEN") }).createAndWait(request);
+  const tx = await open(t, setting("GUARDED"), { tls, token: setting("TOKEN") }).createAndWait(
+    request,
+  );
   assert.equal(tx.state, TxState.CONFIRMED);
 });
 
 /**
- * Reads a watch until it has told that many things.
+ * Reads a watch up to a number of messages.
+ *
  * @param {Client} client
- * @param {string} what
+ * @param {string} key
  * @param {number} most
  * @param {string[]} [all]
  */
-async function told(client, what, most, all = []) {
-  return toldOf(client.watch({ target: { case: "submitter", value: `ts/${what}` } }), most, all);
+async function delivered(client, key, most, all = []) {
+  return toldOf(client.watch({ target: { case: "submitter", value: `ts/${key}` } }), most, all);
 }
 
 /**
@@ -167,39 +241,55 @@ async function toldOf(watch, most, all = []) {
   return all;
 }
 
-for (const [what, want] of Object.entries({
+for (const [key, want] of Object.entries({
   drains: ["tx 1", "tx 2"],
   ends: ["tx 1", "tx 2"],
   silent: ["tx 1", "tx 2"],
   snapshots: ["kept as of 2", "heartbeat", "kept 3", "new 1"],
 })) {
-  test(`a watch resumes: ${what}`, async (t) => {
-    assert.deepEqual(await told(open(t, setting("SCRIPTED"), { heartbeatMs: 200 }), what, want.length), want);
+  test(`watch: resumes: ${key}`, async (t) => {
+    assert.deepEqual(
+      await delivered(open(t, setting("SCRIPTED"), { heartbeatMs: 200 }), key, want.length),
+      want,
+    );
   });
 }
 
-test("a watch of several shows what is final too, is resumed, and ends with the stream", async (t) => {
-  const watch = open(t, setting("SCRIPTED")).watch({ target: { case: "txs", value: { txIds: ["ts/several", "another"] } }, untilFinal: true });
-  assert.deepEqual(await toldOf(watch, 100), ["done as of 5", "on as of 1", "heartbeat", "on 2", "on 3"]);
+test("watch: several transactions", async (t) => {
+  const watch = open(t, setting("SCRIPTED")).watch({
+    target: { case: "txs", value: { txIds: ["ts/several", "another"] } },
+    untilFinal: true,
+  });
+  assert.deepEqual(await toldOf(watch, 100), [
+    "done as of 5",
+    "on as of 1",
+    "heartbeat",
+    "on 2",
+    "on 3",
+  ]);
 });
 
-for (const [what, reason, events] of /** @type {[string, ErrorReason, number][]} */ ([
+for (const [key, reason, events] of /** @type {[string, ErrorReason, number][]} */ ([
   ["expired", ErrorReason.RESUME_TOKEN_EXPIRED, 1],
   ["refused", ErrorReason.SUBMITTER_NOT_FOUND, 0],
   ["down", ErrorReason.STORE_UNAVAILABLE, 0],
 ])) {
-  test(`a watch surfaces what only the caller can decide: ${what}`, async (t) => {
+  test(`watch: final error: ${key}`, async (t) => {
     /** @type {string[]} */
     const all = [];
-    const error = await failure(told(open(t, setting("SCRIPTED"), { patienceMs: 500 }), what, 10, all));
+    const error = await failure(
+      delivered(open(t, setting("SCRIPTED"), { patienceMs: 500 }), key, 10, all),
+    );
     assert.deepEqual([error.reason, all.length], [reason, events]);
   });
 }
 
-// How long the caller takes is no fault of the node: a stream that broke meanwhile is resumed all the same.
-test("a watch resumes: for a slow caller", async (t) => {
+// A stream that broke while the caller was busy is resumed.
+test("watch: slow caller", async (t) => {
   const seqs = [];
-  for await (const { message } of open(t, setting("SCRIPTED"), { patienceMs: 200 }).watch({ target: { case: "submitter", value: "ts/slow/drains" } })) {
+  for await (const { message } of open(t, setting("SCRIPTED"), { patienceMs: 200 }).watch({
+    target: { case: "submitter", value: "ts/slow/drains" },
+  })) {
     assert.ok(message.case === "event");
     if (seqs.push(message.value.seq) === 2) {
       break;
@@ -209,9 +299,12 @@ test("a watch resumes: for a slow caller", async (t) => {
   assert.deepEqual(seqs, ["1", "2"]);
 });
 
-test("a watch ends with its signal", async (t) => {
+test("watch: ends with its signal", async (t) => {
   const ending = new AbortController();
-  const watch = open(t, setting("SCRIPTED")).watch({ target: { case: "submitter", value: "ts/aborted/silent" } }, ending);
+  const watch = open(t, setting("SCRIPTED")).watch(
+    { target: { case: "submitter", value: "ts/aborted/silent" } },
+    ending,
+  );
   await watch.next();
   const pending = watch.next();
   ending.abort(new Error("enough"));
@@ -219,27 +312,46 @@ test("a watch ends with its signal", async (t) => {
 });
 
 /**
- * Begins a call, and tells in what it ends.
+ * Starts a call, and returns its result or error.
+ *
  * @param {() => Promise<unknown>} call
  */
 async function end(call) {
-  return await Promise.race([call().then(() => "no error", (/** @type {unknown} */ thrown) => thrown), setTimeout(5000, "it goes on")]);
+  return await Promise.race([
+    call().then(
+      () => "no error",
+      (/** @type {unknown} */ thrown) => thrown,
+    ),
+    setTimeout(5000, "it goes on"),
+  ]);
 }
 
-// Whatever a client is asked for ends at once when the client is closed, and nothing can be asked of it later.
-for (const [what, call] of /** @type {[string, (client: Client) => Promise<unknown>][]} */ ([
-  ["a watch", (client) => told(client, "closed/silent", 10)],
-  ["a watch in a wait", (client) => told(client, "closed/down", 10)],
+// Close ends everything under way, and later calls fail.
+for (const [key, call] of /** @type {[string, (client: Client) => Promise<unknown>][]} */ ([
+  ["a watch", (client) => delivered(client, "closed/silent", 10)],
+  ["a watch in a wait", (client) => delivered(client, "closed/down", 10)],
   ["a call", (client) => create(client, "closed/slow")],
   ["a call in a wait", (client) => create(client, "closed/later")],
-  ["a call without a limit", (client) => client.txs.createTx({ submitter: "alice", requestId: "ts/closed/slow", payload: {} }, { timeoutMs: 0 })],
-  ["a stream of a stub", async (client) => {
-    for await (const _ of client.txs.watchTx({ target: { case: "submitter", value: "ts/closed/stub/silent" } })) {
-      // It has nothing more to say.
-    }
-  }],
+  [
+    "a call without a limit",
+    (client) =>
+      client.txs.createTx(
+        { submitter: "alice", requestId: "ts/closed/slow", payload: {} },
+        { timeoutMs: 0 },
+      ),
+  ],
+  [
+    "a stream of a stub",
+    async (client) => {
+      for await (const _ of client.txs.watchTx({
+        target: { case: "submitter", value: "ts/closed/stub/silent" },
+      })) {
+        // Empty from here on.
+      }
+    },
+  ],
 ])) {
-  test(`close ends ${what}`, async () => {
+  test(`close: ends ${key}`, async () => {
     const client = connect(setting("SCRIPTED"));
     const ended = end(() => call(client));
     assert.equal(await Promise.race([ended, setTimeout(500, "under way")]), "under way");
@@ -252,62 +364,86 @@ for (const [what, call] of /** @type {[string, (client: Client) => Promise<unkno
   });
 }
 
-test("a watch delivers nothing after close", async () => {
+test("close: watch delivers nothing more", async () => {
   const client = connect(setting("SCRIPTED"));
-  const error = await failure((async () => {
-    let closed = false;
-    for await (const _ of client.watch({ target: { case: "submitter", value: "ts/closed/snapshots" } })) {
-      assert.ok(!closed, "delivered after close");
-      closed = true;
-      client.close();
-    }
-  })());
+  const error = await failure(
+    (async () => {
+      let closed = false;
+      for await (const _ of client.watch({
+        target: { case: "submitter", value: "ts/closed/snapshots" },
+      })) {
+        assert.ok(!closed, "delivered after close");
+        closed = true;
+        client.close();
+      }
+    })(),
+  );
   assert.match(error.message, /client is closed/);
 });
 
-test("a signal ends a wait with its reason and a call with CANCELED, under way and between two tries", async (t) => {
+test("signal: ends waits with its reason, calls with CANCELED", async (t) => {
   const client = open(t, setting("SCRIPTED"));
-  for (const what of ["signalled/slow", "signalled/later"]) {
-    const request = { submitter: "alice", requestId: `ts/${what}`, payload: {} };
+  for (const key of ["signalled/slow", "signalled/later"]) {
+    const request = { submitter: "alice", requestId: `ts/${key}`, payload: {} };
     const signal = AbortSignal.timeout(300);
-    const [wait, call] = await Promise.all([end(() => client.createAndWait(request, { signal })), end(() => client.txs.createTx(request, { signal }))]);
-    assert.equal(wait, signal.reason, what);
-    assert.ok(call instanceof FencepostError, `${what}: ${call}`);
-    assert.equal(call.code, Code.Canceled, what);
+    const [wait, call] = await Promise.all([
+      end(() => client.createAndWait(request, { signal })),
+      end(() => client.txs.createTx(request, { signal })),
+    ]);
+    assert.equal(wait, signal.reason, key);
+    assert.ok(call instanceof FencepostError, `${key}: ${call}`);
+    assert.equal(call.code, Code.Canceled, key);
   }
 });
 
-test("no timeout is no limit", async (t) => {
-  const tx = await open(t, setting("SCRIPTED"), { timeoutMs: 0 }).txs.createTx({ submitter: "alice", requestId: "ts/endless/busy", payload: {} });
+test("timeout: 0 is no limit", async (t) => {
+  const tx = await open(t, setting("SCRIPTED"), { timeoutMs: 0 }).txs.createTx({
+    submitter: "alice",
+    requestId: "ts/endless/busy",
+    payload: {},
+  });
   assert.equal(tx.tx?.version, "3");
 });
 
-test("a timeout of any length reaches the node, and no call ends before it", async (t) => {
+test("timeout: any length reaches the node", async (t) => {
   for (const timeoutMs of [1500.7, 99_999_999, 100_000_000, 2 ** 31, 1e15, Number.MAX_VALUE]) {
     const client = open(t, setting("SCRIPTED"), { timeoutMs });
     assert.ok(await create(client, "whoami"), `${timeoutMs} ms`);
-    const stream = client.txs.watchTx({ target: { case: "submitter", value: "ts/picky" } }, { timeoutMs });
+    const stream = client.txs.watchTx(
+      { target: { case: "submitter", value: "ts/picky" } },
+      { timeoutMs },
+    );
     const error = await failure(stream[Symbol.asyncIterator]().next());
     assert.equal(error.reason, ErrorReason.INVALID_FIELD, `a stream of ${timeoutMs} ms: ${error}`);
   }
 });
 
-test("an answer can be large", async (t) => {
+test("call: large response", async (t) => {
   const { txs } = await open(t, setting("SCRIPTED")).txs.listTxs({});
   assert.equal(txs.length, 50);
 });
 
-test("a heartbeat that no node grants is refused by the node", async (t) => {
+test("watch: heartbeat out of range, rejected", async (t) => {
   const client = open(t, setting("SCRIPTED"), { patienceMs: 200 });
   for (const seconds of [0n, -1n, 10_000_000n]) {
-    const watch = client.watch({ target: { case: "submitter", value: "ts/picky" }, heartbeat: { seconds, nanos: 0 } });
+    const watch = client.watch({
+      target: { case: "submitter", value: "ts/picky" },
+      heartbeat: { seconds, nanos: 0 },
+    });
     const error = await failure(watch.next());
     assert.equal(error.reason, ErrorReason.INVALID_FIELD, `${seconds} s: ${error}`);
   }
 });
 
-test("a target is host and port", () => {
-  for (const bad of ["http://127.0.0.1:9090", "dns:///127.0.0.1:9090", "127.0.0.1", "127.0.0.1:9090/", "::1:9090", ""]) {
+test("connect: invalid targets", () => {
+  for (const bad of [
+    "http://127.0.0.1:9090",
+    "dns:///127.0.0.1:9090",
+    "127.0.0.1",
+    "127.0.0.1:9090/",
+    "::1:9090",
+    "",
+  ]) {
     assert.throws(() => connect(bad), /give host:port/, bad);
   }
   for (const good of ["127.0.0.1:9090", "node.example:443", "[::1]:9090"]) {
@@ -315,39 +451,59 @@ test("a target is host and port", () => {
   }
 });
 
-test("a node whose queue is full says when to come again, and the client does", async (t) => {
+test("call: queue full, retried after the delay", async (t) => {
   const client = open(t, setting("NARROW"));
-  await client.txs.listTxs({ pageSize: 1 }); // what is short of time shall not wait for a connection
-  const all = (/** @type {number} */ timeoutMs) => Promise.allSettled(
-    Array.from({ length: 6 }, (_, i) => client.txs.createTx({
-      submitter: "s01",
-      requestId: `ts/full/${i}`,
-      payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" },
-    }, { timeoutMs })),
-  );
+  // connects, so that short deadlines below do not include it
+  await client.txs.listTxs({ pageSize: 1 });
+  const all = (/** @type {number} */ timeoutMs) =>
+    Promise.allSettled(
+      Array.from({ length: 6 }, (_, i) =>
+        client.txs.createTx(
+          {
+            submitter: "s01",
+            requestId: `ts/full/${i}`,
+            payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" },
+          },
+          { timeoutMs },
+        ),
+      ),
+    );
   let full = 0;
-  for (const ended of await all(900)) { // there is not the time to come again
-    const error = ended.status === "rejected" ? await failure(Promise.reject(ended.reason)) : undefined;
+  for (const ended of await all(900)) {
+    // too short for a retry
+    const error =
+      ended.status === "rejected" ? await failure(Promise.reject(ended.reason)) : undefined;
     if (error && error.code !== Code.DeadlineExceeded) {
-      assert.deepEqual([error.code, error.reason], [Code.ResourceExhausted, ErrorReason.QUEUE_FULL], `${error}`);
+      assert.deepEqual(
+        [error.code, error.reason],
+        [Code.ResourceExhausted, ErrorReason.QUEUE_FULL],
+        `${error}`,
+      );
       assert.ok(error.retryAfterMs >= 1000, `${error.retryAfterMs}`);
       full++;
     }
   }
-  assert.ok(full > 0, "nothing was full");
+  assert.ok(full > 0, "no call returned QUEUE_FULL");
   for (const ended of await all(60_000)) {
     assert.equal(ended.status, "fulfilled", ended.status === "rejected" ? `${ended.reason}` : "");
   }
 });
 
-test("create and wait", async (t) => {
+test("createAndWait", async (t) => {
   const client = open(t, setting("NODE"));
-  const request = { submitter: "s01", requestId: "ts/wait", payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" } };
-  for (let time = 0; time < 2; time++) { // the second finds it final
+  const request = {
+    submitter: "s01",
+    requestId: "ts/wait",
+    payload: { to: "0x00000000000000000000000000000000000000aa", value: "1" },
+  };
+  for (let time = 0; time < 2; time++) {
+    // the second call finds it final
     const tx = await client.createAndWait(request);
     assert.deepEqual([tx.state, tx.executed], [TxState.CONFIRMED, Executed.SUCCESS]);
     assert.ok(tx.receipt);
   }
-  const error = await failure(client.createAndWait({ ...request, payload: { ...request.payload, value: "2" } }));
+  const error = await failure(
+    client.createAndWait({ ...request, payload: { ...request.payload, value: "2" } }),
+  );
   assert.equal(error.reason, ErrorReason.IDEMPOTENCY_KEY_REUSED);
 });

@@ -1,4 +1,5 @@
-// The watcher prints what a watch of a submitter tells, until it is killed. The end-to-end tests hurt its connection and compare what it printed with the ledger.
+// The watcher prints the messages of a watch until it is killed. End-to-end tests disturb its
+// connection and compare its output with the ledger.
 package main
 
 import (
