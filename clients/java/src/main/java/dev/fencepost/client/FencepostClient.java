@@ -11,6 +11,7 @@ import dev.fencepost.v1.TxServiceGrpc.TxServiceBlockingStub;
 import dev.fencepost.v1.TxServiceGrpc.TxServiceStub;
 import dev.fencepost.v1.TxState;
 import dev.fencepost.v1.WatchTxRequest;
+
 import io.grpc.Channel;
 import io.grpc.ClientInterceptors;
 import io.grpc.Grpc;
@@ -20,6 +21,7 @@ import io.grpc.ManagedChannelBuilder;
 import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.stub.MetadataUtils;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -30,19 +32,22 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** A connection to Fencepost. It is safe for use by many threads; one for a whole program is enough. */
+/** A connection to Fencepost. It is thread-safe; a program needs only one. */
 public final class FencepostClient implements AutoCloseable {
-    /** The largest answer that is read: a page of transactions with large payloads goes far beyond the 4 MiB of gRPC. */
+    /** Limits a response, in bytes. Pages with large payloads exceed gRPC's default of 4 MiB. */
     private static final int MAX_ANSWER = 64 << 20;
 
     private final ManagedChannel connection;
     private final Channel channel;
-    private final ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, task -> {
-        Thread thread = new Thread(task, "fencepost-client");
-        thread.setDaemon(true);
-        return thread;
-    });
-    private final Patience calls;
+    private final ScheduledThreadPoolExecutor timer =
+            new ScheduledThreadPoolExecutor(
+                    1,
+                    task -> {
+                        Thread thread = new Thread(task, "fencepost-client");
+                        thread.setDaemon(true);
+                        return thread;
+                    });
+    private final CallPolicy calls;
     private final Set<Watch> watches = ConcurrentHashMap.newKeySet();
     private volatile boolean closed;
     private final Duration timeout;
@@ -54,43 +59,50 @@ public final class FencepostClient implements AutoCloseable {
         timer.setRemoveOnCancelPolicy(true);
         Metadata headers = new Metadata();
         if (options.token != null) {
-            headers.put(Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER), "Bearer " + options.token);
+            headers.put(
+                    Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER),
+                    "Bearer " + options.token);
         }
-        calls = new Patience(options.timeout, timer);
-        channel = ClientInterceptors.intercept(connection, calls, MetadataUtils.newAttachHeadersInterceptor(headers));
+        calls = new CallPolicy(options.timeout, timer);
+        channel =
+                ClientInterceptors.intercept(
+                        connection, calls, MetadataUtils.newAttachHeadersInterceptor(headers));
         timeout = options.timeout;
         heartbeat = options.heartbeat;
         patience = options.patience;
     }
 
-    /** Makes a client that connects in plain text, with the default options. */
+    /** Returns a client with a plain-text connection and the default options. */
     public static FencepostClient connect(String target) {
         return connect(target, new Options());
     }
 
     /**
-     * Makes a client for a target: "host:port" of a node or a load balancer, or "dns:///host:port" for a name with an address for each node. Nothing is dialled
-     * before the first call.
+     * Returns a client for a target: "host:port" of a node or load balancer, or "dns:///host:port"
+     * for a name with one address per node. It does not dial before the first call.
      *
-     * @throws IllegalArgumentException when the options are wrong
+     * @throws IllegalArgumentException if the options are invalid
      */
     public static FencepostClient connect(String target, Options options) {
         if (options.token != null && options.tls == null) {
-            throw new IllegalArgumentException("a token over plain text is there for all to read; give TLS options as well");
+            throw new IllegalArgumentException(
+                    "a token must not be sent over plain text; set Options.tls");
         }
         return new FencepostClient(target, options);
     }
 
     private static ManagedChannel dial(String target, Options options) {
         Tls tls = options.tls;
-        ManagedChannelBuilder<?> builder = Grpc.newChannelBuilder(target, tls == null ? InsecureChannelCredentials.create() : tls.credentials());
+        ManagedChannelBuilder<?> builder =
+                Grpc.newChannelBuilder(
+                        target,
+                        tls == null ? InsecureChannelCredentials.create() : tls.credentials());
         if (tls != null && tls.serverName() != null) {
             builder.overrideAuthority(tls.serverName());
         }
-        return builder
-                .maxInboundMessageSize(MAX_ANSWER)
-                .defaultServiceConfig(Patience.SERVICE_CONFIG)
-                // A node that vanished while nothing was said is found out by pings.
+        return builder.maxInboundMessageSize(MAX_ANSWER)
+                .defaultServiceConfig(CallPolicy.SERVICE_CONFIG)
+                // Pings detect a node that vanished silently.
                 .keepAliveTime(20, TimeUnit.SECONDS)
                 .keepAliveTimeout(10, TimeUnit.SECONDS)
                 .build();
@@ -101,71 +113,83 @@ public final class FencepostClient implements AutoCloseable {
         return TxServiceGrpc.newBlockingStub(channel);
     }
 
-    /** For operators: the accounts that Fencepost sends from. */
+    /** Manages the accounts that Fencepost sends from, for operators. */
     public SubmitterServiceBlockingStub submitters() {
         return SubmitterServiceGrpc.newBlockingStub(channel);
     }
 
-    /** For stubs of other kinds (futures, observers): they get the client's token, timeout and repetitions too. */
+    /**
+     * The channel for other kinds of stubs (futures, observers), with the client's token, timeout
+     * and retries.
+     */
     public Channel channel() {
         return channel;
     }
 
-    /**
-     * Watches what the request asks for; see {@link Watch}. The first stream is opened when the first message is asked for.
-     */
+    /** Starts a watch; see {@link Watch}. The first stream opens when the first message is read. */
     public Watch watch(WatchTxRequest request) {
         return new Watch(this, request, heartbeat, patience);
     }
 
-    /** A stub for one stream of a watch. */
+    /** Returns a stub for one stream of a watch. */
     TxServiceStub streams() {
         return TxServiceGrpc.newStub(channel);
     }
 
-    /** Tries to connect anew at once: a watch has a pace of its own. */
+    /** Reconnects immediately: a watch has its own delays. */
     void reconnect() {
         connection.resetConnectBackoff();
     }
 
-    /** Ends a watch when the client is closed, at once if it is. */
-    void enlist(Watch watch) {
+    /** Ends a watch when the client is closed, or now if it already is. */
+    void add(Watch watch) {
         watches.add(watch);
         if (closed) {
             watch.endWithClient();
         }
     }
 
-    void dismiss(Watch watch) {
+    void remove(Watch watch) {
         watches.remove(watch);
     }
 
-    /** Asks for the events of one transaction, to its final one. */
+    /** Requests the events of one transaction until it is final. */
     public static WatchTxRequest watchTx(String txId) {
         return WatchTxRequest.newBuilder().setTxId(txId).setUntilFinal(true).build();
     }
 
-    /** Asks for the events of several transactions, 100 at most, until all are final. Each is first shown as it is (snapshots), the newest first. */
+    /**
+     * Requests the events of several transactions, at most 100, until all are final. It first
+     * delivers a snapshot of each, newest first.
+     */
     public static WatchTxRequest watchTxs(String... txIds) {
-        return WatchTxRequest.newBuilder().setTxs(TxIds.newBuilder().addAllTxIds(List.of(txIds))).setUntilFinal(true).build();
+        return WatchTxRequest.newBuilder()
+                .setTxs(TxIds.newBuilder().addAllTxIds(List.of(txIds)))
+                .setUntilFinal(true)
+                .build();
     }
 
-    /** Tells whether a state is an end: CONFIRMED, FAILED_FINAL or CANCELLED. */
+    /** Reports whether a state is final: CONFIRMED, FAILED_FINAL or CANCELLED. */
     public static boolean isFinal(TxState state) {
-        return state == TxState.TX_STATE_CONFIRMED || state == TxState.TX_STATE_FAILED_FINAL || state == TxState.TX_STATE_CANCELLED;
+        return state == TxState.TX_STATE_CONFIRMED
+                || state == TxState.TX_STATE_FAILED_FINAL
+                || state == TxState.TX_STATE_CANCELLED;
     }
 
     /**
-     * Creates a transaction and returns it once it is final, whether it succeeded or not: its state and executed tell. A request whose request_id was used before
-     * waits for that transaction. When the limit has passed (DEADLINE_EXCEEDED), or the thread is interrupted, its io.grpc.Context cancelled or the client closed (CANCELLED), a
-     * transaction that was created goes on, and the same call waits for it again.
+     * Creates a transaction and returns it once it is final, for any outcome: see its state and
+     * executed. A request with a known request_id waits for that transaction. The wait ends early
+     * after the limit (DEADLINE_EXCEEDED), or when the thread is interrupted, its io.grpc.Context
+     * is cancelled or the client is closed (CANCELLED). A created transaction then continues, and
+     * the same call waits for it again.
      *
-     * @throws FencepostException when the node refuses the request, or cannot be reached
+     * @throws FencepostException if the node rejects the request or cannot be reached
      */
     public Tx createAndWait(CreateTxRequest request, Duration limit) {
         long end = System.nanoTime() + Options.nanos(limit);
         Tx tx = FencepostException.typed(() -> txsUntil(end).createTx(request)).getTx();
-        // More than once only if a reorg takes a transaction out of a final state between the end of the watch and the look.
+        // It repeats only if a reorg makes the transaction non-final between the watch and the
+        // read.
         while (!isFinal(tx.getState())) {
             awaitEnd(tx.getTxId(), end - System.nanoTime());
             GetTxRequest get = GetTxRequest.newBuilder().setTxId(tx.getTxId()).build();
@@ -175,33 +199,50 @@ public final class FencepostClient implements AutoCloseable {
     }
 
     private TxServiceBlockingStub txsUntil(long end) {
-        return txs().withDeadlineAfter(Math.min(end - System.nanoTime(), Options.nanos(timeout)), TimeUnit.NANOSECONDS);
+        return txs().withDeadlineAfter(
+                        Math.min(end - System.nanoTime(), Options.nanos(timeout)),
+                        TimeUnit.NANOSECONDS);
     }
 
     private void awaitEnd(String txId, long nanos) {
         try (Watch watch = watch(watchTx(txId))) {
             AtomicBoolean late = new AtomicBoolean();
-            ScheduledFuture<?> limit = timer.schedule(() -> {
-                late.set(true);
-                watch.close();
-            }, nanos, TimeUnit.NANOSECONDS);
+            ScheduledFuture<?> limit =
+                    timer.schedule(
+                            () -> {
+                                late.set(true);
+                                watch.close();
+                            },
+                            nanos,
+                            TimeUnit.NANOSECONDS);
             try {
                 watch.forEachRemaining(message -> {});
             } finally {
                 limit.cancel(false);
             }
             if (late.get()) {
-                String lost = watch.broken().map(e -> "; the watch had lost its stream: " + LastFailure.text(e.status())).orElse("");
-                throw FencepostException.of(Status.DEADLINE_EXCEEDED.withDescription("transaction " + txId + " is not final yet; it goes on, call again to wait for it" + lost));
+                String lost =
+                        watch.broken()
+                                .map(
+                                        e ->
+                                                "; the watch had lost its stream: "
+                                                        + LastFailure.text(e.status()))
+                                .orElse("");
+                throw FencepostException.of(
+                        Status.DEADLINE_EXCEEDED.withDescription(
+                                "transaction "
+                                        + txId
+                                        + " is not final yet; call again to continue waiting"
+                                        + lost));
             }
         } catch (RejectedExecutionException closed) {
-            throw FencepostException.of(Patience.CLOSED);
+            throw FencepostException.of(CallPolicy.CLOSED);
         }
     }
 
     /**
-     * Ends the connection, and with it every call and every watch under way, also those that wait to be made again: they fail with CANCELLED, and so does whatever
-     * is asked of the client later.
+     * Ends the connection, all calls and watches, and pending retries. They fail with CANCELLED, as
+     * do later calls.
      */
     @Override
     public void close() {

@@ -6,20 +6,24 @@ import com.google.rpc.BadRequest;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RequestInfo;
 import com.google.rpc.RetryInfo;
+
 import dev.fencepost.v1.ErrorReason;
+
 import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * Why a call failed. A {@link Watch} and createAndWait throw it. The generated stubs can throw nothing but StatusRuntimeException; {@link #typed} calls them with
- * this exception instead, and {@link #of} makes one of theirs:
+ * The error of a failed call. A {@link Watch} and createAndWait throw it. The generated stubs can
+ * throw nothing but StatusRuntimeException; {@link #typed} calls them with this exception instead,
+ * and {@link #of} makes one of theirs:
  *
  * <pre>{@code
  * Tx tx = FencepostException.typed(() -> client.txs().createTx(request)).getTx();
@@ -27,9 +31,10 @@ import java.util.function.Supplier;
  */
 public final class FencepostException extends RuntimeException {
     private static final String ERROR_DOMAIN = "fencepost.dev";
-    private static final String CONNECTION_FAILED = "io exception"; // gRPC's words, which a list of its handlers may follow
+    private static final String CONNECTION_FAILED =
+            "io exception"; // gRPC's text, possibly followed by a list of its handlers
 
-    /** One thing that is wrong with a request: the path of the field, for example "payload.to", and what must hold. */
+    /** One invalid field of a request, such as "payload.to", and the rule it breaks. */
     public record Violation(String field, String description) {}
 
     private final transient Status status;
@@ -46,12 +51,12 @@ public final class FencepostException extends RuntimeException {
             try {
                 read(detail);
             } catch (InvalidProtocolBufferException e) {
-                addSuppressed(e); // the sentence and the code are still right
+                addSuppressed(e); // message and code are still right
             }
         }
     }
 
-    /** Makes one of what a stub threw; anything that did not come from a call is UNKNOWN. */
+    /** Converts an exception of a stub; anything that does not come from a call is UNKNOWN. */
     public static FencepostException of(Throwable thrown) {
         if (thrown instanceof FencepostException e) {
             return e;
@@ -84,46 +89,54 @@ public final class FencepostException extends RuntimeException {
             reasonName = info.getDomain().equals(ERROR_DOMAIN) ? info.getReason() : "";
         } else if (detail.is(RetryInfo.class)) {
             com.google.protobuf.Duration delay = detail.unpack(RetryInfo.class).getRetryDelay();
-            Duration told = Duration.ofSeconds(delay.getSeconds(), delay.getNanos());
-            retryAfter = told.isNegative() ? Duration.ZERO : told;
+            Duration retry = Duration.ofSeconds(delay.getSeconds(), delay.getNanos());
+            retryAfter = retry.isNegative() ? Duration.ZERO : retry;
         } else if (detail.is(RequestInfo.class)) {
             requestId = detail.unpack(RequestInfo.class).getRequestId();
         } else if (detail.is(BadRequest.class)) {
-            detail.unpack(BadRequest.class).getFieldViolationsList().forEach(v -> violations.add(new Violation(v.getField(), v.getDescription())));
+            detail.unpack(BadRequest.class)
+                    .getFieldViolationsList()
+                    .forEach(v -> violations.add(new Violation(v.getField(), v.getDescription())));
         }
     }
 
     @Override
     public String getMessage() {
         String name = reasonName.isEmpty() ? "" : " (" + reasonName + ")";
-        String said = sentence();
-        return status.getCode() + name + (said.isEmpty() ? "" : ": " + said);
+        String text = text();
+        return status.getCode() + name + (text.isEmpty() ? "" : ": " + text);
     }
 
-    /** The node's words; where gRPC has none, or only these two about a connection, what is behind them: that it was refused, for example, and by whom. */
-    private String sentence() {
-        String said = status.getDescription() == null ? "" : status.getDescription();
+    /**
+     * The node's message. If gRPC has none, or only a generic one about a connection, the cause:
+     * for example that an address refused it.
+     */
+    private String text() {
+        String text = status.getDescription() == null ? "" : status.getDescription();
         Throwable cause = status.getCause();
-        if (cause == null || !said.isEmpty() && !said.startsWith(CONNECTION_FAILED)) {
-            return said;
+        if (cause == null || !text.isEmpty() && !text.startsWith(CONNECTION_FAILED)) {
+            return text;
         }
-        if (said.isEmpty()) {
+        if (text.isEmpty()) {
             return cause.toString();
         }
         return CONNECTION_FAILED + (cause.getMessage() == null ? "" : ": " + cause.getMessage());
     }
 
-    /** The error as gRPC has it. */
+    /** The gRPC status. */
     Status status() {
         return status;
     }
 
-    /** The class of the error. */
+    /** The gRPC code. */
     public Status.Code code() {
         return status.getCode();
     }
 
-    /** What exactly; UNSPECIFIED if the error is not a node's (no connection, a deadline, a proxy in between), or this client does not know it. */
+    /**
+     * The exact reason. UNSPECIFIED if the error does not come from a node (no connection, a
+     * deadline, a proxy), or the client is too old to know it.
+     */
     public ErrorReason reason() {
         try {
             return ErrorReason.valueOf("ERROR_REASON_" + reasonName);
@@ -132,30 +145,34 @@ public final class FencepostException extends RuntimeException {
         }
     }
 
-    /** The reason as the node wrote it, "SUBMITTER_PAUSED" for example; empty if the error is not a node's. */
+    /**
+     * The reason as sent by the node, such as "SUBMITTER_PAUSED"; empty if the error does not come
+     * from a node.
+     */
     public String reasonName() {
         return reasonName;
     }
 
-    /** When to repeat the call at the earliest; zero if the node does not say. */
+    /** The minimum delay before a retry; zero if the node sent none. */
     public Duration retryAfter() {
         return retryAfter;
     }
 
-    /** Names the call in the node's log; empty unless the error is a defect of the node. */
+    /** Identifies the call in the node's log; set only for a defect of the node. */
     public String requestId() {
         return requestId;
     }
 
-    /** The fields of the request that are wrong. */
+    /** The invalid fields of the request. */
     public List<Violation> violations() {
         return List.copyOf(violations);
     }
 
     /**
-     * Tells whether a watch that fails with it goes on with another stream, as {@link Watch} does: a node that cannot go on, or has no room now, and whatever the
-     * network and what stands in it make of a lost connection. Any other answer of a node is an answer; and what the client says by itself stays so: it is closed,
-     * the caller ended the call, or the thread was interrupted.
+     * Reports whether a watch can resume after the error, as {@link Watch} does: the node is
+     * unavailable or overloaded, or the connection was lost. Other errors from a node are final. So
+     * are errors from the client itself: it is closed, the caller ended the call, or the thread was
+     * interrupted.
      */
     public boolean resumable() {
         if (isOwn()) {
@@ -163,20 +180,24 @@ public final class FencepostException extends RuntimeException {
         }
         return switch (code()) {
             case UNAVAILABLE -> true;
-            case RESOURCE_EXHAUSTED -> asksForPatience();
+            case RESOURCE_EXHAUSTED -> hasRetryDelay();
             case INTERNAL, UNKNOWN, CANCELLED, ABORTED -> reasonName.isEmpty();
             default -> false;
         };
     }
 
-    /** Tells whether the client, or its caller, ended the call. What comes over a connection can say the same words; it has no cause of these kinds. */
+    /**
+     * Reports whether the client or its caller ended the call. An error from the network can have
+     * the same code, but not these causes.
+     */
     private boolean isOwn() {
         Throwable cause = status.getCause();
-        return code() == Status.Code.CANCELLED && (cause instanceof Patience.Own || cause instanceof InterruptedException);
+        return code() == Status.Code.CANCELLED
+                && (cause instanceof CallPolicy.Own || cause instanceof InterruptedException);
     }
 
-    /** Tells whether a node asks to repeat the call after a while. */
-    boolean asksForPatience() {
+    /** Reports whether the node sent a retry delay. */
+    boolean hasRetryDelay() {
         return code() == Status.Code.RESOURCE_EXHAUSTED && !retryAfter.isZero();
     }
 }

@@ -3,7 +3,7 @@ package dev.fencepost.client;
 import java.time.Duration;
 import java.util.Objects;
 
-/** How a client connects and how long it waits. Without any of them it connects in plain text, with the defaults. */
+/** Options of a client. The defaults are a plain-text connection and the values below. */
 public final class Options {
     Tls tls;
     String token;
@@ -17,42 +17,48 @@ public final class Options {
         return this;
     }
 
-    /** Is sent with each call as "authorization: Bearer TOKEN". It needs TLS. */
+    /** Sent with each call as "authorization: Bearer TOKEN". It requires TLS. */
     public Options token(String token) {
         this.token = token;
         return this;
     }
 
-    /** How long a call may take in all, repetitions included, unless it has a deadline of its own. Default 60 s. A watch has none. */
+    /**
+     * Limits a call including its retries, unless it has its own deadline. Default 60 s. It does
+     * not apply to a watch.
+     */
     public Options timeout(Duration timeout) {
         this.timeout = positive(timeout);
         return this;
     }
 
     /**
-     * How often an idle watch hears from the node, unless its request says; 1 s to 5 min, default 15 s. A watch that hears nothing for three times as long takes
-     * its stream for dead.
+     * Interval of heartbeats on an idle watch, unless its request sets one; 1 s to 5 min, default
+     * 15 s. A stream that is silent for three intervals counts as dead.
      */
     public Options heartbeat(Duration heartbeat) {
         this.heartbeat = positive(heartbeat);
         return this;
     }
 
-    /** How long a watch tries to get a stream again before it gives up. Default 5 min. */
+    /** Limits how long a watch tries to get a new stream. Default 5 min. */
     public Options patience(Duration patience) {
         this.patience = positive(patience);
         return this;
     }
 
-    /** A duration in nanoseconds, a hundred years at most: more of them do not fit. */
+    /** Converts a duration to nanoseconds, at most a hundred years, because more would overflow. */
     static long nanos(Duration duration) {
         Duration most = Duration.ofDays(36_500);
-        return duration.compareTo(most) > 0 ? most.toNanos() : duration.isNegative() ? 0 : duration.toNanos();
+        return duration.compareTo(most) > 0
+                ? most.toNanos()
+                : duration.isNegative() ? 0 : duration.toNanos();
     }
 
     private static Duration positive(Duration duration) {
         if (Objects.requireNonNull(duration).isNegative() || duration.isZero()) {
-            throw new IllegalArgumentException(duration + " is no time to wait; give a positive duration");
+            throw new IllegalArgumentException(
+                    duration + " is not positive; use a positive duration");
         }
         return duration;
     }

@@ -1,12 +1,15 @@
 package dev.fencepost.client;
 
 import com.google.protobuf.Duration;
+
 import dev.fencepost.v1.WatchTxRequest;
 import dev.fencepost.v1.WatchTxResponse;
+
 import io.grpc.Context;
 import io.grpc.Status;
 import io.grpc.stub.ClientCallStreamObserver;
 import io.grpc.stub.ClientResponseObserver;
+
 import java.util.ArrayDeque;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
@@ -20,65 +23,93 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Delivers what its request asks for: every event once and in order per transaction, over as many streams as it takes. When a stream breaks, or says nothing for
- * three heartbeats, it is resumed where it was, on whichever node answers.
+ * Delivers every requested event once, in order per transaction, over as many streams as necessary.
+ * If a stream breaks, or is silent for three heartbeats, it resumes on any node.
  *
- * <p>A message with a resume_token is a place to go on from: put it into the request of another watch, also in another process, to get what comes after that
- * message. Heartbeats are delivered too; they move the token of a quiet watch on.
+ * <p>A message with a resume_token marks a position: put it into the request of another watch, even
+ * in another process, to continue after that message. Heartbeats are delivered too, and advance the
+ * token of a quiet watch.
  *
- * <p>A watch of a submitter, or of all, begins with snapshots of what is not final, which are delivered once they are complete; the heartbeat after them brings the
- * first token. Events that a snapshot shows already are left out. So does a watch of several transactions (txs), whose snapshots show what is final too.
+ * <p>A watch of a submitter, or of all, begins with snapshots of transactions that are not final.
+ * They are delivered once complete, and the heartbeat after them has the first token. Events
+ * already covered by a snapshot are omitted. A watch of several transactions (txs) begins in the
+ * same way, with snapshots of final ones too.
  *
- * <p>It ends with the final event, of several once all are final, if the request says until_final, and when it is closed. {@link #hasNext} waits for the next message. It throws
- * {@link FencepostException} when the node refuses the request, when no stream could be had for the client's patience, when the thread is interrupted, its io.grpc.Context cancelled or
- * the client closed (CANCELLED), or with RESUME_TOKEN_EXPIRED when the ledger does not hold what comes next any more: only the caller can know what to make of that.
+ * <p>It ends when it is closed; with until_final, once all its transactions are final. {@link
+ * #hasNext} waits for the next message. It throws {@link FencepostException} when the node rejects
+ * the request, or after the client's patience without a stream; when the thread is interrupted, its
+ * io.grpc.Context is cancelled or the client is closed (CANCELLED); or with RESUME_TOKEN_EXPIRED
+ * when the next events are no longer in the ledger, which only the caller can handle.
  *
- * <p>One thread at a time may read it; any may close it.
+ * <p>One thread at a time may read it; any thread may close it.
  */
-public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxResponse>, AutoCloseable {
-    private static final long FIRST_PAUSE = TimeUnit.MILLISECONDS.toNanos(100); // before a stream is resumed; doubles up to LONGEST_PAUSE
+public final class Watch
+        implements Iterator<WatchTxResponse>, Iterable<WatchTxResponse>, AutoCloseable {
+    private static final long FIRST_PAUSE =
+            TimeUnit.MILLISECONDS.toNanos(
+                    100); // before a stream is resumed; doubles up to LONGEST_PAUSE
     private static final long LONGEST_PAUSE = TimeUnit.SECONDS.toNanos(5);
-    private static final long LONGEST_WAIT = TimeUnit.MINUTES.toNanos(1); // that a node can ask for
-    private static final int SILENCES = 3; // heartbeats that fail to come before a stream is taken for dead
+    // limit for a node's retry delay
+    private static final long LONGEST_WAIT = TimeUnit.MINUTES.toNanos(1);
+    private static final int SILENCES = 3; // missed heartbeats before a stream counts as dead
 
-    // What a node grants, in nanoseconds. It refuses a request for another heartbeat; the stream must live until that is heard.
+    // Limits enforced by nodes, in nanoseconds. A node rejects other heartbeats; the stream must
+    // live until the rejection arrives.
     private static final long SHORTEST_HEARTBEAT = TimeUnit.SECONDS.toNanos(1);
     private static final long LONGEST_HEARTBEAT = TimeUnit.MINUTES.toNanos(5);
 
     private final FencepostClient client;
     private final WatchTxRequest request;
-    private final long quiet; // longest silence of a stream that lives
+    private final long quiet; // longest silence of a live stream
     private final long patience;
 
-    private final Place place;
+    private final Position position;
     private final Queue<WatchTxResponse> ready = new ArrayDeque<>();
     private final CountDownLatch closed = new CountDownLatch(1);
+
     /** Ends a pause between two streams. */
     private final Semaphore awake = new Semaphore(0);
+
     private volatile Stream stream;
     private volatile boolean clientClosed;
     private boolean enlisted;
     private boolean over;
-    private boolean lost; // since the last stream that said something
+    private boolean lost; // since the last message
     private long lostAt;
-    private volatile FencepostException broken; // why it was lost
+    private volatile FencepostException broken; // the error of the last stream
     private long pause = FIRST_PAUSE;
 
-    Watch(FencepostClient client, WatchTxRequest request, java.time.Duration heartbeat, java.time.Duration patience) {
+    Watch(
+            FencepostClient client,
+            WatchTxRequest request,
+            java.time.Duration heartbeat,
+            java.time.Duration patience) {
         this.client = client;
         WatchTxRequest.Builder builder = request.toBuilder();
         if (!request.hasHeartbeat()) {
-            builder.setHeartbeat(Duration.newBuilder().setSeconds(heartbeat.getSeconds()).setNanos(heartbeat.getNano()));
+            builder.setHeartbeat(
+                    Duration.newBuilder()
+                            .setSeconds(heartbeat.getSeconds())
+                            .setNanos(heartbeat.getNano()));
         }
         this.request = builder.build();
         this.quiet = SILENCES * granted(this.request.getHeartbeat());
         this.patience = Options.nanos(patience);
-        this.place = new Place(request.getResumeToken());
+        this.position = new Position(request.getResumeToken());
     }
 
     private static long granted(Duration heartbeat) {
-        long seconds = Math.max(0, Math.min(heartbeat.getSeconds(), TimeUnit.NANOSECONDS.toSeconds(LONGEST_HEARTBEAT)));
-        return Math.max(SHORTEST_HEARTBEAT, Math.min(TimeUnit.SECONDS.toNanos(seconds) + heartbeat.getNanos(), LONGEST_HEARTBEAT));
+        long seconds =
+                Math.max(
+                        0,
+                        Math.min(
+                                heartbeat.getSeconds(),
+                                TimeUnit.NANOSECONDS.toSeconds(LONGEST_HEARTBEAT)));
+        return Math.max(
+                SHORTEST_HEARTBEAT,
+                Math.min(
+                        TimeUnit.SECONDS.toNanos(seconds) + heartbeat.getNanos(),
+                        LONGEST_HEARTBEAT));
     }
 
     @Override
@@ -90,9 +121,9 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
     public boolean hasNext() {
         if (!enlisted) {
             enlisted = true;
-            client.enlist(this);
+            client.add(this);
             if (closed.getCount() == 0) {
-                client.dismiss(this);
+                client.remove(this);
             }
         }
         try {
@@ -102,16 +133,19 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         } catch (InterruptedException e) {
             close();
             Thread.currentThread().interrupt();
-            throw FencepostException.of(Status.CANCELLED.withDescription("the thread that reads the watch was interrupted").withCause(e));
+            throw FencepostException.of(
+                    Status.CANCELLED
+                            .withDescription("the thread reading the watch was interrupted")
+                            .withCause(e));
         } catch (RuntimeException e) {
             close();
             throw e;
         }
         if (over && ready.isEmpty()) {
-            client.dismiss(this);
+            client.remove(this);
         } else if (clientClosed) {
-            clientClosed = false; // it is told once
-            throw FencepostException.of(Patience.CLOSED);
+            clientClosed = false; // thrown once
+            throw FencepostException.of(CallPolicy.CLOSED);
         }
         return !ready.isEmpty() && closed.getCount() > 0;
     }
@@ -124,10 +158,10 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         return ready.remove();
     }
 
-    /** Ends the watch; a thread that waits in it is told that there is no more. */
+    /** Ends the watch; a waiting reader gets the end. */
     @Override
     public void close() {
-        client.dismiss(this);
+        client.remove(this);
         closed.countDown();
         awake.release();
         Stream open = stream;
@@ -136,7 +170,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         }
     }
 
-    /** Ends the watch with an error, unless it is over already. */
+    /** Ends the watch with an error, unless it already ended. */
     void endWithClient() {
         if (closed.getCount() > 0) {
             clientClosed = true;
@@ -144,13 +178,14 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         close();
     }
 
-    /** Takes one message, or finds out why there is none. */
+    /** Reads one message, or handles the end of the stream. */
     private void advance() throws InterruptedException {
         if (stream == null) {
-            place.rewind();
+            position.rewind();
             Stream opening = new Stream();
             stream = opening;
-            client.streams().watchTx(request.toBuilder().setResumeToken(place.token()).build(), opening);
+            client.streams()
+                    .watchTx(request.toBuilder().setResumeToken(position.token()).build(), opening);
             opening.started();
             if (closed.getCount() == 0) {
                 opening.cancel();
@@ -168,7 +203,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             lost = false;
             broken = null;
             pause = FIRST_PAUSE;
-            ready.addAll(place.take(message.get()));
+            ready.addAll(position.take(message.get()));
         } else if (request.getUntilFinal()) {
             over = true;
         } else {
@@ -176,7 +211,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         }
     }
 
-    /** Waits before there is another stream, or gives up. */
+    /** Waits before the next stream, or gives up. */
     private void resume(FencepostException e) throws InterruptedException {
         stream = null;
         if (closed.getCount() == 0) {
@@ -193,14 +228,17 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             throw e;
         }
         broken = e;
-        // Of many watchers that lose a node not all shall come back at once.
+        // Jitter: watchers that lose a node must not all return at once.
         long wait = pause / 2 + ThreadLocalRandom.current().nextLong(pause / 2);
         sleep(Math.max(wait, Math.min(e.retryAfter().toNanos(), LONGEST_WAIT)));
         pause = Math.min(2 * pause, LONGEST_PAUSE);
         client.reconnect();
     }
 
-    /** Waits, unless the watch is closed or the context of its reader cancelled, which the next stream finds out. */
+    /**
+     * Waits until the watch is closed or the reader's context cancelled, at most this long; the
+     * next stream then reports it.
+     */
     private void sleep(long nanos) throws InterruptedException {
         Context context = Context.current();
         Context.CancellationListener ending = ended -> awake.release();
@@ -212,18 +250,23 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
         }
     }
 
-    /** Why there is no stream; empty while there is one. */
+    /** Returns the error of the last stream; empty while one is live. */
     Optional<FencepostException> broken() {
         return Optional.ofNullable(broken);
     }
 
-    /** One stream. It asks for one message after the other, so that a reader who is slow holds nothing up but itself. */
-    private static final class Stream implements ClientResponseObserver<WatchTxRequest, WatchTxResponse> {
-        /** A message, the error that ended the stream, or this stream for its good end. Two have room: a message and the end behind it. */
+    /** One stream. It requests one message at a time, so a slow reader delays only itself. */
+    private static final class Stream
+            implements ClientResponseObserver<WatchTxRequest, WatchTxResponse> {
+        /**
+         * A message, the error of the stream, or this stream as its regular end. Room for a message
+         * and the end after it.
+         */
         private final BlockingQueue<Object> heard = new ArrayBlockingQueue<>(2);
 
         private ClientCallStreamObserver<WatchTxRequest> starting;
-        /** Null until it has been started: before that a call cannot bear to be cancelled. */
+
+        /** Null before the start: gRPC does not allow cancelling earlier. */
         private volatile ClientCallStreamObserver<WatchTxRequest> call;
 
         @Override
@@ -236,7 +279,7 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             call = starting;
         }
 
-        /** The next message; empty at the good end of the stream. */
+        /** Returns the next message; empty at the regular end of the stream. */
         Optional<WatchTxResponse> take(long quiet) throws InterruptedException {
             Object next = heard.poll(quiet, TimeUnit.NANOSECONDS);
             if (next instanceof WatchTxResponse message) {
@@ -248,7 +291,9 @@ public final class Watch implements Iterator<WatchTxResponse>, Iterable<WatchTxR
             }
             if (next == null) {
                 cancel();
-                throw FencepostException.of(Status.UNAVAILABLE.withDescription("the stream was silent for " + java.time.Duration.ofNanos(quiet)));
+                throw FencepostException.of(
+                        Status.UNAVAILABLE.withDescription(
+                                "the stream was silent for " + java.time.Duration.ofNanos(quiet)));
             }
             return Optional.empty();
         }

@@ -1,13 +1,17 @@
 /**
  * The Java client of Fencepost.
  *
- * <p>{@link dev.fencepost.client.FencepostClient} gives the generated stubs, so every call of the contract is there. What the client adds is small:
+ * <p>{@link dev.fencepost.client.FencepostClient} has the generated stubs for every call of the
+ * contract. The client adds:
  *
  * <ul>
- *   <li>A call that fails with UNAVAILABLE is repeated, up to four times with growing pauses; one that fails with RESOURCE_EXHAUSTED is repeated only if the node
- *       says when. Both are safe: a call of Fencepost that is repeated unchanged cannot act twice.
- *   <li>{@link dev.fencepost.client.FencepostException} has the reason that the node gave.
- *   <li>A {@link dev.fencepost.client.Watch} resumes by itself when its stream breaks; createAndWait creates a transaction and returns it once it is final.
+ *   <li>Retries: a call that fails with UNAVAILABLE is retried up to four times with growing
+ *       delays; one that fails with RESOURCE_EXHAUSTED, only if the node sends a retry delay. Both
+ *       are safe: an unchanged call cannot act twice.
+ *   <li>Typed errors: {@link dev.fencepost.client.FencepostException} has the reason given by the
+ *       node.
+ *   <li>{@link dev.fencepost.client.Watch}, which resumes automatically when its stream breaks, and
+ *       createAndWait, which returns a transaction once it is final.
  * </ul>
  */
 package dev.fencepost.client;

@@ -10,9 +10,11 @@ import com.google.protobuf.Any;
 import com.google.protobuf.Duration;
 import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
+
 import dev.fencepost.v1.GetTxRequest;
 import dev.fencepost.v1.TxServiceGrpc;
 import dev.fencepost.v1.WatchTxRequest;
+
 import io.grpc.CallOptions;
 import io.grpc.ClientCall;
 import io.grpc.Context;
@@ -20,6 +22,10 @@ import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -32,99 +38,136 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.function.Executable;
 
-/** Which errors a watch outlives is told by one table, which the tests of all languages go through. */
+/** One table for all languages lists the errors after which a watch resumes. */
 class ResumableTest {
     @Test
-    void errorsAreResumableAsTheTableSays() throws IOException {
+    void resumable_table() throws IOException {
         List<String> lines = Files.readAllLines(Path.of("../resumable.csv"));
         assertEquals(17, lines.size());
         for (String line : lines.subList(1, lines.size())) {
             String[] parts = line.split(",");
             for (String reason : List.of("", "NODE_BUSY")) {
                 for (long seconds : List.of(0L, 1L)) {
-                    boolean want = switch (parts[1]) {
-                        case "always" -> true;
-                        case "never" -> false;
-                        case "without a reason" -> reason.isEmpty();
-                        case "with a delay" -> seconds > 0;
-                        default -> throw new IllegalArgumentException(line);
-                    };
+                    boolean want =
+                            switch (parts[1]) {
+                                case "always" -> true;
+                                case "never" -> false;
+                                case "without a reason" -> reason.isEmpty();
+                                case "with a delay" -> seconds > 0;
+                                default -> throw new IllegalArgumentException(line);
+                            };
                     FencepostException e = thrown(Status.Code.valueOf(parts[0]), reason, seconds);
-                    assertEquals(want, e.resumable(), line + ": reason \"" + reason + "\", " + seconds + " s");
+                    assertEquals(
+                            want,
+                            e.resumable(),
+                            line + ": reason \"" + reason + "\", " + seconds + " s");
                 }
             }
         }
     }
 
-    // What the client makes of itself stays so: whoever asks again for as long as an error is resumable would never end.
+    // Retrying such an error would never end.
     @Test
-    void errorsOfTheClientItselfAreNotResumable() {
+    void resumable_clientErrors_never() {
         GetTxRequest get = GetTxRequest.newBuilder().setTxId("id").build();
         FencepostClient closed = FencepostClient.connect("127.0.0.1:1");
         closed.close();
-        for (Executable call : List.<Executable>of(
-                () -> FencepostException.typed(() -> closed.txs().getTx(get)),
-                () -> FencepostException.typed(() -> closed.txs().watchTx(FencepostClient.watchTx("id")).hasNext()),
-                () -> closed.watch(FencepostClient.watchTx("id")).hasNext())) {
+        for (Executable call :
+                List.<Executable>of(
+                        () -> FencepostException.typed(() -> closed.txs().getTx(get)),
+                        () ->
+                                FencepostException.typed(
+                                        () ->
+                                                closed.txs()
+                                                        .watchTx(FencepostClient.watchTx("id"))
+                                                        .hasNext()),
+                        () -> closed.watch(FencepostClient.watchTx("id")).hasNext())) {
             assertOwn(assertThrows(FencepostException.class, call));
         }
     }
 
     @Test
-    void aCallThatIsEndedByTheClientIsNotResumable() throws Exception {
+    void resumable_closedClient_never() throws Exception {
         GetTxRequest get = GetTxRequest.newBuilder().setTxId("id").build();
-        // It takes connections, and says nothing.
+        // Accepts connections and sends nothing.
         try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress())) {
             FencepostClient client = FencepostClient.connect("127.0.0.1:" + silent.getLocalPort());
             ListenableFuture<?> unary = TxServiceGrpc.newFutureStub(client.channel()).getTx(get);
             Watch watch = client.watch(FencepostClient.watchTx("id"));
             CompletableFuture<Boolean> more = CompletableFuture.supplyAsync(watch::hasNext);
             for (Throwable cause : new Throwable[] {null, new IllegalStateException("enough")}) {
-                CompletableFuture<Status> call = cancelled(client, TxServiceGrpc.getGetTxMethod(), cause);
-                CompletableFuture<Status> stream = cancelled(client, TxServiceGrpc.getWatchTxMethod(), cause);
+                CompletableFuture<Status> call =
+                        cancelled(client, TxServiceGrpc.getGetTxMethod(), cause);
+                CompletableFuture<Status> stream =
+                        cancelled(client, TxServiceGrpc.getWatchTxMethod(), cause);
                 for (CompletableFuture<Status> end : List.of(call, stream)) {
                     assertOwn(FencepostException.of(end.get(5, TimeUnit.SECONDS)));
                 }
             }
             client.close();
             for (Future<?> future : List.of(unary, more)) {
-                assertOwn(FencepostException.of(assertThrows(ExecutionException.class, () -> future.get(5, TimeUnit.SECONDS)).getCause()));
+                assertOwn(
+                        FencepostException.of(
+                                assertThrows(
+                                                ExecutionException.class,
+                                                () -> future.get(5, TimeUnit.SECONDS))
+                                        .getCause()));
             }
         }
         try (FencepostClient client = FencepostClient.connect("127.0.0.1:1")) {
             Thread.currentThread().interrupt();
-            assertOwn(assertThrows(FencepostException.class, () -> FencepostException.typed(() -> client.txs().getTx(get))));
+            assertOwn(
+                    assertThrows(
+                            FencepostException.class,
+                            () -> FencepostException.typed(() -> client.txs().getTx(get))));
             assertTrue(Thread.interrupted());
         }
     }
 
-    // A context is of the caller, and what it ends would end again and again.
+    // A context belongs to the caller: an error that it causes would recur.
     @Test
-    void whatTheContextOfTheCallerEndsIsNotResumable() throws Exception {
+    void resumable_cancelledContext_never() throws Exception {
         GetTxRequest get = GetTxRequest.newBuilder().setTxId("id").build();
-        // It takes connections, and says nothing.
+        // Accepts connections and sends nothing.
         try (ServerSocket silent = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
-                FencepostClient client = FencepostClient.connect("127.0.0.1:" + silent.getLocalPort());
+                FencepostClient client =
+                        FencepostClient.connect("127.0.0.1:" + silent.getLocalPort());
                 FencepostClient nobody = FencepostClient.connect("127.0.0.1:1")) {
             for (Throwable cause : new Throwable[] {null, new IllegalStateException("enough")}) {
                 Context.CancellableContext context = Context.current().withCancellation();
                 Watch between = nobody.watch(FencepostClient.watchTx("id"));
-                List<Future<?>> ended = List.of(
-                        inContext(context, () -> client.txs().getTx(get)),
-                        inContext(context, () -> client.txs().watchTx(FencepostClient.watchTx("id")).hasNext()),
-                        inContext(context, () -> client.watch(FencepostClient.watchTx("id")).hasNext()),
-                        inContext(context, between::hasNext));
+                List<Future<?>> ended =
+                        List.of(
+                                inContext(context, () -> client.txs().getTx(get)),
+                                inContext(
+                                        context,
+                                        () ->
+                                                client.txs()
+                                                        .watchTx(FencepostClient.watchTx("id"))
+                                                        .hasNext()),
+                                inContext(
+                                        context,
+                                        () ->
+                                                client.watch(FencepostClient.watchTx("id"))
+                                                        .hasNext()),
+                                inContext(context, between::hasNext));
                 while (between.broken().isEmpty()) {
                     Thread.onSpinWait();
                 }
                 context.cancel(cause);
                 for (Future<?> end : ended) {
-                    FencepostException e = FencepostException.of(assertThrows(ExecutionException.class, () -> end.get(5, TimeUnit.SECONDS)).getCause());
+                    FencepostException e =
+                            FencepostException.of(
+                                    assertThrows(
+                                                    ExecutionException.class,
+                                                    () -> end.get(5, TimeUnit.SECONDS))
+                                            .getCause());
                     assertOwn(e);
-                    assertEquals(end == ended.get(3) ? 1 : 0, e.getSuppressed().length, "a watch that had lost its stream, and nothing else, tells why");
+                    assertEquals(
+                            end == ended.get(3) ? 1 : 0,
+                            e.getSuppressed().length,
+                            "a watch that had lost its stream, and nothing else, tells why");
                 }
             }
         }
@@ -138,16 +181,19 @@ class ResumableTest {
         return task;
     }
 
-    /** How a call ends that its caller cancels. */
-    private static <Q, A> CompletableFuture<Status> cancelled(FencepostClient client, MethodDescriptor<Q, A> method, Throwable cause) {
+    /** Returns the error of a call cancelled by its caller. */
+    private static <Q, A> CompletableFuture<Status> cancelled(
+            FencepostClient client, MethodDescriptor<Q, A> method, Throwable cause) {
         CompletableFuture<Status> end = new CompletableFuture<>();
         ClientCall<Q, A> call = client.channel().newCall(method, CallOptions.DEFAULT);
-        call.start(new ClientCall.Listener<>() {
-            @Override
-            public void onClose(Status status, Metadata trailers) {
-                end.complete(status);
-            }
-        }, new Metadata());
+        call.start(
+                new ClientCall.Listener<>() {
+                    @Override
+                    public void onClose(Status status, Metadata trailers) {
+                        end.complete(status);
+                    }
+                },
+                new Metadata());
         call.cancel("enough", cause);
         return end;
     }
@@ -158,19 +204,29 @@ class ResumableTest {
     }
 
     @Test
-    void aRequestToWatchSeveralNamesThemAllUntilAllAreFinal() {
+    void watchTxs_request() {
         WatchTxRequest request = FencepostClient.watchTxs("a", "b");
         assertEquals(List.of("a", "b"), request.getTxs().getTxIdsList());
         assertTrue(request.getUntilFinal());
     }
 
     private static FencepostException thrown(Status.Code code, String reason, long seconds) {
-        com.google.rpc.Status.Builder status = com.google.rpc.Status.newBuilder().setCode(code.value()).setMessage("so it is");
+        com.google.rpc.Status.Builder status =
+                com.google.rpc.Status.newBuilder().setCode(code.value()).setMessage("so it is");
         if (!reason.isEmpty()) {
-            status.addDetails(Any.pack(ErrorInfo.newBuilder().setReason(reason).setDomain("fencepost.dev").build()));
+            status.addDetails(
+                    Any.pack(
+                            ErrorInfo.newBuilder()
+                                    .setReason(reason)
+                                    .setDomain("fencepost.dev")
+                                    .build()));
         }
         if (seconds > 0) {
-            status.addDetails(Any.pack(RetryInfo.newBuilder().setRetryDelay(Duration.newBuilder().setSeconds(seconds)).build()));
+            status.addDetails(
+                    Any.pack(
+                            RetryInfo.newBuilder()
+                                    .setRetryDelay(Duration.newBuilder().setSeconds(seconds))
+                                    .build()));
         }
         return FencepostException.of(StatusProto.toStatusRuntimeException(status.build()));
     }

@@ -11,6 +11,7 @@ import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -24,17 +25,24 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Bounds calls in time, and repeats one that fails with RESOURCE_EXHAUSTED when a node says when to. The service config repeats what is UNAVAILABLE; it cannot see
- * the details of an error. Streams are not repeated: a watch resumes. Calls of both kinds end with the client.
+ * Limits calls by their timeout, and retries RESOURCE_EXHAUSTED if the node sends a delay. The
+ * service config retries UNAVAILABLE; it cannot read error details. Streams are not retried: a
+ * watch resumes them. All calls end with the client.
  */
-final class Patience implements ClientInterceptor {
-    /** How often a call is made in all. */
+final class CallPolicy implements ClientInterceptor {
+    /** Limits the attempts of a call. */
     private static final int MAX_ATTEMPTS = 5;
 
-    /** How a call or a watch ends whose client is closed. */
-    static final Status CLOSED = Status.CANCELLED.withDescription("the client is closed; connect another one").withCause(Own.MARK);
+    /** The error of calls and watches of a closed client. */
+    static final Status CLOSED =
+            Status.CANCELLED
+                    .withDescription("the client is closed; connect another one")
+                    .withCause(Own.MARK);
 
-    /** The mark of an end that the client, or its caller, made: the same code comes from the network. It has no stack, and as its cause what the caller gave. */
+    /**
+     * Marks an end caused by the client or its caller, because the network can cause the same code.
+     * It has no stack trace; its cause is the caller's.
+     */
     static final class Own extends RuntimeException {
         private static final long serialVersionUID = 1;
         private static final Own MARK = new Own(null);
@@ -48,71 +56,98 @@ final class Patience implements ClientInterceptor {
         }
     }
 
-    /** Spreads calls over the addresses of the target, and repeats those that are UNAVAILABLE: the request did not get there, or may be repeated. */
-    static final Map<String, ?> SERVICE_CONFIG = Map.of(
-            "loadBalancingConfig", List.of(Map.of("round_robin", Map.of())),
-            "methodConfig", List.of(
-                    Map.of(
-                            "name", List.of(Map.of("service", "fencepost.v1.TxService"), Map.of("service", "fencepost.v1.SubmitterService")),
-                            "retryPolicy", Map.of(
-                                    "maxAttempts", (double) MAX_ATTEMPTS,
-                                    "initialBackoff", "0.2s",
-                                    "maxBackoff", "5s",
-                                    "backoffMultiplier", 3.0,
-                                    "retryableStatusCodes", List.of("UNAVAILABLE"))),
-                    Map.of("name", List.of(Map.of("service", "fencepost.v1.TxService", "method", "WatchTx")))));
+    /** Spreads calls over the addresses of the target, and retries UNAVAILABLE. */
+    static final Map<String, ?> SERVICE_CONFIG = serviceConfig();
+
+    private static Map<String, ?> serviceConfig() {
+        List<Map<String, String>> services =
+                List.of(
+                        Map.of("service", "fencepost.v1.TxService"),
+                        Map.of("service", "fencepost.v1.SubmitterService"));
+        Map<String, ?> retries =
+                Map.of(
+                        "maxAttempts",
+                        (double) MAX_ATTEMPTS,
+                        "initialBackoff",
+                        "0.2s",
+                        "maxBackoff",
+                        "5s",
+                        "backoffMultiplier",
+                        3.0,
+                        "retryableStatusCodes",
+                        List.of("UNAVAILABLE"));
+        Map<String, String> watch =
+                Map.of("service", "fencepost.v1.TxService", "method", "WatchTx");
+        return Map.of(
+                "loadBalancingConfig",
+                List.of(Map.of("round_robin", Map.of())),
+                "methodConfig",
+                List.of(
+                        Map.of("name", services, "retryPolicy", retries),
+                        Map.of("name", List.of(watch))));
+    }
 
     private final Duration timeout;
     private final ScheduledExecutorService timer;
-    /** Calls under way. */
+
+    /** Pending calls. */
     private final Set<ClientCall<?, ?>> calls = ConcurrentHashMap.newKeySet();
+
     private volatile boolean closed;
 
-    Patience(Duration timeout, ScheduledExecutorService timer) {
+    CallPolicy(Duration timeout, ScheduledExecutorService timer) {
         this.timeout = timeout;
         this.timer = timer;
     }
 
     @Override
-    public <Q, A> ClientCall<Q, A> interceptCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
+    public <Q, A> ClientCall<Q, A> interceptCall(
+            MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
         if (closed) {
-            return new RefusedCall<>(options);
+            return new RejectedCall<>(options);
         }
         if (method.getType() != MethodDescriptor.MethodType.UNARY) {
             return new OpenCall<>(next.newCall(method, options));
         }
-        CallOptions bounded = options.getDeadline() == null ? options.withDeadlineAfter(Options.nanos(timeout), TimeUnit.NANOSECONDS) : options;
-        return new PatientCall<>(method, bounded, next);
+        CallOptions bounded =
+                options.getDeadline() == null
+                        ? options.withDeadlineAfter(Options.nanos(timeout), TimeUnit.NANOSECONDS)
+                        : options;
+        return new RetriedCall<>(method, bounded, next);
     }
 
-    /** Ends the calls under way, and refuses those that come later. */
+    /** Ends pending calls, and rejects later ones. */
     void close() {
         closed = true;
         calls.forEach(call -> call.cancel(CLOSED.getDescription(), null));
     }
 
-    /** Tells a caller the end of a call where it listens: a thread that waits in a blocking stub is woken by nothing else. */
-    private static void tellEnd(CallOptions options, ClientCall.Listener<?> listener, Status status) {
-        Executor executor = options.getExecutor() == null ? ForkJoinPool.commonPool() : options.getExecutor();
+    /** Closes the listener of a call, which is the only way to wake a thread in a blocking stub. */
+    private static void closeListener(
+            CallOptions options, ClientCall.Listener<?> listener, Status status) {
+        Executor executor =
+                options.getExecutor() == null ? ForkJoinPool.commonPool() : options.getExecutor();
         executor.execute(() -> listener.onClose(status, new Metadata()));
     }
 
-    /** The end of a call whose context was cancelled was made by its caller, in whose context it is. */
+    /** Marks the end of a call whose context was cancelled as the caller's. */
     private static Status endIn(Context context, Status status) {
-        return status.getCode() == Status.Code.CANCELLED && context.isCancelled() ? status.withCause(Own.by(status.getCause())) : status;
+        return status.getCode() == Status.Code.CANCELLED && context.isCancelled()
+                ? status.withCause(Own.by(status.getCause()))
+                : status;
     }
 
-    /** A call of a client that is closed. */
-    private static final class RefusedCall<Q, A> extends ClientCall<Q, A> {
+    /** A call of a closed client. */
+    private static final class RejectedCall<Q, A> extends ClientCall<Q, A> {
         private final CallOptions options;
 
-        RefusedCall(CallOptions options) {
+        RejectedCall(CallOptions options) {
             this.options = options;
         }
 
         @Override
         public void start(Listener<A> listener, Metadata headers) {
-            tellEnd(options, listener, CLOSED);
+            closeListener(options, listener, CLOSED);
         }
 
         @Override
@@ -144,15 +179,17 @@ final class Patience implements ClientInterceptor {
 
         @Override
         public void start(Listener<A> listener, Metadata headers) {
-            super.start(new SimpleForwardingClientCallListener<>(listener) {
-                @Override
-                public void onClose(Status status, Metadata trailers) {
-                    over = true;
-                    calls.remove(OpenCall.this);
-                    super.onClose(endIn(context, status), trailers);
-                }
-            }, headers);
-            // Only now can it bear to be cancelled.
+            super.start(
+                    new SimpleForwardingClientCallListener<>(listener) {
+                        @Override
+                        public void onClose(Status status, Metadata trailers) {
+                            over = true;
+                            calls.remove(OpenCall.this);
+                            super.onClose(endIn(context, status), trailers);
+                        }
+                    },
+                    headers);
+            // Not earlier: an unstarted call must not be cancelled.
             calls.add(this);
             if (over) {
                 calls.remove(this);
@@ -162,13 +199,13 @@ final class Patience implements ClientInterceptor {
         }
     }
 
-    /** A call over all of its attempts. What the caller said is kept, to be said again. */
-    private final class PatientCall<Q, A> extends ClientCall<Q, A> {
+    /** A call with all its attempts. It keeps the request to send it again. */
+    private final class RetriedCall<Q, A> extends ClientCall<Q, A> {
         private final MethodDescriptor<Q, A> method;
         private final CallOptions options;
         private final Channel next;
         private final Context context = Context.current();
-        private final Context.CancellationListener ending = ended -> hasten();
+        private final Context.CancellationListener ending = ended -> endPause();
         private final LastFailure last = new LastFailure();
 
         private ClientCall<Q, A> attempt;
@@ -178,10 +215,11 @@ final class Patience implements ClientInterceptor {
         private int requested;
         private Q message;
         private boolean cancelled;
-        /** The wait for the next attempt; null while there is one. */
+
+        /** The delay before the next attempt; null during one. */
         private ScheduledFuture<?> pause;
 
-        PatientCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
+        RetriedCall(MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
             this.method = method;
             this.options = options.withStreamTracerFactory(last);
             this.next = next;
@@ -204,11 +242,14 @@ final class Patience implements ClientInterceptor {
             attempt = next.newCall(method, options);
             Metadata copy = new Metadata();
             copy.merge(headers);
-            attempt.start(new Hearing(), copy);
+            attempt.start(new AttemptListener(), copy);
         }
 
-        /** Ends the wait of a call whose context was cancelled: the next attempt ends at once, and gRPC tells how. */
-        private synchronized void hasten() {
+        /**
+         * Ends the delay of a call whose context was cancelled: the next attempt then ends
+         * immediately, with gRPC's error.
+         */
+        private synchronized void endPause() {
             if (pause != null && pause.cancel(false)) {
                 context.run(this::again);
             }
@@ -216,7 +257,7 @@ final class Patience implements ClientInterceptor {
 
         private synchronized void again() {
             if (cancelled) {
-                return; // and the caller knows
+                return; // the caller knows
             }
             pause = null;
             begin();
@@ -246,7 +287,10 @@ final class Patience implements ClientInterceptor {
         public void cancel(String reason, Throwable cause) {
             if (cancelsPause(reason, Own.by(cause))) {
                 forget();
-                tellEnd(options, listener, Status.CANCELLED.withDescription(reason).withCause(Own.by(cause)));
+                closeListener(
+                        options,
+                        listener,
+                        Status.CANCELLED.withDescription(reason).withCause(Own.by(cause)));
             }
         }
 
@@ -255,7 +299,9 @@ final class Patience implements ClientInterceptor {
             context.removeListener(ending);
         }
 
-        /** Cancels the attempt, which tells its end; tells whether there is none, but a wait for one. */
+        /**
+         * Cancels the attempt, which reports its end. Returns whether there was a delay instead.
+         */
         private synchronized boolean cancelsPause(String reason, Throwable cause) {
             boolean first = !cancelled;
             cancelled = true;
@@ -270,25 +316,32 @@ final class Patience implements ClientInterceptor {
         }
 
         private synchronized boolean repeats(Status status, Metadata trailers) {
-            if (status.getCode() != Status.Code.RESOURCE_EXHAUSTED || cancelled || attempts == MAX_ATTEMPTS) {
+            if (status.getCode() != Status.Code.RESOURCE_EXHAUSTED
+                    || cancelled
+                    || attempts == MAX_ATTEMPTS) {
                 return false;
             }
             FencepostException e = FencepostException.of(status.asRuntimeException(trailers));
             Deadline deadline = options.getDeadline();
             long delay = Options.nanos(e.retryAfter());
-            if (!e.asksForPatience() || deadline != null && deadline.timeRemaining(TimeUnit.NANOSECONDS) < delay) {
+            if (!e.hasRetryDelay()
+                    || deadline != null && deadline.timeRemaining(TimeUnit.NANOSECONDS) < delay) {
                 return false;
             }
             try {
-                pause = timer.schedule(() -> context.run(this::again), context.isCancelled() ? 0 : delay, TimeUnit.NANOSECONDS);
+                pause =
+                        timer.schedule(
+                                () -> context.run(this::again),
+                                context.isCancelled() ? 0 : delay,
+                                TimeUnit.NANOSECONDS);
             } catch (RejectedExecutionException closing) {
                 return false;
             }
             return true;
         }
 
-        /** Tells the caller nothing before it is known that there is no other attempt. */
-        private final class Hearing extends Listener<A> {
+        /** Forwards nothing to the caller before it is certain that no other attempt follows. */
+        private final class AttemptListener extends Listener<A> {
             private Metadata headers;
 
             @Override
@@ -298,7 +351,7 @@ final class Patience implements ClientInterceptor {
 
             @Override
             public void onMessage(A answer) {
-                tellHeaders();
+                forwardHeaders();
                 listener.onMessage(answer);
             }
 
@@ -306,7 +359,7 @@ final class Patience implements ClientInterceptor {
             public void onClose(Status status, Metadata trailers) {
                 if (!repeats(status, trailers)) {
                     forget();
-                    tellHeaders();
+                    forwardHeaders();
                     listener.onClose(last.explain(endIn(context, status), trailers), trailers);
                 }
             }
@@ -316,7 +369,7 @@ final class Patience implements ClientInterceptor {
                 listener.onReady();
             }
 
-            private void tellHeaders() {
+            private void forwardHeaders() {
                 if (headers != null) {
                     listener.onHeaders(headers);
                     headers = null;

@@ -2,22 +2,25 @@ package dev.fencepost.client;
 
 import dev.fencepost.v1.TxEvent;
 import dev.fencepost.v1.WatchTxResponse;
+
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Where a watch stands, and what it must remember to repeat nothing. */
-final class Place {
+/** The resume token of a watch, and the state needed to repeat nothing. */
+final class Position {
     private static final int MAX_HELD = 1_000_000;
 
     private String token;
-    /** Snapshots before the first token: if the stream breaks there, it begins anew, and they are sent again. */
+
+    /** Snapshots before the first token; a new stream repeats them. */
     private List<WatchTxResponse> held = new ArrayList<>();
-    /** Versions that snapshots showed of transactions, until an event goes beyond. */
+
+    /** Versions shown by snapshots, until a later event. */
     private final Map<String, Long> shown = new HashMap<>();
 
-    Place(String token) {
+    Position(String token) {
         this.token = token;
     }
 
@@ -25,16 +28,19 @@ final class Place {
         return token;
     }
 
-    /** Forgets what a new stream tells again. */
+    /** Drops the snapshots that a new stream repeats. */
     void rewind() {
         held = new ArrayList<>();
     }
 
-    /** Returns what can be delivered now. */
+    /** Returns the messages that can be delivered. */
     List<WatchTxResponse> take(WatchTxResponse message) {
         if (message.getResumeToken().isEmpty() && token.isEmpty()) {
             if (held.size() == MAX_HELD) {
-                throw new IllegalStateException("more than " + MAX_HELD + " transactions are not final; watch single submitters");
+                throw new IllegalStateException(
+                        "more than "
+                                + MAX_HELD
+                                + " transactions are not final; watch single submitters");
             }
             held.add(message);
             return List.of();
