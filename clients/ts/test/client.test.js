@@ -444,7 +444,7 @@ test("connect: invalid targets", () => {
     "::1:9090",
     "",
   ]) {
-    assert.throws(() => connect(bad), /give host:port/, bad);
+    assert.throws(() => connect(bad), /host:port/, bad);
   }
   for (const good of ["127.0.0.1:9090", "node.example:443", "[::1]:9090"]) {
     connect(good).close();
