@@ -22,6 +22,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 )
 
 // authority signs certificates.
@@ -93,7 +94,7 @@ func TestCallersByCertificate(t *testing.T) {
 				node,
 			}, ClientCAs: a.pool(), ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2", "http/1.1"},
 		})
-		o.Callers = []Caller{
+		o.Callers = []auth.Caller{
 			{
 				Name: "names",
 				Certificates: []string{

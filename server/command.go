@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -61,7 +62,7 @@ func (s *Server) tellAccepted(ctx context.Context, submitter txn.SubmitterID, co
 		attributes = append(attributes, slog.String("tx_id", ask.Tx.String()))
 	}
 	attributes = append(attributes, slog.String("operator", ask.Operator),
-		slog.String("caller", rightsIn(ctx).caller))
+		slog.String("caller", auth.RightsOf(ctx).Caller()))
 	s.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
 }
 

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/rpc"
@@ -246,8 +247,8 @@ const connectHeader = "Connect-Protocol-Version"
 // the token where gRPC has it.
 func (f *front) admitHTTP(r *http.Request) (*http.Request, error) {
 	ctx := metadata.NewIncomingContext(r.Context(),
-		metadata.MD{authorizationHeader: r.Header.Values(authorizationHeader)})
-	ctx, err := f.letIn(ctx, r.URL.Path)
+		metadata.MD{auth.AuthorizationHeader: r.Header.Values(auth.AuthorizationHeader)})
+	ctx, err := f.authn.Authenticate(ctx, r.URL.Path)
 	return r.WithContext(ctx), err
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -86,7 +87,7 @@ func FuzzRequest(f *testing.F) {
 
 // beyondRules is what handlers check themselves before the ledger is asked.
 func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
-	txs, ctx := &txService{Server: s}, withRights(t.Context(), everything())
+	txs, ctx := &txService{Server: s}, auth.WithRights(t.Context(), auth.Everything())
 	switch r := request.(type) {
 	case *pb.CreateTxRequest:
 		intent, err := txs.intent(ctx, r)

@@ -56,7 +56,7 @@ func (s *Server) txID(ctx context.Context, text string) (txn.TxID, error) {
 	if err != nil {
 		return id, status.AboutTx(text, store.ErrTxNotFound)
 	}
-	return id, s.maySee(ctx, id)
+	return id, s.authz.MaySee(ctx, id)
 }
 
 // view tells as much of a transaction as was asked for.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/server/accesslog"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
@@ -21,9 +22,9 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 		s.metrics.answered(ctx, request, response, err)
 		c.Writes(ctx, response)
 	}()
-	r, err := s.admission.Load().whose(ctx, info.FullMethod)
+	r, err := s.authn.Rights(ctx, info.FullMethod)
 	if err == nil {
-		c.Caller, err = r.caller, r.mayCall(info.FullMethod)
+		c.Caller, err = r.Caller(), r.MayCall(info.FullMethod)
 	}
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 	if rpc.AwaitsOwner(info.FullMethod) {
 		limit += s.limits.CommandWait
 	}
-	bounded, cancel := context.WithTimeoutCause(withRights(ctx, r), limit, store.ErrUnavailable)
+	bounded, cancel := context.WithTimeoutCause(auth.WithRights(ctx, r), limit, store.ErrUnavailable)
 	defer cancel()
 	return handler(bounded, request)
 }
@@ -74,17 +75,17 @@ func (c *checkedStream) begin(method string, known bool) error {
 	s, from := c.server, c.ServerStream.Context()
 	c.call = s.access.Begin(method)
 	c.ctx, c.cancel = context.WithCancelCause(from)
-	r, gone, err := s.admitStream(from, method, c.cancel)
+	r, gone, err := s.authn.StreamRights(from, method, c.cancel)
 	if err != nil {
 		return err
 	}
 	if c.gone = gone; s.draining.Err() != nil { // whoever stops the node may not have seen this stream
 		c.cancel(status.ErrDraining)
 	}
-	if c.call.Caller, c.ctx = r.caller, withRights(c.ctx, r); !known {
+	if c.call.Caller, c.ctx = r.Caller(), auth.WithRights(c.ctx, r); !known {
 		return nil
 	}
-	return r.mayCall(method)
+	return r.MayCall(method)
 }
 
 // end tells what became of the stream: if its context ended first, why that did.

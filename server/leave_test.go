@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 )
 
 // brief makes a whole call short.
@@ -125,7 +126,7 @@ func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	k.register("alice")
 	const token, rows = "a-token-of-the-caller", 3000
 	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
-		o.Callers = []Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
+		o.Callers = []auth.Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
 	})
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
 		grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
@@ -146,7 +147,7 @@ func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	k.must(err)
 	n.server.SetCallers(
 		nil,
-		[]Caller{
+		[]auth.Caller{
 			{
 				Name:       "another",
 				Tokens:     []string{"a-token-of-another"},

@@ -5,6 +5,7 @@ import (
 	"regexp"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -24,7 +25,7 @@ func (s *submitterService) ListSubmitters(ctx context.Context,
 			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
 	}
 	size := pageSize(r.GetPageSize())
-	infos, err := s.store.Submitters(ctx, rightsIn(ctx).only(), string(last),
+	infos, err := s.store.Submitters(ctx, auth.RightsOf(ctx).Submitters(), string(last),
 		size+1) // one more tells whether there is another page
 	if err != nil {
 		return nil, status.About("submitters", err)

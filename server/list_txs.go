@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -57,7 +58,7 @@ func (s *txService) ListTxs(ctx context.Context,
 // filter reads what is asked for, and gives what identifies that besides.
 func (s *txService) filter(ctx context.Context,
 	r *pb.ListTxsRequest) (filter store.TxFilter, asked []byte, err error) {
-	filter.Limit, filter.Names = pageSize(r.GetPageSize()), rightsIn(ctx).only()
+	filter.Limit, filter.Names = pageSize(r.GetPageSize()), auth.RightsOf(ctx).Submitters()
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
 	}

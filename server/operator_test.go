@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 )
 
 // Who asked for what, and why, is told by ListCommands, whatever it was; a cancel in the queue, for which no owner is asked, only if its caller says so.
@@ -66,14 +67,14 @@ func TestTheLogHasTheCallerOfADecision(t *testing.T) {
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	log := &buffer{}
-	ivo := Caller{
+	ivo := auth.Caller{
 		Name:       "ivo",
 		Tokens:     []string{"ivo-0123456789abcdef"},
-		Submitters: []string{AllSubmitters},
+		Submitters: []string{auth.AllSubmitters},
 		Operator:   true,
 	}
 	n := k.serve(func(o *Options) {
-		o.Callers, o.Logger = []Caller{
+		o.Callers, o.Logger = []auth.Caller{
 			ivo,
 		}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -34,7 +35,7 @@ type Options struct {
 	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN", and may do everything. Empty: everybody may call.
 	Tokens []string
 	// Callers are let in, each with rights of its own; then Tokens count for nothing.
-	Callers []Caller
+	Callers []auth.Caller
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces

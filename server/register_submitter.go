@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -27,7 +28,7 @@ func (s *submitterService) RegisterSubmitter(ctx context.Context,
 	}
 	if created {
 		s.log.InfoContext(ctx, "submitter registered", "submitter", info.Name, "submitter_id",
-			int64(info.ID), "caller", rightsIn(ctx).caller)
+			int64(info.ID), "caller", auth.RightsOf(ctx).Caller())
 	}
 	return &pb.RegisterSubmitterResponse{Submitter: wireSubmitter(info), Created: created}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -25,7 +26,7 @@ func TestRightsToManyAccounts(t *testing.T) {
 		" SELECT n, 31337, substr(sha256(n::BYTEA), 1, 20), 'local', 'STRICT', 1, '0' FROM unnest($1::TEXT[]) n RETURNING submitter_id) INSERT INTO submitter_lease (submitter_id) SELECT * FROM made", names)
 	k.must(err)
 	n := k.serve(func(o *Options) {
-		o.Callers = []Caller{
+		o.Callers = []auth.Caller{
 			{
 				Name:       "many",
 				Tokens:     []string{roles[2].token},

@@ -19,6 +19,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -269,7 +270,7 @@ func TestErrors_HaveTheirReasons(t *testing.T) {
 		{declined(verdict{code: txn.ResultRefused}), codes.FailedPrecondition, "DECISION_REFUSED"},
 		{changed(store.SubmitterInfo{}, "over"), codes.Aborted, "PROTECTION_CHANGED"},
 		{bodyTooLate(time.Second), codes.DeadlineExceeded, "BODY_LATE"},
-		{(&rights{}).mayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
+		{(&auth.Rights{}).MayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
 			codes.PermissionDenied, "PERMISSION_DENIED"},
 	} {
 		wantStatus(t, status.From(c.err, "id").Err(), c.code, c.reason)

@@ -17,8 +17,8 @@
 //
 // # Callers
 //
-// Where callers are configured, admission.go finds out by token and certificate whose call it is, and refuses strangers. What a caller may do is decided in one place,
-// rights.go: by method before a call is looked at, and by account wherever a request names one, be it by name, account id, key or tx_id.
+// Where callers are configured, package auth finds out by token and certificate whose call it is, and refuses strangers. What a caller may do is decided there as
+// well: by method before a call is looked at, and by account wherever a request names one, be it by name, account id, key or tx_id.
 //
 // # Watching
 //
@@ -41,7 +41,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"buf.build/go/protovalidate"
@@ -56,6 +55,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/accesslog"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
@@ -72,17 +72,17 @@ type Server struct {
 	known  known
 	rules  protovalidate.Validator
 
-	limiter   *limit.Limiter
-	admission atomic.Pointer[admission]
-	admitted  admitted
-	feed      *feed.Feed
-	metrics   *metrics
-	health    *health.Server
-	grpc      *grpc.Server // for gRPC, with a transport of its own
-	inner     *grpc.Server // for all that is transcoded
-	http      *http.Server
-	methods   map[string]bool // by path
-	creds     credentials.TransportCredentials
+	limiter *limit.Limiter
+	authn   *auth.Authenticator
+	authz   *auth.Authorizer
+	feed    *feed.Feed
+	metrics *metrics
+	health  *health.Server
+	grpc    *grpc.Server // for gRPC, with a transport of its own
+	inner   *grpc.Server // for all that is transcoded
+	http    *http.Server
+	methods map[string]bool // by path
+	creds   credentials.TransportCredentials
 
 	// draining ends, with errDraining as its cause, when the node begins to stop.
 	draining context.Context
@@ -124,7 +124,8 @@ func New(o Options) (*Server, error) {
 			Call:                 s.limits.wholeCall(), CheckEvery: s.limits.PingAfter,
 		},
 		s.clock, s.log, func() { m.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY) })
-	s.admission.Store(newAdmission(o.Tokens, o.Callers))
+	s.authn = auth.NewAuthenticator(o.Tokens, o.Callers)
+	s.authz = auth.NewAuthorizer(o.Store)
 	s.draining, s.drain = context.WithCancelCause(context.Background())
 	if s.feed, err = feed.New(o.feed()); err != nil {
 		return nil, err
@@ -168,7 +169,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.limiter.ServerOptions(newDecoder()), s.common(o)...)
 	options = append(
 		options,
-		grpc.InTapHandle(s.limiter.Tap(s.letIn, func(ctx context.Context, method string, err error) error {
+		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate, func(ctx context.Context, method string, err error) error {
 			return s.access.Begin(method).End(ctx, nil, err)
 		})),
 		grpc.MaxHeaderListSize(headerBytes),
@@ -236,6 +237,11 @@ func methodsOf(of *grpc.Server) map[string]bool {
 // serves tells whether a path is that of a method.
 func (s *Server) serves(path string) bool { return s.methods[path] }
 
+// SetCallers replaces tokens and callers. They count from now on, for open streams too.
+func (s *Server) SetCallers(tokens []string, callers []auth.Caller) {
+	s.authn.SetCallers(tokens, callers)
+}
+
 // healthNames are the services that health tells of; the empty name is the node as a whole. Health says whether this process takes calls. It does not
 // follow the database: a node that restarts because the database is down heals nothing.
 func healthNames() []string {
@@ -284,9 +290,7 @@ func (s *Server) stop(split *port.Split) {
 	}()
 	s.health.Shutdown()
 	s.drain(status.ErrDraining)
-	for _, one := range s.admitted.list() { // a stream that waits for news must not hold up the end of the node
-		one.cut(status.ErrDraining)
-	}
+	s.authn.CancelStreams(status.ErrDraining) // a stream that waits must not hold up the stop
 	split.Close()
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -12,7 +12,7 @@ func (s *Server) lookup(ctx context.Context, field, text string) (txn.SubmitterI
 	if _, _, _, err := txn.ParseAccountID(text); err != nil {
 		return 0, status.InvalidField(field, "%v", err)
 	}
-	if err := s.mayUse(ctx, text); err != nil {
+	if err := s.authz.MayUse(ctx, text); err != nil {
 		return 0, err
 	}
 	id, err := s.store.Lookup(ctx, text)

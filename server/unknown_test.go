@@ -12,6 +12,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -20,7 +21,7 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(func(o *Options) {
-		o.Callers = []Caller{
+		o.Callers = []auth.Caller{
 			{Name: "one", Tokens: []string{"one-0123456789abcdef"}, Submitters: []string{"alice"}},
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
@@ -20,7 +21,7 @@ const defaultHeartbeat = 15 * time.Second
 // WatchTx streams events; package feed serves the stream.
 func (s *txService) WatchTx(r *pb.WatchTxRequest, stream pb.TxService_WatchTxServer) error {
 	prepare := func(ctx context.Context) (feed.Request, error) {
-		return s.watchRequest(ctx, r, rightsIn(stream.Context()).only())
+		return s.watchRequest(ctx, r, auth.RightsOf(stream.Context()).Submitters())
 	}
 	return s.feed.Serve(watchClient{stream}, prepare)
 }
@@ -113,7 +114,7 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*feed.IDSet, err
 				Message: fmt.Sprintf("repeats %s; name each transaction once", id),
 			})
 		}
-		if err := s.maySee(ctx, id); err != nil {
+		if err := s.authz.MaySee(ctx, id); err != nil {
 			return nil, err
 		}
 		seen[id], ids = true, append(ids, id)

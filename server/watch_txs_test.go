@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -324,12 +325,12 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	ofAlice, bob := k.register("alice"), k.register("bob")
 	caller := role{token: "caller-0123456789abcdef"}
 	n := k.serve(func(o *Options) {
-		o.Callers = []Caller{
+		o.Callers = []auth.Caller{
 			{Name: "caller", Tokens: []string{caller.token}, Submitters: []string{"alice"}},
 			{
 				Name:       "all",
 				Tokens:     []string{"all-0123456789abcdef"},
-				Submitters: []string{AllSubmitters},
+				Submitters: []string{auth.AllSubmitters},
 			},
 		}
 	})

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
-	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/auth"
 )
 
 // doorkeeper keeps who may call as the files have it now. They are looked at again and again: certificates are renewed and tokens are replaced while a node runs.
@@ -50,7 +50,7 @@ func (d *doorkeeper) credentials() credentials.TransportCredentials {
 
 // run looks at the files until ctx ends: at each interval whether they have changed, and on each signal at what they hold, changed or not.
 func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal,
-	set func([]string, []server.Caller)) error {
+	set func([]string, []auth.Caller)) error {
 	if len(accessFiles(d.cfg)) == 0 {
 		<-ctx.Done()
 		return nil
@@ -99,7 +99,7 @@ func (d *doorkeeper) settled(ctx context.Context, c clock.Clock,
 const restartNote = "the list of callers itself, their submitters, roles and names of certificates, counts from the next start of the node"
 
 func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool,
-	set func([]string, []server.Caller)) {
+	set func([]string, []auth.Caller)) {
 	now := fingerprint(d.cfg)
 	if now == d.seen && !asked {
 		return

@@ -22,7 +22,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
-	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/auth"
 )
 
 // told is a log that a test reads while it is written.
@@ -112,7 +112,7 @@ func TestCredentialReload(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- d.run(ctx, fake, signals, func(_ []string, callers []server.Caller) { set <- callers[0].Tokens })
+		done <- d.run(ctx, fake, signals, func(_ []string, callers []auth.Caller) { set <- callers[0].Tokens })
 	}()
 	defer func() { stop(); <-done }()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -207,7 +207,7 @@ func TestCredentialReload_PartialFile_Ignored(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- d.run(ctx, fake, make(chan os.Signal), func(tokens []string, _ []server.Caller) { set <- tokens })
+		done <- d.run(ctx, fake, make(chan os.Signal), func(tokens []string, _ []auth.Caller) { set <- tokens })
 	}()
 	defer func() { stop(); <-done }()
 	waits := func(whatFor time.Duration) { // until the doorkeeper waits for so long

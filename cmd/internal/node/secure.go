@@ -13,14 +13,14 @@ import (
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/config"
-	"github.com/fencepost/fencepost/server"
+	"github.com/fencepost/fencepost/server/auth"
 )
 
 // access is what the files say of who the node is to its callers, and who may call.
 type access struct {
 	tls     *tls.Config // nil: plain text
 	tokens  []string
-	callers []server.Caller
+	callers []auth.Caller
 }
 
 // count is how many tokens there are.
@@ -81,7 +81,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 		}
 		a.callers = append(
 			a.callers,
-			server.Caller{
+			auth.Caller{
 				Name:         c.Name,
 				Tokens:       tokens,
 				Certificates: c.Certificates,

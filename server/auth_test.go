@@ -2,21 +2,17 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -86,29 +82,8 @@ func (n *node) callAndWatch(ctx context.Context) map[string]error {
 	return errs
 }
 
-// What a call costs does not grow with the length of its token times the number of callers. Not parallel: it counts what the process allocates.
-func TestTokensAreDigestedOnce(t *testing.T) {
-	ctx := metadata.NewIncomingContext(t.Context(),
-		metadata.Pairs("authorization", "Bearer "+strings.Repeat("x", 1000)))
-	cost := func(callers int) float64 {
-		a := &admission{}
-		for range callers {
-			a.passes = append(a.passes,
-				pass{digests([]string{"one-0123456789abcdef"}), nil, everything()})
-		}
-		return testing.AllocsPerRun(10, func() {
-			if _, err := a.admit(ctx, pb.TxService_GetTx_FullMethodName); err == nil {
-				t.Error("a stranger is let in")
-			}
-		})
-	}
-	if few, many := cost(1), cost(100); many > few+5 {
-		t.Errorf("with 1 caller a call allocates %v times, with 100 %v times", few, many)
-	}
-}
-
-// What the door finds out is not found out again in whatever tongue the call is, unless the callers are others meanwhile.
-func TestTheDoorFindsOutOnce(t *testing.T) {
+// A handler can tell the caller without its token, over every protocol: it was found out before.
+func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -132,40 +107,25 @@ func TestTheDoorFindsOutOnce(t *testing.T) {
 		"JSON":        func() { n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id=never", "", of...) },
 		"JSON stream": func() { n.http("GET", "/api/v1/tx/by-request/events?submitter=alice&request_id=never", "", of...) },
 	} {
-		asked.note.Store(nil)
+		asked.ctx.Store(nil)
 		call()
-		if e := asked.note.Load(); e == nil || e.by != n.server.admission.Load() {
-			t.Errorf("%s: the handler knows nothing of the door: %v", tongue, e)
+		if ctx := asked.ctx.Load(); ctx == nil {
+			t.Errorf("%s: the handler was not called", tongue)
+		} else if _, err := n.server.authn.Rights(metadata.NewIncomingContext(*ctx, nil),
+			pb.TxService_GetTx_FullMethodName); err != nil {
+			t.Errorf("%s: the handler's context has no caller: %v", tongue, err)
 		}
-	}
-
-	a := n.server.admission.Load()
-	ctx := context.WithValue(k.ctx, entryKey{},
-		&entry{a, a.passes[0].rights}) // of a call whose token cannot be looked at any more
-	get := &grpc.UnaryServerInfo{FullMethod: pb.TxService_GetTx_FullMethodName}
-	_, unary := n.server.interceptUnary(ctx, byKey("alice", "never"), get,
-		func(context.Context, any) (any, error) { return nil, nil })
-	_, gone, stream := n.server.admitStream(ctx, pb.TxService_WatchTx_FullMethodName,
-		func(error) {})
-	if unary != nil || stream != nil {
-		t.Fatalf("what the door found out is found out again: %v, %v", unary, stream)
-	}
-	gone()
-	if _, err := newAdmission([]string{"one-0123456789abcdef"}, nil).whose(ctx, get.FullMethod); !errors.Is(
-		err, status.ErrUnauthenticated) {
-		t.Errorf("others let the call in: %v", err)
 	}
 }
 
-// asked is a ledger that keeps what the door noted of the newest call.
+// asked is a ledger that keeps the context of the newest call.
 type asked struct {
 	Store
-	note atomic.Pointer[entry]
+	ctx atomic.Pointer[context.Context]
 }
 
 func (a *asked) TxByRequest(ctx context.Context, of txn.SubmitterID,
 	key string) (store.TxInfo, error) {
-	e, _ := ctx.Value(entryKey{}).(*entry)
-	a.note.Store(e)
+	a.ctx.Store(&ctx)
 	return a.Store.TxByRequest(ctx, of, key)
 }

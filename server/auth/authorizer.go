@@ -1,0 +1,100 @@
+package auth
+
+import (
+	"context"
+	"slices"
+
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Submitters reads the submitters with some names, in the order of names, as store.Store does.
+type Submitters interface {
+	Submitters(ctx context.Context, names []string, afterName string,
+		limit int) ([]store.SubmitterInfo, error)
+}
+
+// Authorizer checks the rights of the caller of a call to submitters and transactions.
+type Authorizer struct{ submitters Submitters }
+
+// NewAuthorizer returns an authorizer that reads the identities of submitters from the ledger.
+func NewAuthorizer(s Submitters) *Authorizer { return &Authorizer{s} }
+
+// MayUse rejects a submitter, named by its name or its account id, to which the caller has no right,
+// whether or not it exists.
+func (a *Authorizer) MayUse(ctx context.Context, nameOrAccountID string) error {
+	r := RightsOf(ctx)
+	if r.all || slices.Contains(r.submitters, nameOrAccountID) {
+		return nil
+	}
+	if chain, address, isAccount, _ := txn.ParseAccountID(nameOrAccountID); isAccount {
+		is, err := a.isOwn(ctx, r,
+			func(one txn.Submitter) bool { return one.Chain == chain && one.Address == address })
+		if is || err != nil {
+			return err
+		}
+	}
+	return r.denied("it has no right to submitter %q; use one of its own, or have that added to its "+
+		"submitters in callers of the nodes' configuration", nameOrAccountID)
+}
+
+// MaySee rejects a transaction of a submitter to which the caller has no right, whether or not the
+// transaction exists.
+func (a *Authorizer) MaySee(ctx context.Context, id txn.TxID) error {
+	r := RightsOf(ctx)
+	if r.all {
+		return nil
+	}
+	is, err := a.isOwn(ctx, r, func(one txn.Submitter) bool { return one.ID == id.Submitter() })
+	if is || err != nil {
+		return err
+	}
+	return r.denied("transaction %s is of no submitter that it has a right to; correct the tx_id, "+
+		"or have its submitter added to its submitters in callers of the nodes' configuration", id)
+}
+
+// namesPerRead is how many names are looked up in the ledger at once.
+const namesPerRead = 1000
+
+// isOwn reports whether one of the caller's submitters satisfies is. The ledger is read only until all
+// of them have been found.
+func (a *Authorizer) isOwn(ctx context.Context, r *Rights,
+	is func(txn.Submitter) bool) (bool, error) {
+	var own []txn.Submitter
+	if known := r.own.Load(); known != nil {
+		own = *known
+	}
+	if slices.ContainsFunc(own, is) {
+		return true, nil
+	}
+	if len(own) == len(r.submitters) {
+		return false, nil
+	}
+	own = slices.Clone(own)
+	for names := range slices.Chunk(r.unknown(own), namesPerRead) {
+		infos, err := a.submitters.Submitters(ctx, names, "", len(names))
+		if err != nil {
+			return false, status.About("call", err)
+		}
+		for _, info := range infos {
+			own = append(own, info.Submitter)
+		}
+	}
+	r.own.Store(&own)
+	return slices.ContainsFunc(own, is), nil
+}
+
+// unknown returns the names of the caller's submitters that were not found so far.
+func (r *Rights) unknown(own []txn.Submitter) (names []string) {
+	found := make(map[string]bool, len(own))
+	for _, one := range own {
+		found[one.Name] = true
+	}
+	for _, name := range r.submitters {
+		if !found[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}

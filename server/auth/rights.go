@@ -1,0 +1,148 @@
+// Package auth decides who makes a call and what that caller may do.
+//
+// Rights are checked at two moments. Before a request is read: does the method require an operator?
+// And when a request names a submitter, or a transaction, whose id names its submitter: does the
+// caller have a right to it? Lists and watches that name none are narrowed to the caller's.
+//
+// A request for anything else is rejected with PERMISSION_DENIED before the ledger is read. So the
+// response, and the time that it takes, do not reveal whether the submitter or transaction exists.
+package auth
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/rpc"
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// Caller is an identity that can be authenticated, and its rights.
+type Caller struct {
+	Name string
+	// Tokens and Certificates are the credentials: one of the tokens, or a client certificate with one
+	// of the names ("cn:", "dns:", "uri:" or "email:", and the name); both if the caller has both.
+	Tokens, Certificates []string
+	Submitters           []string // names of the submitters that it may use, or AllSubmitters
+	Operator             bool     // may make the decisions of operators
+}
+
+// AllSubmitters stands for all submitters, also those that are registered later.
+const AllSubmitters = "*"
+
+// Rights are the rights of one caller. The zero value has none.
+type Rights struct {
+	caller     string // its name; empty if callers have none
+	all        bool
+	submitters []string // names, sorted, unless all
+	operator   bool
+
+	// own are those of the submitters that were found in the ledger. Their identity never changes.
+	own atomic.Pointer[[]txn.Submitter]
+}
+
+func rightsOf(c Caller) *Rights {
+	r := &Rights{
+		caller:   c.Name,
+		all:      slices.Contains(c.Submitters, AllSubmitters),
+		operator: c.Operator,
+	}
+	if !r.all {
+		r.submitters = slices.Compact(slices.Sorted(slices.Values(c.Submitters)))
+	}
+	return r
+}
+
+// Everything returns the rights of everybody where callers have no names.
+func Everything() *Rights { return &Rights{all: true, operator: true} }
+
+func (r *Rights) equal(to *Rights) bool {
+	return r.caller == to.caller && r.all == to.all && r.operator == to.operator &&
+		slices.Equal(r.submitters, to.submitters)
+}
+
+// Caller returns the name of the caller; empty if it has none.
+func (r *Rights) Caller() string { return r.caller }
+
+// Submitters returns the names of the submitters to which lists and watches of all are narrowed,
+// sorted; nil if they are not.
+func (r *Rights) Submitters() []string {
+	if r.all {
+		return nil
+	}
+	return append([]string{}, r.submitters...)
+}
+
+type rightsKey struct{}
+
+// WithRights returns the context of a call whose caller has these rights.
+func WithRights(ctx context.Context, r *Rights) context.Context {
+	return context.WithValue(ctx, rightsKey{}, r)
+}
+
+// RightsOf returns the rights of the caller of a call: none if they were never looked up.
+func RightsOf(ctx context.Context) *Rights {
+	if r, ok := ctx.Value(rightsKey{}).(*Rights); ok {
+		return r
+	}
+	return &Rights{}
+}
+
+// role is what a method requires beside a right to the submitter.
+type role int
+
+const (
+	anyCaller     role = iota + 1
+	operator           // of the submitter
+	operatorOfAll      // registering an account chooses its key
+)
+
+var requirements = map[string]role{
+	pb.TxService_CreateTx_FullMethodName:                 anyCaller,
+	pb.TxService_BatchCreateTx_FullMethodName:            anyCaller,
+	pb.TxService_GetTx_FullMethodName:                    anyCaller,
+	pb.TxService_ListTxs_FullMethodName:                  anyCaller,
+	pb.TxService_CancelTx_FullMethodName:                 anyCaller,
+	pb.TxService_SpeedUpTx_FullMethodName:                anyCaller,
+	pb.TxService_WatchTx_FullMethodName:                  anyCaller,
+	pb.SubmitterService_GetSubmitter_FullMethodName:      anyCaller,
+	pb.SubmitterService_ListSubmitters_FullMethodName:    anyCaller,
+	pb.SubmitterService_ListCommands_FullMethodName:      anyCaller,
+	pb.SubmitterService_UpdateSubmitter_FullMethodName:   operator,
+	pb.SubmitterService_PauseSubmitter_FullMethodName:    operator,
+	pb.SubmitterService_ResumeSubmitter_FullMethodName:   operator,
+	pb.SubmitterService_ProtectSubmitter_FullMethodName:  operator,
+	pb.SubmitterService_ExitProtect_FullMethodName:       operator,
+	pb.SubmitterService_ResolveStuck_FullMethodName:      operator,
+	pb.SubmitterService_RegisterSubmitter_FullMethodName: operatorOfAll,
+}
+
+// MayCall rejects a method that requires another role. A method that is not in the table is for nobody.
+func (r *Rights) MayCall(method string) error {
+	if !rpc.IsFencepost(method) {
+		return nil
+	}
+	switch requirements[method] {
+	case anyCaller:
+		return nil
+	case operator:
+		if r.operator {
+			return nil
+		}
+	case operatorOfAll:
+		if r.operator && r.all {
+			return nil
+		}
+		return r.denied("%s takes an operator of all accounts; ask one, or have its role made "+
+			"operator and its submitters \"*\" in callers of the nodes' configuration", rpc.Name(method))
+	}
+	return r.denied("%s takes an operator; ask one, or have its role made operator in callers of "+
+		"the nodes' configuration", rpc.Name(method))
+}
+
+func (r *Rights) denied(format string, args ...any) error {
+	return status.About(fmt.Sprintf("caller %q", r.caller), status.PermissionDenied(format, args...))
+}
