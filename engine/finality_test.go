@@ -158,14 +158,14 @@ func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
 		trackers: map[txn.ChainID]*tracker{c.ID(): track},
 	}
 	r := newRouter(e)
-	if got := r.auditedAbove(c.ID()); got != store.Nowhere {
+	if got := r.auditedAbove(c.ID()); got != txn.UnreachableBlock {
 		t.Errorf("before anything is known of the chain: %d", got)
 	}
 	c.MineEmpty(20)
 	if err := track.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for owned, want := range map[int]uint64{0: 8, 5: 8, 6: store.Nowhere} {
+	for owned, want := range map[int]uint64{0: 8, 5: 8, 6: txn.UnreachableBlock} {
 		clear(r.actors)
 		for id := range owned {
 			r.actors[txn.SubmitterID(id)] = &actor{}
@@ -176,7 +176,7 @@ func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
 	}
 	e.IdleAfter = 0
 	clear(r.actors)
-	if got := r.auditedAbove(c.ID()); got != store.Nowhere {
+	if got := r.auditedAbove(c.ID()); got != txn.UnreachableBlock {
 		t.Errorf("the chain stands still: %d", got)
 	}
 }

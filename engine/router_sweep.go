@@ -167,7 +167,7 @@ func (r *router) findUnwatched(ctx context.Context) (u unwatched, err error) {
 	u.next = map[txn.ChainID]txn.SubmitterID{}
 	for _, chain := range r.chains {
 		above := r.auditedAbove(chain)
-		if above >= store.Nowhere {
+		if above >= txn.UnreachableBlock {
 			u.next[chain] = 0
 			continue
 		}
@@ -246,7 +246,7 @@ func (r *router) learnAll(ids []txn.SubmitterID, chain txn.ChainID) {
 // neededUntil says, and where there is room besides that for work.
 func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 	if r.count() >= r.e.MaxSubmitters-r.e.MaxSubmitters/auditShare {
-		return store.Nowhere
+		return txn.UnreachableBlock
 	}
 	return r.e.trackers[chain].auditedAbove(r.e.IdleAfter)
 }

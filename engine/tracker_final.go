@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -42,14 +41,14 @@ func (t *tracker) auditNoMore(id txn.SubmitterID) {
 	delete(t.audits, id)
 }
 
-// auditedAbove is the last block that is audited no more; store.Nowhere when the chain has stood still for so long, or is not known yet: one that makes no blocks
+// auditedAbove is the last block that is audited no more; txn.UnreachableBlock when the chain has stood still for so long, or is not known yet: one that makes no blocks
 // makes no reorgs either. Where blocks went by unseen, what was audited before is for so long more: an owner shall compare it.
 func (t *tracker) auditedAbove(still time.Duration) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.clock.Now()
 	if t.window.empty() || now.Sub(t.movedAt) >= still {
-		return store.Nowhere
+		return txn.UnreachableBlock
 	}
 	tip := t.seenUpTo(now.Add(-still))
 	return tip - min(tip, t.auditDepth())

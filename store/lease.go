@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
@@ -146,9 +145,6 @@ func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	return s.failed(ctx, fmt.Sprintf("release %d leases", len(leases)), err)
 }
 
-// Nowhere is a block that no chain comes to: nobody is needed for what is final above it.
-const Nowhere = math.MaxInt64
-
 // fewFree is how many free leases are asked one by one whether they have work, at least.
 const fewFree = 256
 
@@ -214,7 +210,7 @@ func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.Submit
 // without an owner nobody would see it. Those that work have something that is not final yet, and may need one for that later.
 func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID,
 	above uint64) (needed, work []txn.SubmitterID, err error) {
-	if len(ids) == 0 || above >= Nowhere {
+	if len(ids) == 0 || above >= txn.UnreachableBlock {
 		return nil, nil, nil
 	}
 	rows, err := s.own().Unwatched(ctx,

@@ -209,13 +209,13 @@ func TestUnwatched(t *testing.T) {
 		t.Helper()
 		found, work, err := s.Unwatched(k.ctx, []txn.SubmitterID{final, queued}, above)
 		k.must(err)
-		if above < Nowhere && !slices.Equal(work, []txn.SubmitterID{queued}) {
+		if above < txn.UnreachableBlock && !slices.Equal(work, []txn.SubmitterID{queued}) {
 			t.Errorf("%v have something to do, want %v", work, queued)
 		}
 		return found
 	}
 	for above, want := range map[uint64][]txn.SubmitterID{
-		0: {final}, 59: {final}, 60: {}, Nowhere: {}, math.MaxUint64: {},
+		0: {final}, 59: {final}, 60: {}, txn.UnreachableBlock: {}, math.MaxUint64: {},
 	} {
 		if found := unwatched(above); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
@@ -235,7 +235,7 @@ func TestUnwatched(t *testing.T) {
 			" WHERE submitter_id = $1 AND receipt_block = 60",
 		int32(final),
 	)
-	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {}, Nowhere: {}} {
+	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {}, txn.UnreachableBlock: {}} {
 		if found := unwatched(above); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}

@@ -2,6 +2,7 @@ package txn
 
 import (
 	"errors"
+	"math"
 	"time"
 )
 
@@ -174,6 +175,9 @@ type Inclusion struct {
 	Final         bool       // as many as the policy asks for, and not above the chain's safe or finalized block where the policy names one
 	Above         []BlockRef // those blocks, lowest first, as far as the policy wants them told: at most Policy.Confirmations
 }
+
+// UnreachableBlock is a block number that no chain reaches: nothing is final above it.
+const UnreachableBlock = math.MaxInt64
 
 // BlockRef names a block.
 type BlockRef struct {
