@@ -121,6 +121,9 @@ func (k *kit) serve(tweaks ...func(*Options)) *node {
 	for _, tweak := range tweaks {
 		tweak(&o)
 	}
+	if s, ok := o.Store.(*store.Store); ok {
+		o.Tail = s.TailFeed()
+	}
 	s, err := New(o)
 	k.must(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -24,6 +24,7 @@ import (
 // Options are what a server is made of. Only Store is required.
 type Options struct {
 	Store       Store
+	Tail        feed.Reader                      // for the feed that all streams share; nil: Store
 	Logger      *slog.Logger                     // nil: quiet
 	Clock       clock.Clock                      // nil: the machine's
 	Limits      Limits                           // zero fields: the defaults
@@ -96,6 +97,9 @@ const lightSlack = 256 << 10
 func (l *Limits) lightBody() int { return 2*l.PayloadBytes + lightSlack }
 
 func (o *Options) complete() {
+	if o.Tail == nil {
+		o.Tail = o.Store
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -170,6 +174,7 @@ func (o *Options) feed() feed.Options {
 	l := &o.Limits
 	return feed.Options{
 		Store:  o.Store,
+		Tail:   o.Tail,
 		Clock:  o.Clock,
 		Logger: o.Logger,
 		Limits: feed.Limits{

@@ -248,7 +248,7 @@ func TestNamesAreRemembered(t *testing.T) {
 		t.Errorf("%d are remembered", len(s.lookups.names))
 	}
 	unknown := []EventInfo{{Event: txn.Event{Submitter: 77}}}
-	if err := s.name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" ||
+	if err := s.Feed().name(k.ctx, unknown); err != nil || unknown[0].SubmitterName != "" ||
 		len(s.lookups.names) != 2 {
 		t.Errorf("of one that is not there: %q, %v", unknown[0].SubmitterName, err)
 	}

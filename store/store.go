@@ -137,7 +137,7 @@ type Store struct {
 	api   *pgxpool.Pool
 	owner *pgxpool.Pool
 	taker *pgxpool.Pool // acquisitions: AcquireOne may wait for long
-	tail  *pgxpool.Pool // the tailer of the feed, see Tailing
+	tail  *pgxpool.Pool // see TailFeed
 	renew *lane         // and releases, and heartbeats
 	first *lane         // fenced statements
 	side  *lane         // those that failed, in parts

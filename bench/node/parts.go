@@ -92,7 +92,10 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 		return nil, err
 	}
 	s, err := server.New(
-		server.Options{Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider()})
+		server.Options{
+			Store: n.store, Tail: n.store.TailFeed(), Logger: n.log,
+			MeterProvider: n.metrics.Provider(),
+		})
 	if err != nil {
 		return nil, err
 	}

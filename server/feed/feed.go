@@ -15,16 +15,21 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Store is the part of the ledger that the feed and its streams read.
-type Store interface {
-	// Told signals commits of this node. Signals may be coalesced or lost.
-	Told() <-chan struct{}
+// Reader reads the events between two snapshots.
+type Reader interface {
 	FeedHead(ctx context.Context) (epoch int64, snapshot string, err error)
 	// EventsSince appends to page the events that until sees and since does not.
 	EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
 		after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
 	EventsSinceOf(ctx context.Context, since, until string, after store.EventKey, ids []txn.TxID,
 		limit int) ([]store.EventInfo, error)
+}
+
+// Store is the part of the ledger that the feed and its streams read.
+type Store interface {
+	// Told signals commits of this node. Signals may be coalesced or lost.
+	Told() <-chan struct{}
+	Reader
 	EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64,
 		limit int) ([]store.EventInfo, error)
 
@@ -47,6 +52,7 @@ type Limits struct {
 // Options configure a feed. All fields are required.
 type Options struct {
 	Store         Store
+	Tail          Reader // for the feed itself; streams read with Store
 	Clock         clock.Clock
 	Logger        *slog.Logger
 	Limits        Limits
@@ -56,6 +62,7 @@ type Options struct {
 // Feed reads the events of the ledger for all streams of a node. It is safe for concurrent use.
 type Feed struct {
 	store     Store
+	tail      Reader
 	clock     clock.Clock
 	log       *slog.Logger
 	limits    Limits
@@ -96,7 +103,7 @@ func New(o Options) (*Feed, error) {
 		return nil, err
 	}
 	return &Feed{
-		store: o.Store, clock: o.Clock, log: o.Logger, limits: o.Limits, metrics: m,
+		store: o.Store, tail: o.Tail, clock: o.Clock, log: o.Logger, limits: o.Limits, metrics: m,
 		readSlots:     make(chan struct{}, concurrentReads),
 		requests:      make(chan struct{}, 1),
 		page:          pagesPerRead * o.Limits.PageEvents,
@@ -108,7 +115,6 @@ func New(o Options) (*Feed, error) {
 
 // Run reads events while there are streams, until ctx ends.
 func (f *Feed) Run(ctx context.Context) {
-	ctx = store.Tailing(ctx)
 	lastSuccess := f.clock.Now()
 	pause := f.limits.MinGap
 	for ctx.Err() == nil {
@@ -204,7 +210,7 @@ func (f *Feed) broadcastAdvance() {
 func (f *Feed) head(ctx context.Context) (epoch int64, snapshot string, err error) {
 	ctx, cancel := f.bound(ctx)
 	defer cancel()
-	return f.store.FeedHead(ctx)
+	return f.tail.FeedHead(ctx)
 }
 
 // bound limits the time of a read. A read that times out is treated as a database that is down.
@@ -226,7 +232,7 @@ func (f *Feed) begin(epoch int64, head string) {
 func (f *Feed) readUpTo(ctx context.Context, snapshot string) error {
 	for f.at.Seen != snapshot {
 		bounded, cancel := f.bound(ctx)
-		events, next, err := readPage(bounded, f.store, f.buffer, f.at, snapshot, Target{}, f.page)
+		events, next, err := readPage(bounded, f.tail, f.buffer, f.at, snapshot, Target{}, f.page)
 		cancel()
 		if err != nil {
 			return err
@@ -244,7 +250,7 @@ func (f *Feed) readUpTo(ctx context.Context, snapshot string) error {
 // readPage reads the events between a position and a newer snapshot, limited to the submitter or
 // the named transactions of the target, and returns them with the position after them. It appends
 // to page, which must be empty and may be nil.
-func readPage(ctx context.Context, s Store, page []store.EventInfo, at store.Position,
+func readPage(ctx context.Context, s Reader, page []store.EventInfo, at store.Position,
 	until string, of Target, limit int) (
 	events []store.EventInfo, next store.Position, err error) {
 	if at.Until != "" {

@@ -54,7 +54,7 @@ func newFeedTest(t *rapid.T) *feedTest {
 		Outage: time.Second, ReadTimeout: time.Minute,
 	}
 	f, err := New(Options{
-		Store: m, Clock: clock.Real{}, Logger: slog.New(slog.DiscardHandler),
+		Store: m, Tail: m, Clock: clock.Real{}, Logger: slog.New(slog.DiscardHandler),
 		Limits: limits, MeterProvider: noopmetric.NewMeterProvider(),
 	})
 	if err != nil {

@@ -155,7 +155,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 func (n *Node) newServer() (*server.Server, error) {
 	o := server.Options{
 		Credentials: n.door.credentials(), Tokens: n.door.first.tokens, Callers: n.door.first.callers,
-		Store: n.store, Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
+		Store: n.store, Tail: n.store.TailFeed(), Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{
 			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
