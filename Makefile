@@ -24,19 +24,21 @@ JAVA_PLUGINS := $(BIN)/protoc
 GENERATED := gen third_party store/internal docs
 # The Go modules that callers use, apart from ours.
 GO_CLIENTS := gen/go clients/go examples/go
-# .mvn/jvm.config says to the rest of what is said here that a log is no terminal: the library of colours resets them at the end of each run.
+# .mvn/jvm.config also disables colors: the color library resets the terminal at the end of a run.
 MAVEN := mvn --batch-mode --quiet -Dstyle.color=never
-# What `make breaking` compares the contract with.
+# The branch that `make breaking` and `make lint` compare with.
 BASE ?= main
-# Handed to the program by `make run` and `make demo`.
+# Passed to the program by `make run` and `make demo`.
 ARGS ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' \
+	  $(firstword $(MAKEFILE_LIST))
 
 .PHONY: tools
-tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotestsum) ## Build and fetch the pinned tools
+tools: ## Build and fetch the pinned tools
+tools: $(NPM) $(JAVA_PLUGINS) $(addprefix $(BIN)/,sqlc staticcheck grpcurl gotestsum)
 
 .PHONY: generate
 generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Regenerate all generated code and documents
@@ -45,21 +47,22 @@ generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Regenerate all generated code an
 	$(BUF) generate --template buf.gen.clients.yaml
 	$(BUF) generate --template buf.gen.docs.yaml
 	go run -C tools ./openapi ../.cache/openapi/fencepost.swagger.yaml ../docs/openapi.yaml
-	@# sqlc leaves the file of a deleted query file behind, so all go first; not before it said that it can write them.
+	@# sqlc keeps the output of a deleted query file. Remove all output, once it can be rewritten.
 	sqlc compile
 	rm -f store/internal/db/*.sql.go
 	sqlc generate
 	go generate ./...
 
 .PHONY: verify
-verify: generate breaking ## Prove that the committed generated code is current, and that the contract breaks no client
+verify: generate breaking ## Check that generated code is current and the contract compatible
 	scripts/verify-clean $(GENERATED)
 
 .PHONY: lint
 lint: $(NPM) $(BIN)/staticcheck ## Check form, usual mistakes, words and commit subjects
 	@# vet and staticcheck find what matters at a tenth of the cost of a bundle of linters, and
 	@# staticcheck.conf gives a reason for every check that is off.
-	unformatted=$$(find . \( -name node_modules -o -name .cache \) -prune -o -name '*.go' -print | xargs gofmt -s -l); \
+	unformatted=$$(find . \( -name node_modules -o -name .cache \) -prune -o -name '*.go' -print \
+	    | xargs gofmt -s -l); \
 	  if [[ -n $$unformatted ]]; then echo "gofmt -s would change: $$unformatted" >&2; exit 1; fi
 	for module in . $(GO_CLIENTS); do \
 	  (cd $$module && go mod tidy -diff && go vet ./... && staticcheck ./...); \
@@ -81,9 +84,10 @@ breaking: $(NPM) ## Compare the contract with the last one on BASE (main) for br
 build: ## Build the programs into bin/
 	go build -o bin/ ./cmd/...
 
-# The simulation runs without the race detector: its scheduler goes by quiescence, of which the detector knows nothing.
+# The simulation runs without the race detector: its scheduler waits for quiescence, which the
+# detector cannot see.
 .PHONY: test
-test: $(NPM) $(BIN)/gotestsum ## Run every test but e2e with the race detector, and build the clients
+test: $(NPM) $(BIN)/gotestsum ## Run all tests except e2e, with the race detector; build the clients
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
 	  packages=$$(go list ./... | grep -v -e '/e2e' -e '/sim$$'); \
 	  gotestsum --format standard-quiet -- -race -timeout 15m $$packages; \
@@ -97,7 +101,8 @@ clients: $(NPM) ## Build the client packages of all languages
 	npm run --silent check --workspace clients/ts
 	@# The class path is for programs among the tests, which are run without Maven.
 	$(MAVEN) --file clients/java/all.xml --projects :fencepost-client --also-make test-compile \
-	  org.apache.maven.plugins:maven-dependency-plugin:3.11.0:build-classpath -Dmdep.outputFile=target/classpath
+	  org.apache.maven.plugins:maven-dependency-plugin:3.11.0:build-classpath \
+	  -Dmdep.outputFile=target/classpath
 
 .PHONY: clients-test
 clients-test: clients $(BIN)/gotestsum ## Test the clients of all languages against live nodes
@@ -105,12 +110,14 @@ clients-test: clients $(BIN)/gotestsum ## Test the clients of all languages agai
 	  gotestsum --format testname -- -count=1 -timeout 10m -run '^TestClients' ./e2e
 
 .PHONY: e2e
-e2e: $(NPM) $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl ## Run the end-to-end tests but those of the clients: real processes, a real chain, minutes
-	@# -count=1: what these tests depend on is more than what Go's test cache looks at. -parallel: most of them wait most of the time.
+e2e: ## Run the end-to-end tests, except the clients', on real processes and chains (minutes)
+e2e: $(NPM) $(BIN)/gotestsum $(BIN)/geth $(BIN)/grpcurl
+	@# -count=1: Go's test cache does not see all dependencies. -parallel: most tests mostly wait.
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' ./e2e/...
+	  gotestsum --format testname -- -count=1 -parallel 8 -timeout 30m -skip '^TestClients' \
+	  ./e2e/...
 
-# The run to repeat, without the faults that DROP names (numbers, separated by commas); 0 is none in particular.
+# SEED repeats one run (0: none), without the faults in DROP (numbers, separated by commas).
 SEED ?= 0
 DROP ?=
 # How many runs, and the first of them.
@@ -118,45 +125,53 @@ SEEDS ?= 200
 FIRST ?= 1
 
 .PHONY: sim
-sim: ## Simulate a cluster under faults: SEEDS runs from FIRST on, or again the one of SEED, with all of its steps
+sim: ## Simulate a cluster under faults: SEEDS runs from FIRST, or one SEED with all its steps
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  go test -count=1 -timeout 30m ./sim -run '^TestSeeds$$' -args -seed=$(SEED) -drop=$(DROP) -seeds=$(SEEDS) -first=$(FIRST)
+	  go test -count=1 -timeout 30m ./sim -run '^TestSeeds$$' \
+	  -args -seed=$(SEED) -drop=$(DROP) -seeds=$(SEEDS) -first=$(FIRST)
 
 .PHONY: sim-long
-sim-long: ## Simulate for hours, and let every mutant be caught: SEEDS runs from FIRST on, 20000 unless said otherwise
+sim-long: ## Simulate for hours and look for every mutant: SEEDS runs (20000) from FIRST
 	PG_BIN=$$(scripts/setup); export PG_BIN; \
-	  go test -count=1 -timeout 24h ./sim -args -mutants -seeds=$(if $(filter file,$(origin SEEDS)),20000,$(SEEDS)) -first=$(FIRST)
+	  go test -count=1 -timeout 24h ./sim -args -mutants \
+	  -seeds=$(if $(filter file,$(origin SEEDS)),20000,$(SEEDS)) -first=$(FIRST)
 
 .PHONY: faults
-faults: ## Print what becomes of a transaction under each fault of a send at each moment
-	PG_BIN=$$(scripts/setup); export PG_BIN; go test -count=1 -v -run '^TestFaultMatrix$$' ./engine | grep -v -e '^=== ' -e '^ *time='
+faults: ## Print the outcome of a transaction for each broadcast fault at each moment
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  go test -count=1 -v -run '^TestFaultMatrix$$' ./engine | grep -v -e '^=== ' -e '^ *time='
 
-# How long; with which faults in which order (a number; unset: any); against which chain: embedded or geth; in which lease.mode (unset: basic, and
-# worker-queue on geth).
+# CHAOS_TIME: duration. CHAOS_SEED: order of the faults (unset: random). CHAOS_CHAIN: embedded or
+# geth. CHAOS_MODE: lease.mode (unset: basic, and worker-queue on geth).
 CHAOS_TIME ?= 10m
 CHAOS_SEED ?=
 CHAOS_CHAIN ?= embedded
 CHAOS_MODE ?=
 
 .PHONY: chaos
-chaos: $(BIN)/gotestsum $(BIN)/geth ## Hurt three nodes under load at random for CHAOS_TIME (10m), and see that nothing is lost or doubled
-	PG_BIN=$$(scripts/setup); export PG_BIN CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) CHAOS_MODE=$(CHAOS_MODE); \
-	  gotestsum --format standard-verbose -- -count=1 -timeout 12h -run '^TestChaos/^$(CHAOS_CHAIN)$$' ./e2e
+chaos: ## Disturb three nodes under load for CHAOS_TIME (10m); check for losses and duplicates
+chaos: $(BIN)/gotestsum $(BIN)/geth
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  export CHAOS_TIME=$(CHAOS_TIME) CHAOS_SEED=$(CHAOS_SEED) CHAOS_MODE=$(CHAOS_MODE); \
+	  gotestsum --format standard-verbose -- -count=1 -timeout 12h \
+	  -run '^TestChaos/^$(CHAOS_CHAIN)$$' ./e2e
 
-# How much: counts, small (under two minutes), watchers, growth or full. ROUNDS: how often; unset is by size. ONLY: an expression for the names of scenarios, which ARGS=-list prints.
+# SIZE: counts, small (under two minutes), watchers, growth or full. ROUNDS: repetitions; unset: by
+# SIZE. ONLY: a regular expression over the scenario names that ARGS=-list prints.
 SIZE ?= small
 ROUNDS ?= 0
 ONLY ?=
-# The node is a program of its own, linked as `fencepost` is: what is measured of it is the product's.
+# The node is a separate program linked like `fencepost`, so that its numbers are the product's.
 BUILD_BENCH = go build -o bin/bench ./bench && go build -o bin/bench-node ./bench/node
 
 .PHONY: bench
-bench: ## Measure this machine's limits and Fencepost in one run, and print the ratios; SIZE=full takes long, SIZE=watchers has 10,000 of them, SIZE=growth compares small ledgers with large ones, ONLY=NAME runs a part, ARGS=-list tells which parts there are, ARGS=-json prints JSON
+bench: ## Measure Fencepost against this machine's limits (SIZE, ONLY=NAME, ARGS=-list, -json)
 	$(BUILD_BENCH)
-	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size $(SIZE) -rounds $(ROUNDS) -only '$(ONLY)' $(ARGS)
+	PG_BIN=$$(scripts/setup); export PG_BIN; \
+	  exec bin/bench -size $(SIZE) -rounds $(ROUNDS) -only '$(ONLY)' $(ARGS)
 
 .PHONY: bench-check
-bench-check: ## Count what a transaction costs (statements, commits, WAL, calls) and compare it with bench/budgets.yaml
+bench-check: ## Compare the cost of a transaction in counts with bench/budgets.yaml
 	$(BUILD_BENCH)
 	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/bench -size counts -check $(ARGS)
 
@@ -164,22 +179,23 @@ bench-check: ## Count what a transaction costs (statements, commits, WAL, calls)
 FUZZTIME ?= 1m
 
 .PHONY: fuzz
-fuzz: ## Send made-up requests of every RPC through all that is checked without the ledger, for FUZZTIME (1m)
+fuzz: ## Fuzz the validation of every RPC for FUZZTIME (1m)
 	go test -run '^$$' -fuzz '^FuzzRequest$$' -fuzztime $(FUZZTIME) ./server
 
 .PHONY: run
 run: $(BIN)/grpcurl ## Start PostgreSQL, a development chain and a node in one process, until Ctrl-C
-	@# Built and then executed, not `go run`: signals and the exit code are the program's own. The guide that it prints uses fencepost and grpcurl.
+	@# Not `go run`: signals and the exit code must be the program's. Its guide uses fencepost and
+	@# grpcurl.
 	go build -o bin/ ./cmd/...
 	PG_BIN=$$(scripts/setup); export PG_BIN; exec bin/fencepost-dev $(ARGS)
 
 .PHONY: demo
-demo: ## Send calls of a contract through the node that `make run` started, and compare chain and ledger
+demo: ## Send contract calls through the node of `make run`; compare chain and ledger
 	go build -o bin/ ./examples/demo
 	exec bin/demo $(ARGS)
 
 .PHONY: clean
-clean: ## Remove what was built; the tools and the data of `make run` stay
+clean: ## Remove build output, but not the tools and the data of `make run`
 	rm -rf bin {gen,clients}/java/target {gen,clients}/ts/dist
 
 $(NPM): package.json package-lock.json gen/ts/package.json clients/ts/package.json
@@ -190,7 +206,7 @@ $(JAVA_PLUGINS): gen/java/pom.xml scripts/java-plugins
 	scripts/java-plugins $(BIN)
 
 $(BIN)/sqlc: tools/go.mod tools/go.sum
-	@# Without cgo it parses SQL with the same PostgreSQL parser as WebAssembly: same output, a third of the build.
+	@# Without cgo it uses the same PostgreSQL parser as WebAssembly: a third of the build time.
 	CGO_ENABLED=0 go build -C tools -o $@ github.com/sqlc-dev/sqlc/cmd/sqlc
 
 $(BIN)/staticcheck: tools/go.mod tools/go.sum
@@ -202,7 +218,7 @@ $(BIN)/grpcurl: tools/go.mod tools/go.sum
 $(BIN)/gotestsum: tools/go.mod tools/go.sum
 	go build -C tools -o $@ gotest.tools/gotestsum
 
-# A module of its own, so that what only the geth command needs is not in the go.mod that
-# our users inherit. Its versions equal the main module's: most of it is compiled already.
+# A separate module, so that users of our go.mod do not inherit the dependencies of the geth
+# command. Its versions equal the main module's, so most of it is compiled already.
 $(BIN)/geth: tools/geth/go.mod tools/geth/go.sum
 	go build -C tools/geth -o $@ github.com/ethereum/go-ethereum/cmd/geth
