@@ -96,7 +96,7 @@ func TestReceiptsByBlock(t *testing.T) {
 	}
 }
 
-func TestReceiptsByBlockAreProbedOnce(t *testing.T) {
+func TestReceiptsByBlock_Unsupported_AskedOnce(t *testing.T) {
 	t.Parallel()
 	hashes := someHashes(blockFetchThreshold)
 	n := newNode(t)
@@ -113,7 +113,7 @@ func TestReceiptsByBlockAreProbedOnce(t *testing.T) {
 	}
 }
 
-func TestRecentBlocksAreBounded(t *testing.T) {
+func TestBlockCache_Bounded(t *testing.T) {
 	t.Parallel()
 	var r blockCache
 	hashes := someHashes(blockFetchThreshold)

@@ -75,7 +75,7 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestDialRefusesWhatCannotWork(t *testing.T) {
+func TestDial_InvalidOptions_Fails(t *testing.T) {
 	t.Parallel()
 	good := Options{Name: "dev", ChainID: 1, Endpoints: []string{"http://127.0.0.1:1"}}
 	for name, c := range map[string]struct {
@@ -182,7 +182,7 @@ func TestWrongChain(t *testing.T) {
 	r.mustHead(t)
 }
 
-func TestWrongChainBehindOneOfSeveral(t *testing.T) {
+func TestVerify_OneWrongEndpoint_Fails(t *testing.T) {
 	t.Parallel()
 	good, wrong := newNode(t), newNode(t)
 	wrong.set(func(n *fakeNode) { n.chainID = 5 })
@@ -193,7 +193,7 @@ func TestWrongChainBehindOneOfSeveral(t *testing.T) {
 	r.mustHead(t)
 }
 
-func TestVerifyGoesOnWithOneEndpointDown(t *testing.T) {
+func TestVerify_OneEndpointDown_Succeeds(t *testing.T) {
 	t.Parallel()
 	down, good := newNode(t), newNode(t)
 	down.stop()
@@ -205,7 +205,7 @@ func TestVerifyGoesOnWithOneEndpointDown(t *testing.T) {
 }
 
 // An endpoint that refuses the check itself is left alone like one that is down.
-func TestRefusedCheckBacksOff(t *testing.T) {
+func TestVerify_Refused_BacksOff(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) { n.idErr = coded{code: -32000, msg: "node is syncing"} })
@@ -224,7 +224,7 @@ func TestRefusedCheckBacksOff(t *testing.T) {
 	r.mustHead(t)
 }
 
-func TestBlocksThatWereNotAskedFor(t *testing.T) {
+func TestBlock_MismatchedResponse_Fails(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -278,7 +278,7 @@ func TestWrongGenesis(t *testing.T) {
 	})
 }
 
-func TestRecoversByItself(t *testing.T) {
+func TestClient_EndpointRestarts_Recovers(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"http", "ws"} {
 		t.Run(transport, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestRecoversByItself(t *testing.T) {
 }
 
 // A chain that was swapped behind the same address must be noticed before an answer of it counts, even if no call failed in between.
-func TestAnotherChainBehindTheSameAddress(t *testing.T) {
+func TestClient_ChainReplaced_Detected(t *testing.T) {
 	t.Parallel()
 	for name, swap := range map[string]struct {
 		change func(*fakeNode)
@@ -340,7 +340,7 @@ func TestAnotherChainBehindTheSameAddress(t *testing.T) {
 }
 
 // The library would connect a WebSocket again by itself, and whoever answered then would not have been checked.
-func TestWebSocketIsNotReplacedUnchecked(t *testing.T) {
+func TestWebSocket_Reconnect_Verified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.wsURL())
@@ -361,7 +361,7 @@ func TestWebSocketIsNotReplacedUnchecked(t *testing.T) {
 	}
 }
 
-func TestWebSocketConnectsOnce(t *testing.T) {
+func TestWebSocket_ConnectsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	client, wsConn, err := dialWS(t.Context(), n.wsURL(), time.Second, 1<<20)
@@ -385,7 +385,7 @@ func TestWebSocketConnectsOnce(t *testing.T) {
 	}
 }
 
-func TestFailOverAndBack(t *testing.T) {
+func TestClient_EndpointDown_FailsOverAndBack(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url(), b.url())
@@ -447,7 +447,7 @@ func TestLaggingFallback(t *testing.T) {
 	}
 }
 
-func TestLaggingFallbackIsBelievedInTheEnd(t *testing.T) {
+func TestLaggingFallback_AfterGrace_Accepted(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	b.set(func(n *fakeNode) { n.head = 7 })
@@ -481,7 +481,7 @@ func TestLaggingFirstEndpoint(t *testing.T) {
 }
 
 // An endpoint that was at the mark itself and goes back reports a reorg, and nobody may hold that up.
-func TestOwnReorgIsBelieved(t *testing.T) {
+func TestHead_OwnReorg_Accepted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -493,7 +493,7 @@ func TestOwnReorgIsBelieved(t *testing.T) {
 }
 
 // After an endpoint went back it has to reach the mark anew, whatever it had seen in its former life.
-func TestOwnReorgIsForgotten(t *testing.T) {
+func TestHead_OwnReorg_HighestReset(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url(), b.url())

@@ -111,7 +111,7 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-func TestConsumerThatIsNoTransaction(t *testing.T) {
+func TestConsumer_NonceUsedWithoutTransaction(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {
@@ -124,7 +124,7 @@ func TestConsumerThatIsNoTransaction(t *testing.T) {
 	}
 }
 
-func TestConsumerThatCannotBeLookedFor(t *testing.T) {
+func TestConsumer_ReadFails(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fakeNode){
 		"the state of the head is not served": func(n *fakeNode) { history{100, []uint64{50}, 1000, "missing trie node"}.on(n) },

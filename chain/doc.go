@@ -44,7 +44,7 @@
 // on it end shortly after it.
 //
 // Clients of different chains share nothing, so a slow or dead chain does not affect others
-// (TestBulkheads).
+// (TestClients_OneChainDown_OthersUnaffected).
 //
 // # Fees
 //

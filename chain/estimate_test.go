@@ -21,7 +21,7 @@ func estimatesFail(msg string) reply {
 }
 
 // One endpoint whose estimates are broken keeps nobody waiting, and gives up nothing alone.
-func TestEstimateFailsOver(t *testing.T) {
+func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 	t.Parallel()
 	down := func(n *fakeNode) { n.answerHTTP(http.StatusBadGateway, nil, "") }
 	works := func(*fakeNode) {}
@@ -83,8 +83,8 @@ func TestEstimateFailsOver(t *testing.T) {
 	}
 }
 
-// TestWantOfTheValueCountsGas: the estimate knows of the value alone, and whoever sends what is named as missing must not be told the same again.
-func TestWantOfTheValueCountsGas(t *testing.T) {
+// TestEstimate_ValueAboveBalance_IncludesGas: the estimate knows of the value alone, and whoever sends what is named as missing must not be told the same again.
+func TestEstimate_ValueAboveBalance_IncludesGas(t *testing.T) {
 	t.Parallel()
 	const price, value, have = 1000, 5_000_000, 7
 	for name, c := range map[string]struct {

@@ -119,7 +119,7 @@ func TestOwnGasLimit(t *testing.T) {
 }
 
 // Whatever the market, the floors and the caps: an offer keeps both, or there is none.
-func TestOfferKeepsCapsAndFloors(t *testing.T) {
+func TestOffer_CapsAndFloors(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		amount := func(name string) txn.Wei { return wei(rapid.Uint64Range(0, 100).Draw(t, name)) }
@@ -156,7 +156,7 @@ func TestOfferKeepsCapsAndFloors(t *testing.T) {
 	})
 }
 
-func TestSpeedsAskForTheirPercentile(t *testing.T) {
+func TestQuote_Speed_UsesPercentile(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {
@@ -344,7 +344,7 @@ func TestFloorsFade(t *testing.T) {
 }
 
 // A node that insists on a tip refuses once. From then on quotes and fees heed it, within the configured cap.
-func TestClientLearnsTheFloor(t *testing.T) {
+func TestClient_Underpriced_LearnsFloor(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {

@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func TestRefusalOfBytesIsNotIllHealth(t *testing.T) {
+func TestHealth_RejectedBytes_StaysHealthy(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.set(func(n *fakeNode) {
@@ -64,7 +64,7 @@ func TestRateLimit(t *testing.T) {
 	r.mustHead(t)
 }
 
-func TestRateLimitHintInTheBody(t *testing.T) {
+func TestRateLimit_HintInBody(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"one":   `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit","data":{"try_again_in":"3s"}}}`,
@@ -83,7 +83,7 @@ func TestRateLimitHintInTheBody(t *testing.T) {
 }
 
 // Signed bytes go to configured addresses only.
-func TestRedirectIsNotFollowed(t *testing.T) {
+func TestRedirect_NotFollowed(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url())
@@ -97,7 +97,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	}
 }
 
-func TestEndlessAnswer(t *testing.T) {
+func TestResponse_Endless_Cut(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, func(o *Options) { o.Timeout, o.maxAnswer = 30*time.Second, 1<<20 }, n.url())
@@ -116,7 +116,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-func TestRateLimitMovesOn(t *testing.T) {
+func TestRateLimit_TriesNext(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	hash := common.HexToHash("0x5e")
@@ -142,7 +142,7 @@ func TestRateLimitMovesOn(t *testing.T) {
 	}
 }
 
-func TestInFlightLimit(t *testing.T) {
+func TestMaxInFlight(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, func(o *Options) { o.MaxInFlight = 1 }, n.url())
@@ -173,7 +173,7 @@ func TestInFlightLimit(t *testing.T) {
 }
 
 // Whatever fails, no text that leaves the package holds a part of the address.
-func TestAddressIsNeverTold(t *testing.T) {
+func TestErrors_Secrets_Hidden(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"hunter2", "SeCrEtKeY0123456789", "queryToken987"}
 	for name, breakIt := range map[string]func(*fakeNode){

@@ -56,7 +56,7 @@ func onTransports(t *testing.T, test func(t *testing.T, transport string)) {
 }
 
 // Nodes that write "error": null beside every result are as good as others, for single calls and for batches.
-func TestNullErrorIsNone(t *testing.T) {
+func TestNormalize_NullError_Ignored(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		n := newNode(t)
 		n.set(func(n *fakeNode) { n.send = accept })
@@ -78,7 +78,7 @@ func TestNullErrorIsNone(t *testing.T) {
 }
 
 // The hash of the bytes beside an error says that they may have been taken, whatever the error says.
-func TestHashBesideAnError(t *testing.T) {
+func TestNormalize_HashNextToError(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		response := func(result, message string) string {
 			return `{"jsonrpc":"2.0","id":ID,"result":` + result + `,"error":{"code":-32000,"message":"` + message + `"}}`
@@ -130,7 +130,7 @@ func TestHashBesideAnError(t *testing.T) {
 }
 
 // The same under an HTTP status that is an error.
-func TestHashBesideAnErrorInA400(t *testing.T) {
+func TestNormalize_HashNextToError_HTTP400(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -145,7 +145,7 @@ func TestHashBesideAnErrorInA400(t *testing.T) {
 }
 
 // What a node gives along with an error is still found when a result stands beside it.
-func TestDataOfAnErrorBesideAResult(t *testing.T) {
+func TestNormalize_ErrorDataNextToResult_Kept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		response, result string
@@ -167,7 +167,7 @@ func TestDataOfAnErrorBesideAResult(t *testing.T) {
 }
 
 // A name and a password in an address go where a handshake has them, as over HTTP.
-func TestSocketWithAPassword(t *testing.T) {
+func TestDialWS_Password_SentAsHeader(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	var user, password string

@@ -52,7 +52,7 @@ func isBatch(r *http.Request) bool {
 }
 
 // What many hand over at once goes in a few requests, and each hears of its own bytes.
-func TestACrowdSharesRequests(t *testing.T) {
+func TestOutbox_ConcurrentSends_ShareRequests(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	all := manySigned(300)
@@ -86,7 +86,7 @@ func TestACrowdSharesRequests(t *testing.T) {
 }
 
 // An endpoint that takes no batches gets each transaction by itself, whatever it says to a batch. Of what it may have taken it is not said that nobody looked at it.
-func TestBatchesThatAreNotAnswered(t *testing.T) {
+func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 	t.Parallel()
 	for name, response := range map[string]func(w http.ResponseWriter){
 		"refused as one": func(w http.ResponseWriter) {
@@ -134,7 +134,7 @@ func TestBatchesThatAreNotAnswered(t *testing.T) {
 }
 
 // Whoever leaves before its turn has sent nothing, and keeps nobody waiting.
-func TestWhoLeavesTheCrowd(t *testing.T) {
+func TestOutbox_OwnerLeaves_OthersUnaffected(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	held, begun := make(chan struct{}), make(chan struct{}, maxConcurrentSends)
@@ -179,7 +179,7 @@ func TestWhoLeavesTheCrowd(t *testing.T) {
 }
 
 // Whoever leaves while its batch waits for a free call has sent nothing, whoever else is in the batch.
-func TestWhoLeavesABatchThatWaits(t *testing.T) {
+func TestOutbox_OwnerLeavesWaitingBatch_NothingSent(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	all := manySigned(4)

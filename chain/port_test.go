@@ -59,8 +59,8 @@ func shared(fd int) error {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// TestAHeldPortIsNobodyElses: while nobody listens at it, nobody gets it, be it by name or among the free ones, and who calls is refused.
-func TestAHeldPortIsNobodyElses(t *testing.T) {
+// TestHoldPort_PortStaysReserved: while nobody listens at it, nobody gets it, be it by name or among the free ones, and who calls is refused.
+func TestHoldPort_PortStaysReserved(t *testing.T) {
 	t.Parallel()
 	p := holdPort(t)
 	for round := range 3 {

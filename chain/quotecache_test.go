@@ -30,7 +30,7 @@ func ownGas(from txn.Address) txn.Draft {
 }
 
 // A draft that brings its gas limit costs no call of its own: prices are asked for once under each head, a balance now and then, and nothing is simulated.
-func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
+func TestQuoteCache_Hit_NoCall(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {
@@ -82,7 +82,7 @@ func TestWhatIsKnownIsNotAskedFor(t *testing.T) {
 }
 
 // What is known says yes alone: an account with little is asked each time, and one of which a node says that it has too little is asked again.
-func TestMoneyIsFollowed(t *testing.T) {
+func TestQuoteCache_Balance_TracksSpending(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	key, err := crypto.GenerateKey()
@@ -137,7 +137,7 @@ func TestMoneyIsFollowed(t *testing.T) {
 }
 
 // A gas limit that no transaction with these data gets by with is refused without a nonce, and without asking anybody.
-func TestTooLittleGasOfItsOwn(t *testing.T) {
+func TestQuote_OwnGasLimitTooLow_Invalid(t *testing.T) {
 	t.Parallel()
 	r := dial(t, trustGasLimits, "http://127.0.0.1:1")
 	to := common.HexToAddress("0xb0b")
@@ -155,7 +155,7 @@ func TestTooLittleGasOfItsOwn(t *testing.T) {
 }
 
 // A gas limit of its own spares a draft the simulation only where such limits are trusted, and one that is too low is found out by either.
-func TestWhichDraftsAreSimulated(t *testing.T) {
+func TestQuote_Simulation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		trust     bool
@@ -195,7 +195,7 @@ func TestWhichDraftsAreSimulated(t *testing.T) {
 }
 
 // Those who have waited for prices take them as they are, also where a newer head was told meanwhile: else all of them would ask, one after the other.
-func TestWhoHasWaitedForPricesTakesThem(t *testing.T) {
+func TestQuoteCache_Waiters_ShareFetch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{cache: newQuoteCache()}
@@ -263,7 +263,7 @@ func noNumber(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // A head without a number is no head that prices could be of: whoever asks next asks anew.
-func TestPricesOfNoHead(t *testing.T) {
+func TestQuoteCache_NoHead_NotCached(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {

@@ -79,7 +79,7 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-func TestReceiptsInBatches(t *testing.T) {
+func TestReceipts_Batches(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {
@@ -106,7 +106,7 @@ func TestReceiptsInBatches(t *testing.T) {
 	}
 }
 
-func TestReceiptsDuringIndexing(t *testing.T) {
+func TestReceipts_Indexing_Unavailable(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {
@@ -124,7 +124,7 @@ func TestReceiptsDuringIndexing(t *testing.T) {
 }
 
 // A batch of which nothing could be answered is the endpoint's fault, not the hashes'.
-func TestReceiptsMoveOn(t *testing.T) {
+func TestReceipts_EndpointFails_TriesNext(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.set(func(n *fakeNode) {
@@ -142,7 +142,7 @@ func TestReceiptsMoveOn(t *testing.T) {
 	}
 }
 
-func TestAccountOfAChainThatGoesBack(t *testing.T) {
+func TestAccount_HeadGoesBack(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) {
@@ -454,7 +454,7 @@ func TestGasLimit(t *testing.T) {
 }
 
 // A node that keeps the state of few blocks says so, unlike one that cannot be asked. Another endpoint may have what it lacks.
-func TestAccountOfAPrunedState(t *testing.T) {
+func TestAccount_PrunedState_NoState(t *testing.T) {
 	t.Parallel()
 	const head, kept = 1000, 128
 	n, archive := newNode(t), newNode(t)

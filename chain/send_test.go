@@ -87,7 +87,7 @@ func TestSend(t *testing.T) {
 }
 
 // The numbers in a node's words reach whoever asked.
-func TestSendTellsNumbers(t *testing.T) {
+func TestSend_Rejection_ReturnsNumbers(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.set(func(n *fakeNode) { n.send = says(-32000, "nonce too low: next nonce 12, tx nonce 11") })
@@ -98,7 +98,7 @@ func TestSendTellsNumbers(t *testing.T) {
 	}
 }
 
-func TestSendWithoutAnAnswer(t *testing.T) {
+func TestSend_NoResponse_Ambiguous(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"http", "ws"} {
 		t.Run(transport, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSendTimeout(t *testing.T) {
 	}
 }
 
-func TestSendThatNeverLeft(t *testing.T) {
+func TestSend_NoByteSent_Unavailable(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"http", "ws"} {
 		for _, connected := range []bool{false, true} {
@@ -177,7 +177,7 @@ func TestSendThatNeverLeft(t *testing.T) {
 	})
 }
 
-func TestSendDoubtAndFanOut(t *testing.T) {
+func TestSend_Ambiguous_TriesNextEndpoint(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		second func(hexutil.Bytes) (common.Hash, error)

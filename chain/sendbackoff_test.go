@@ -9,7 +9,7 @@ import (
 )
 
 // Who says in words of its own that it takes no transactions is left alone with them for longer and longer, and goes on reading.
-func TestSendsRest(t *testing.T) {
+func TestSendBackoff(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		refusal reply
@@ -63,7 +63,7 @@ func TestSendsRest(t *testing.T) {
 }
 
 // The refusal may have been of one account alone: where nobody else looks at the bytes, whoever rests is asked.
-func TestRestKeepsNobodyOut(t *testing.T) {
+func TestSendBackoff_NoOtherEndpoint_StillTried(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]reply{
 		"alone":                nil,
@@ -99,7 +99,7 @@ func TestRestKeepsNobodyOut(t *testing.T) {
 }
 
 // An endpoint that cannot tell its newest block serves nothing; one that does not know a block, or a method, is neither ill nor well for it.
-func TestAnswersThatTellOfHealth(t *testing.T) {
+func TestHealth_ByResponse(t *testing.T) {
 	t.Parallel()
 	unsynced := func(n *fakeNode) {
 		n.answerHTTP(200, nil,

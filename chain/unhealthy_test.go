@@ -41,7 +41,7 @@ func (n *fakeNode) hang(t *testing.T) (entered *atomic.Int32, release func()) {
 }
 
 // One call pays for finding out that an endpoint hangs. After that nobody waits for it while another serves, and one try at a time finds out when it is well.
-func TestNobodyWaitsForAnAilingEndpoint(t *testing.T) {
+func TestUnhealthy_OthersServe_NoWait(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	b.set(func(n *fakeNode) { n.send = accept })
@@ -75,7 +75,7 @@ func TestNobodyWaitsForAnAilingEndpoint(t *testing.T) {
 }
 
 // An endpoint that passes the check and fails at work is left alone for longer and longer all the same.
-func TestPassingTheCheckIsNotWork(t *testing.T) {
+func TestUnhealthy_PassesVerification_KeepsBackingOff(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url(), b.url())
@@ -109,7 +109,7 @@ func TestPassingTheCheckIsNotWork(t *testing.T) {
 }
 
 // Whatever broke may have put another chain in the endpoint's place, even behind a connection that lived on.
-func TestSuspectIsVerifiedAnew(t *testing.T) {
+func TestUnhealthy_AfterFailure_Verified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -126,7 +126,7 @@ func TestSuspectIsVerifiedAnew(t *testing.T) {
 }
 
 // A request limit says nothing about who answers.
-func TestLimitedIsNotSuspect(t *testing.T) {
+func TestUnhealthy_RateLimited_NotVerified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -142,7 +142,7 @@ func TestLimitedIsNotSuspect(t *testing.T) {
 }
 
 // Some providers say in a well-formed answer that they do not serve us. It is no answer of a node.
-func TestRefusedHeadTakesAnEndpointOut(t *testing.T) {
+func TestUnhealthy_HeadRefused(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url(), b.url())
@@ -172,7 +172,7 @@ func TestRefusedHeadTakesAnEndpointOut(t *testing.T) {
 }
 
 // A limit that hits a part of a batch leaves the rest of the answers, and the endpoint alone.
-func TestLimitOfAPart(t *testing.T) {
+func TestRateLimit_PartOfBatch(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.set(func(n *fakeNode) {
@@ -204,7 +204,7 @@ func TestLimitOfAPart(t *testing.T) {
 	}
 }
 
-func TestRetryAfterBesideAnAnswer(t *testing.T) {
+func TestRetryAfter_ErrorWithStatus200_Used(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -224,9 +224,9 @@ func TestRetryAfterBesideAnAnswer(t *testing.T) {
 	}
 }
 
-// TestBulkheads is two chains in one process. One takes every call and answers none; it is asked for as much as there is room for, and for more. The other
+// TestClients_OneChainDown_OthersUnaffected is two chains in one process. One takes every call and answers none; it is asked for as much as there is room for, and for more. The other
 // does all its work meanwhile.
-func TestBulkheads(t *testing.T) {
+func TestClients_OneChainDown_OthersUnaffected(t *testing.T) {
 	t.Parallel()
 	const room, callers, rounds = 4, 60, 20
 	dead, live := newNode(t), newNode(t)

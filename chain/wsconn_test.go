@@ -24,7 +24,7 @@ func awaitBroken(t *testing.T, e *endpoint) {
 
 // A WebSocket that is known to be dead is replaced before the next call, whether it broke while nobody called or while a call was late, which by itself is no
 // reason to give it up.
-func TestLostConnectionCostsNoCall(t *testing.T) {
+func TestWSConn_Broken_NoCallLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"between calls": false, "behind a late call": true} {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestLostConnectionCostsNoCall(t *testing.T) {
 }
 
 // The library may never end a call whose connection broke while it was sent. Nobody waits for its timeout, and it is no late answer but a lost connection.
-func TestForgottenCallEndsWithItsConnection(t *testing.T) {
+func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func(context.Context, *endpoint) error{
 		"call":  func(ctx context.Context, _ *endpoint) error { return ctx.Err() },
@@ -77,7 +77,7 @@ func TestForgottenCallEndsWithItsConnection(t *testing.T) {
 }
 
 // How a call on the old connection ends says nothing about the one in its place.
-func TestOldConnectionSaysNothingOfTheNew(t *testing.T) {
+func TestWSConn_OldFailure_NewUnaffected(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.wsURL())
@@ -100,7 +100,7 @@ func TestOldConnectionSaysNothingOfTheNew(t *testing.T) {
 }
 
 // What was let go while a call waited for its turn is not written to.
-func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
+func TestWSConn_Detached_NothingSent(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.wsURL())
@@ -118,7 +118,7 @@ func TestNothingLeavesOverAConnectionLetGo(t *testing.T) {
 	}
 }
 
-func TestSocket_RefusedHandshake_NamesStatus(t *testing.T) {
+func TestDialWS_RejectedHandshake_ReportsStatus(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.answerHTTP(http.StatusForbidden, nil, "secret-body")

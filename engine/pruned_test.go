@@ -15,7 +15,7 @@ func (w *watched) prune() {
 		w.t.Fatalf("%+v leaves nothing to lose", w.policy)
 	}
 	w.chain.Intercept(func(context.Context, chaintest.Call) chaintest.Fault {
-		return chaintest.Keeps(w.policy.Confirmations + 1)
+		return chaintest.KeepState(w.policy.Confirmations + 1)
 	})
 }
 
@@ -32,8 +32,8 @@ func TestDecisionsWithoutOldState(t *testing.T) {
 		w.confirmed("one")
 		w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 			return chaintest.Fault{
-				Lost:  call.Method == chaintest.MethodSend,
-				Keeps: w.policy.Confirmations + 1,
+				Lost:      call.Method == chaintest.MethodSend,
+				KeepState: w.policy.Confirmations + 1,
 			}
 		})
 		id := w.createWith("two", transfer(), txn.Terms{})
@@ -66,8 +66,8 @@ func TestUnprovenIsNoBlindDecision(t *testing.T) {
 	w.confirmed("one")
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{
-			Lost:  call.Method == chaintest.MethodSend,
-			Keeps: w.policy.Confirmations + 1,
+			Lost:      call.Method == chaintest.MethodSend,
+			KeepState: w.policy.Confirmations + 1,
 		}
 	})
 	id := w.createWith("two", transfer(), txn.Terms{})

@@ -1,14 +1,18 @@
-// Package chaintest is an EVM chain in memory with the pool rules of go-ethereum and faults on demand.
+// Package chaintest is an in-memory EVM chain with the pool rules of go-ethereum and faults on
+// demand.
 //
-// It implements the same port as chain.Client and passes the same suite (chain/conformance), so what a test proves with it holds for real nodes, up to the
-// EVM itself: contracts are Go functions. It takes real signed bytes, knows accounts with balances and nonces, prices, blocks that are linked by hashes,
-// receipts, and reorgs.
+// It implements the same port as chain.Client and passes the same suite (chain/conformance).
+// Results of tests with it therefore hold for real nodes, except for the EVM: contracts are Go
+// functions. It accepts real signed bytes, and has accounts with balances and nonces, fees, blocks
+// linked by hashes, receipts, and reorgs.
 //
-// Nothing happens by itself: blocks come from Mine, no goroutine and no clock is inside, and equal calls give equal hashes. That is what a simulation with a
-// seed needs. Run and Options.AutoMine are for tests that would rather not care.
+// Nothing happens automatically: blocks come from Mine, there is no goroutine and no clock, and
+// equal calls give equal hashes, as a seeded simulation requires. Run and Options.AutoMine are for
+// tests that do not need this.
 //
-// A test steers faults through Intercept, which sees every call before the chain does. Whatever was handed to Send is kept (Received), also what a fault
-// kept from the chain, so that oracles can compare it with a ledger.
+// A test injects faults through Intercept, which sees every call first. Received returns all bytes
+// that were sent, including those that a fault kept from the pool, so that oracles can compare them
+// with a ledger.
 package chaintest
 
 import (
@@ -30,38 +34,40 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Options shape a chain. Zero values take the default named beside them.
+// Options configure a chain. Zero values mean the default named with each field.
 type Options struct {
 	ChainID   txn.ChainID           // 31337
 	GasLimit  uint64                // of a block; 30,000,000
 	MaxTxGas  uint64                // of a transaction, EIP-7825; 16,777,216
 	BaseFee   txn.Wei               // 1 gwei; SetBaseFee changes it
 	Legacy    bool                  // a chain without EIP-1559: no base fee, and only legacy transactions
-	GasPrice  txn.Wei               // what a legacy chain suggests; 1 gwei
-	MinTip    txn.Wei               // the pool takes no lower tip; 1 wei
-	Tips      map[txn.Speed]txn.Wei // what a speed takes; none: the floor of the tip. SetTips changes it
-	PoolLimit int                   // transactions; 6144. A full pool drops its cheapest for one that pays more
+	GasPrice  txn.Wei               // suggested price of a legacy chain; 1 gwei
+	MinTip    txn.Wei               // minimum tip of the pool; 1 wei
+	Tips      map[txn.Speed]txn.Wei // tip for each speed; none: MinTip. SetTips changes it
+	PoolLimit int                   // pool capacity in transactions; 6144. A full pool drops its cheapest for a better one
 	BlockTime uint64                // seconds between the timestamps of two blocks; 1
-	AutoMine  bool                  // each accepted transaction is mined at once
-	// StrictFeeCap refuses a fee cap below the base fee, as sequencers do. go-ethereum keeps such a transaction until the base fee falls.
+	AutoMine  bool                  // mine each accepted transaction at once
+	// StrictFeeCap refuses a fee cap below the base fee, as sequencers do. go-ethereum keeps such a
+	// transaction until the base fee falls.
 	StrictFeeCap bool
 	// StrictNonce refuses a nonce with a gap before it, as sequencers do. go-ethereum queues it.
 	StrictNonce bool
-	// SafeDepth and FinalDepth are how far below the head the blocks are that the chain calls safe and finalized; 32 and 64. A chain that is not as high has
-	// none yet. NoTags is a chain without such tags.
+	// SafeDepth and FinalDepth are the depths of the safe and the finalized block; 32 and 64. A
+	// lower chain has none. NoTags disables the tags.
 	SafeDepth, FinalDepth uint64
 	NoTags                bool
-	// FullRefuses has a full pool refuse what it has no room for, however much it pays.
+	// FullRefuses makes a full pool reject any transaction, however much it pays.
 	FullRefuses bool
-	// Poll makes Heads nil, as it is over HTTP.
+	// Poll makes Heads return nil, as over HTTP.
 	Poll bool
-	// Quotes follow the same rules as the client's.
+	// Quotes follow the rules of chain.Client.
 	Fees      chain.FeeOptions
 	GasMargin float64 // 1.2
-	// TrustGasLimits leaves the simulation of drafts out that bring their gas limit.
+	// TrustGasLimits skips the simulation of drafts with their own gas limit.
 	TrustGasLimits bool
-	Now            func() time.Time // stamps what is received; nil leaves the stamps zero
-	// Senders finds out who signed a transaction; nil recovers that from the signature, which takes longer than all else that becomes of a transaction here.
+	Now            func() time.Time // stamps received bytes; nil leaves the stamps zero
+	// Senders returns the sender of a transaction; nil recovers it from the signature, which is the
+	// slowest operation of this package.
 	Senders types.Signer
 }
 
@@ -77,7 +83,7 @@ const (
 	genesisTime      = 1_700_000_000
 )
 
-// Chain is the chain. It is safe for use by many goroutines.
+// Chain is an in-memory chain. It is safe for concurrent use.
 type Chain struct {
 	o      Options
 	signer types.Signer
@@ -88,15 +94,15 @@ type Chain struct {
 	blocks    []*block // canonical, by number
 	all       map[txn.Hash]*block
 	baseFee   *txn.Wei          // of the next block; nil on a legacy chain
-	floors    chain.Floors      // what it was told by the pool's words, as the client would be
-	tags      map[string]uint64 // heights set by hand
-	salt      uint64            // makes the blocks of a fork differ from those they replace
+	floors    chain.Floors      // learned from the pool's rejections, as by chain.Client
+	tags      map[string]uint64 // heights set by SetTags
+	salt      uint64            // distinguishes the blocks of a fork from those they replace
 	received  []Received
 	intercept func(context.Context, Call) Fault
 	watchers  map[chan struct{}]struct{}
 }
 
-// block is a block with what it takes to answer for it and to undo it.
+// block is a block with its responses and the data to undo it.
 type block struct {
 	txn.Block
 	txs      []*types.Transaction
@@ -104,10 +110,10 @@ type block struct {
 	receipts map[txn.Hash]*txn.Receipt
 	undo     []func()
 
-	authorities []txn.Address // whose nonce was raised without a transaction of theirs
+	authorities []txn.Address // accounts with a raised nonce but no transaction
 }
 
-// New makes a chain with its genesis block.
+// New creates a chain with its genesis block.
 func New(o Options) *Chain {
 	o.ChainID = orDefault(o.ChainID, defaultChainID)
 	o.GasLimit = orDefault(o.GasLimit, defaultGasLimit)
@@ -144,34 +150,34 @@ func orDefault[T comparable](value, byDefault T) T {
 	return value
 }
 
-// Key is the i-th of an endless row of keys, the same in every run. Never use one outside tests.
+// Key returns the i-th of an infinite sequence of fixed keys. Never use one outside tests.
 func Key(i int) *ecdsa.PrivateKey {
 	key, err := crypto.ToECDSA(crypto.Keccak256(fmt.Appendf(nil, "chaintest key %d", i)))
 	if err != nil {
-		panic(err) // a hash is a valid key but for a chance of 2^-128
+		panic(err) // a hash is an invalid key with probability 2^-128
 	}
 	return key
 }
 
-// Address is the account of the i-th key.
+// Address returns the account of the i-th key.
 func Address(i int) txn.Address { return crypto.PubkeyToAddress(Key(i).PublicKey) }
 
-// Fund adds to a balance. Blocks that are undone later do not take it back.
+// Fund adds to a balance. Undoing blocks does not revert it.
 func (c *Chain) Fund(address txn.Address, wei txn.Wei) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.add(address, wei)
-	c.state.undo = nil // part of no block
+	c.state.undo = nil // not part of any block
 }
 
-// Begin sets how many nonces an account has used before the first block.
+// Begin sets an account's nonce before the first block.
 func (c *Chain) Begin(address txn.Address, nonce txn.Nonce) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.account(address).nonce = uint64(nonce)
 }
 
-// Drain empties an account: what happens when somebody else moves its funds.
+// Drain empties an account, as if another program had moved its funds.
 func (c *Chain) Drain(address txn.Address) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +185,7 @@ func (c *Chain) Drain(address txn.Address) {
 	c.state.undo = nil
 }
 
-// Register puts a contract at the address.
+// Register installs a contract at the address.
 func (c *Chain) Register(address txn.Address, contract Contract) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +193,7 @@ func (c *Chain) Register(address txn.Address, contract Contract) {
 	c.state.contracts[address] = contract
 }
 
-// SetCode gives or takes an account code, as an EIP-7702 delegation does.
+// SetCode gives an account code or removes it, as an EIP-7702 delegation does.
 func (c *Chain) SetCode(address txn.Address, code bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +208,7 @@ func (c *Chain) Stored(contract txn.Address, key string) uint64 {
 	return c.state.storage[slot{contract, key}]
 }
 
-// SetBaseFee sets the base fee of the blocks to come; it does nothing on a legacy chain.
+// SetBaseFee sets the base fee of the next blocks. It has no effect on a legacy chain.
 func (c *Chain) SetBaseFee(wei txn.Wei) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,14 +217,14 @@ func (c *Chain) SetBaseFee(wei txn.Wei) {
 	}
 }
 
-// Genesis is the hash of block 0.
+// Genesis returns the hash of block 0.
 func (c *Chain) Genesis() txn.Hash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.blocks[0].Hash
 }
 
-// Mine seals n blocks, each with all that the pool has for it and that fits, and returns the head.
+// Mine seals n blocks from the pool and returns the head.
 func (c *Chain) Mine(n int) txn.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,8 +244,8 @@ func (c *Chain) MineEmpty(n int) txn.Block {
 	return c.head().Block
 }
 
-// MineAuthorization seals a block without transactions of the account in which its nonce is raised all the same, as by an authorization of EIP-7702 that
-// somebody else handed in.
+// MineAuthorization seals a block that raises the account's nonce without a transaction of it, as
+// an EIP-7702 authorization sent by another account does.
 func (c *Chain) MineAuthorization(authority txn.Address) txn.Block {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,17 +266,17 @@ func (c *Chain) Run(ctx context.Context, by clock.Clock, period time.Duration) e
 	}
 }
 
-// Fate is what a reorg does with the transactions of the blocks that it undoes.
+// Fate is the effect of a reorg on the transactions of the removed blocks.
 type Fate string
 
-// The fates.
+// Fates of transactions in a reorg.
 const (
-	Keep   Fate = "keep"   // the new blocks have them again, the same at the same height
-	Return Fate = "return" // they go back to the pool; the new blocks are empty, later ones will have them
-	Drop   Fate = "drop"   // this node forgets them
+	Keep   Fate = "keep"   // the new blocks include them at the same heights
+	Return Fate = "return" // they return to the pool; the new blocks are empty
+	Drop   Fate = "drop"   // the node forgets them
 )
 
-// Reorg replaces the newest depth blocks by depth+1 others. Other transactions in the pool stay there.
+// Reorg replaces the newest depth blocks by depth+1 others. Other transactions stay in the pool.
 func (c *Chain) Reorg(depth int, fate Fate) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -285,7 +291,7 @@ func (c *Chain) Reorg(depth int, fate Fate) error {
 			txs = c.again(b)
 		}
 		c.sealAt(b.BaseFee,
-			txs) // the base fee follows from the parents, and those had the same transactions
+			txs) // the parents had the same transactions, so the base fee is the same
 	}
 	c.seal(nothing)
 	if fate == Return {
@@ -294,7 +300,8 @@ func (c *Chain) Reorg(depth int, fate Fate) error {
 	return nil
 }
 
-// Rollback undoes the newest depth blocks and makes no others, so that the head is lower afterwards. Keep is the same as Return here.
+// Rollback removes the newest depth blocks without replacement, which lowers the head. Keep has the
+// same effect as Return.
 func (c *Chain) Rollback(depth int, fate Fate) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,7 +317,7 @@ func (c *Chain) Rollback(depth int, fate Fate) error {
 	return nil
 }
 
-// undo takes blocks off the chain and returns them, the oldest first.
+// undo removes blocks and returns them, oldest first.
 func (c *Chain) undo(depth int) ([]*block, error) {
 	if depth < 1 || depth >= len(c.blocks) {
 		return nil, fmt.Errorf("chaintest: cannot undo %d blocks: there are %d above the genesis",
@@ -328,7 +335,7 @@ func (c *Chain) undo(depth int) ([]*block, error) {
 	return undone, nil
 }
 
-// spending is what each sender's runnable transactions may take.
+// spending returns the maximum cost of each sender's runnable transactions.
 func (c *Chain) spending() map[txn.Address]*big.Int {
 	spent := map[txn.Address]*big.Int{}
 	for from := range c.pool.bySender {
@@ -338,7 +345,8 @@ func (c *Chain) spending() map[txn.Address]*big.Int {
 	return spent
 }
 
-// readmit puts transactions back into the pool. As in go-ethereum one is lost if its sender cannot pay for it beside what was runnable before the reorg.
+// readmit returns transactions to the pool. As in go-ethereum a transaction is lost if its sender
+// cannot also afford those that were runnable before the reorg.
 func (c *Chain) readmit(undone []*block, spent map[txn.Address]*big.Int) {
 	for _, b := range undone {
 		for i, tx := range b.txs {
@@ -357,12 +365,12 @@ func (c *Chain) readmit(undone []*block, spent map[txn.Address]*big.Int) {
 
 func (c *Chain) head() *block { return c.blocks[len(c.blocks)-1] }
 
-// source gives a block its next transaction; nil ends it.
+// source returns the next transaction of a block; nil ends the block.
 type source func(baseFee *txn.Wei, gasLeft uint64) *pooled
 
 func nothing(*txn.Wei, uint64) *pooled { return nil }
 
-// fromPool takes by the tip that is paid, then by arrival, each sender's in the order of nonces. It is for one block.
+// fromPool orders by effective tip, then by arrival, each sender's by nonce. It serves one block.
 func (c *Chain) fromPool() source {
 	var r *runnable
 	return func(baseFee *txn.Wei, gasLeft uint64) *pooled {
@@ -377,7 +385,7 @@ func (c *Chain) fromPool() source {
 	}
 }
 
-// again gives the transactions of a block that was undone.
+// again returns the transactions of a removed block.
 func (c *Chain) again(old *block) source {
 	next := 0
 	return func(*txn.Wei, uint64) *pooled {
@@ -389,7 +397,7 @@ func (c *Chain) again(old *block) source {
 	}
 }
 
-// seal adds a block at the base fee of the time.
+// seal adds a block at the current base fee.
 func (c *Chain) seal(from source) { c.sealAt(c.baseFee, from) }
 
 func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
@@ -402,7 +410,7 @@ func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
 	for p := from(b.BaseFee, c.o.GasLimit); p != nil; p = from(b.BaseFee, c.o.GasLimit-gas) {
 		receipt, ok := c.state.apply(p.tx, p.from, b.BaseFee)
 		if !ok {
-			continue // it cannot be paid, or not in this order: go-ethereum leaves it out as well
+			continue // not affordable, or out of order: go-ethereum omits it as well
 		}
 		gas += receipt.GasUsed
 		b.txs, b.senders, b.Txs = append(b.txs, p.tx), append(b.senders,
@@ -445,7 +453,7 @@ func (c *Chain) notify() {
 	for w := range c.watchers {
 		select {
 		case w <- struct{}{}:
-		default: // one unread wake-up says as much as two
+		default: // one unread wake-up is as good as two
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestSendFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault         Fault
-		told          txn.Class
+		outcomeOf     txn.Class
 		arrived, took bool
 		pooled        bool
 	}{
@@ -98,7 +98,7 @@ func TestSendFaults(t *testing.T) {
 			ch := fresh(Options{Now: func() time.Time { return time.Unix(5, 0) }})
 			ch.Intercept(faulty(MethodSend, c.fault))
 			signed := ch.signed(t, 0, 0, 10, shop)
-			ch.mustSend(t, signed, c.told)
+			ch.mustSend(t, signed, c.outcomeOf)
 			if pooled := len(ch.Pool()) == 1; pooled != c.pooled {
 				t.Errorf("in the pool: %v, want %v", pooled, c.pooled)
 			}
@@ -107,7 +107,7 @@ func TestSendFaults(t *testing.T) {
 				t.Fatalf("%d received", len(got))
 			}
 			r := got[0]
-			if r.Arrived != c.arrived || r.Took != c.took || r.Told.Class != c.told || r.Hash != signed.Hash || r.Sender != Address(0) || r.Nonce != 0 ||
+			if r.Arrived != c.arrived || r.Accepted != c.took || r.Outcome.Class != c.outcomeOf || r.Hash != signed.Hash || r.Sender != Address(0) || r.Nonce != 0 ||
 				*r.Payload.To != shop || !r.At.Equal(time.Unix(5, 0)) ||
 				string(r.Raw) != string(signed.Raw) ||
 				r.Fees.Cap.Uint64() != 10*gwei {
@@ -124,15 +124,15 @@ func TestSendFaults(t *testing.T) {
 	}
 }
 
-func TestReceivedKeepsWhatIsNoTransaction(t *testing.T) {
+func TestReceived_InvalidBytes_Kept(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	c.mustSend(t, txn.Signed{Hash: txn.Hash{1}, Raw: []byte{0xff}}, txn.Invalid)
 	good := c.signed(t, 0, 0, 10, shop)
 	c.mustSend(t, txn.Signed{Hash: txn.Hash{2}, Raw: good.Raw}, txn.Ambiguous)
 	got := c.Received()
-	if len(got) != 2 || got[0].Hash != (txn.Hash{1}) || got[0].Took || got[1].Hash != good.Hash ||
-		got[1].Took ||
+	if len(got) != 2 || got[0].Hash != (txn.Hash{1}) || got[0].Accepted || got[1].Hash != good.Hash ||
+		got[1].Accepted ||
 		len(c.Pool()) != 0 {
 		t.Errorf("%+v, pool %v", got, c.Pool())
 	}
@@ -181,7 +181,7 @@ func TestReadFaults(t *testing.T) {
 }
 
 // An interceptor may do what a test needs to happen at that very moment.
-func TestInterceptorMayChangeTheChain(t *testing.T) {
+func TestIntercept_MayChangeChain(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	c.Intercept(func(_ context.Context, call Call) Fault {
@@ -236,7 +236,7 @@ func TestTrustedGasLimits(t *testing.T) {
 	}
 }
 
-func TestBaseFeeAboveTheCap(t *testing.T) {
+func TestSend_BaseFeeAboveCap(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	cheap := c.signed(t, 0, 0, 2, shop)
@@ -275,7 +275,7 @@ func TestPoolEvictionAndLimits(t *testing.T) {
 }
 
 // A full pool of go-ethereum drops its cheapest for one that pays more, and says nothing to whoever sent it.
-func TestFullPoolDropsTheCheapest(t *testing.T) {
+func TestPool_Full_DropsCheapest(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{PoolLimit: 2})
 	a, b := c.signed(t, 0, 0, 10, shop), c.signed(t, 1, 0, 20, shop)
@@ -346,7 +346,7 @@ func TestAutoMineAndRun(t *testing.T) {
 	}
 }
 
-func TestSettersOfAccounts(t *testing.T) {
+func TestAccounts_Setters(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	c.SetCode(Address(0), true)
@@ -392,7 +392,7 @@ func TestDeterminism(t *testing.T) {
 }
 
 // What is undone is undone entirely: after any run of blocks and reorgs, the state is that of the canonical transactions alone.
-func TestStateFollowsTheChain(t *testing.T) {
+func TestState_Reorg_Reverted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		c := fresh(Options{})

@@ -8,7 +8,7 @@ import (
 )
 
 // A nonce that an authorization used has no transaction of the account, and every view of the account agrees on the block.
-func TestANonceUsedByAnAuthorization(t *testing.T) {
+func TestConsumer_NonceUsedByAuthorization(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	signed := c.signed(t, 0, 1, 9, shop)

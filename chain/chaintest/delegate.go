@@ -8,10 +8,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// authorizationGas is what each authorization of EIP-7702 adds to a transaction before anything runs.
+// authorizationGas is the intrinsic gas of each EIP-7702 authorization.
 const authorizationGas = 25_000
 
-// wellFormed checks what go-ethereum's pool asks of a transaction with authorizations.
+// wellFormed checks a transaction with authorizations as go-ethereum's pool does.
 func wellFormed(tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.SetCodeTxType:
@@ -24,8 +24,8 @@ func wellFormed(tx *types.Transaction) error {
 	return nil
 }
 
-// delegate does what the authorizations of a transaction ask for. One that does not hold is passed over, and the transaction runs all the same; those that
-// hold stay done even if it reverts.
+// delegate applies the authorizations of a transaction. Invalid ones are skipped. Valid ones stay
+// applied even if the transaction reverts.
 func (s *state) delegate(tx *types.Transaction) {
 	for _, auth := range tx.SetCodeAuthorizations() {
 		authority, err := auth.Authority()
@@ -49,8 +49,8 @@ func (s *state) setDelegation(address txn.Address, on bool) {
 	s.undo = append(s.undo, func() { a.code, a.delegated = code, delegated })
 }
 
-// unstacked keeps accounts with code of their own to one transaction in the pool, as go-ethereum does: their nonce may be raised, or their funds spent, by
-// others.
+// unstacked limits accounts with code to one pooled transaction, as go-ethereum does: other
+// accounts may raise their nonce or spend their funds.
 func (c *Chain) unstacked(tx *types.Transaction, from txn.Address) error {
 	a := c.state.account(from)
 	if !a.code || c.pool.bySender[from][tx.Nonce()] != nil {
@@ -94,7 +94,7 @@ func (c *Chain) makeRoom(tx *types.Transaction, from txn.Address) error {
 	return nil
 }
 
-// pays compares what two transactions pay a miner now, then the most that they would.
+// pays compares the current payments of two transactions to a miner, then their maximum payments.
 func (c *Chain) pays(a, b *types.Transaction) int {
 	return cmp.Or(a.EffectiveGasTipCmp(b, c.baseFee), a.GasFeeCapCmp(b), a.GasTipCapCmp(b))
 }

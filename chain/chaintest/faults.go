@@ -14,10 +14,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Method names a call of the port.
+// Method names a method of the port.
 type Method string
 
-// The methods.
+// Methods of the port.
 const (
 	MethodHead          Method = "Head"
 	MethodBlockByHash   Method = "BlockByHash"
@@ -33,7 +33,7 @@ const (
 	MethodTagged        Method = "Tagged"
 )
 
-// Call is what an interceptor sees: the method, and those of its arguments that the method has.
+// Call is a call as an interceptor sees it: the method and its arguments.
 type Call struct {
 	Method  Method
 	Hashes  []txn.Hash // of Receipts and Pooled; of BlockByHash, one
@@ -46,17 +46,19 @@ type Call struct {
 	Tag     string    // of Tagged
 }
 
-// Fault is what happens to one call. The zero value is none.
+// Fault is the fault of one call. The zero value is none.
 type Fault struct {
-	Down  bool         // the chain cannot be asked; a send does not reach it
+	Down  bool         // the call fails; a send does not reach the pool
 	Lost  bool         // Send: the bytes do not reach the pool
-	Reply *txn.Outcome // Send, Quote, Fees, Gas: what the caller is told instead of the truth
-	Evict bool         // Send: the pool takes the bytes, says so, and forgets them
-	Keeps uint64       // Account, Consumer: the state of so many newest blocks alone is there, as with a node that is no archive; 0: all of it
-	Lag   uint64       // reads: the answer is that of a node which is so many blocks behind
+	Reply *txn.Outcome // Send, Quote, Fees, Gas: result to return instead of the real one
+	Evict bool         // Send: the pool accepts the bytes and drops them at once
+	// Account, Consumer: number of newest blocks with state, as of a node that is not an archive; 0
+	// keeps all.
+	KeepState uint64
+	Lag       uint64 // reads: number of blocks that the node is behind
 }
 
-// Unavailable keeps a call from the chain and says so.
+// Unavailable makes a call fail.
 func Unavailable() Fault { return Fault{Down: true} }
 
 // LoseRequest times out before the bytes arrive.
@@ -65,43 +67,44 @@ func LoseRequest() Fault { return Fault{Lost: true, Reply: noAnswer()} }
 // LoseReply times out after the bytes arrived.
 func LoseReply() Fault { return Fault{Reply: noAnswer()} }
 
-// Swallow says "accepted" and drops the bytes.
+// Swallow returns ACCEPTED and drops the bytes.
 func Swallow() Fault { return Fault{Lost: true, Reply: &txn.Outcome{Class: txn.Accepted}} }
 
-// Evict accepts the bytes and forgets them at once.
+// Evict accepts the bytes and drops them from the pool.
 func Evict() Fault { return Fault{Evict: true} }
 
-// Lag shows the chain as it was some blocks ago.
+// Lag returns the chain as of some blocks ago.
 func Lag(blocks uint64) Fault { return Fault{Lag: blocks} }
 
-// Keeps has the state of so many newest blocks, and refuses to tell what is older.
-func Keeps(blocks uint64) Fault { return Fault{Keeps: blocks} }
+// KeepState serves the state of the given number of newest blocks only.
+func KeepState(blocks uint64) Fault { return Fault{KeepState: blocks} }
 
-// tells is whether the node has the state of a block.
-func (f Fault) tells(head, number uint64) bool { return f.Keeps == 0 || head-number < f.Keeps }
+// tells reports whether the node has the state of a block.
+func (f Fault) tells(head, number uint64) bool { return f.KeepState == 0 || head-number < f.KeepState }
 
-// Say refuses with a node's words. Together with a pool that took the bytes (Fault.Lost = false) the words are a lie.
+// Say rejects with a node's message and drops the bytes. Set Fault.Lost to false for a false
+// message: the pool accepts the bytes.
 func Say(words string) Fault {
 	o := outcome.Classify(outcome.Response{Code: -32000, Message: words})
 	return Fault{Lost: true, Reply: &o}
 }
 
-// FalseNonceTooLow says that the nonce is used although it is not, and drops the bytes.
+// FalseNonceTooLow reports that an unused nonce is used, and drops the bytes.
 func FalseNonceTooLow() Fault { return Say("nonce too low") }
 
 func noAnswer() *txn.Outcome {
 	return &txn.Outcome{Class: txn.Ambiguous, Detail: "response timed out"}
 }
 
-// Intercept lets a test see each call before the chain does, and bend it; nil ends that. It is called without any lock: it may wait, and it may change the
-// chain.
+// Intercept calls by before each call, to observe it or to inject a fault; nil ends that. It is
+// called without locks, so it may wait and change the chain.
 func (c *Chain) Intercept(by func(context.Context, Call) Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.intercept = by
 }
 
-// enter asks the interceptor. The error is what a read answers.
+// enter calls the interceptor. The error is the result of a read.
 func (c *Chain) enter(ctx context.Context, call Call) (Fault, error) {
 	c.mu.Lock()
 	by := c.intercept
@@ -115,35 +118,35 @@ func (c *Chain) enter(ctx context.Context, call Call) (Fault, error) {
 			txn.ErrUnavailable)
 	}
 	if f.Down {
-		return f, fmt.Errorf("chaintest: %s: the chain was made unavailable: %w", call.Method,
+		return f, fmt.Errorf("chaintest: %s: made unavailable: %w", call.Method,
 			txn.ErrUnavailable)
 	}
 	return f, nil
 }
 
-// Received is one thing that Send was given.
+// Received is one Send call.
 type Received struct {
-	Height  uint64 // head when it came
-	At      time.Time
-	Raw     []byte
-	Hash    txn.Hash
-	Sender  txn.Address // zero when the bytes are no transaction of this chain
-	Nonce   txn.Nonce
-	Payload txn.Payload
-	Fees    txn.Fees
-	Arrived bool        // it reached the pool's rules
-	Took    bool        // the pool took it
-	Told    txn.Outcome // what the caller was told
+	Height   uint64 // head at that time
+	At       time.Time
+	Raw      []byte
+	Hash     txn.Hash
+	Sender   txn.Address // zero if the bytes are not a transaction of this chain
+	Nonce    txn.Nonce
+	Payload  txn.Payload
+	Fees     txn.Fees
+	Arrived  bool        // it reached the pool
+	Accepted bool        // the pool accepted it
+	Outcome  txn.Outcome // the returned outcome
 }
 
-// Received is all that Send was ever given, in order.
+// Received returns all Send calls in order.
 func (c *Chain) Received() []Received {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.received)
 }
 
-// record decodes what can be decoded and keeps it.
+// record decodes and stores a Send call.
 func (c *Chain) record(signed txn.Signed, tx *types.Transaction, r Received) {
 	r.Height, r.Raw, r.Hash = c.head().Number, slices.Clone(signed.Raw), signed.Hash
 	if c.o.Now != nil {
@@ -152,7 +155,7 @@ func (c *Chain) record(signed txn.Signed, tx *types.Transaction, r Received) {
 	if tx != nil {
 		r.Hash, r.Nonce, r.Payload, r.Fees = tx.Hash(), txn.Nonce(tx.Nonce()), payloadOf(
 			tx), feesOf(tx)
-		r.Sender, _ = types.Sender(c.signer, tx) // zero if it has none on this chain
+		r.Sender, _ = types.Sender(c.signer, tx) // zero if the signature is for another chain
 	}
 	c.received = append(c.received, r)
 }
@@ -179,7 +182,7 @@ type Included struct {
 	Payload txn.Payload
 }
 
-// Included is every transaction of the canonical chain, in order.
+// Included returns every transaction of the canonical chain in order.
 func (c *Chain) Included() []Included {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,7 +204,7 @@ func (c *Chain) Included() []Included {
 	return all
 }
 
-// Pool is the hashes that wait in the pool, by sender's nonce; order between senders is that of arrival.
+// Pool returns the hashes in the pool, by nonce for each sender and by arrival between senders.
 func (c *Chain) Pool() []txn.Hash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +225,7 @@ func (c *Chain) Pool() []txn.Hash {
 	return hashes
 }
 
-// Evict drops a transaction from the pool and tells whether it was there.
+// Evict drops a transaction from the pool and reports whether it was there.
 func (c *Chain) Evict(hash txn.Hash) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,21 +236,22 @@ func (c *Chain) Evict(hash txn.Hash) bool {
 	return entry != nil
 }
 
-// ForgetPool drops every waiting transaction, as a node does that restarts without a journal.
+// ForgetPool drops every pooled transaction, as a node that restarts without a journal does.
 func (c *Chain) ForgetPool() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pool = newPool()
 }
 
-// SetExtraGas has every transaction take more gas than go-ethereum asks for, as on rollups that charge for the layer below.
+// SetExtraGas adds gas to every transaction, as rollups do for data availability.
 func (c *Chain) SetExtraGas(gas uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.extraGas = gas
 }
 
-// SetMinTip changes the lowest tip that the pool takes. As in go-ethereum, what waits below it is dropped.
+// SetMinTip changes the minimum tip of the pool. As in go-ethereum, pooled transactions below it
+// are dropped.
 func (c *Chain) SetMinTip(wei txn.Wei) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,22 +263,23 @@ func (c *Chain) SetMinTip(wei txn.Wei) {
 	}
 }
 
-// SetTips changes what a speed takes on this market, from now on.
+// SetTips changes the tip of each speed.
 func (c *Chain) SetTips(tips map[txn.Speed]txn.Wei) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.o.Tips = maps.Clone(tips)
 }
 
-// SetTags fixes the heights of the safe and the finalized block, until it is called again; a height above the head stands for the head. Options say where
-// they are before.
+// SetTags fixes the heights of the safe and the finalized block until the next call. Heights above
+// the head mean the head. Before the first call the depths of Options apply.
 func (c *Chain) SetTags(safe, finalized uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tags = map[string]uint64{chain.Safe: safe, chain.Finalized: finalized}
 }
 
-// Inject gives the pool a transaction that did not come through Send: somebody else's, or of another program that has the same key.
+// Inject adds a transaction to the pool that was not sent through Send: of another account, or of
+// another program with the same key.
 func (c *Chain) Inject(tx *types.Transaction) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +291,7 @@ func (c *Chain) Inject(tx *types.Transaction) error {
 
 var errWrongHash = errors.New("the hash does not belong to the bytes")
 
-// decode reads signed bytes.
+// decode parses signed bytes.
 func decode(signed txn.Signed) (*types.Transaction, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(signed.Raw); err != nil {

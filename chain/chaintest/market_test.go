@@ -14,7 +14,7 @@ func gweis(n uint64) txn.Wei { return *uint256.NewInt(n * gwei) }
 
 // A node that refuses tips below a floor says so once. What is quoted then is taken, up to the cap of the configuration; what cannot pay so much is told
 // before anything is sent.
-func TestFloorIsLearned(t *testing.T) {
+func TestFloor_Learned(t *testing.T) {
 	t.Parallel()
 	c := fresh(
 		Options{MinTip: gweis(25), BaseFee: gweis(1), Fees: chain.FeeOptions{MaxFee: gweis(100)}})
@@ -68,7 +68,7 @@ func (c *Chain) priced(t *testing.T, i int, nonce uint64, fees txn.Fees) txn.Sig
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}
 }
 
-func TestSpeedsOfTheMarket(t *testing.T) {
+func TestMarket_Speeds(t *testing.T) {
 	t.Parallel()
 	c := fresh(
 		Options{
@@ -137,7 +137,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-func TestPoolIsLookedInto(t *testing.T) {
+func TestPooled_Diagnosis(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
 	ours, other := c.signed(t, 0, 0, 10, shop), c.signed(t, 0, 0, 20, shop)

@@ -14,10 +14,11 @@ import (
 const (
 	maxTxSize   = 128 << 10 // bytes
 	maxInitCode = 48 << 10  // bytes, EIP-3860
-	priceBump   = 10        // percent that a replacement must add to both fees
+	priceBump   = 10        // minimum increase of both fees by a replacement, in percent
 )
 
-// pool holds the transactions that wait. Which of them can run follows from the state's nonces, so a gap needs no second list.
+// pool holds the pending transactions. The state's nonces determine which can run, so a gap needs
+// no second list.
 type pool struct {
 	byHash   map[txn.Hash]*pooled
 	bySender map[txn.Address]map[uint64]*pooled
@@ -56,7 +57,7 @@ func (p *pool) remove(entry *pooled) {
 	}
 }
 
-// pendingNonce is the first nonce from next on that the pool lacks.
+// pendingNonce returns the first nonce from next on that is not in the pool.
 func (p *pool) pendingNonce(from txn.Address, next uint64) uint64 {
 	for p.bySender[from][next] != nil {
 		next++
@@ -64,7 +65,8 @@ func (p *pool) pendingNonce(from txn.Address, next uint64) uint64 {
 	return next
 }
 
-// pendingCost is what the sender's runnable transactions may take together, without the one of nonce except.
+// pendingCost returns the maximum cost of the sender's runnable transactions, without the one with
+// nonce except.
 func (p *pool) pendingCost(from txn.Address, next, except uint64) *big.Int {
 	total := new(big.Int)
 	for n := next; p.bySender[from][n] != nil; n++ {
@@ -75,13 +77,14 @@ func (p *pool) pendingCost(from txn.Address, next, except uint64) *big.Int {
 	return total
 }
 
-// runnable orders what can run in one block: the highest tip first, the earliest of equals, each sender's in the order of nonces.
+// runnable orders the transactions for one block: highest tip first, then by arrival, each sender's
+// by nonce.
 type runnable struct {
 	pool    *pool
 	nonce   func(txn.Address) uint64
 	baseFee *txn.Wei
 	heads   heads
-	last    *pooled // given last: its sender's next may run now
+	last    *pooled // returned last: its sender's next may run now
 }
 
 func (p *pool) runnable(nonce func(txn.Address) uint64, baseFee *txn.Wei) *runnable {
@@ -92,7 +95,7 @@ func (p *pool) runnable(nonce func(txn.Address) uint64, baseFee *txn.Wei) *runna
 	return r
 }
 
-// consider adds the transaction of a sender that can run, if there is one that pays the base fee.
+// consider adds the next transaction of a sender if it pays the base fee.
 func (r *runnable) consider(from txn.Address) {
 	entry := r.pool.bySender[from][r.nonce(from)]
 	if entry == nil {
@@ -108,7 +111,8 @@ func (r *runnable) consider(from txn.Address) {
 	heap.Push(&r.heads, paying{entry, tip})
 }
 
-// next is the best that fits; nil when none does. What does not fit now does not fit later in the block either.
+// next returns the best transaction that fits, or nil. A transaction that does not fit now does not
+// fit later in the block.
 func (r *runnable) next(gasLeft uint64) *pooled {
 	if r.last != nil {
 		r.consider(r.last.from)
@@ -128,13 +132,13 @@ type paying struct {
 	tip *big.Int
 }
 
-// heads is a heap of at most one transaction of each sender.
+// heads is a heap with at most one transaction per sender.
 type heads []paying
 
-// Len is how many there are.
+// Len returns the number of transactions.
 func (h heads) Len() int { return len(h) }
 
-// Less tells which is better.
+// Less orders by tip, then by arrival.
 func (h heads) Less(i, j int) bool {
 	if c := h[i].tip.Cmp(h[j].tip); c != 0 {
 		return c > 0
@@ -142,20 +146,20 @@ func (h heads) Less(i, j int) bool {
 	return h[i].arrival < h[j].arrival
 }
 
-// Swap exchanges two.
+// Swap swaps two transactions.
 func (h heads) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Push adds one at the end.
+// Push appends a transaction.
 func (h *heads) Push(x any) { *h = append(*h, x.(paying)) }
 
-// Pop takes the last.
+// Pop removes the last transaction.
 func (h *heads) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]
 	return last
 }
 
-// prune drops what can never run any more, and what its sender cannot pay.
+// prune drops transactions that can never run, and those that their sender cannot afford.
 func (p *pool) prune(s *state) {
 	for _, entry := range p.byHash {
 		a := s.account(entry.from)
@@ -165,7 +169,7 @@ func (p *pool) prune(s *state) {
 	}
 }
 
-// admit applies the rules of go-ethereum's pool, in its order and in its words.
+// admit applies the rules of go-ethereum's pool, with its order and messages.
 func (c *Chain) admit(tx *types.Transaction) error {
 	if c.pool.byHash[tx.Hash()] != nil {
 		return errors.New("already known")
@@ -193,7 +197,7 @@ func (c *Chain) admit(tx *types.Transaction) error {
 	return nil
 }
 
-// valid checks what needs no state.
+// valid checks a transaction without state.
 func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	creation := tx.To() == nil
 	gas, floor := intrinsicGas(tx.Data(), creation)
@@ -244,7 +248,7 @@ func (c *Chain) valid(tx *types.Transaction) (txn.Address, error) {
 	return from, nil
 }
 
-// affordable checks what the state says of the sender.
+// affordable checks the sender's balance and code.
 func (c *Chain) affordable(tx *types.Transaction, from txn.Address) error {
 	a := c.state.account(from)
 	if tx.Nonce() < a.nonce {
@@ -266,7 +270,8 @@ func (c *Chain) affordable(tx *types.Transaction, from txn.Address) error {
 	return nil
 }
 
-// outbids tells whether a replacement adds enough to both fees, and at least something: a tenth of a few wei rounds to nothing.
+// outbids reports whether a replacement raises both fees enough, and by at least 1 wei: ten percent
+// of a few wei round to 0.
 func outbids(tx, old *types.Transaction) bool {
 	enough := func(offered, before *big.Int) bool {
 		least := new(big.Int).Mul(before, big.NewInt(100+priceBump))

@@ -12,10 +12,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ID is the chain id.
+// ID returns the chain id.
 func (c *Chain) ID() txn.ChainID { return c.o.ChainID }
 
-// Head is the newest block.
+// Head returns the newest block.
 func (c *Chain) Head(ctx context.Context) (txn.Block, error) {
 	f, err := c.enter(ctx, Call{Method: MethodHead})
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Chain) Head(ctx context.Context) (txn.Block, error) {
 	return copyBlock(c.blocks[c.height(f)]), nil
 }
 
-// height is how far a node with this fault has got.
+// height returns the head of a node with this fault.
 func (c *Chain) height(f Fault) uint64 {
 	top := c.head().Number
 	return top - min(f.Lag, top)
@@ -41,7 +41,7 @@ func copyBlock(b *block) txn.Block {
 	return view
 }
 
-// BlockByHash is a block of any branch that ever was; nil for an unknown hash.
+// BlockByHash returns a block of any branch; nil for an unknown hash.
 func (c *Chain) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, error) {
 	f, err := c.enter(ctx, Call{Method: MethodBlockByHash, Hashes: []txn.Hash{hash}})
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Chain) BlockByHash(ctx context.Context, hash txn.Hash) (*txn.Block, err
 	return &view, nil
 }
 
-// BlockByNumber is the canonical block of the height; nil above the head.
+// BlockByNumber returns the canonical block of the height; nil above the head.
 func (c *Chain) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, error) {
 	f, err := c.enter(ctx, Call{Method: MethodBlockByNumber, Number: number})
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Chain) receipt(hash txn.Hash, height uint64) *txn.Receipt {
 	return nil
 }
 
-// Send gives the pool signed bytes.
+// Send adds signed bytes to the pool.
 func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	f, err := c.enter(ctx, Call{Method: MethodSend, Signed: signed})
 	c.mu.Lock()
@@ -105,44 +105,44 @@ func (c *Chain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	tx, decodeErr := decode(signed)
 	r := Received{Arrived: err == nil && !f.Lost}
 	if err != nil {
-		r.Told = txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
+		r.Outcome = txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
 	} else {
-		r.Told = txn.Outcome{Class: txn.Accepted}
+		r.Outcome = txn.Outcome{Class: txn.Accepted}
 	}
 	if r.Arrived {
 		refused := decodeErr
 		if refused == nil {
 			refused = c.admit(tx)
 		}
-		r.Took = refused == nil
-		r.Told = told(refused)
-		c.floors.Learn(c.now(), signed, r.Told, c.o.Fees.MaxFee)
+		r.Accepted = refused == nil
+		r.Outcome = outcomeOf(refused)
+		c.floors.Learn(c.now(), signed, r.Outcome, c.o.Fees.MaxFee)
 	}
 	if f.Reply != nil && err == nil {
-		r.Told = *f.Reply
+		r.Outcome = *f.Reply
 	}
 	c.record(signed, tx, r)
-	if r.Took && f.Evict {
+	if r.Accepted && f.Evict {
 		c.pool.remove(c.pool.byHash[tx.Hash()])
 	}
-	if r.Took && c.o.AutoMine {
+	if r.Accepted && c.o.AutoMine {
 		c.seal(c.fromPool())
 	}
-	return r.Told
+	return r.Outcome
 }
 
-// told reads the pool's words with the table that reads a real node's.
-func told(refused error) txn.Outcome {
+// outcomeOf classifies the pool's message as that of a real node.
+func outcomeOf(refused error) txn.Outcome {
 	switch {
 	case refused == nil:
 		return txn.Outcome{Class: txn.Accepted}
 	case errors.Is(refused, errWrongHash):
-		return txn.Outcome{Class: txn.Ambiguous, Detail: "the node answered another hash"}
+		return txn.Outcome{Class: txn.Ambiguous, Detail: "the node returned another hash"}
 	}
 	return outcome.Classify(outcome.Response{Code: -32000, Message: refused.Error()})
 }
 
-// Account looks at an account.
+// Account reads an account.
 func (c *Chain) Account(ctx context.Context, address txn.Address,
 	settled uint64) (txn.Account, error) {
 	f, err := c.enter(ctx, Call{Method: MethodAccount, Address: address})
@@ -166,7 +166,8 @@ func (c *Chain) Account(ctx context.Context, address txn.Address,
 	}, nil
 }
 
-// nonceAt is the account's nonce after the block of that height: what it is now, without how often it was raised since.
+// nonceAt returns the account's nonce after the block of that height: the current one minus later
+// increments.
 func (c *Chain) nonceAt(address txn.Address, height uint64) uint64 {
 	nonce := c.state.nonce(address)
 	for _, b := range c.blocks[height+1:] {
@@ -175,7 +176,7 @@ func (c *Chain) nonceAt(address txn.Address, height uint64) uint64 {
 	return nonce
 }
 
-// raised is how often the block raised the account's nonce.
+// raised returns how often the block incremented the account's nonce.
 func (b *block) raised(address txn.Address) (times uint64) {
 	for _, of := range [][]txn.Address{b.senders, b.authorities} {
 		for _, a := range of {
@@ -187,7 +188,7 @@ func (b *block) raised(address txn.Address) (times uint64) {
 	return times
 }
 
-// Consumer tells who used a nonce of an account.
+// Consumer returns how a nonce of an account was used.
 func (c *Chain) Consumer(ctx context.Context, address txn.Address,
 	nonce txn.Nonce) (*txn.Consumer, error) {
 	f, err := c.enter(ctx, Call{Method: MethodConsumer, Address: address, Nonce: nonce})
@@ -216,7 +217,8 @@ func (c *Chain) Consumer(ctx context.Context, address txn.Address,
 	return nil, nil
 }
 
-// Quote simulates the draft on the newest state and prices it by the client's rules. One that brings its gas limit is not simulated where those are trusted.
+// Quote simulates the draft on the newest state and prices it by the rules of chain.Client. If gas
+// limits are trusted, a draft with its own gas limit is not simulated.
 func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodQuote, Address: draft.From, Draft: draft})
 	if err != nil {
@@ -243,7 +245,7 @@ func (c *Chain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outc
 	return c.o.Fees.Quote(draft, m, c.o.GasMargin)
 }
 
-// Fees are what the market asks at a speed of a replacement, by the client's rules.
+// Fees returns the fees of a replacement at a speed, by the rules of chain.Client.
 func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodFees, Speed: speed})
 	if err != nil {
@@ -257,7 +259,7 @@ func (c *Chain) Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.F
 	return c.o.Fees.Reoffer(speed, limit, c.market(speed))
 }
 
-// Gas simulates the draft on the newest state, by the client's rules.
+// Gas simulates the draft on the newest state, by the rules of chain.Client.
 func (c *Chain) Gas(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
 	f, err := c.enter(ctx, Call{Method: MethodGas, Address: draft.From, Draft: draft})
 	if err != nil {
@@ -288,7 +290,7 @@ func (c *Chain) market(speed txn.Speed) chain.Market {
 	}
 }
 
-// now is the time of the clock that stamps what is received; none stands still.
+// now returns the time of the stamping clock; without one time stands still.
 func (c *Chain) now() time.Time {
 	if c.o.Now == nil {
 		return time.Time{}
@@ -318,7 +320,7 @@ func (c *Chain) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce
 	return txn.PossiblyLost, nil
 }
 
-// Tagged is the block that the chain calls safe or finalized.
+// Tagged returns the safe or the finalized block.
 func (c *Chain) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	f, err := c.enter(ctx, Call{Method: MethodTagged, Tag: tag})
 	if err != nil {
@@ -344,7 +346,7 @@ func (c *Chain) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	return &view, nil
 }
 
-// estimate runs the draft and takes every effect back.
+// estimate runs the draft and reverts its effects.
 func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
 	a, p := c.state.account(draft.From), draft.Payload
 	if a.balance.Lt(&p.Value) {
@@ -366,7 +368,7 @@ func refusal(a outcome.Response) *txn.Outcome {
 	return &o
 }
 
-// Heads wakes at each change of the head, until ctx ends; nil if the chain is one that is only polled.
+// Heads wakes on each change of the head until ctx ends; nil with Options.Poll.
 func (c *Chain) Heads(ctx context.Context) <-chan struct{} {
 	if c.o.Poll {
 		return nil

@@ -17,7 +17,7 @@ type always struct {
 func (a always) Sender(*types.Transaction) (txn.Address, error) { return a.from, nil }
 
 // The sender of a transaction is the one that Options.Senders finds, in the pool, in blocks and in what was received.
-func TestSendersAreFoundAsToldTo(t *testing.T) {
+func TestOptions_Senders_Used(t *testing.T) {
 	t.Parallel()
 	c := fresh(
 		Options{

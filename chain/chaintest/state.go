@@ -17,16 +17,16 @@ type Message struct {
 	Store Store
 }
 
-// Contract is what a contract does when it is called. An error reverts the call, with the error's text as the reason.
+// Contract executes a call. An error reverts the call with the error's text as the reason.
 type Contract func(Message) error
 
-// Store is the storage of one contract. It follows the chain: an undone block takes its writes along.
+// Store is the storage of one contract. Undoing a block reverts its writes.
 type Store struct {
 	s       *state
 	address txn.Address
 }
 
-// Get reads a value; 0 when none was written.
+// Get returns a value; 0 if none was written.
 func (s Store) Get(key string) uint64 { return s.s.storage[slot{s.address, key}] }
 
 // Add adds to a value.
@@ -36,13 +36,13 @@ func (s Store) Add(key string, n uint64) {
 	s.s.undo = append(s.s.undo, func() { s.s.storage[at] -= n })
 }
 
-// Counter is a contract that counts the calls of each caller under the caller's address in hex.
+// Counter is a contract that counts calls by the caller's address in hex.
 func Counter(m Message) error {
 	m.Store.Add(m.From.Hex(), 1)
 	return nil
 }
 
-// Reverter is a contract that refuses every call with the reason given.
+// Reverter returns a contract that reverts every call with the given reason.
 func Reverter(reason string) Contract {
 	return func(Message) error { return fmt.Errorf("%s", reason) }
 }
@@ -52,7 +52,7 @@ type account struct {
 	nonce   uint64
 	code    bool
 
-	delegated bool // the code is another account's, by an authorization
+	delegated bool // the code is delegated by an authorization
 }
 
 type slot struct {
@@ -60,15 +60,16 @@ type slot struct {
 	key      string
 }
 
-// state is the chain's state at the head. Each change leaves its undoing in undo, as a difference, so that funds given between blocks stay.
+// state is the chain's state at the head. Each change adds its reversal to undo, as a difference,
+// so that funds added between blocks stay.
 type state struct {
 	accounts  map[txn.Address]*account
 	contracts map[txn.Address]Contract
 	storage   map[slot]uint64
 	undo      []func()
-	extraGas  uint64 // of every transaction
+	extraGas  uint64 // added to every transaction
 
-	authorities []txn.Address // whose nonce the block under way raised without a transaction of theirs
+	authorities []txn.Address // accounts whose nonce the current block raised without a transaction of them
 }
 
 func newState() *state {
@@ -95,7 +96,7 @@ func (s *state) add(address txn.Address, wei txn.Wei) {
 	a.balance.Add(&a.balance, &wei)
 	s.undo = append(s.undo, func() {
 		if _, drained := a.balance.SubOverflow(&a.balance, &wei); drained {
-			a.balance.Clear() // Drain took it meanwhile
+			a.balance.Clear() // Drain removed it meanwhile
 		}
 	})
 }
@@ -112,7 +113,7 @@ func (s *state) raiseNonce(address txn.Address) {
 	s.undo = append(s.undo, func() { a.nonce-- })
 }
 
-// unwind takes changes back down to a mark.
+// unwind reverts changes down to a mark.
 func (s *state) unwind(mark int) {
 	for len(s.undo) > mark {
 		last := s.undo[len(s.undo)-1]
@@ -121,10 +122,10 @@ func (s *state) unwind(mark int) {
 	}
 }
 
-// Gas of what is not the EVM: enough that a limit can be too low, and no more.
+// Gas costs outside the EVM, just enough to make a gas limit too low.
 const (
 	callGas      = 30_000 // of a contract's code
-	createGas    = 32_000 // of a creation
+	createGas    = 32_000 // of a contract creation
 	codeByteGas  = 200    // for each byte of a creation's data
 	txGas        = 21_000
 	zeroByteGas  = 4
@@ -134,7 +135,7 @@ const (
 	initWordGas  = 2 // EIP-3860
 )
 
-// intrinsicGas is what a transaction takes before anything runs, and the floor that its data asks for.
+// intrinsicGas returns the gas of a transaction before any execution, and the floor of its data.
 func intrinsicGas(data []byte, creation bool) (gas, floor uint64) {
 	gas, floor = txGas, txGas
 	for _, b := range data {
@@ -150,7 +151,7 @@ func intrinsicGas(data []byte, creation bool) (gas, floor uint64) {
 	return gas, floor
 }
 
-// run is the effect of a call: its gas, and an error that is a revert.
+// run executes a call. It returns the gas, and an error for a revert.
 func (s *state) run(from txn.Address, to *txn.Address, value txn.Wei, data []byte,
 	nonce uint64) (gas uint64, err error) {
 	gas, floor := intrinsicGas(data, to == nil)
@@ -181,7 +182,8 @@ func (s *state) create(at txn.Address) {
 	s.undo = append(s.undo, func() { created.code = was })
 }
 
-// apply executes a transaction; not ok: its nonce is not the next one, or it cannot be paid.
+// apply executes a transaction. It is not ok if the nonce is not the next one or the sender cannot
+// pay.
 func (s *state) apply(tx *types.Transaction, from txn.Address,
 	baseFee *txn.Wei) (*txn.Receipt, bool) {
 	cost, overflow := uint256.FromBig(tx.Cost())
@@ -196,7 +198,7 @@ func (s *state) apply(tx *types.Transaction, from txn.Address,
 	value, _ := uint256.FromBig(tx.Value())
 	gas, err := s.run(from, tx.To(), *value, tx.Data(), nonce)
 	gas += authorizationGas * uint64(len(tx.SetCodeAuthorizations()))
-	if gas > tx.Gas() { // out of gas: all of it is paid and nothing else happened
+	if gas > tx.Gas() { // out of gas: all gas is paid and nothing else happens
 		s.unwind(mark)
 		gas, err = tx.Gas(), errOutOfGas
 	}
@@ -213,7 +215,7 @@ func (s *state) apply(tx *types.Transaction, from txn.Address,
 
 var errOutOfGas = fmt.Errorf("out of gas")
 
-// effectivePrice is what one unit of gas costs in a block with this base fee.
+// effectivePrice returns the price of one unit of gas in a block with this base fee.
 func effectivePrice(tx *types.Transaction, baseFee *txn.Wei) txn.Wei {
 	limit, _ := uint256.FromBig(tx.GasFeeCap())
 	if baseFee == nil {

@@ -10,10 +10,11 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// pocketMoney is what an account of a case has, in wei: enough for a hundred transactions, and a hundredth of what the suite's own account must have.
+// pocketMoney is the balance of a case's account, in wei: enough for a hundred transactions, and a
+// hundredth of the minimum balance of the suite's account.
 const pocketMoney = 10_000_000_000_000_000
 
-// transferGas is what a plain transfer takes.
+// transferGas is the gas of a plain transfer.
 const transferGas = 21_000
 
 // order is a transaction to sign.
@@ -25,10 +26,10 @@ type order struct {
 	data  []byte
 	gas   uint64
 	fees  txn.Fees
-	chain txn.ChainID // 0: the right one
+	chain txn.ChainID // 0: the chain under test
 }
 
-// sign makes the bytes.
+// sign returns the signed bytes.
 func (s *suite) sign(o order) txn.Signed {
 	s.Helper()
 	id := o.chain
@@ -61,28 +62,28 @@ func (s *suite) sign(o order) txn.Signed {
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}
 }
 
-// fees are what the chain asks now.
+// fees returns the chain's current fees.
 func (s *suite) fees() txn.Fees {
 	s.Helper()
 	to := addressOf(s.Key)
 	q, o := s.Chain.Quote(s.Context(), txn.Draft{From: to, Payload: txn.Payload{To: &to}})
 	if o.Class != txn.Accepted {
-		s.Fatalf("a quote for the suite's own account: %+v", o)
+		s.Fatalf("quote for the suite's account: %+v", o)
 	}
 	return q.Fees
 }
 
-// stranger is an account that the chain has never seen.
+// stranger returns an account without any history on the chain.
 func (s *suite) stranger() *ecdsa.PrivateKey {
 	s.Helper()
-	key, err := crypto.GenerateKey() // random: a chain that is kept may have seen any other
+	key, err := crypto.GenerateKey() // random, because a kept chain may have seen any fixed one
 	if err != nil {
 		s.Fatal(err)
 	}
 	return key
 }
 
-// actor is a new account with money.
+// actor is a new funded account.
 func (s *suite) actor() *ecdsa.PrivateKey {
 	s.Helper()
 	key := s.stranger()
@@ -100,19 +101,19 @@ func (s *suite) actor() *ecdsa.PrivateKey {
 	)
 	s.mustSend(gift, txn.Accepted)
 	s.mined(gift.Hash)
-	// The receipt can be told a moment before the state is.
-	s.until("the actor's money", func() bool { a := s.view(to, 0); return !a.BalanceAt.IsZero() })
+	// The receipt may be available a moment before the state.
+	s.until("the actor's funds", func() bool { a := s.view(to, 0); return !a.BalanceAt.IsZero() })
 	return key
 }
 
-// transfer is an order for a plain transfer to nobody in particular.
+// transfer is an order for a plain transfer to a fixed address.
 func (s *suite) transfer(key *ecdsa.PrivateKey, nonce uint64) order {
 	s.Helper()
 	to := txn.Address{0xfe, 0xce}
 	return order{key: key, nonce: nonce, to: &to, value: 1, gas: transferGas, fees: s.fees()}
 }
 
-// raised are fees with percent more in the cap and in the tip, rounded up.
+// raised returns fees with cap and tip raised by percent, rounded up.
 func raised(fees txn.Fees, capPercent, tipPercent uint64) txn.Fees {
 	more := func(w txn.Wei, percent uint64) txn.Wei {
 		w.Mul(&w, uint256.NewInt(100+percent))
@@ -148,7 +149,7 @@ func deployCode(runtime []byte) []byte {
 	return append([]byte{0x60, n, 0x60, 12, 0x60, 0, 0x39, 0x60, n, 0x60, 0, 0xf3}, runtime...)
 }
 
-// reverter is the address of a contract that refuses every call with "nope".
+// reverter returns the address of a contract that reverts every call with "nope".
 func (s *suite) reverter(key *ecdsa.PrivateKey, nonce uint64) (at txn.Address, next uint64) {
 	s.Helper()
 	if s.Reverter != nil {
@@ -165,7 +166,7 @@ func (s *suite) reverter(key *ecdsa.PrivateKey, nonce uint64) (at txn.Address, n
 	)
 	s.mustSend(creation, txn.Accepted)
 	if r := s.mined(creation.Hash); !r.Success {
-		s.Fatal("the reverter could not be deployed")
+		s.Fatal("cannot deploy the reverter")
 	}
 	return crypto.CreateAddress(addressOf(key), nonce), nonce + 1
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// blocks follows a chain up and walks it back down.
+// blocks follows a chain upward and back down.
 func (s *suite) blocks() {
 	if got := s.Chain.ID(); got != s.ChainID {
 		s.Errorf("chain id %d, want %d", got, s.ChainID)
@@ -34,7 +34,7 @@ func (s *suite) blocks() {
 		at = *parent
 	}
 	if at.Hash != first.Hash {
-		s.Errorf("the walk down ends at %s, not at %s where it began", at.Hash, first.Hash)
+		s.Errorf("the walk down ends at %s, not at %s", at.Hash, first.Hash)
 	}
 	if b, err := s.Chain.BlockByNumber(s.Context(), s.head().Number+1000); b != nil || err != nil {
 		s.Errorf("a block above the head: %+v, %v; want neither", b, err)
@@ -50,7 +50,7 @@ func (s *suite) heads() {
 	defer cancel()
 	wake := s.Chain.Heads(ctx)
 	if wake == nil {
-		s.Log("not tried: this chain does not tell of new heads, it is polled")
+		s.Log("skipped: no notifications of new heads")
 		return
 	}
 	for range 2 {
@@ -76,7 +76,7 @@ func (s *suite) included() {
 	if !r.Success || r.GasUsed != transferGas || r.EffectiveGasPrice.IsZero() {
 		s.Errorf("receipt %+v", r)
 	}
-	// The bytes again, now that they are in a block: whatever the node calls it, nothing that gives them up.
+	// The bytes again, now in a block: any class but one that gives them up.
 	s.mustSend(signed, txn.NonceTooLow, txn.AlreadyKnown)
 }
 
@@ -129,15 +129,16 @@ func (s *suite) receipts() {
 	for i, a := range s.Chain.Receipts(s.Context(), hashes) {
 		if isOurs := i < 3 || i == len(hashes)-1; a.Err != nil || a.Hash != hashes[i] ||
 			(a.Receipt != nil) != isOurs {
-			s.Fatalf("answer %d: %+v for %s", i, a, hashes[i])
+			s.Fatalf("response %d: %+v for %s", i, a, hashes[i])
 		}
 	}
 	if got := s.Chain.Receipts(s.Context(), nil); len(got) != 0 {
-		s.Errorf("%d answers to no question", len(got))
+		s.Errorf("%d responses without a query", len(got))
 	}
 }
 
-// known uses a nonce with a gap before it where that is queued: then no block can take the bytes away in between.
+// known uses a nonce above a gap if the chain queues it: no block can then take the bytes
+// meanwhile.
 func (s *suite) known() {
 	nonce := uint64(1)
 	if s.Quirks.RefusesGaps {
@@ -170,14 +171,14 @@ func (s *suite) gap() {
 		s.mustSend(later, txn.NonceGap)
 		return
 	}
-	s.mustSend(later, txn.Accepted) // queued, and nothing says that it cannot run
+	s.mustSend(later, txn.Accepted) // queued: the chain cannot tell whether it can run
 	s.Mine()
 	s.Mine()
 	if a := s.view(addressOf(key), 0); a.Latest != 0 || a.Pending != 0 {
 		s.Errorf("nonces %d and pending %d with a gap at 0", a.Latest, a.Pending)
 	}
 	if r := s.receipt(later.Hash); r != nil {
-		s.Fatalf("included over a gap: %+v", r)
+		s.Fatalf("included above a gap: %+v", r)
 	}
 	filler := s.sign(s.transfer(key, 0))
 	s.mustSend(filler, txn.Accepted)
@@ -189,7 +190,7 @@ func (s *suite) gap() {
 // replacement happens above a gap, for the same reason as known.
 func (s *suite) replacement() {
 	if s.Quirks.RefusesGaps && !s.Manual {
-		return // nothing would stay in the pool for long enough
+		return // nothing would stay in the pool long enough
 	}
 	key, nonce := s.actor(), uint64(1)
 	if s.Quirks.RefusesGaps {
@@ -239,7 +240,7 @@ func (s *suite) noFunds() {
 	s.mustSend(s.sign(s.transfer(key, 0)), txn.InsufficientFunds)
 	to := txn.Address{0xfe}
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}}); o.Class != txn.InsufficientFunds {
-		s.Errorf("quote %+v, %+v for an account without money", q, o)
+		s.Errorf("quote %+v, %+v for an account without funds", q, o)
 	}
 }
 
@@ -248,9 +249,9 @@ func (s *suite) invalid() {
 	garbage := []byte{0x02, 0xc0, 0xff, 0xee}
 	s.mustSend(txn.Signed{Hash: crypto.Keccak256Hash(garbage), Raw: garbage}, txn.Invalid)
 	for name, change := range map[string]func(*order){
-		"too little gas for anything": func(o *order) { o.gas = transferGas - 1 },
-		"more gas than a block has":   func(o *order) { o.gas = 1 << 40 },
-		"a tip above the cap":         func(o *order) { o.fees.Tip.Add(&o.fees.Cap, &o.fees.Cap) },
+		"gas below the minimum":     func(o *order) { o.gas = transferGas - 1 },
+		"gas above the block limit": func(o *order) { o.gas = 1 << 40 },
+		"a tip above the cap":       func(o *order) { o.fees.Tip.Add(&o.fees.Cap, &o.fees.Cap) },
 	} {
 		o := s.transfer(key, 0)
 		if change(&o); o.fees.Legacy {
@@ -286,7 +287,7 @@ func (s *suite) account() {
 	s.mustSend(signed, txn.Accepted)
 	if s.Manual {
 		s.soon("the pending nonce",
-			func() bool { return s.view(address, 0).Pending == 1 }) // a node's pool sorts after it has answered
+			func() bool { return s.view(address, 0).Pending == 1 }) // a node's pool reorders after it responded
 		if a := s.view(address, 0); a.Latest != 0 {
 			s.Errorf("with one in the pool: %+v", a)
 		}
@@ -327,10 +328,10 @@ func (s *suite) quote() {
 	s.mined(signed.Hash)
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 77_777}}); o.Class != txn.Accepted ||
 		q.GasLimit != 77_777 {
-		s.Errorf("quote %+v, %+v for a payload with a gas limit of its own", q, o)
+		s.Errorf("quote %+v, %+v for a payload with its own gas limit", q, o)
 	}
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 20_999}}); o.Class != txn.Invalid {
-		s.Errorf("quote %+v, %+v for a gas limit that is too low for anything", q, o)
+		s.Errorf("quote %+v, %+v for a gas limit below the minimum", q, o)
 	}
 	s.until("the state of the block", func() bool { return s.view(from, 0).Latest == 1 })
 	contract, _ := s.reverter(key, 1)
@@ -380,7 +381,7 @@ func (s *suite) consumer() {
 
 func (s *suite) reorgKeeps() {
 	if s.Reorg == nil {
-		s.Log("not tried: this chain cannot be made to reorganise")
+		s.Log("skipped: no reorgs on this chain")
 		return
 	}
 	signed := s.sign(s.transfer(s.actor(), 0))
@@ -395,13 +396,13 @@ func (s *suite) reorgKeeps() {
 	s.mined(signed.Hash)
 	if b, err := s.Chain.BlockByNumber(s.Context(), before.BlockNumber); err != nil || b == nil ||
 		b.Hash == before.BlockHash {
-		s.Errorf("the block that was left is still canonical: %+v, %v", b, err)
+		s.Errorf("the removed block is still canonical: %+v, %v", b, err)
 	}
 }
 
 func (s *suite) reorgDrops() {
 	if s.Reorg == nil {
-		s.Log("not tried: this chain cannot be made to reorganise")
+		s.Log("skipped: no reorgs on this chain")
 		return
 	}
 	key := s.actor()
@@ -415,7 +416,7 @@ func (s *suite) reorgDrops() {
 	}
 	s.mustSend(signed, txn.Accepted)
 	if r := s.mined(signed.Hash); r.BlockHash == before.BlockHash {
-		s.Error("included in the block that was left")
+		s.Error("included in the removed block")
 	}
 }
 
@@ -456,5 +457,5 @@ func (s *suite) cancelled() {
 	if _, o := s.Chain.Quote(ctx, txn.Draft{From: addressOf(s.Key)}); o.Class != txn.Unavailable {
 		s.Errorf("quote: %+v", o)
 	}
-	s.head() // nothing of it lasts
+	s.head() // it must leave no effect
 }

@@ -1,11 +1,14 @@
-// Package conformance is the suite that every implementation of the chain port passes: the in-memory chain of chaintest, and chain.Client on a real node.
+// Package conformance is the test suite for every implementation of the chain port: the in-memory
+// chain of chaintest, and chain.Client on a real node.
 //
-// It says what the engine relies on: which class each kind of bytes gets, that "not found" and "could not look" differ, that blocks are linked, that a
-// receipt names a canonical block, and what a reorg does to all of that. If the in-memory chain did not pass what a node passes, tests built on it would
-// prove a fiction.
+// It checks the properties that the engine relies on: the class of each kind of bytes, the
+// difference between "not found" and a failed read, linked blocks, receipts from canonical blocks,
+// and the effects of a reorg. Tests with the in-memory chain are meaningful only because it passes
+// the same suite as a node.
 //
-// The suite works on chains whose blocks come on demand and on chains that make them by themselves, and leaves the chain usable: every case has accounts of
-// its own. Where clients of other makes differ from go-ethereum, Quirks says how.
+// The suite supports chains with blocks on demand and chains that produce blocks automatically. It
+// leaves the chain usable: every case has its own accounts. Quirks describe the differences of
+// other clients from go-ethereum.
 package conformance
 
 import (
@@ -18,7 +21,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Chain is the port under test. It is the engine's, repeated here because this package must not import the engine.
+// Chain is the port under test. It repeats the engine's, because this package must not import the
+// engine.
 type Chain interface {
 	ID() txn.ChainID
 	Head(ctx context.Context) (txn.Block, error)
@@ -37,63 +41,64 @@ type Chain interface {
 	Heads(ctx context.Context) <-chan struct{}
 }
 
-// Harness is a chain and what the suite needs to move it.
+// Harness is a chain with the means to drive it.
 type Harness struct {
 	Chain   Chain
 	ChainID txn.ChainID
-	Key     *ecdsa.PrivateKey // has at least an ether
+	Key     *ecdsa.PrivateKey // has at least one ether
 	// Mine makes a block, or waits until the chain has made one.
 	Mine func()
-	// Manual says that blocks come from Mine alone, so that what waits in the pool stays there until then.
+	// Manual means that blocks come from Mine only, so that pooled transactions stay until then.
 	Manual bool
-	// Reorg replaces the newest depth blocks by more others, which have the same transactions (keep) or none of them, and those are forgotten. Nil: this
-	// chain cannot be made to.
+	// Reorg replaces the newest depth blocks by more others. With keep they include the same
+	// transactions, otherwise the transactions are dropped. Nil if the chain does not support it.
 	Reorg func(depth int, keep bool)
-	// Reverter is a contract that refuses every call with the reason "nope". Nil: the suite deploys one.
+	// Reverter is a contract that reverts every call with the reason "nope". Nil: the suite deploys
+	// one.
 	Reverter *txn.Address
 	Quirks   Quirks
 }
 
 // Quirks are the differences of other clients from go-ethereum.
 type Quirks struct {
-	AnyBump        bool // a replacement that pays one wei more is taken (anvil)
-	AnyLegacyChain bool // a legacy transaction that is signed for another chain is taken (anvil)
-	RefusesGaps    bool // a nonce with a gap before it is refused (sequencers)
-	NoDelegation   bool // authorizations of EIP-7702 are not taken (chains of before Prague)
-	NoTags         bool // the blocks "safe" and "finalized" are not known
+	AnyBump        bool // accepts a replacement that pays 1 wei more (anvil)
+	AnyLegacyChain bool // accepts a legacy transaction signed for another chain (anvil)
+	RefusesGaps    bool // rejects a nonce above a gap (sequencers)
+	NoDelegation   bool // rejects EIP-7702 authorizations (before Prague)
+	NoTags         bool // does not support the "safe" and "finalized" tags
 }
 
-// Run runs the suite. Each case asks for a harness of its own; it may be the same chain.
+// Run runs the suite. Each case requests a harness, which may share a chain.
 func Run(t *testing.T, fresh func(*testing.T) *Harness) {
 	for _, c := range []struct {
 		name string
 		run  func(*suite)
 	}{
-		{"blocks are linked", (*suite).blocks},
+		{"linked blocks", (*suite).blocks},
 		{"heads wake", (*suite).heads},
-		{"a transaction is included", (*suite).included},
-		{"a legacy transaction is included", (*suite).legacy},
-		{"a contract is created", (*suite).created},
-		{"a reverted transaction has a receipt", (*suite).reverted},
+		{"transaction included", (*suite).included},
+		{"legacy transaction included", (*suite).legacy},
+		{"contract created", (*suite).created},
+		{"receipt of a revert", (*suite).reverted},
 		{"many receipts", (*suite).receipts},
 		{"known bytes", (*suite).known},
-		{"a used nonce", (*suite).usedNonce},
+		{"used nonce", (*suite).usedNonce},
 		{"a gap", (*suite).gap},
 		{"replacement", (*suite).replacement},
 		{"no funds", (*suite).noFunds},
-		{"bytes that can never pass", (*suite).invalid},
-		{"another chain's bytes", (*suite).wrongChain},
+		{"invalid bytes", (*suite).invalid},
+		{"bytes of another chain", (*suite).wrongChain},
 		{"account views", (*suite).account},
 		{"quotes", (*suite).quote},
-		{"who used a nonce", (*suite).consumer},
-		{"who gave the nonce away", (*suite).delegated},
+		{"consumer of a nonce", (*suite).consumer},
+		{"nonce raised by a delegation", (*suite).delegated},
 		{"fees", (*suite).market},
 		{"gas", (*suite).gas},
-		{"what a pool shows", (*suite).pooled},
+		{"pool contents", (*suite).pooled},
 		{"safe and finalized blocks", (*suite).tagged},
-		{"a block of many", (*suite).crowd},
-		{"a reorg moves a receipt", (*suite).reorgKeeps},
-		{"a reorg takes a receipt away", (*suite).reorgDrops},
+		{"block with many transactions", (*suite).crowd},
+		{"reorg moves a receipt", (*suite).reorgKeeps},
+		{"reorg removes a receipt", (*suite).reorgDrops},
 		{"cancelled calls", (*suite).cancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -102,16 +107,16 @@ func Run(t *testing.T, fresh func(*testing.T) *Harness) {
 	}
 }
 
-// suite is one case under way.
+// suite is one running case.
 type suite struct {
 	*testing.T
 	*Harness
 }
 
-// patience is how many blocks a case waits for what must come with the next few.
+// patience is the number of blocks that a case waits for a condition.
 const patience = 20
 
-// until mines until what is asked for holds.
+// until mines until the condition holds.
 func (s *suite) until(what string, holds func() bool) {
 	s.Helper()
 	for range patience {
@@ -120,7 +125,7 @@ func (s *suite) until(what string, holds func() bool) {
 		}
 		s.Mine()
 	}
-	s.Fatalf("%s did not come true within %d blocks", what, patience)
+	s.Fatalf("%s: not within %d blocks", what, patience)
 }
 
 func (s *suite) head() txn.Block {
@@ -132,14 +137,14 @@ func (s *suite) head() txn.Block {
 	return head
 }
 
-// receipt looks until the chain can be asked: a node that has just started may still be indexing.
+// receipt retries failed lookups: a node that has just started may still be indexing.
 func (s *suite) receipt(hash txn.Hash) *txn.Receipt {
 	s.Helper()
 	var receipt *txn.Receipt
-	s.until("an answer about "+hash.Hex(), func() bool {
+	s.until("a response for "+hash.Hex(), func() bool {
 		answers := s.Chain.Receipts(s.Context(), []txn.Hash{hash})
 		if len(answers) != 1 || answers[0].Hash != hash {
-			s.Fatalf("answers %+v to the question for %s", answers, hash)
+			s.Fatalf("responses %+v for %s", answers, hash)
 		}
 		receipt = answers[0].Receipt
 		return answers[0].Err == nil
@@ -156,7 +161,7 @@ func (s *suite) view(address txn.Address, settled uint64) txn.Account {
 	return a
 }
 
-// mined waits for the receipt and checks that it names a canonical block which has the transaction.
+// mined waits for the receipt and checks that it names a canonical block with the transaction.
 func (s *suite) mined(hash txn.Hash) *txn.Receipt {
 	s.Helper()
 	var receipt *txn.Receipt
@@ -181,10 +186,11 @@ func (s *suite) mined(hash txn.Hash) *txn.Receipt {
 	return nil
 }
 
-// send hands bytes in. A node tells a block's state a moment before its pool has it, so what seems to lack funds is sent again where that is not expected.
+// send broadcasts the bytes. A node reports a block's state before its pool has it, so an
+// unexpected lack of funds is retried.
 func (s *suite) send(signed txn.Signed, poor bool) (o txn.Outcome) {
 	s.Helper()
-	s.soon("a pool that has seen the money", func() bool {
+	s.soon("the funds known to the pool", func() bool {
 		o = s.Chain.Send(s.Context(), signed)
 		return poor || o.Class != txn.InsufficientFunds
 	})
@@ -201,13 +207,13 @@ func (s *suite) mustSend(signed txn.Signed, want ...txn.Class) txn.Outcome {
 	return o
 }
 
-// refused waits for a refusal that the pool knows the reason of only once it has seen the newest block.
+// refused waits for a rejection that the pool returns only once it has processed the newest block.
 func (s *suite) refused(signed txn.Signed, want txn.Class) {
 	s.Helper()
-	s.soon("a refusal as "+string(want), func() bool {
+	s.soon("a rejection as "+string(want), func() bool {
 		o := s.Chain.Send(s.Context(), signed)
 		if o.Class == txn.Accepted {
-			s.Fatalf("%s was taken, want %s", signed.Hash, want)
+			s.Fatalf("%s was accepted, want %s", signed.Hash, want)
 		}
 		return o.Class == want
 	})

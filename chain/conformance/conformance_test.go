@@ -102,7 +102,7 @@ func TestClient(t *testing.T) {
 }
 
 // As with a node in another process: all that the suite has is an address, a key and patience.
-func TestClientOfAChainThatMinesByItself(t *testing.T) {
+func TestClient_AutomaticBlocks(t *testing.T) {
 	t.Parallel()
 	node, err := devchain.Start(devchain.Options{Period: 30 * time.Millisecond})
 	if err != nil {

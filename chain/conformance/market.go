@@ -10,10 +10,10 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// leastTip is what the client offers to whoever makes the block, at least, unless it is told otherwise.
+// leastTip is the client's default minimum tip.
 const leastTip = 1_000_000
 
-// market asks for fees at each speed, and within a cap of one's own.
+// market queries fees at each speed, and within a given cap.
 func (s *suite) market() {
 	var cheapest txn.Fees
 	for _, speed := range []txn.Speed{txn.Slow, txn.Standard, txn.Fast} {
@@ -22,19 +22,19 @@ func (s *suite) market() {
 			s.Fatalf("speed %q: %+v, %+v", speed, fees, o)
 		}
 		if fees.Tip.Lt(&cheapest.Tip) {
-			s.Errorf("speed %q offers a tip of %s, a slower one %s", speed, fees.Tip.Dec(),
+			s.Errorf("speed %q has a tip of %s, a slower one %s", speed, fees.Tip.Dec(),
 				cheapest.Tip.Dec())
 		}
 		cheapest = fees
 	}
 	base := s.head().BaseFee
 	if base == nil {
-		return // a legacy price bends to any cap
+		return // a legacy price adapts to any cap
 	}
 	key := s.actor()
 	var low txn.Wei
 	low.Rsh(base,
-		3) // base fees fall by an eighth at most with each block, and do not get here while we ask
+		3) // base fees fall by at most an eighth per block, and do not reach it meanwhile
 	if low.IsZero() {
 		return
 	}
@@ -47,27 +47,27 @@ func (s *suite) market() {
 	}
 	var room txn.Wei
 	room.Mul(base, uint256.NewInt(3))
-	room.AddUint64(&room, leastTip) // else nothing is sent, however little the block asks
+	room.AddUint64(&room, leastTip) // below it nothing is sent, however low the base fee is
 	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted ||
 		q.Fees.Cap.Gt(&room) {
 		s.Errorf("quote %+v, %+v within a cap of %s", q, o, room.Dec())
 	}
 }
 
-// gas asks what a transfer takes, from an account that has nothing too, and what cannot run.
+// gas estimates a transfer, also from an account without funds, and a call that reverts.
 func (s *suite) gas() {
 	self := addressOf(s.Key)
 	poor := txn.Address{0x90, 0x0e}
 	for _, from := range []txn.Address{self, poor} {
 		if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &from}}); o.Class != txn.Accepted ||
 			gas != 21_000 {
-			s.Errorf("a transfer of nothing from %s to itself takes %d, %+v", from, gas, o)
+			s.Errorf("gas of a self-transfer of 0 from %s: %d, %+v", from, gas, o)
 		}
 	}
 	key := s.actor()
 	reverter, _ := s.reverter(key, 0)
 	if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &reverter}}); o.Class != txn.ExecutionReverted {
-		s.Errorf("what reverts takes %d, %+v", gas, o)
+		s.Errorf("gas of a revert: %d, %+v", gas, o)
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *suite) shows(address txn.Address, nonce txn.Nonce, want txn.Diagnosis,
 	return got == want
 }
 
-// pooled looks at a nonce through its life. Above a gap nothing is included while it looks.
+// pooled follows a nonce through its life. Above a gap nothing is included meanwhile.
 func (s *suite) pooled() {
 	key := s.actor()
 	from, never := addressOf(key), common.HexToHash("0x404")
@@ -111,7 +111,7 @@ func (s *suite) tagged() {
 		block, err := s.Chain.Tagged(s.Context(), tag)
 		if s.Quirks.NoTags {
 			if err == nil || errors.Is(err, txn.ErrUnavailable) {
-				s.Errorf("%s: %+v, %v; this chain has no tags, and asking again does not help", tag,
+				s.Errorf("%s: %+v, %v; want ErrNoTags", tag,
 					block, err)
 			}
 			continue
@@ -131,11 +131,12 @@ func (s *suite) tagged() {
 	}
 	if block, err := s.Chain.Tagged(s.Context(), "newest"); err == nil ||
 		errors.Is(err, txn.ErrUnavailable) {
-		s.Errorf("a tag that nobody knows: %+v, %v", block, err)
+		s.Errorf("an unknown tag: %+v, %v", block, err)
 	}
 }
 
-// crowd is a block with many of our transactions: their receipts come the way that is meant for blocks, where there is one.
+// crowd puts many transactions into one block, so that their receipts are read by block if
+// supported.
 func (s *suite) crowd() {
 	const many = 12
 	key := s.actor()
@@ -146,7 +147,7 @@ func (s *suite) crowd() {
 		hashes = append(hashes, signed.Hash)
 	}
 	s.mined(hashes[many-1])
-	// What a tracker does: it reads the blocks, then asks for the receipts of what is in them.
+	// As a tracker does: read the blocks, then the receipts of their transactions.
 	for at := s.head(); ; {
 		if slices.Contains(at.Txs, hashes[0]) || at.Number == 0 {
 			break
@@ -160,7 +161,7 @@ func (s *suite) crowd() {
 	for i, a := range s.Chain.Receipts(s.Context(), append(hashes, common.HexToHash("0x404"))) {
 		if i == many {
 			if a.Err != nil || a.Receipt != nil {
-				s.Errorf("of a hash that nobody sent: %+v", a)
+				s.Errorf("unknown hash: %+v", a)
 			}
 			continue
 		}
@@ -173,7 +174,8 @@ func (s *suite) crowd() {
 	}
 }
 
-// delegated gives an account code by an authorization of EIP-7702 that another account hands in: the account's nonce rises without a transaction of its own.
+// delegated gives an account code by an EIP-7702 authorization that another account sends: its
+// nonce rises without a transaction of its own.
 func (s *suite) delegated() {
 	if s.Quirks.NoDelegation {
 		return
@@ -212,10 +214,10 @@ func (s *suite) delegated() {
 	s.mined(tx.Hash())
 	s.until("the code of the account", func() bool { return s.view(authority, 0).HasCode })
 	if a := s.view(authority, 0); a.Latest != 1 {
-		s.Errorf("with code by an authorization: %+v; its nonce is used", a)
+		s.Errorf("delegated account: %+v, want its nonce used", a)
 	}
 	if s.view(addressOf(sponsor), 0).HasCode {
-		s.Error("whoever handed the authorization in has code as well")
+		s.Error("the sender of the authorization has code as well")
 	}
 	if by, err := s.Chain.Consumer(s.Context(), authority, 0); err != nil || by == nil ||
 		by.TxHash != (txn.Hash{}) {

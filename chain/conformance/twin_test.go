@@ -28,8 +28,8 @@ type twins struct {
 	steps []string // for the report
 }
 
-// TestTwinAnswersLikeGoEthereum sends both the same random bytes and compares what each says and what becomes of them.
-func TestTwinAnswersLikeGoEthereum(t *testing.T) {
+// TestTwin_RandomCalls_SameAsGoEthereum sends both the same random bytes and compares what each says and what becomes of them.
+func TestTwin_RandomCalls_SameAsGoEthereum(t *testing.T) {
 	t.Parallel()
 	const seeds, steps = 4, 100
 	for seed := range uint64(seeds) {

@@ -7,11 +7,11 @@ import (
 
 const (
 	lookEvery = 20 * time.Millisecond
-	soonWait  = 10 * time.Second // for what a node does a moment after it has answered
-	blockWait = time.Minute      // far above what any chain takes for a block: it is there to fail, not to measure
+	soonWait  = 10 * time.Second // delay of a node between a response and its effects
+	blockWait = time.Minute      // far above any block time: a limit for failures only
 )
 
-// NextBlock is the Mine of a chain that makes blocks by itself: it waits until there is a new one.
+// NextBlock is the Mine of a chain with automatic blocks: it waits for a new block.
 func NextBlock(t *testing.T, c Chain) func() {
 	return func() {
 		t.Helper()
@@ -36,7 +36,7 @@ func NextBlock(t *testing.T, c Chain) func() {
 	}
 }
 
-// soon waits for what a node does by itself, without a block.
+// soon waits for a condition that needs no block.
 func (s *suite) soon(what string, holds func() bool) {
 	s.Helper()
 	giveUp := time.NewTimer(soonWait)
@@ -47,7 +47,7 @@ func (s *suite) soon(what string, holds func() bool) {
 		select {
 		case <-look.C:
 		case <-giveUp.C:
-			s.Fatalf("%s did not come true within %v", what, soonWait)
+			s.Fatalf("%s: not within %v", what, soonWait)
 		}
 	}
 }

@@ -48,13 +48,13 @@ func ethConfig(o Options) *ethconfig.Config {
 	// The defaults reserve gigabytes.
 	c.DatabaseCache, c.DatabaseHandles = cacheMB, openFiles
 	c.TrieCleanCache, c.TrieDirtyCache, c.SnapshotCache = cacheMB, cacheMB, 0
-	c.LogNoHistory = true // searching logs without an index is quick enough here
+	c.LogNoHistory = true // searching logs without an index is fast enough here
 	c.StateScheme = rawdb.HashScheme
-	c.NoPruning = o.DataDir != "" // each block's state goes to disk at once
+	c.NoPruning = o.DataDir != "" // write each block's state to disk at once
 	return &c
 }
 
-// genesis must depend on the options alone: a kept chain is known by it.
+// genesis must depend on the options only, because it identifies a kept chain.
 func genesis(o Options) *core.Genesis {
 	alloc := core.SystemContractAllocs()
 	delete(alloc, params.BeaconRootsAddress)
@@ -66,15 +66,15 @@ func genesis(o Options) *core.Genesis {
 		Config:   chainConfig(o.ChainID),
 		Alloc:    alloc,
 		GasLimit: o.GasLimit,
-		// A genesis block does not name its chain's id by itself.
+		// A genesis block does not contain its chain id.
 		ExtraData:  new(big.Int).SetUint64(o.ChainID).Bytes(),
 		BaseFee:    big.NewInt(params.InitialBaseFee),
 		Difficulty: new(big.Int),
 	}
 }
 
-// chainConfig has mainnet's rules from the first block on, up to Osaka: nobody's
-// contract should work here thanks to a fork that is yet to come.
+// chainConfig has mainnet's rules up to Osaka from the first block. Later forks are off, so that no
+// contract works only here.
 func chainConfig(id uint64) *params.ChainConfig {
 	c := *params.AllDevChainProtocolChanges
 	c.ChainID = new(big.Int).SetUint64(id)

@@ -1,29 +1,26 @@
-// Package devchain runs go-ethereum in this process as a chain of its own, for
-// development and tests: JSON-RPC over HTTP and WebSocket on one loopback port,
-// any chain id and block period, accounts with money, and reorgs on demand.
+// Package devchain runs go-ethereum in this process as a local chain for development and tests:
+// JSON-RPC over HTTP and WebSocket on one loopback port, any chain id and block period, funded
+// accounts, and reorgs on demand.
 //
-// # What is real
+// # Real and simulated parts
 //
-// The pool, the EVM, the state and the RPC are go-ethereum's own. In place of a
-// consensus client this package decides when a block is made and which one is
-// the head, safe or final: it has go-ethereum build a block from the pool,
-// imports it as one received, and chooses it. A reorg builds the other branch
-// first and then switches over in one step, as a network would make it seem.
+// The pool, the EVM, the state and the RPC are go-ethereum's. This package replaces the consensus
+// client: it decides when a block is made, and which block is the head, safe or final. go-ethereum
+// builds a block from the pool, and this package imports it as if received. A reorg builds the
+// other branch first and switches in one step, as nodes of a network see it.
 //
-// A block's time is at least one second after its parent's. Chains that make
-// blocks faster run ahead of the clock, also over restarts.
+// A block's time is at least one second after its parent's. Chains with a shorter period run ahead
+// of the clock, also across restarts.
 //
-// The pool refuses and evicts as a node's does. In particular it does not hold on
-// to transactions that came over its own RPC, so what was dropped stays dropped.
+// The pool rejects and evicts as a node's does. It does not prefer transactions from its own RPC,
+// so dropped ones stay dropped.
 //
-// # What stays
+// # Persistence
 //
-// Without a DataDir all is in memory. With one, a chain goes on where it was:
-// blocks, state and receipts are written as each block is made, so that a killed
-// process loses at most its newest block and never more than from some block on;
-// the pool is written by Close. The system contracts that store something in
-// every block, those of EIP-2935 and EIP-4788, are left out: without them an
-// empty block changes no state, and an idle chain takes little disk.
+// Without a DataDir everything is in memory. With one, the chain resumes where it left off. Blocks,
+// state and receipts are written with each block, so a killed process loses at most its newest
+// block. Close writes the pool. The system contracts that write in every block (EIP-2935 and
+// EIP-4788) are omitted: an empty block then changes no state, and an idle chain uses little disk.
 package devchain
 
 import (
@@ -49,8 +46,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// Distances in blocks from the head, about those of mainnet. A reorg cannot
-// pass the final block.
+// Depths of the safe and the final block, close to mainnet's. A reorg cannot pass the final block.
 const (
 	SafeDepth  = 32
 	FinalDepth = 64
@@ -58,29 +54,29 @@ const (
 
 const pollEvery = 5 * time.Millisecond
 
-// Options choose a chain. The zero value is one in memory, on a free port, that
-// makes blocks only when told to; an empty first one it has from the start.
+// Options configure a chain. The zero value is an in-memory chain on a free port that makes blocks
+// on request only, after an initial empty one.
 type Options struct {
-	// ChainID is the chain's id; 0 means 31337.
+	// ChainID is the chain id; 0 means 31337.
 	ChainID uint64
-	// Period is the time between blocks; 0 means that only Mine makes them.
+	// Period is the time between blocks; 0 means on request only (Mine).
 	Period time.Duration
 	// Port is the TCP port on 127.0.0.1; 0 means a free one.
 	Port int
-	// Accounts is how many of the Keys have money from the beginning; 0 means 10.
+	// Accounts is the number of funded Keys; 0 means 10.
 	Accounts int
-	// Balance is what each of them has, in wei; nil means 10,000 ether.
+	// Balance is their initial balance in wei; nil means 10,000 ether.
 	Balance *big.Int
-	// GasLimit is a block's, in gas; 0 means go-ethereum's default.
+	// GasLimit is the gas limit of a block; 0 means go-ethereum's default.
 	GasLimit uint64
-	// DataDir keeps the chain; empty means memory. The options above up to
-	// GasLimit, ports and periods aside, are part of a kept chain.
+	// DataDir stores the chain; empty means memory. The options above, except Port and Period, are
+	// fixed for a stored chain.
 	DataDir string
-	// DevRPC adds methods to the RPC that bend the chain: dev_mine, dev_reorg
-	// and dev_dropPending, and go-ethereum's debug namespace.
+	// DevRPC adds RPC methods that manipulate the chain: dev_mine, dev_reorg and dev_dropPending,
+	// and go-ethereum's debug namespace.
 	DevRPC bool
-	// Log is told of the chain's troubles, and of go-ethereum's on this node's
-	// RPC; nil means nobody. See RouteLogs for all of go-ethereum's.
+	// Log receives warnings of the chain and of go-ethereum's RPC; nil discards them. RouteLogs
+	// covers the rest of go-ethereum.
 	Log *slog.Logger
 }
 
@@ -91,10 +87,10 @@ type Chain struct {
 	stack *node.Node
 	eth   *eth.Ethereum
 
-	mu     sync.Mutex // one change of the chain or the pool at a time
+	mu     sync.Mutex // held for each change of the chain or the pool
 	closed bool
 
-	stop func() // ends the sealing of blocks and waits for it
+	stop func() // stops block production and waits for it
 	once sync.Once
 	err  error // of Close
 }
@@ -129,7 +125,7 @@ func (o Options) complete() Options {
 }
 
 func (c *Chain) start() (err error) {
-	// Asked early: a node that fails to listen leaves half of itself running.
+	// Checked early: a node that fails to listen leaves parts of itself running.
 	if err := probe(c.opts.Port); err != nil {
 		return err
 	}
@@ -139,7 +135,7 @@ func (c *Chain) start() (err error) {
 	defer func() {
 		if err != nil {
 			err = c.explain(err)
-			_ = c.stack.Close() // the first error is the one to tell
+			_ = c.stack.Close() // report the first error
 		}
 	}()
 	if c.eth, err = eth.New(c.stack, ethConfig(c.opts)); err != nil {
@@ -159,8 +155,8 @@ func (c *Chain) start() (err error) {
 	return nil
 }
 
-// firstBlock makes block 1 of a new chain. Before it go-ethereum indexes nothing,
-// and tells everybody who asks for a receipt to come back later.
+// firstBlock makes block 1 of a new chain. Before it go-ethereum has no index, and every receipt
+// query fails.
 func (c *Chain) firstBlock() error {
 	if c.eth.BlockChain().CurrentBlock().Number.Sign() > 0 {
 		return nil
@@ -181,7 +177,7 @@ func probe(port int) error {
 	l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf(
-			"port %d on 127.0.0.1 is in use by another program: stop it, or choose another port",
+			"port %d on 127.0.0.1 is in use: stop the other program, or choose another port",
 			port)
 	}
 	if err != nil {
@@ -190,18 +186,18 @@ func probe(port int) error {
 	return l.Close()
 }
 
-// explain makes sentences of the failures that a user can do something about.
+// explain turns failures that a user can fix into clear errors.
 func (c *Chain) explain(err error) error {
 	var genesis *core.GenesisMismatchError
 	var config *params.ConfigCompatError
 	switch {
 	case errors.Is(err, node.ErrDatadirUsed):
-		return fmt.Errorf("another process runs the chain in %s: stop it, or choose another folder",
+		return fmt.Errorf("another process runs the chain in %s; stop it, or choose another folder",
 			c.opts.DataDir)
 	case errors.As(err, &genesis), errors.As(err, &config):
 		return fmt.Errorf(
-			"the chain in %s began with other settings (chain id, accounts, balance or gas limit): "+
-				"use those, choose another folder, or remove this one to begin anew",
+			"the chain in %s has other settings (chain id, accounts, balance or gas limit); "+
+				"use the same settings or another folder, or delete this one",
 			c.opts.DataDir,
 		)
 	default:
@@ -209,31 +205,30 @@ func (c *Chain) explain(err error) error {
 	}
 }
 
-// URL is the address of the JSON-RPC over HTTP.
+// URL returns the address of JSON-RPC over HTTP.
 func (c *Chain) URL() string { return c.stack.HTTPEndpoint() }
 
-// WSURL is the address of the JSON-RPC over WebSocket.
+// WSURL returns the address of JSON-RPC over WebSocket.
 func (c *Chain) WSURL() string { return c.stack.WSEndpoint() }
 
-// ID is the chain id.
+// ID returns the chain id.
 func (c *Chain) ID() uint64 { return c.opts.ChainID }
 
-// Client talks to the node without a network. The caller closes it.
+// Client returns an in-process client of the node. The caller closes it.
 func (c *Chain) Client() *ethclient.Client { return ethclient.NewClient(c.stack.Attach()) }
 
-// AwaitIndexed waits until every transaction can be found by its hash. Before
-// that, which is a moment after the start, the RPC answers a question for an
-// unknown transaction with the error "transaction indexing is in progress".
+// AwaitIndexed waits until every transaction can be found by its hash. Until then, shortly after
+// the start, a query for an unknown transaction fails with "transaction indexing is in progress".
 func (c *Chain) AwaitIndexed(ctx context.Context) error {
 	for !c.eth.BlockChain().TxIndexDone() {
 		if err := clock.Sleep(ctx, clock.Real{}, pollEvery); err != nil {
-			return fmt.Errorf("devchain: await the index of transactions: %w", err)
+			return fmt.Errorf("devchain: wait for the transaction index: %w", err)
 		}
 	}
 	return nil
 }
 
-// Close ends the chain, and keeps what is to be kept. It may be called again.
+// Close stops the chain and saves it. It may be called more than once.
 func (c *Chain) Close() error {
 	c.once.Do(func() {
 		c.stop()

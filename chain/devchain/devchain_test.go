@@ -179,7 +179,7 @@ func TestMine(t *testing.T) {
 }
 
 // What was sent before a block is in that block.
-func TestMineMissesNothing(t *testing.T) {
+func TestMine_Burst_IncludesAll(t *testing.T) {
 	t.Parallel()
 	const accounts = 200
 	c := mustStart(t, Options{Accounts: accounts})
@@ -236,7 +236,7 @@ func TestPeriod(t *testing.T) {
 }
 
 // A subscriber that listens on must not hold up the end.
-func TestCloseIsPrompt(t *testing.T) {
+func TestClose_Prompt(t *testing.T) {
 	t.Parallel()
 	c := mustStart(t, Options{Period: 20 * time.Millisecond, DataDir: t.TempDir()})
 	ws, err := rpc.Dial(c.WSURL())
@@ -435,7 +435,7 @@ func TestBusyPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Start(Options{Port: number})
-	if want := "port " + port + " on 127.0.0.1 is in use by another program"; err == nil ||
+	if want := "port " + port + " on 127.0.0.1 is in use"; err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("Start: %v", err)
 	}

@@ -7,15 +7,14 @@ import (
 	gethlog "github.com/ethereum/go-ethereum/log"
 )
 
-// RouteLogs sends what go-ethereum logs anywhere in this process to log; nil
-// makes it quiet again. Most of go-ethereum knows one logger alone, so this holds
-// for all chains at once. What it calls information is debug to us.
+// RouteLogs sends the logs of go-ethereum in this process to log; nil discards them. Most of
+// go-ethereum shares one logger, so this applies to all chains. Its info level becomes debug.
 func RouteLogs(log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	// The wrapper hides go-ethereum's own type, which SetDefault would make the
-	// default logger of log/slog as well.
+	// The wrapper hides go-ethereum's own type, which SetDefault would make the default logger of
+	// log/slog as well.
 	gethlog.SetDefault(struct{ gethlog.Logger }{gethLogger(log)})
 }
 
@@ -23,7 +22,7 @@ func gethLogger(log *slog.Logger) gethlog.Logger {
 	return gethlog.NewLogger(quieter{log.Handler()})
 }
 
-// quieter passes information on as debug.
+// quieter logs info as debug.
 type quieter struct{ slog.Handler }
 
 func level(l slog.Level) slog.Level {

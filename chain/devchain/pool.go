@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// DropPending makes the pool forget transactions, as when it evicts them; with
-// none named it forgets all. What is sent at that very moment may be lost as well.
+// DropPending drops transactions from the pool, or all if none is given. A transaction sent
+// concurrently may be lost as well.
 func (c *Chain) DropPending(txs ...common.Hash) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,8 +34,7 @@ func (c *Chain) DropPending(txs ...common.Hash) error {
 	return nil
 }
 
-// drop empties the pool and puts back what is to stay: the pool has no door for
-// taking out one.
+// drop empties the pool and restores the rest: the pool cannot remove single transactions.
 func (c *Chain) drop(gone map[common.Hash]bool) error {
 	if err := c.syncPool(); err != nil {
 		return err
@@ -50,8 +49,8 @@ func (c *Chain) drop(gone map[common.Hash]bool) error {
 	return errors.Join(c.eth.TxPool().Add(stay, true)...)
 }
 
-// syncPool waits until the pool has taken in the head and what was sent before,
-// which it does in the background.
+// syncPool waits until the pool has processed the head and earlier transactions, which it does in
+// the background.
 func (c *Chain) syncPool() error {
 	if err := c.eth.TxPool().Sync(); err != nil {
 		return fmt.Errorf("sync the pool: %w", err)
@@ -59,8 +58,8 @@ func (c *Chain) syncPool() error {
 	return nil
 }
 
-// pooled is what the pool holds, each sender's in the order of the nonces.
-// Transactions with blobs are not among them: their pool keeps them itself.
+// pooled returns the transactions in the pool, each sender's by nonce. Blob transactions are
+// omitted: their pool stores them itself.
 func (c *Chain) pooled() []*types.Transaction {
 	var list []*types.Transaction
 	pending, queued := c.eth.TxPool().Content()
@@ -74,7 +73,7 @@ func (c *Chain) pooled() []*types.Transaction {
 
 func (c *Chain) journal() string { return filepath.Join(c.opts.DataDir, journalFile) }
 
-// savePool writes the pool where the next start finds it.
+// savePool writes the pool for the next start.
 func (c *Chain) savePool() error {
 	if c.opts.DataDir == "" {
 		return nil
@@ -90,8 +89,7 @@ func (c *Chain) savePool() error {
 	return os.Rename(fresh, c.journal())
 }
 
-// loadPool is a courtesy: what the pool refuses now, or a file that cannot be
-// read, is no reason not to start.
+// loadPool restores the pool. Rejected transactions or an unreadable file do not prevent the start.
 func (c *Chain) loadPool() {
 	if c.opts.DataDir == "" {
 		return
@@ -111,6 +109,6 @@ func (c *Chain) loadPool() {
 		err = os.Remove(c.journal())
 	}
 	if err != nil {
-		c.log.Warn("not all of the pool was kept", "file", c.journal(), "error", err)
+		c.log.Warn("pool not fully saved", "file", c.journal(), "error", err)
 	}
 }

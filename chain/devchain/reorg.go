@@ -7,22 +7,21 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// Fate is what a reorg does with the transactions of the blocks it removes.
+// Fate is the effect of a reorg on the transactions of the removed blocks.
 type Fate string
 
-// The fates of transactions in a reorg.
+// Fates of transactions in a reorg.
 const (
-	// Keep includes them again: the same in blocks of the same height.
+	// Keep includes them again at the same heights.
 	Keep Fate = "keep"
-	// Return puts them back into the pool. The new blocks are empty; those made
-	// later will have them.
+	// Return puts them back into the pool. The new blocks are empty; later ones include them.
 	Return Fate = "return"
-	// Drop makes them vanish, from the pool too.
+	// Drop removes them, from the pool too.
 	Drop Fate = "drop"
 )
 
-// Reorg replaces the newest depth blocks by depth+1 others in one step. Other
-// transactions in the pool stay there.
+// Reorg replaces the newest depth blocks by depth+1 others in one step. Other transactions stay in
+// the pool.
 func (c *Chain) Reorg(depth int, fate Fate) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +33,7 @@ func (c *Chain) Reorg(depth int, fate Fate) error {
 
 func (c *Chain) reorg(depth int, fate Fate) error {
 	if fate != Keep && fate != Return && fate != Drop {
-		return fmt.Errorf("unknown fate %q: it is %q, %q or %q", fate, Keep, Return, Drop)
+		return fmt.Errorf("unknown fate %q; use %q, %q or %q", fate, Keep, Return, Drop)
 	}
 	removed, err := c.newest(depth)
 	if err != nil {
@@ -63,7 +62,7 @@ func (c *Chain) reorg(depth int, fate Fate) error {
 	return c.syncPool()
 }
 
-// newest are the newest depth blocks, oldest first.
+// newest returns the newest depth blocks, oldest first.
 func (c *Chain) newest(depth int) ([]*types.Block, error) {
 	if c.closed {
 		return nil, errClosed
@@ -72,7 +71,7 @@ func (c *Chain) newest(depth int) ([]*types.Block, error) {
 	head, final := bc.CurrentBlock().Number.Uint64(), bc.CurrentFinalBlock().Number.Uint64()
 	if depth < 1 || uint64(depth) > head-final {
 		return nil, fmt.Errorf(
-			"the head is block %d and block %d is final: the depth must be 1 to %d", head, final,
+			"head is block %d, block %d is final: the depth must be 1 to %d", head, final,
 			head-final)
 	}
 	var list []*types.Block

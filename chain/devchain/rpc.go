@@ -2,14 +2,13 @@ package devchain
 
 import "github.com/ethereum/go-ethereum/common"
 
-// mineLimit bounds the blocks of one call: the chain is closed to others meanwhile.
+// mineLimit limits the blocks of one call, which locks the chain.
 const mineLimit = 1000
 
 // devAPI is the dev namespace of the RPC.
 type devAPI struct{ chain *Chain }
 
-// Mine is dev_mine(blocks): it makes blocks, at most 1000, and answers with the
-// hash of the last.
+// Mine is dev_mine(blocks): it makes up to 1000 blocks and returns the hash of the last.
 func (a *devAPI) Mine(blocks *int) (common.Hash, error) {
 	n := 1
 	if blocks != nil {
@@ -18,7 +17,7 @@ func (a *devAPI) Mine(blocks *int) (common.Hash, error) {
 	return a.chain.Mine(n)
 }
 
-// Reorg is dev_reorg(depth, fate); the fate is "keep" unless given.
+// Reorg is dev_reorg(depth, fate); the default fate is "keep".
 func (a *devAPI) Reorg(depth int, fate *Fate) error {
 	if fate == nil {
 		return a.chain.Reorg(depth, Keep)
@@ -26,8 +25,8 @@ func (a *devAPI) Reorg(depth int, fate *Fate) error {
 	return a.chain.Reorg(depth, *fate)
 }
 
-// DropPending is dev_dropPending(hashes...): the pool forgets these transactions,
-// or all when none are given.
+// DropPending is dev_dropPending(hashes...): it drops these transactions from the pool, or all if
+// none is given.
 func (a *devAPI) DropPending(txs *[]common.Hash) error {
 	if txs == nil {
 		return a.chain.DropPending()

@@ -17,9 +17,9 @@ import (
 
 var errClosed = errors.New("the chain is closed")
 
-// Mine makes n blocks from what the pool has, and tells the hash of the last. What
-// was sent before is in the first of them, but for one habit of go-ethereum's: of
-// many that an account sent in a burst, the later ones may wait for the next.
+// Mine makes n blocks from the pool and returns the hash of the last. The first one includes the
+// transactions sent before, with one exception of go-ethereum: of a burst from one account, the
+// later ones may wait for the next block.
 func (c *Chain) Mine(n int) (common.Hash, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,8 +45,8 @@ func (c *Chain) mine() error {
 	return c.choose(block)
 }
 
-// build makes a block on parent and stores it beside the chain. It holds txs; with
-// none given, and unless it is to be empty, it holds what the pool offers.
+// build makes a block on parent and stores it without choosing it. It includes txs; without txs,
+// unless it is to be empty, it includes transactions of the pool.
 func (c *Chain) build(parent *types.Header, txs types.Transactions,
 	empty bool) (*types.Block, error) {
 	var random common.Hash
@@ -79,14 +79,15 @@ func (c *Chain) choose(block *types.Block) error {
 	if c.opts.DataDir == "" {
 		return nil
 	}
-	// The database keeps what it writes in this process until there is enough of it, which for small blocks takes a while.
+	// The database buffers writes in this process until it has enough of them, which takes a while
+	// with small blocks.
 	if err := c.eth.ChainDb().SyncKeyValue(); err != nil {
 		return fmt.Errorf("keep block %d: %w", block.NumberU64(), err)
 	}
 	return nil
 }
 
-// mark moves the safe and the final block along with the head, which only rises.
+// mark moves the safe and the final block with the head. They only rise.
 func (c *Chain) mark(head *types.Header) {
 	bc := c.eth.BlockChain()
 	bc.SetSafe(bc.GetHeaderByNumber(below(head, SafeDepth)))
@@ -97,8 +98,8 @@ func below(head *types.Header, depth uint64) uint64 {
 	return head.Number.Uint64() - min(head.Number.Uint64(), depth)
 }
 
-// sealEvery makes a block in each period until stop is called. Periods that
-// went by unused, as on a machine that slept, are not made up for.
+// sealEvery makes a block in each period until stop is called. Missed periods, as on a machine that
+// slept, are not made up.
 func (c *Chain) sealEvery(period time.Duration) (stop func()) {
 	if period <= 0 {
 		return func() {}
@@ -115,7 +116,7 @@ func (c *Chain) sealEvery(period time.Duration) (stop func()) {
 				return
 			}
 			if _, err := c.Mine(1); err != nil {
-				c.log.Error("no block was made", "error", err)
+				c.log.Error("block production failed", "error", err)
 			}
 		}
 	}()

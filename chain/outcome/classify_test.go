@@ -113,7 +113,7 @@ func TestClassifyCorpus(t *testing.T) {
 }
 
 // Gateways wrap and shout; the meaning stays.
-func TestClassifyWrapped(t *testing.T) {
+func TestClassify_Wrapped(t *testing.T) {
 	t.Parallel()
 	wrappers := []struct {
 		name string

@@ -212,7 +212,7 @@ func TestRetryAfterHeader(t *testing.T) {
 }
 
 // Whatever stands in the place of the numbers of a known answer, its reading stays as safe as it was; and no number leaves its limits.
-func TestNumbersAreSafe(t *testing.T) {
+func TestNumbers_Random_Safe(t *testing.T) {
 	t.Parallel()
 	known, more := readSamples(t), append(
 		further(t, "further_rpc_errors.jsonl"),

@@ -113,7 +113,7 @@ func TestReason(t *testing.T) {
 }
 
 // A contract chooses what it returns. Whatever it is, the words are bounded, clean and of one line.
-func TestReasonIsBoundedAndClean(t *testing.T) {
+func TestReason_Random_BoundedAndClean(t *testing.T) {
 	t.Parallel()
 	known := vault(t)
 	heads := [][]byte{

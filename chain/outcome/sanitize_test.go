@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestCleanText(t *testing.T) {
+func TestClean(t *testing.T) {
 	t.Parallel()
 	address, hash := "0x"+strings.Repeat("a1", 20), "0x"+strings.Repeat("b2", 32)
 	for name, c := range map[string]struct{ in, want string }{
@@ -36,7 +36,7 @@ func TestCleanText(t *testing.T) {
 	}
 }
 
-func TestCleanTextHidesSecretsAnywhere(t *testing.T) {
+func TestClean_Secret_Hidden(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringMatching(`[a-f]{4}[0-9a-f]{28}9`).Draw(t, "key")

@@ -143,7 +143,7 @@ func TestClassifyWordings(t *testing.T) {
 }
 
 // The words that a pattern is said to need are in every text that it matches.
-func TestPatternsNeed(t *testing.T) {
+func TestPatterns_Literals(t *testing.T) {
 	t.Parallel()
 	var texts []string
 	for _, s := range append(append(readSamples(t), further(t, "further_rpc_errors.jsonl")...), further(t, "later_rpc_errors.jsonl")...) {
@@ -185,7 +185,7 @@ func TestNeeded(t *testing.T) {
 }
 
 // What an answer says is said by all of it, whatever it is wrapped in.
-func TestAnswerText(t *testing.T) {
+func TestResponse_Text(t *testing.T) {
 	t.Parallel()
 	const nope = "0x08c379a0" + "0000000000000000000000000000000000000000000000000000000000000020" + "0000000000000000000000000000000000000000000000000000000000000004" +
 		"6e6f706500000000000000000000000000000000000000000000000000000000"

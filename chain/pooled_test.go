@@ -62,7 +62,7 @@ func TestPooled(t *testing.T) {
 	}
 }
 
-func TestPooledIsOneRequest(t *testing.T) {
+func TestPooled_OneRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())

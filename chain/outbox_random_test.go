@@ -71,9 +71,9 @@ func (m *randomNode) send(raw hexutil.Bytes) (common.Hash, error) {
 	return crypto.Keccak256Hash(raw), nil
 }
 
-// TestAnyCrowd hands over crowds of which some leave, to a node that does anything. Nobody is told that bytes were taken which were not, or that they have not left
+// TestOutbox_RandomNode_OutcomesAreTrue hands over crowds of which some leave, to a node that does anything. Nobody is told that bytes were taken which were not, or that they have not left
 // when they have; and no slot is lost.
-func TestAnyCrowd(t *testing.T) {
+func TestOutbox_RandomNode_OutcomesAreTrue(t *testing.T) {
 	t.Parallel()
 	m := &randomNode{
 		rand:  rand.New(rand.NewPCG(12, 1)),

@@ -62,7 +62,7 @@ func TestRestart(t *testing.T) {
 
 // Blocks that come faster than one a second carry times of the future, and a
 // restart must live with that.
-func TestRestartAheadOfTheClock(t *testing.T) {
+func TestRestart_AheadOfClock(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	c := mustStart(t, o)
@@ -99,7 +99,7 @@ func (c chain) await(what string, ok func() bool) {
 	}
 }
 
-func TestFolderOfAnotherChain(t *testing.T) {
+func TestStart_FolderOfOtherChain_Fails(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	c := mustStart(t, o)
@@ -118,13 +118,13 @@ func TestFolderOfAnotherChain(t *testing.T) {
 	} {
 		other.DataDir = o.DataDir
 		if _, err := Start(other); err == nil ||
-			!strings.Contains(err.Error(), "began with other settings") {
+			!strings.Contains(err.Error(), "has other settings") {
 			t.Errorf("Start with another %s: %v", name, err)
 		}
 	}
 }
 
-func TestUnreadablePoolIsNoReason(t *testing.T) {
+func TestStart_UnreadablePool_Succeeds(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
 	if err := os.WriteFile(filepath.Join(o.DataDir, journalFile), []byte("rubbish"), 0o600); err != nil {

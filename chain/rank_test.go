@@ -44,8 +44,8 @@ func takenThenCut(n *fakeNode) {
 	cut(n)
 }
 
-// TestOrderOfAnswers is the table of what the port answers when the endpoints of a chain, asked in their order, do such and such.
-func TestOrderOfAnswers(t *testing.T) {
+// TestSend_ResponsesByRank is the table of what the port answers when the endpoints of a chain, asked in their order, do such and such.
+func TestSend_ResponsesByRank(t *testing.T) {
 	t.Parallel()
 	var (
 		accepts = answers(accept)
@@ -155,7 +155,7 @@ func TestOrderOfAnswers(t *testing.T) {
 }
 
 // What a doubt or an empty success leaves open, the other questions of the port settle.
-func TestWhatAnAmbiguousSendLeavesOpen(t *testing.T) {
+func TestSend_Ambiguous_Outcomes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		send reply
@@ -190,7 +190,7 @@ func TestWhatAnAmbiguousSendLeavesOpen(t *testing.T) {
 }
 
 // The whole of a round is bounded, however many endpoints there are and however slow they fail.
-func TestRoundEnds(t *testing.T) {
+func TestSend_RoundTimeouts_End(t *testing.T) {
 	t.Parallel()
 	var urls []string
 	var nodes []*fakeNode

@@ -7,7 +7,7 @@ import (
 )
 
 // Each class has a meaning, and the list of classes misses none.
-func TestEveryClassHasItsMeaning(t *testing.T) {
+func TestMeanings_AllClasses(t *testing.T) {
 	t.Parallel()
 	all := Meanings()
 	if len(all) != len(txn.Classes) {
