@@ -257,7 +257,7 @@ func (v *venue) unfunded(id txn.TxID, handOvers, most int, taken bool) {
 			want = txn.Stuck
 		}
 		if tx.State != want || tx.Sub != txn.Unfunded || tx.Reason != txn.ReasonInsufficientFunds ||
-			!strings.Contains(tx.LastError, "the account cannot pay for this transaction") ||
+			!strings.Contains(tx.LastError, "insufficient funds for this transaction") ||
 			*tx.Nonce != 0 {
 			v.t.Errorf("%+v", tx.Status)
 		}

@@ -119,12 +119,12 @@ func TestAligningForward(t *testing.T) {
 	id := w.create(0, "two", transfer())
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	w.want(w.exit(txn.ActionResume), txn.ResultRefused, "align")
-	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.Mine(1)
-	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.MineEmpty(
 		int(w.policy.Confirmations)) // as deep as what is final, but not as what is passed over
-	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.MineEmpty(int(w.policy.AuditDepth - w.policy.Confirmations))
 	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}),
 		txn.ResultProtectionChanged)

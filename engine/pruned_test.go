@@ -87,7 +87,7 @@ func TestAligningWithoutOldState(t *testing.T) {
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
 	w.inject(w.outsider(1))
 	w.chain.Mine(1)
-	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "does not stand still")
+	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.exit(txn.ActionAlign), txn.Applied)
 	if tx := w.finish(w.create(0, "two", transfer())); *tx.Nonce != 2 {
@@ -103,7 +103,7 @@ func TestADecisionWhileTheChainIsAway(t *testing.T) {
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodConsumer}
 	})
-	w.want(w.resolve(txn.ActionFail, id), txn.ResultRefused, "ask again once it answers")
+	w.want(w.resolve(txn.ActionFail, id), txn.ResultRefused, "retry later")
 	w.chain.Intercept(nil)
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 }

@@ -224,8 +224,8 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	end := o.deciding(
 		txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
 	for decision, says := range map[pb.ProtectionDecision]string{
-		resume: `submitter "alice": the account's next nonce is 4 on chain and 4 in its pool, and 0 here; align forward (ALIGN_FORWARD) once it has settled`,
-		align:  `submitter "alice": the account does not stand still (next nonce 4 by the newest block, 4 by the pool, 3 when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep`,
+		resume: `submitter "alice": the account's next nonce is 4 on chain`,
+		align:  `submitter "alice": the account is not settled`,
 	} {
 		_, err := n.exit(1, decision)
 		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.HasPrefix(
@@ -397,7 +397,7 @@ func TestResolveStuck(t *testing.T) {
 	}
 	refused(done, fail, "it is CONFIRMED, which is final; there is nothing to decide")
 	end := o.deciding(at(1))
-	refused(lost, fail, "it is not in flight")
+	refused(lost, fail, "not in flight")
 	end()
 	o.allocate(txID(t, lost))
 	end = o.deciding(at(1))

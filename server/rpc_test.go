@@ -300,7 +300,7 @@ func TestCancelOfWhatWasRestored(t *testing.T) {
 		}
 		if tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN || tx.GetRetrySafe() ||
 			tx.GetReason() != txn.ReasonRestored ||
-			!strings.Contains(tx.GetLastError(), "it may have run") {
+			!strings.Contains(tx.GetLastError(), "may have executed") {
 			t.Errorf("it may have run, and is told as %v", tx)
 		}
 	}

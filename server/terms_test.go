@@ -214,7 +214,7 @@ func TestSpeedUpTx(t *testing.T) {
 	end()
 	o.include(txID(t, id))
 	o.deciding(at(0))
-	refused(id, "it is in a block already, so nothing is left to speed up; watch it")
+	refused(id, "already included")
 	o.confirm(txID(t, id))
 	refused(id, "it is CONFIRMED, which is final; there is nothing to speed up")
 	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})

@@ -205,10 +205,14 @@ func resign(spoil func(r, s *big.Int)) func(*rapid.T, *ecdsa.PrivateKey, txn.Uns
 		}
 		switch data := unsignedTx(u).(type) {
 		case *types.LegacyTx:
-			data.V, data.R, data.S = big.NewInt(flipped), r, s
+			data.V = big.NewInt(flipped)
+			data.R = r
+			data.S = s
 			return mustMarshal(t, types.NewTx(data), nil)
 		case *types.DynamicFeeTx:
-			data.V, data.R, data.S = big.NewInt(flipped), r, s
+			data.V = big.NewInt(flipped)
+			data.R = r
+			data.S = s
 			return mustMarshal(t, types.NewTx(data), nil)
 		default:
 			t.Fatalf("unknown kind %T", data)

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// refusalBlocks is on how many blocks in a row the chain must refuse the head of the queue before it is failed.
+// refusalBlocks is the number of consecutive blocks on which the chain must refuse the head of the
+// queue before it fails.
 const refusalBlocks = 3
 
-// allocate decides whether the head of the queue gets the next nonce. ok is false when there is nothing to do about it now.
+// allocate decides whether the head of the queue takes the next nonce. ok is false if there is
+// nothing to do now.
 func allocate(v *View) (Step, bool) {
 	if len(v.Queue) == 0 {
 		return nil, false
@@ -39,7 +41,8 @@ func allocate(v *View) (Step, bool) {
 	}
 	if v.Account.HasCode {
 		return Record{backOff(v, head, ReasonHasCode,
-			"the account has code (EIP-7702), which can raise its nonce without a transaction of ours; remove the delegation, or use another account",
+			"the account has code (EIP-7702), which can raise its nonce without a Fencepost "+
+				"transaction; remove the delegation, or use another account",
 			0)}, true
 	}
 	if v.Cursor == nil {
@@ -48,20 +51,22 @@ func allocate(v *View) (Step, bool) {
 	if reason, message := disagreement(v, v.Account); reason != "" {
 		return Record{
 			backOff(v, head, reason, message, 0),
-		}, true // until a second look: see protect
+		}, true // until a second read confirms it: see protect
 	}
 	return Prepare{Tx: head, Nonce: v.Cursor.Next, Slot: slot}, true
 }
 
-// failPastDeadline ends the head of the queue by its deadline. The database's clock says whether that has come.
+// failPastDeadline fails the head of the queue past its deadline. The database's clock decides
+// whether it has passed.
 func failPastDeadline(v *View, head *Tx) Change {
-	c := failUnsent(v, head, ReasonDeadline, "not_after passed before its turn came")
+	c := failUnsent(v, head, ReasonDeadline, "not_after passed before the transaction took a nonce")
 	c.Writes[0].PastDeadline = true
 	return c
 }
 
-// clearWaiting ends the wait of the head of the queue while nothing may be taken: time that is paused or protected is none in which it could have been sent, so
-// that prepare.max_age begins anew with the next try. When that is due stays as it was: what was given back to the queue is looked at meanwhile too.
+// clearWaiting resets the waiting time of the head of the queue while no nonce may be taken. Time
+// paused or protected does not count towards prepare.max_age. The due time stays, because requeued
+// transactions are checked meanwhile.
 func clearWaiting(v *View, head *Tx) (Step, bool) {
 	if head.WaitingSince.IsZero() {
 		return nil, false
@@ -71,8 +76,8 @@ func clearWaiting(v *View, head *Tx) (Step, bool) {
 	return Record{Change{Writes: v.move(head, "", &next, max(0, head.Due.Sub(v.Now)))}}, true
 }
 
-// freeSlot is the slot of the in-flight set that the next nonce may use. None is free while a released transaction is out of the chain again: nothing new is allocated
-// until all lower nonces are included (law L5).
+// freeSlot returns the slot for the next nonce. There is none while a released transaction is out
+// of the chain again: nothing new is allocated until all lower nonces are included (law L5).
 func freeSlot(v *View) (int16, bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
@@ -86,14 +91,15 @@ func freeSlot(v *View) (int16, bool) {
 	return unusedSlot(v.Submitter, v.Open)
 }
 
-// HasUnusedSlot tells whether the in-flight set of a submitter has room for another of its transactions, of which these are open, as far as that can be told without
-// the chain: without such a slot nothing is allocated, and with one it may be.
+// HasUnusedSlot reports whether a submitter with these open transactions has an unused slot.
+// Without one nothing is allocated; with one, the chain's state decides.
 func HasUnusedSlot(s Submitter, open []Tx) bool {
 	_, unused := unusedSlot(s, open)
 	return unused
 }
 
-// unusedSlot is the lowest slot that none of the open transactions has. A released one has given its own back.
+// unusedSlot returns the lowest slot that no open transaction holds. A released transaction holds
+// none.
 func unusedSlot(s Submitter, open []Tx) (int16, bool) {
 	for slot := range int16(s.Limit) {
 		if !hasSlot(open, slot) {
@@ -112,12 +118,13 @@ func hasSlot(open []Tx, slot int16) bool {
 	return false
 }
 
-// start begins the sequence of nonces, once, from an account that stands still.
+// startCursor starts the nonce sequence, once, from an account without unsettled transactions.
 func startCursor(v *View, head *Tx) Step {
 	a := v.Account
 	if a.Latest != a.Pending || a.Latest != a.Settled {
 		return Record{backOff(v, head, ReasonNotQuiescent, fmt.Sprintf(
-			"the account has transactions that are not settled (next nonce %d by the newest block, %d by the pool, %d when settled); waiting for them to settle",
+			"the account has unsettled transactions (next nonce %d at the head, %d in the "+
+				"pool, %d settled); waiting for them to settle",
 			a.Latest,
 			a.Pending,
 			a.Settled,
@@ -126,7 +133,8 @@ func startCursor(v *View, head *Tx) Step {
 	if v.Submitter.StartFrom != StartChain &&
 		v.Submitter.StartFrom != strconv.FormatUint(uint64(a.Latest), 10) {
 		return Record{backOff(v, head, ReasonStartNonce, fmt.Sprintf(
-			"start_from is %s but the account's next nonce is %d; register the submitter again with start_from %d or \"chain\" if it may go on from there",
+			"start_from is %s but the account's next nonce is %d; register the submitter again "+
+				"with start_from %d or \"chain\"",
 			v.Submitter.StartFrom,
 			a.Latest,
 			a.Latest,
@@ -135,32 +143,34 @@ func startCursor(v *View, head *Tx) Step {
 	return Record{Change{Init: &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash}}}
 }
 
-// AccountReadFailed tells what follows when the account could not be looked at.
+// AccountReadFailed returns the change that follows when the account could not be read.
 func AccountReadFailed(v *View, s ReadAccount) Change {
 	switch {
 	case s.CommandID != 0:
 		return commandResult(Command{ID: s.CommandID}, ResultRefused,
-			"the chain cannot be asked for the account now; ask again once it answers")
+			"cannot read the account: the chain is unavailable; retry later")
 	case s.Tx.Nonce != nil:
-		return Change{} // the next hand-over asks again
+		return Change{} // the next rebroadcast reads it again
 	}
 	return backOff(v, s.Tx, ReasonChainUnavailable,
-		"the chain cannot be asked for the account; waiting for it", 0)
+		"cannot read the account: the chain is unavailable; waiting", 0)
 }
 
-// OldStateMissing tells what follows for a command that rests on older state than any endpoint tells.
+// OldStateMissing returns the change that follows for a command that needs older state than any
+// endpoint has.
 func OldStateMissing(v *View, s ReadAccount) Change {
 	i := slices.IndexFunc(v.Commands, func(c Command) bool { return c.ID == s.CommandID })
 	if i < 0 {
 		return Change{}
 	}
 	c := v.Commands[i]
-	if s.MinDepth > 0 { // not even that is there
+	if s.MinDepth > 0 { // even the smaller depth is missing
 		return commandResult(
 			c,
 			ResultRefused,
 			fmt.Sprintf(
-				"no endpoint that answers tells the state of %d blocks below the newest; use one that keeps older state",
+				"no endpoint has the state %d blocks below the head; use one that keeps older "+
+					"state",
 				min(s.MinDepth, s.Depth)),
 		)
 	}
@@ -168,8 +178,9 @@ func OldStateMissing(v *View, s ReadAccount) Change {
 		c,
 		ResultRefused,
 		fmt.Sprintf(
-			"no endpoint that answers tells the state of %d blocks below the newest (finality.audit_depth), so it cannot be shown that nonce %d is used as deep as that: "+
-				"use an endpoint that keeps older state, or find out from a block explorer that it is, and not by this transaction, and say %s_UNPROVEN",
+			"no endpoint has the state %d blocks below the head (finality.audit_depth), so the "+
+				"use of nonce %d is unproven: use an endpoint that keeps older state, or check "+
+				"a block explorer and use %s_UNPROVEN",
 			s.Depth,
 			*s.Tx.Nonce,
 			c.Action,
@@ -177,40 +188,42 @@ func OldStateMissing(v *View, s ReadAccount) Change {
 	)
 }
 
-// Preparation is what quoting and signing gave.
+// Preparation is the result of quoting and signing.
 type Preparation struct {
 	Quote   Quote
-	Outcome Outcome // of the quote; ACCEPTED or the reason why there is none
+	Outcome Outcome // of the quote; ACCEPTED, or why there is none
 	Signed  Signed
 	SignErr error
 }
 
-// Prepared tells what follows from a preparation: the nonce is taken together with the signed bytes, or it is not taken.
+// Prepared returns the change that follows a preparation: the nonce is taken together with the
+// signed bytes, or not at all.
 func Prepared(v *View, s Prepare, p *Preparation) Change {
 	switch {
 	case p.Outcome.Class == ExecutionReverted:
 		return countRefusal(v, s.Tx, ReasonPrepareReverted,
-			"the chain says that it would revert: "+p.Outcome.Detail)
+			"the transaction would revert: "+p.Outcome.Detail)
 	case p.Outcome.Class == Invalid:
 		return countRefusal(v, s.Tx, ReasonInvalid,
-			"the chain says that it can never pass: "+p.Outcome.Detail)
+			"the transaction is invalid: "+p.Outcome.Detail)
 	case p.Outcome.Class == FeeCapBelowBaseFee:
 		limit, end := capOf(v, s.Tx, p.Outcome.ChainCap)
 		return backOff(v, s.Tx, ReasonFeeCap,
-			"the chain's fees are above "+limit+"; waiting until they fall, or "+end+": "+p.Outcome.Detail,
+			"the chain's fees are above "+limit+"; waiting until they fall or "+end+": "+
+				p.Outcome.Detail,
 			0)
 	case p.Outcome.Class == InsufficientFunds:
 		return backOff(
 			v,
 			s.Tx,
 			ReasonInsufficientFunds,
-			"the account cannot pay for this transaction"+shortfall(
-				p.Outcome)+"; it goes on by itself once funded",
+			"insufficient funds for this transaction"+shortfall(
+				p.Outcome)+"; it proceeds once the account is funded",
 			0,
 		)
 	case p.Outcome.Class != Accepted:
 		return backOff(v, s.Tx, ReasonChainUnavailable,
-			"the chain gave no quote ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail,
+			"no quote from the chain ("+string(p.Outcome.Class)+"): "+p.Outcome.Detail,
 			p.Outcome.RetryAfter)
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return failUnsent(
@@ -218,29 +231,30 @@ func Prepared(v *View, s Prepare, p *Preparation) Change {
 			s.Tx,
 			ReasonSignerKeyMissing,
 			fmt.Sprintf(
-				"signer %q has no key for %s; add the key and send it under a new request_id",
+				"signer %q has no key for %s; add the key and resend under a new request_id",
 				v.Submitter.Signer, v.Submitter.Address.Hex()),
 		)
 	case errors.Is(p.SignErr, ErrSignerFault):
 		return backOff(v, s.Tx, ReasonSignerFault,
-			"the signer returned a transaction that was not asked for; its bytes were dropped", 0)
+			"the signer returned a different transaction; its bytes were discarded", 0)
 	case len(p.Signed.Raw) > maxRawBytes:
 		return failUnsent(
 			v,
 			s.Tx,
 			ReasonInvalid,
 			fmt.Sprintf(
-				"the signed transaction has %d bytes and no node takes more than %d; send less data",
+				"the signed transaction has %d bytes, above the pools' limit of %d; send less data",
 				len(p.Signed.Raw), maxRawBytes),
 		)
 	case p.SignErr != nil:
 		return backOff(v, s.Tx, ReasonSignerUnavailable,
-			"the signer did not answer; waiting for it", 0)
+			"the signer did not respond; waiting", 0)
 	}
 	return takeNonce(v, s, p)
 }
 
-// capOf names the fee cap of a draft that counts, with what holds it, and what ends the wait besides lower fees.
+// capOf names the effective fee cap of a draft and its source, and the event other than lower fees
+// that ends the wait.
 func capOf(v *View, tx *Tx, chains bool) (limit, end string) {
 	own, account := tx.Terms.MaxFee, v.Submitter.MaxFee
 	end = "the cap is raised"
@@ -254,7 +268,7 @@ func capOf(v *View, tx *Tx, chains bool) (limit, end string) {
 		own) + " gwei)", "it is cancelled (this cap cannot be raised)"
 }
 
-// lacking says what the account has and what is missing, if that is known.
+// shortfall formats the account's balance, the need and the difference, if known.
 func shortfall(o Outcome) string {
 	if o.Have == nil || o.Want == nil || o.Short == nil {
 		return ""
@@ -263,20 +277,32 @@ func shortfall(o Outcome) string {
 	if o.AtLeast {
 		bound = "at least "
 	}
-	return fmt.Sprintf(": it has %s ether, may need %s%s, and %s%s ether are missing",
+	return fmt.Sprintf(": it has %s ether, may need %s%s, and lacks %s%s ether",
 		InEther(*o.Have), bound, InEther(*o.Want), bound, InEther(*o.Short))
 }
 
-// maxRawBytes is the largest transaction that go-ethereum's pool takes (four slots of 32 KiB, core/txpool/legacypool); other clients allow as much or more.
-// What is larger would hold its nonce for ever.
+// maxRawBytes is the largest transaction that go-ethereum's pool accepts (four slots of 32 KiB,
+// core/txpool/legacypool); other clients accept as much or more. A larger one would hold its nonce
+// for ever.
 const maxRawBytes = 128 << 10
 
 func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	next := s.Tx.Status
 	nonce := s.Nonce
-	next.State, next.Sub, next.Nonce, next.Slot, next.Released = Allocated, None, &nonce, s.Slot, false
-	next.TxHash, next.SubmitAttempts, next.LastOutcome, next.Reason, next.LastError, next.WaitingSince = p.Signed.Hash, 0, "", "", "", time.Time{}
-	next.Accepted, next.Pooled, next.Rejected = 0, 0, ""
+	next.State = Allocated
+	next.Sub = None
+	next.Nonce = &nonce
+	next.Slot = s.Slot
+	next.Released = false
+	next.TxHash = p.Signed.Hash
+	next.SubmitAttempts = 0
+	next.LastOutcome = ""
+	next.Reason = ""
+	next.LastError = ""
+	next.WaitingSince = time.Time{}
+	next.Accepted = 0
+	next.Pooled = 0
+	next.Rejected = ""
 	w := v.move(s.Tx, EventAllocated, &next, 0)
 	w[0].Attempt = &Attempt{
 		No:       len(s.Tx.Attempts) + 1,
@@ -291,8 +317,8 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 	return Change{Take: &Take{Nonce: nonce}, Writes: w}
 }
 
-// refused counts on how many blocks the chain has refused a draft. One reading may come from a node that is behind; what the last counted block says again is
-// no news.
+// countRefusal counts the blocks on which the chain has refused a draft. A single reading may come
+// from a node that is behind, so a repeat at the last counted block adds nothing.
 func countRefusal(v *View, tx *Tx, reason, message string) Change {
 	again := tx.Reason == reason
 	if again && v.Head > tx.RefusedAt && tx.SubmitAttempts+1 >= refusalBlocks {
@@ -307,14 +333,16 @@ func countRefusal(v *View, tx *Tx, reason, message string) Change {
 	return c
 }
 
-// countedRefusals are the reasons that count refusals; saysNothing those of an answer that says nothing of the draft, and so neither counts as one nor ends the count:
-// of a node that answers every second time the refusals are as many in a row as it answers.
+// countedRefusals are the reasons that count refusals. inconclusive are the reasons of RPC
+// responses that do not judge the draft: they neither count as a refusal nor reset the count, so
+// that a node that fails every second time does not prolong the wait for ever.
 var (
 	countedRefusals = map[string]bool{ReasonPrepareReverted: true, ReasonInvalid: true}
 	inconclusive    = map[string]bool{ReasonChainUnavailable: true, ReasonChainBehind: true}
 )
 
-// unanswered lets what was refused wait, for as long as others wait that get no answer a few times in a row. Its reason, and the count with it, stay.
+// waitInconclusive delays a refused draft as if a few calls in a row had failed. Its reason stays,
+// and with it the count.
 func waitInconclusive(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	next := tx.Status
 	next.Sub = BackingOff
@@ -325,21 +353,26 @@ func waitInconclusive(v *View, tx *Tx, reason, message string, hint time.Duratio
 	return Change{Writes: v.move(tx, "", &next, max(Backoff(inconclusiveTries), hint))}
 }
 
-// inconclusiveTries is how many tries the wait is for of what cannot be counted.
+// inconclusiveTries is the number of tries that determines the delay where tries are not counted.
 const inconclusiveTries = 3
 
-// failUnsent ends a transaction that has no nonce. One that had some before must not have run under any of them.
+// failUnsent fails a transaction without a nonce. One with attempts under earlier nonces must be
+// proven not executed.
 func failUnsent(v *View, tx *Tx, reason, message string) Change {
 	if !provenUnexecuted(v, tx) {
 		return awaitProof(v, tx)
 	}
 	next := tx.Status
-	next.State, next.Sub, next.Executed, next.Reason, next.LastError = Failed, None, No, reason, message
+	next.State = Failed
+	next.Sub = None
+	next.Executed = No
+	next.Reason = reason
+	next.LastError = message
 	return Change{Writes: v.move(tx, EventFailed, &next, 0)}
 }
 
-// backOff lets the head of the queue wait for something outside. It keeps its place: the order of the queue is never changed. A new reason is told, the same
-// again is not.
+// backOff delays the head of the queue. It keeps its place: the order of the queue never changes. A
+// new reason is an event, a repeated one is not.
 func backOff(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	if age := v.Policy.PrepareMaxAge; age > 0 && !tx.WaitingSince.IsZero() &&
 		v.Now.Sub(tx.WaitingSince) > age {
@@ -347,29 +380,34 @@ func backOff(v *View, tx *Tx, reason, message string, hint time.Duration) Change
 			v,
 			tx,
 			ReasonPrepareTimeout,
-			fmt.Sprintf("it waited at the head of the queue for more than %s, at last for %s: %s",
+			fmt.Sprintf("it waited at the head of the queue for more than %s, most recently for "+
+				"%s: %s",
 				age, reason, message),
 		)
 	}
 	return waitFor(v, tx, reason, message, hint)
 }
 
-// wait is backOff without an end.
+// waitFor is backOff without a time limit.
 func waitFor(v *View, tx *Tx, reason, message string, hint time.Duration) Change {
 	if inconclusive[reason] && countedRefusals[tx.Reason] {
 		return waitInconclusive(v, tx, reason, message, hint)
 	}
 	next, kind := tx.Status, Kind("")
-	next.Sub, next.Reason, next.LastError = BackingOff, reason, message
+	next.Sub = BackingOff
+	next.Reason = reason
+	next.LastError = message
 	if reason == ReasonInsufficientFunds {
 		next.Sub = Unfunded
 	}
 	if tx.Reason != reason || tx.Sub != next.Sub {
 		kind = EventDelayed
-		if !tx.WaitingSince.IsZero() { // of endpoints that contradict each other each answer is an event: they are not asked faster for that
+		// endpoints that contradict each other cause an event per response: do not ask them faster
+		if !tx.WaitingSince.IsZero() {
 			hint = max(Backoff(inconclusiveTries), hint)
 		}
-		if tx.WaitingSince.IsZero() || countedRefusals[reason] { // what was counted were no refusals
+		// the tries counted so far were not refusals
+		if tx.WaitingSince.IsZero() || countedRefusals[reason] {
 			next.SubmitAttempts = 0
 		}
 	}

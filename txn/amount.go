@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// InGwei writes an amount as flags and keys for fees take it, exactly.
+// InGwei formats an amount exactly, in the unit of fee flags and keys.
 func InGwei(w Wei) string { return inUnits(w, 9) }
 
-// InEther writes an amount as people name what an account has, exactly.
+// InEther formats an amount exactly, in the unit of balances.
 func InEther(w Wei) string { return inUnits(w, 18) }
 
 func inUnits(w Wei, digits int) string {

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
-// overdue says of what is in no block for too long that it needs a decision. Hand-overs that reach nobody are not counted, so without this a chain that is away
-// would keep a transaction waiting unnoticed for ever. It asks for a decision once: after a RETRY, or a reorg, there is a hand-over before it does so again. When
-// the next one is due stays as it was; where there is a policy to ask, it is not before an interval is over, or one which always says RETRY of what is always refused would
-// be asked, and everybody told, with each of the tries that come quickly after a first one.
+// recordMaxAge marks transactions past their maximal age as STUCK. Failed broadcasts are not
+// counted, so without this rule an unavailable chain would keep a transaction waiting unnoticed for
+// ever. It asks for a decision once: after a RETRY or a reorg, a broadcast precedes the next mark.
+// The due time of the next broadcast stays. With a stuck policy it is at least an interval away, so
+// that a policy that always answers RETRY is not asked, with an event each time, for every quick
+// early retry.
 func recordMaxAge(v *View) (Step, bool) {
 	var c Change
 	for i := range v.Open {
@@ -25,7 +27,9 @@ func recordMaxAge(v *View) (Step, bool) {
 
 func exceedsMaxAge(v *View, tx *Tx) []Write {
 	next := tx.Status
-	next.State, next.Sub, next.Reason = Stuck, None, ReasonMaxAge
+	next.State = Stuck
+	next.Sub = None
+	next.Reason = ReasonMaxAge
 	next.LastError = v.maxAgeMessage()
 	if tx.LastError != "" {
 		next.LastError += "; last: " + tx.LastError
@@ -40,7 +44,7 @@ func exceedsMaxAge(v *View, tx *Tx) []Write {
 	return v.move(tx, EventStuck, &next, delay)
 }
 
-// maxAgeDueAt is when a transaction is too old not to be in a block; zero: never, or that was said.
+// maxAgeDueAt returns when a transaction exceeds its maximal age; zero: never, or already recorded.
 func (v *View) maxAgeDueAt(tx *Tx) time.Time {
 	if tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking {
 		return time.Time{}
@@ -48,7 +52,7 @@ func (v *View) maxAgeDueAt(tx *Tx) time.Time {
 	return v.maxAgeAt(tx)
 }
 
-// maxAgeAt is when its first form has the age at which it asks for a decision; zero: never.
+// maxAgeAt returns when the first attempt reaches the maximal age; zero: never.
 func (v *View) maxAgeAt(tx *Tx) time.Time {
 	if v.Policy.ResubmitMaxAge == 0 {
 		return time.Time{}
@@ -62,12 +66,12 @@ func (v *View) maxAgeAt(tx *Tx) time.Time {
 }
 
 func (v *View) maxAgeMessage() string {
-	return fmt.Sprintf("in no block for more than %s; it is still followed and handed over",
+	return fmt.Sprintf("not included for more than %s; still tracked and rebroadcast",
 		v.Policy.ResubmitMaxAge)
 }
 
-// dueBroadcast hands over the lowest nonce that is not included, when its time has come; what is above it would have to wait for it in any pool. While it is
-// not known whether it is included already, nothing is handed over.
+// dueBroadcast rebroadcasts the lowest nonce that is not included, when it is due; higher nonces
+// would have to wait for it in any pool. Nothing is sent while its inclusion is unknown.
 func dueBroadcast(v *View) (Step, bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
@@ -83,24 +87,26 @@ func dueBroadcast(v *View) (Step, bool) {
 			return recheckAccount(v, tx), true
 		}
 		if executedUnexpectedly(tx.Reason) && tx.newest().Kind != Cancel {
-			return replace(v, tx, Cancel, 0), true // it does nothing, and fills the nonce
+			return replace(v, tx, Cancel, 0), true // the cancel transaction fills the nonce
 		}
 		return broadcastNext(v, tx), true
 	}
 	return nil, false
 }
 
-// cancelDueNow tells whether its deadline asks for a cancel at once, whenever the next hand-over is due: nobody has tried to make one yet. Whoever tries is next due an
-// interval later.
+// cancelDueNow reports whether the deadline requires a cancel now, regardless of the due time: none
+// has been tried yet. After a try, the next one is due an interval later.
 func cancelDueNow(v *View, tx *Tx) bool {
 	s := replacement(v, tx)
 	return s != nil && s.ForDeadline && tx.Due.Before(tx.Deadline.Add(v.Policy.ResubmitInterval))
 }
 
-// heldBack tells whether a protection forbids what would be done about a transaction: to sign the form that does nothing for the nonce of what has run, or the one
-// that cancels. What shall be cancelled is not handed over meanwhile, whether or not a pool may have it (H29 goes before H19); but what was final is, since nobody is
-// told of two ends (H22), and its protection ends by nothing else. The protection because something ran forbids the former least: what is signed takes no new nonce,
-// and each moment that it waits is one in which the other form may run a second time.
+// onHold reports whether a protection forbids the next action of a transaction: to sign the cancel
+// that fills the nonce of an executed transaction, or a requested cancel. A transaction to be
+// cancelled is not rebroadcast meanwhile, even if a pool may have it (H29 goes before H19). A
+// reorged final one is, because no watcher may see two outcomes (H22), and its protection does not
+// end otherwise. A protection after an unexpected execution allows the cancel that fills the nonce:
+// it takes no new nonce, and while it waits the other attempt may execute a second time.
 func onHold(v *View, tx *Tx) bool {
 	p := v.Cursor.Protected
 	switch {
@@ -113,15 +119,17 @@ func onHold(v *View, tx *Tx) bool {
 		(tx.CancelRequested || tx.Terms.CancelLate && tx.pastDeadline(v.Now))
 }
 
-// recheckAccount has the account looked at once an interval for what is held back: no answer to a hand-over would tell that somebody else has used its nonce.
+// recheckAccount schedules one account read per interval for a transaction on hold: without
+// broadcasts, no RPC response would reveal that its nonce was used elsewhere.
 func recheckAccount(v *View, tx *Tx) Step {
 	next := tx.Status
 	next.Doubted = true
 	return Record{Change{Writes: v.move(tx, "", &next, v.Policy.ResubmitInterval)}}
 }
 
-// broadcastNext is the next step of a transaction whose turn it is. Its own record claims the first hand-over of a form; each other one is claimed in the ledger
-// before anybody outside hears of it, so that a crash costs an interval and nothing is done twice at once (C27, H28).
+// broadcastNext returns the next step of a due transaction. Recording an attempt claims its first
+// broadcast; each other one is claimed in the ledger before any external call, so that a crash
+// costs an interval and nothing runs twice concurrently (C27, H28).
 func broadcastNext(v *View, tx *Tx) Step {
 	if v.Policy.Diagnose && tx.Receipt == nil && tx.SubmitAttempts > 0 && !tx.Turn.Diagnosed {
 		return Diagnose{tx}
@@ -141,7 +149,7 @@ func broadcastNext(v *View, tx *Tx) Step {
 	return Broadcast{Tx: tx, Attempt: tx.rebroadcastAttempt()}
 }
 
-// claim counts a hand-over before it is made; Sent takes the count back if nobody looked at the bytes.
+// claim counts a broadcast before it happens; Sent undoes the count if no node examined the bytes.
 func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Write {
 	w := v.move(tx, kind, next, delay)
 	w[0].Turn = tx.Turn
@@ -152,41 +160,67 @@ func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Wri
 	return w
 }
 
-// Sent tells what follows from the chain's answer to a broadcast. No answer frees the nonce.
+// Sent returns the change that follows the chain's response to a broadcast. No response frees the
+// nonce.
 func Sent(v *View, b Broadcast, answer Outcome) Change {
 	answer = b.credible(answer)
 	if older := b.Tx.pooledAttempt(); older != nil && older.No == b.Attempt.No {
 		return pooledSent(v, &b, answer)
 	}
 	tx, next := b.Tx, afterOutcome(&b, answer)
-	kind, delay, taken := Kind(""), v.Policy.ResubmitInterval, answer.inPool()
+	kind := Kind("")
+	delay := v.Policy.ResubmitInterval
+	taken := answer.inPool()
 	if !taken {
 		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
-	case answer.Class == Invalid && tx.Pooled == 0 && b.Attempt.Kind != Cancel: // no node can have any form: a cancel uses the nonce up (H13)
+	// no node can have any attempt: a cancel uses the nonce up (H13)
+	case answer.Class == Invalid && tx.Pooled == 0 && b.Attempt.Kind != Cancel:
 		next, delay = rejected(tx, next, answer), v.Policy.ResubmitInterval
 		if tx.Rejected == "" && v.Cursor.Protected == nil {
-			delay = 0 // what cancels it is signed next
+			delay = 0 // the cancel is signed next
 		}
-	case tx.State == Stuck && taken && (tx.Reason == ReasonInsufficientFunds || transientReasons[tx.Reason] && b.Attempt.No > tx.Accepted):
-		kind, next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventUnstuck, Tracking, Pending, "", "", 1
+	case tx.State == Stuck && taken && (tx.Reason == ReasonInsufficientFunds ||
+		transientReasons[tx.Reason] && b.Attempt.No > tx.Accepted):
+		kind = EventUnstuck
+		next.State = Tracking
+		next.Sub = Pending
+		next.Reason = ""
+		next.LastError = ""
+		next.SubmitAttempts = 1
 	case tx.keepsReason():
 	case taken && tx.State == Allocated:
-		kind, next.State, next.Sub, next.Reason, next.LastError = EventSubmitted, Tracking, Pending, "", ""
-		next.SubmitAttempts = 1 // what failed before reached nobody's pool
-	case taken && tx.Sub == Unfunded: // the node may have had it once, and not as long as there was no money
-		kind, next.Sub, next.Reason, next.LastError, next.SubmitAttempts = EventResubmitted, Pending, "", "", 1
+		kind = EventSubmitted
+		next.State = Tracking
+		next.Sub = Pending
+		next.Reason = ""
+		next.LastError = ""
+		next.SubmitAttempts = 1 // failed broadcasts before reached no pool
+	// the node may have had it once, and dropped it while the account was unfunded
+	case taken && tx.Sub == Unfunded:
+		kind = EventResubmitted
+		next.Sub = Pending
+		next.Reason = ""
+		next.LastError = ""
+		next.SubmitAttempts = 1
 	case answer.Class == Invalid:
-		kind, next.State, next.Sub, next.Reason, next.LastError = EventStuck, Stuck, None, ReasonRejected, answer.Detail
+		kind = EventStuck
+		next.State = Stuck
+		next.Sub = None
+		next.Reason = ReasonRejected
+		next.LastError = answer.Detail
 		delay = v.Policy.ResubmitInterval
 	case next.SubmitAttempts >= v.Policy.ResubmitMax:
-		kind, next.State, next.Sub, next.Reason = EventStuck, Stuck, None, ReasonResubmitExhausted
+		kind = EventStuck
+		next.State = Stuck
+		next.Sub = None
+		next.Reason = ReasonResubmitExhausted
 		next.LastError = broadcastMessage(next.SubmitAttempts, answer.Class)
 	case taken:
 		next.Reason, next.LastError = "", ""
 		if answer.Class == Accepted {
-			kind = EventResubmitted // the node had lost it
+			kind = EventResubmitted // the node had dropped it
 		}
 	default:
 		next.Reason, next.LastError = string(answer.Class), answer.Detail
@@ -197,21 +231,22 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 
 func broadcastMessage(n int, last Class) string {
 	return fmt.Sprintf(
-		"handed over %d times and not included (the last answer was %s); it is still followed and handed over",
+		"broadcast %d times and not included (last response: %s); still tracked and rebroadcast",
 		n, last)
 }
 
-// believed is what an answer is taken for. That these bytes can never pass is not said by one node for all, once a pool may have them: they may be included yet.
+// credible downgrades an invalid response if a pool may have the bytes: one node cannot speak for
+// all, and the transaction may still be included.
 func (b *Broadcast) credible(answer Outcome) Outcome {
 	if answer.Class == Invalid && b.Attempt.No <= b.Tx.Pooled {
 		answer.Class = Ambiguous
 		answer.Detail = strings.TrimSuffix(
-			"a node says that it can never pass, and another may have it: "+answer.Detail, ": ")
+			"one node considers it invalid, but another may have it: "+answer.Detail, ": ")
 	}
 	return answer
 }
 
-// answered is what an answer adds to what is known of the forms, whatever follows from it.
+// afterOutcome returns the status with the information of a response, regardless of the next step.
 func afterOutcome(b *Broadcast, answer Outcome) Status {
 	next, claimed := b.Tx.Status, b.Tx.Turn.Claimed
 	switch {
@@ -224,10 +259,10 @@ func afterOutcome(b *Broadcast, answer Outcome) Status {
 		next.LastOutcome = answer.Class
 	}
 	next.Doubted = answer.Class == NonceTooLow || next.SubmitAttempts > 1 ||
-		b.Attempt.Kind != Original // a node that takes anything never says that the nonce is used
+		b.Attempt.Kind != Original // a node that accepts anything never reports a used nonce
 	if answer.inPool() {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
-		b.Tx.inPool(&next, b.Attempt)
+		b.Tx.notePooled(&next, b.Attempt)
 	}
 	if !notPooled[answer.Class] && !unexamined(answer.Class) {
 		next.Pooled = max(next.Pooled, b.Attempt.No)
@@ -235,29 +270,31 @@ func afterOutcome(b *Broadcast, answer Outcome) Status {
 	return next
 }
 
-// inPool notes that some pool has, or had, a form. If that does not cancel, whoever said that it can never pass was wrong, unless a cancel was signed on that word.
-func (tx *Tx) inPool(next *Status, form *Attempt) {
+// notePooled records that a pool has, or had, an attempt. Unless the attempt is a cancel, the node
+// that called it invalid was wrong, except if a cancel was signed because of that.
+func (tx *Tx) notePooled(next *Status, form *Attempt) {
 	next.Pooled = max(next.Pooled, form.No)
 	if form.Kind != Cancel && tx.newest().Kind != Cancel {
 		next.Rejected = ""
 	}
 }
 
-// keepsReason tells whether its reason stays, whatever is answered, until a block has it.
+// keepsReason reports whether the reason stays, regardless of responses, until it is included.
 func (tx *Tx) keepsReason() bool { return tx.State == Stuck || tx.keepsReasonUntilFinal() }
 
-// keepsReasonUntilFinal tells whether its reason stays, in blocks and out of them, until it is final: as long as that, what was promised of it once does not hold.
+// keepsReasonUntilFinal reports whether the reason stays until it is final, included or not: until
+// then an earlier outcome is revoked.
 func (tx *Tx) keepsReasonUntilFinal() bool {
 	return executedUnexpectedly(tx.Reason) || tx.Reason == ReasonReorgedFinal
 }
 
 func (o Outcome) inPool() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
 
-// rejected notes that a node says it can never pass; from now on the tries of the cancel are counted.
+// rejected records that a node considers it invalid; the tries of the cancel are counted from here.
 func rejected(tx *Tx, next Status, answer Outcome) Status {
 	next.Rejected, next.SubmitAttempts = answer.Detail, 0
 	if answer.Detail == "" {
-		next.Rejected = "a node says that these bytes can never pass"
+		next.Rejected = "a node considers the transaction invalid"
 	}
 	if !tx.keepsReason() || tx.Reason == ReasonInsufficientFunds {
 		next.Reason, next.LastError = ReasonRejected, next.Rejected
@@ -265,8 +302,8 @@ func rejected(tx *Tx, next Status, answer Outcome) Status {
 	return next
 }
 
-// refusals are the answers after which no pool has the bytes. REPLACEMENT_UNDERPRICED is none: what was offered is too little for what a pool has, so that the
-// next form has to outbid it.
+// notPooled are the outcomes after which no pool has the bytes. REPLACEMENT_UNDERPRICED is not one
+// of them: a pool has another attempt, which the next one must outbid.
 var notPooled = map[Class]bool{
 	NonceGap:           true,
 	Underpriced:        true,
@@ -278,17 +315,20 @@ var notPooled = map[Class]bool{
 	Invalid:            true,
 }
 
-// unexamined are the answers of a node that did not look at the bytes: they say nothing of the transaction, however often they come.
+// unexamined reports whether the node did not examine the bytes: such responses do not describe
+// the transaction, however many there are.
 func unexamined(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
 
-// WasBroadcast tells whether it is in no block, as far as the ledger knows, and some form of it was given to the chain. A replacement begins its count anew.
+// WasBroadcast reports whether, by the ledger, it is in no block and an attempt was broadcast. A
+// replacement restarts its count.
 func (tx *Tx) WasBroadcast() bool {
 	return len(tx.Attempts) > 0 && tx.Sub != Included &&
 		(tx.SubmitAttempts > 0 || tx.LastOutcome != "" || tx.newest().Kind != Original)
 }
 
-// again is the form that is handed over again. Of what was final it is the one that was in the block: nobody is told of two different ends (H22). If that is of a
-// nonce that it had before, and a node says that this is used, the nonce that it has must be used as well.
+// rebroadcastAttempt returns the attempt to rebroadcast. For a reorged final transaction it is the
+// attempt that was included, because no watcher may see two outcomes (H22). If that has an earlier
+// nonce which a node reports as used, the current nonce must be filled as well.
 func (tx *Tx) rebroadcastAttempt() *Attempt {
 	was := tx.attempt(tx.TxHash)
 	if older := tx.pooledAttempt(); older != nil {
@@ -306,7 +346,8 @@ const (
 	backoffMax   = 15 * time.Second
 )
 
-// Backoff is the wait after the n-th fruitless try in a row, n from 0: half a second, doubling, at most 15 seconds.
+// Backoff returns the delay after the n-th failed try in a row, n from 0: half a second, doubling,
+// at most 15 seconds.
 func Backoff(n int) time.Duration {
 	if n > 5 {
 		return backoffMax

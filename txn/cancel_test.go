@@ -130,7 +130,10 @@ func TestCancel_Bumped(t *testing.T) {
 		"not below the first one's": {off, 115, 1, true, 0},
 	} {
 		p := policy
-		p.Bump, p.BumpPermille, p.BumpMaxFee, p.ResubmitMax = c.bump, 1125, wei(c.limit), 1000
+		p.Bump = c.bump
+		p.BumpPermille = 1125
+		p.BumpMaxFee = wei(c.limit)
+		p.ResubmitMax = 1000
 		w := cancelling(t, p, Accepted)
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		for range 300 {
@@ -230,7 +233,7 @@ func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 			len(w.view.Commands) > 0 {
 			t.Fatalf("%s: %+v, %+v", name, tx.Status, w.results)
 		}
-		if !strings.Contains(tx.LastError, "whichever of the two is in a block first wins") {
+		if !strings.Contains(tx.LastError, "first of the two") {
 			t.Errorf("%s: %q tells of no race", name, tx.LastError)
 		}
 		for range 5 { // by itself only the cancel goes out
@@ -288,7 +291,7 @@ func TestRetry_Cancelled_Refused(t *testing.T) {
 	step, _ := retry(&w.view, w.view.Commands[0])
 	if r, ok := step.(Record); !ok ||
 		!strings.Contains(r.Change.Commands[0].Result,
-			"in a block already, so nothing is left to hand over; watch it") {
+			"already included") {
 		t.Errorf("%+v", step)
 	}
 }
@@ -367,10 +370,12 @@ func TestPrepare_OutageAfterRefusal_Bounded(t *testing.T) {
 func TestCancel_Ambiguous_Bumped(t *testing.T) {
 	t.Parallel()
 	p := policy
-	p.Bump, p.BumpPermille, p.ResubmitMax = DefaultBumpPolicy{
+	p.Bump = DefaultBumpPolicy{
 		MinInterval: time.Second,
 		MaxAttempts: 3,
-	}, 1125, 1000
+	}
+	p.BumpPermille = 1125
+	p.ResubmitMax = 1000
 	w := newWorld(1, p)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Accepted}, accepted)

@@ -79,7 +79,10 @@ func TestReplace_Failure_Rebroadcasts(t *testing.T) {
 			t.Errorf("%s: %T %+v", name, Decide(&w.view), w.view.Open[0].Status)
 		}
 		stuck := &w.view.Open[0]
-		stuck.State, stuck.Sub, stuck.Reason, stuck.Turn = Stuck, None, ReasonRejected, Turn{}
+		stuck.State = Stuck
+		stuck.Sub = None
+		stuck.Reason = ReasonRejected
+		stuck.Turn = Turn{}
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.do(t, Decide(&w.view), Outcome{}, p)
 		if w.view.Open[0].Reason != ReasonRejected {
@@ -213,8 +216,9 @@ func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	away := Preparation{Outcome: Outcome{Class: Unavailable}}
 	for name, answers := range map[string][]Preparation{"before the cap": {away, {Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
 		w := capped(t)
-		w.view.Open[0].Accepted, w.view.Open[0].LastOutcome, w.view.Open[0].Attempts[0].Fees.Cap = 0, Underpriced, wei(
-			100)
+		w.view.Open[0].Accepted = 0
+		w.view.Open[0].LastOutcome = Underpriced
+		w.view.Open[0].Attempts[0].Fees.Cap = wei(100)
 		for _, p := range answers {
 			w.do(t, w.dueReplace(t), Outcome{}, p)
 			w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)

@@ -64,8 +64,10 @@ func anyChained(t *rapid.T) *chained {
 	p.AuditDepth = 8
 	p.ResubmitMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "age")) * time.Hour
 	p.PrepareMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "prepare age")) * 5 * time.Minute
-	p.ReportConfirmations, p.Stuck, p.Diagnose = rapid.Bool().Draw(t, "above"), rapid.Bool().Draw(t,
-		"stuck policy"), rapid.Bool().Draw(t, "diagnose")
+	p.ReportConfirmations = rapid.Bool().Draw(t, "above")
+	p.Stuck = rapid.Bool().Draw(t,
+		"stuck policy")
+	p.Diagnose = rapid.Bool().Draw(t, "diagnose")
 	if rapid.Bool().Draw(t, "bump") {
 		p.Bump, p.BumpPermille = DefaultBumpPolicy{
 			Enabled:     true,
@@ -292,7 +294,9 @@ func (c *chained) takeover(answer Class) {
 
 // forgetAll is what a new owner does not know, and what it assumes of that: see package engine.
 func (c *chained) forgetAll() {
-	c.view.Account, c.view.Suspicion, c.view.NonceUse = nil, nil, nil
+	c.view.Account = nil
+	c.view.Suspicion = nil
+	c.view.NonceUse = nil
 	for i := range c.view.Open {
 		tx := &c.view.Open[i]
 		tx.Turn, tx.Doubted = Turn{}, tx.WasBroadcast()

@@ -2,20 +2,21 @@ package txn
 
 import "time"
 
-// Change is everything that one step wants written, as a value. It is done whole or not at all: every expectation in it is checked under locks before the
-// first write.
+// Change is everything that one step writes, as a value. It is written as a whole or not at all:
+// every expectation in it is checked under locks before the first write.
 type Change struct {
-	Init         *CursorInit
-	Take         *Take
-	Protect      *Protection
-	Unprotect    *Unprotection
-	Writes       []Write
-	Status       SubmitterStatus // empty: unchanged
-	StatusReason string          // of Status, when no command asks for it: recorded as a decision of the owner
+	Init      *CursorInit
+	Take      *Take
+	Protect   *Protection
+	Unprotect *Unprotection
+	Writes    []Write
+	Status    SubmitterStatus // empty: unchanged
+	// of Status, without a command: recorded as a decision of the owner
+	StatusReason string
 	Commands     []CommandResult
 }
 
-// Empty tells whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (c Change) Empty() bool {
 	return c.Init == nil && c.Take == nil && c.Protect == nil && c.Unprotect == nil &&
 		len(c.Writes) == 0 &&
@@ -26,62 +27,70 @@ func (c Change) Empty() bool {
 // CursorInit starts the nonce cursor of a submitter, once.
 type CursorInit struct {
 	Nonce     Nonce
-	Block     uint64 // the settled block that the account was looked at
+	Block     uint64 // the settled block at which the account was read
 	BlockHash Hash
 }
 
-// Take takes one nonce: the cursor must stand at it and moves to the next. It is refused while the submitter is paused or protected. A change that takes a
-// nonce must also write the transaction that uses it, with its signed attempt (law L4).
+// Take takes one nonce: the cursor must be at it and moves to the next. It is rejected while the
+// submitter is paused or protected. A change that takes a nonce must also write the transaction
+// that uses it, with its signed attempt (law L4).
 type Take struct{ Nonce Nonce }
 
-// Protection stops the taking of nonces until an operator decides. What is in flight is still followed and its recorded bytes handed over; nothing new is
-// signed (requirements H18, H19), but under a protection because something ran that was given up, the cancel that fills the nonce it holds.
+// Protection stops the allocation of nonces until an operator decides. Transactions in flight are
+// still tracked and rebroadcast; nothing new is signed (requirements H18, H19). The exception is a
+// protection after an unexpected execution, which allows the cancel transaction that fills a held
+// nonce.
 type Protection struct {
-	Expect   Nonce // the cursor must still stand here: else it was our own allocation that looked like somebody else's
+	// the cursor must still be here; otherwise our own allocation looked like a foreign one
+	Expect   Nonce
 	Reason   string
-	Evidence string // for the operator who decides: what was seen, where, twice
+	Evidence string // for the operator: observations, blocks and times
 	// ChainNonce is the account's next nonce on chain when the protection was decided on, the pool
 	// included; nil: unknown.
 	ChainNonce *Nonce
-	ByCommand  bool // for by a PROTECT command, which tells of it; else it is recorded as a decision of the owner
+	ByCommand  bool // requested by a PROTECT command; otherwise recorded as a decision of the owner
 }
 
-// Unprotection ends a protection by an operator's decision. It is the only way in which a cursor skips numbers, and each of them is recorded (law L10).
+// Unprotection lifts a protection by an operator's decision. Only here does a cursor skip nonces,
+// and each of them is recorded (law L10).
 type Unprotection struct {
-	ID        int64  // the protection that was decided on must be the one in force
-	Expect    Nonce  // the cursor must still stand here
-	To        Nonce  // where it goes on; above Expect, the numbers between are recorded in nonce_gap
-	Reason    string // the operator's, kept with the gap
-	ByCommand bool   // for by an EXIT_PROTECT command, which tells of it; else it is recorded as a decision of the owner
+	ID     int64  // must be the protection in force
+	Expect Nonce  // the cursor must still be here
+	To     Nonce  // the next nonce; the nonces from Expect to To are recorded in nonce_gap
+	Reason string // the operator's, kept with the gap
+	// requested by an EXIT_PROTECT command; otherwise recorded as a decision of the owner
+	ByCommand bool
 }
 
-// Write changes one transaction, which must still have the version and state that are expected.
+// Write changes one transaction, which must still have the expected version and state.
 type Write struct {
-	Tx           TxID
-	Version      int64
-	From         State
-	Kind         Kind // the event; empty writes a schedule only: no event, same version, same state
-	Next         Status
-	Delay        time.Duration // no outside effect before this much later; measured by the database
-	PastDeadline bool          // because Terms.NotAfter has passed: refused as long as it has not by the database's clock
-	Turn         Turn          // goes on in memory; zero: it is over
-	Attempt      *Attempt      // recorded with it
-	NewFork      bool          // the event's blocks above the receipt replace those told before
-	Above        []BlockRef    // and are these
+	Tx      TxID
+	Version int64
+	From    State
+	// the event; empty: only the schedule changes, without event, version or state
+	Kind  Kind
+	Next  Status
+	Delay time.Duration // time until the next external effect; measured by the database
+	// because Terms.NotAfter has passed: rejected unless it has by the database's clock
+	PastDeadline bool
+	Turn         Turn       // kept in memory; zero: done
+	Attempt      *Attempt   // recorded with it
+	NewFork      bool       // the event's blocks replace those reported before
+	Above        []BlockRef // the event's blocks above the receipt
 }
 
-// Command is what a caller or an operator asks of the owner of a submitter.
+// Command is a request of a caller or an operator to the owner of a submitter.
 type Command struct {
 	ID       int64
 	Kind     CommandKind
 	Tx       TxID // zero for commands to a submitter
 	Action   Action
-	Expect   int64  // of EXIT_PROTECT: the protection that was decided on
-	Reason   string // the asker's words; of PROTECT, the evidence
-	Operator string // who asks, as far as the asker said
+	Expect   int64  // of EXIT_PROTECT: the protection decided on
+	Reason   string // the requester's text; of PROTECT, the evidence
+	Operator string // the requester, if given
 }
 
-// CommandKind says what is asked.
+// CommandKind is the kind of a command.
 type CommandKind string
 
 // The kinds of commands.
@@ -93,7 +102,7 @@ const (
 	CommandExitProtect CommandKind = "EXIT_PROTECT"
 	CommandResolve     CommandKind = "RESOLVE"
 	CommandSpeedUp     CommandKind = "SPEED_UP"
-	CommandUpdate      CommandKind = "UPDATE" // the registration was changed: read it anew
+	CommandUpdate      CommandKind = "UPDATE" // the registration changed: reload it
 )
 
 // CommandKinds lists every kind.
@@ -108,61 +117,73 @@ var CommandKinds = []CommandKind{
 	CommandUpdate,
 }
 
-// Action is what an operator decides. Of PROTECT it is the reason of the protection.
+// Action is an operator's decision; of PROTECT it is the reason of the protection.
 type Action string
 
 // The decisions.
 const (
-	ActionResume Action = "RESUME"        // EXIT_PROTECT: go on where the cursor stands; the chain must agree
-	ActionAlign  Action = "ALIGN_FORWARD" // EXIT_PROTECT: go on at the chain's settled nonce; the numbers between are recorded as gaps
-	// EXIT_PROTECT: as ALIGN_FORWARD, after a restore with transactions still queued: they were compared with the chain and have not run
+	// EXIT_PROTECT: continue at the cursor; the chain must agree
+	ActionResume Action = "RESUME"
+	// EXIT_PROTECT: continue at the chain's settled nonce; skipped nonces are recorded as gaps
+	ActionAlign Action = "ALIGN_FORWARD"
+	// EXIT_PROTECT: as ALIGN_FORWARD, after a restore with queued transactions that were checked
+	// against the chain and have not executed
 	ActionAlignKeep Action = "ALIGN_FORWARD_KEEP_QUEUE"
-	// EXIT_PROTECT: as RESUME, and says the same of what is queued; also with a transaction in flight
+	// EXIT_PROTECT: as RESUME, with the same statement about the queue; also with a transaction in
+	// flight
 	ActionResumeKeep Action = "RESUME_KEEP_QUEUE"
-	ActionFail       Action = "FAIL"    // RESOLVE: end a STUCK transaction whose nonce somebody else has used for good: executed = NO
-	ActionRequeue    Action = "REQUEUE" // RESOLVE: put it back at its place in the queue, to be sent under another nonce
-	ActionRetry      Action = "RETRY"   // RESOLVE: count its hand-overs anew, beginning at once; of what is being cancelled, hand the original over once more
-	// RESOLVE: as FAIL and REQUEUE, when no endpoint can show any more who used the nonce; the operator has found out otherwise that it was not this transaction
+	// RESOLVE: fail a STUCK transaction whose nonce was used elsewhere and settled: executed = NO
+	ActionFail Action = "FAIL"
+	// RESOLVE: return it to its place in the queue, to be sent under another nonce
+	ActionRequeue Action = "REQUEUE"
+	// RESOLVE: reset its broadcast count and retry now; if it is being cancelled, broadcast the
+	// original once more
+	ActionRetry Action = "RETRY"
+	// RESOLVE: as FAIL and REQUEUE if no endpoint can show which transaction used the nonce; the
+	// operator has verified otherwise that it was not this one
 	ActionFailUnproven    Action = "FAIL_UNPROVEN"
 	ActionRequeueUnproven Action = "REQUEUE_UNPROVEN"
-	ActionBump            Action = "BUMP"   // RESOLVE: as SPEED_UP, of what is STUCK
-	ActionCancel          Action = "CANCEL" // RESOLVE: as CANCEL, of what is STUCK
+	ActionBump            Action = "BUMP"   // RESOLVE: as SPEED_UP, for a STUCK transaction
+	ActionCancel          Action = "CANCEL" // RESOLVE: as CANCEL, for a STUCK transaction
 )
 
-// What an owner did to a submitter by itself is recorded among the commands, under this operator and these actions. A protection has its reason for an action.
+// OperatorSelf and these actions record the automatic decisions of an owner among the commands. A
+// protection has its reason as the action.
 const (
 	OperatorSelf    = "fencepost"
 	ActionOnFailure = Action("ON_FAILURE") // PAUSE: by the policy PauseOnFailure
 	ActionAutomatic = Action("BY_ITSELF")  // EXIT_PROTECT: see Protected.EndsAutomatically
 )
 
-// CommandResult ends a command.
+// CommandResult is the result of a command.
 type CommandResult struct {
 	ID     int64
-	Result string // APPLIED, or why there was nothing to do or why it was refused: a code, and after ": " a sentence
+	Result string // APPLIED, or a code and after ": " a message
 }
 
-// Results of commands that changed nothing. A sentence may follow.
+// Results of commands that changed nothing. A message may follow.
 const (
-	ResultAlreadyFinal      = "ALREADY_FINAL"
-	ResultUnknownCommand    = "UNKNOWN_COMMAND" // of a newer program
-	ResultNotStarted        = "NOT_STARTED"     // the account was not looked at yet: there is no cursor to protect
+	ResultAlreadyFinal   = "ALREADY_FINAL"
+	ResultUnknownCommand = "UNKNOWN_COMMAND" // from a newer version
+	// the account was not read yet: there is no cursor to protect
+	ResultNotStarted        = "NOT_STARTED"
 	ResultAlreadyProtected  = "ALREADY_PROTECTED"
 	ResultNotProtected      = "NOT_PROTECTED"
-	ResultProtectionChanged = "PROTECTION_CHANGED" // another protection is in force than was decided on
-	ResultRefused           = "REFUSED"            // the chain or the ledger does not bear the decision out
+	ResultProtectionChanged = "PROTECTION_CHANGED" // another protection is in force
+	// the chain or the ledger contradicts the decision
+	ResultRefused = "REFUSED"
 )
 
 // Applied is the result of a command that was carried out.
 const Applied = "APPLIED"
 
-// Mode is how many nonces of a submitter may be in flight.
+// Mode limits the nonces of a submitter in flight.
 type Mode string
 
 // Strict allows one.
 const Strict Mode = "STRICT"
 
-// SubmitterStatus is whether new nonces may be taken.
+// SubmitterStatus controls whether new nonces may be taken.
 type SubmitterStatus string
 
 // The statuses.
@@ -171,16 +192,16 @@ const (
 	Paused SubmitterStatus = "PAUSED"
 )
 
-// OnFailure is what happens to the queue when a transaction was included and reverted.
+// OnFailure controls the queue after a transaction was included and reverted.
 type OnFailure string
 
 // The choices.
 const (
-	Continue       OnFailure = "CONTINUE" // the next one goes on
+	Continue       OnFailure = "CONTINUE" // the next one proceeds
 	PauseOnFailure OnFailure = "PAUSE"    // the submitter is paused
 )
 
-// StartChain is the start_from that goes on after whatever the account has sent.
+// StartChain is the start_from that continues after the account's existing transactions.
 const StartChain = "chain"
 
 // Submitter is a registered account.
@@ -195,31 +216,35 @@ type Submitter struct {
 	Status    SubmitterStatus
 	StartFrom string // decimal nonce, or StartChain
 	OnFailure OnFailure
-	MaxFee    Wei // most per unit of gas that anything of this account offers; zero: the chain's limit alone
+	MaxFee    Wei // highest fee cap per unit of gas; zero: only the chain's limit
 	CreatedAt time.Time
 }
 
-// Cursor is where a submitter stands in its sequence of nonces.
+// Cursor is a submitter's position in its nonce sequence.
 type Cursor struct {
 	Next        Nonce
 	Init        Nonce
-	LastBlock   uint64     // block of the receipt of nonce Next-1, as the ledger has it; 0: none
-	Protections int64      // how many there have been, the one in force included
+	LastBlock   uint64     // block of the receipt of nonce Next-1 in the ledger; 0: none
+	Protections int64      // total, including the one in force
 	Protected   *Protected // nil: none in force
 }
 
-// Protected is a protection that is in force.
+// Protected is a protection in force.
 type Protected struct {
 	ID       int64 // 1, 2, ... within the submitter
 	Reason   string
 	Evidence string
 	At       time.Time
-	// ChainNonce is that of the Protection; the owner's view does not have it.
+	// ChainNonce repeats Protection.ChainNonce; the owner's view does not have it.
 	ChainNonce *Nonce
 }
 
-// EndsAutomatically tells whether the protection ends without a decision: once all that was final, and was reorged, is final again.
+// EndsAutomatically reports whether the protection ends without a decision: once all reorged final
+// transactions are final again.
 func (p *Protected) EndsAutomatically() bool { return p.Reason == ReasonReorgedFinal }
 
-// AwaitsDecision tells whether a protection is in force that ends by a decision alone. None other takes its place, and it takes the place of any other (L10).
-func (c *Cursor) AwaitsDecision() bool { return c.Protected != nil && !c.Protected.EndsAutomatically() }
+// AwaitsDecision reports whether a protection is in force that only a decision ends. It replaces
+// any other protection, and none replaces it (L10).
+func (c *Cursor) AwaitsDecision() bool {
+	return c.Protected != nil && !c.Protected.EndsAutomatically()
+}

@@ -123,7 +123,9 @@ func TestMaxAge_RetryPolicy_OncePerInterval(t *testing.T) {
 			w.view.Policy.Stuck, w.answer = true, StuckRetry
 			w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 			w.view.Now = w.view.Now.Add(2 * time.Hour)
-			begun, steps, sends := w.view.Now, 0, 0
+			begun := w.view.Now
+			steps := 0
+			sends := 0
 			for w.view.Now.Before(begun.Add(10 * p.ResubmitInterval)) {
 				step := Decide(&w.view)
 				if r, ok := step.(Rest); ok {
@@ -151,7 +153,9 @@ func TestPrepare_ContradictingEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, turns := range [][]Class{{InsufficientFunds, Unavailable}, {InsufficientFunds, FeeCapBelowBaseFee}, {InsufficientFunds, ExecutionReverted}, {ExecutionReverted, Invalid}} {
 		w := newWorld(1, policy)
-		id, begun, tries := w.view.Queue[0].ID, w.view.Now, 0
+		id := w.view.Queue[0].ID
+		begun := w.view.Now
+		tries := 0
 		for w.view.Now.Before(begun.Add(time.Hour)) {
 			step := Decide(&w.view)
 			if r, ok := step.(Rest); ok {

@@ -5,77 +5,92 @@ import (
 	"time"
 )
 
-// Policy is how a chain's transactions are followed.
+// Policy configures the tracking of a chain's transactions.
 type Policy struct {
-	Confirmations       uint64        // canonical blocks above the receipt's that make it final
-	ReleaseDepth        uint64        // depth at which the next nonce may be taken; 0: once it is final. See releases
-	AuditDepth          uint64        // depth below which no reorg is believed possible any more: a lost nonce may be given up there
-	LagGrace            time.Duration // how long the chain may lack what the ledger has before that is no lag any more
-	ReportConfirmations bool          // each block above the receipt's is an event
-	PrepareMaxAge       time.Duration // how long the head of the queue may wait for something outside; 0: for ever
-	ResubmitInterval    time.Duration // between two hand-overs of the same bytes
-	ResubmitMax         int           // hand-overs after which a transaction is STUCK (and still followed and handed over)
-	ResubmitMaxAge      time.Duration // age of its first form after which it is STUCK as well, whatever nodes have answered; 0: none
-	Diagnose            bool          // look into the pool before a transaction is handed over again
-	Stuck               bool          // a stuck policy is there to be asked
-	Bump                BumpPolicy    // nil: only what callers and operators ask for is replaced, and no cancel offers more by itself
-	BumpPermille        uint64        // what a replacement multiplies both fees by at least, in thousandths; pools ask for at least 1100
-	BumpMaxFee          Wei           // most per unit of gas that a replacement offers; zero: no limit
+	Confirmations uint64 // canonical blocks above the receipt's that make it final
+	// depth at which the next nonce may be taken; 0: once it is final. See releases
+	ReleaseDepth uint64
+	// depth below which reorgs are considered impossible: a lost nonce may be resolved there
+	AuditDepth uint64
+	// how long the chain may lack transactions of the ledger before this is no longer lag
+	LagGrace            time.Duration
+	ReportConfirmations bool          // emit an event for each block above the receipt's
+	PrepareMaxAge       time.Duration // longest wait at the head of the queue; 0: no limit
+	ResubmitInterval    time.Duration // between two broadcasts of the same bytes
+	// broadcasts after which a transaction is STUCK (still tracked and rebroadcast)
+	ResubmitMax int
+	// age of the first attempt after which it is STUCK regardless of RPC responses; 0: no limit
+	ResubmitMaxAge time.Duration
+	Diagnose       bool // look up the pool before each rebroadcast
+	Stuck          bool // a stuck policy is configured
+	// nil: replacements only on request, and cancel transactions are not bumped automatically
+	Bump BumpPolicy
+	// minimum factor of both fees of a replacement, in thousandths; pools require at least 1100
+	BumpPermille uint64
+	// highest fee cap of a replacement per unit of gas; zero: no limit
+	BumpMaxFee Wei
 }
 
-// View is all that the owner of a submitter knows at one moment: its ledger, what others asked for, and what the chain shows under one frozen head.
+// View is everything the owner of a submitter knows at one moment: its ledger, pending commands,
+// and the chain under one frozen head.
 type View struct {
-	Now         time.Time
-	Policy      Policy
-	Submitter   Submitter
-	Cursor      *Cursor    // nil before the account was looked at
-	Open        []Tx       // with a nonce and not final, lowest nonce first
-	Queue       []Tx       // head of the queue, in order
-	Audited     []Finished // with a receipt, and not yet so deep that no reorg is believed possible
-	NotExecuted []Tx       // final as never run, with signed forms, and that not yet so long ago that no reorg is believed to let one of them run
+	Now       time.Time
+	Policy    Policy
+	Submitter Submitter
+	Cursor    *Cursor    // nil before the account was read
+	Open      []Tx       // with a nonce and not final, lowest nonce first
+	Queue     []Tx       // head of the queue, in order
+	Audited   []Finished // final with a receipt, still within the audit depth
+	// final as not executed, with signed attempts, still within the audit depth
+	NotExecuted []Tx
 	Commands    []Command
-	Account     *Account // nil: not looked at since the lease was taken, or since the last doubt
+	Account     *Account // nil: not read since the lease was acquired, or since the last doubt
 	Suspicion   *Suspicion
-	NonceUse    *NonceUse // who used a nonce, as far as the last decision asked; nil: not asked
-	Head        uint64    // number of the newest block of this view; 0 before there is one
+	NonceUse    *NonceUse // user of a nonce, for the last decision that needed it; nil: not queried
+	Head        uint64    // number of the newest block of this view; 0: none yet
 	Inclusion   func(Hash) Inclusion
-	Canonical   func(number uint64) (Hash, bool) // of the blocks that the view has; nil: none
+	Canonical   func(number uint64) (Hash, bool) // for blocks of the view; nil: none
 }
 
-// Step is what the owner does next. At most one thing outside, then one commit. What it names is the view's, and is good for as long as that: a transaction is large.
+// Step is the owner's next action: at most one external effect, then one commit. Its pointers refer
+// to the view and are valid only as long as that: a transaction is large.
 type Step interface{ step() }
 
 type (
-	// Rest waits until something is heard or Until has come; the zero Until is "until heard".
+	// Rest waits for a wake-up or until Until; the zero Until waits for a wake-up only.
 	Rest struct{ Until time.Time }
-	// Record commits a change that needs nothing from outside.
+	// Record commits a change that needs nothing external.
 	Record struct{ Change Change }
-	// ReadAccount asks the chain for the account, with Depth for its settled nonce; AccountReadFailed tells what follows when it cannot be asked. Of Tx, if it has
-	// attempts, the receipts are asked for again as well.
+	// ReadAccount reads the account from the chain, with Depth for its settled nonce;
+	// AccountReadFailed returns the change that follows a failure. If Tx has attempts, their
+	// receipts are fetched again too.
 	ReadAccount struct {
-		Tx        *Tx // the zero one: of none
-		Depth     uint64
-		MinDepth  uint64 // depth that does when no endpoint tells the state at Depth; 0: none, and OldStateMissing tells what follows
-		CommandID int64  // the command that needs it; 0: none
+		Tx    *Tx // zero: none
+		Depth uint64
+		// smallest acceptable depth if no endpoint has the state at Depth; 0: none, and
+		// OldStateMissing follows
+		MinDepth  uint64
+		CommandID int64 // the command that needs it; 0: none
 	}
-	// Investigate asks who used a nonce, for the operator; Investigated tells what follows, whether that was found or not.
+	// Investigate finds the user of a nonce, for the operator; Investigated follows in any case.
 	Investigate struct{ Finding Finding }
-	// FindConsumer asks who used the nonce of a transaction, for a decision of an operator.
+	// FindConsumer finds the user of a transaction's nonce, for an operator's decision.
 	FindConsumer struct {
 		Tx        *Tx
 		CommandID int64 // the command
 	}
-	// Prepare quotes and signs the head of the queue for the next nonce; Prepared tells what follows.
+	// Prepare quotes and signs the head of the queue for the next nonce; Prepared follows.
 	Prepare struct {
 		Tx    *Tx
 		Nonce Nonce
 		Slot  int16
 	}
-	// Broadcast hands recorded bytes to the chain; Sent tells what follows, and OriginalSent of what an operator asks for.
+	// Broadcast sends recorded bytes to the chain; Sent follows, or OriginalSent for an operator's
+	// request.
 	Broadcast struct {
 		Tx        *Tx
 		Attempt   *Attempt
-		CommandID int64 // the command that asks for it; 0: none
+		CommandID int64 // the command that requests it; 0: none
 	}
 )
 
@@ -87,8 +102,8 @@ func (FindConsumer) step() {}
 func (Prepare) step()      {}
 func (Broadcast) step()    {}
 
-// Decide is the whole policy of an owner: given what is known, the one thing to do next. It is pure, so that recovery after a crash is the same step that
-// would have been taken without it.
+// Decide is the entire policy of an owner: given a view, the one next step. It is pure, so the step
+// after a crash is the same as without it.
 func Decide(v *View) Step {
 	if step, ok := nextCommand(v); ok {
 		return step
@@ -111,7 +126,7 @@ func Decide(v *View) Step {
 	if b, ok := dueBroadcast(v); ok {
 		return b
 	}
-	if len(v.Commands) == 0 { // the ledger takes no nonce while one waits
+	if len(v.Commands) == 0 { // the ledger takes no nonce while a command waits
 		if step, ok := allocate(v); ok {
 			return step
 		}
@@ -119,7 +134,7 @@ func Decide(v *View) Step {
 	return Rest{Until: nextDue(v)}
 }
 
-// record writes a change down, if there is anything to write.
+// record returns a Record of a change that is not empty.
 func record(c Change) (Step, bool) {
 	if c.Empty() {
 		return nil, false
@@ -127,8 +142,9 @@ func record(c Change) (Step, bool) {
 	return Record{c}, true
 }
 
-// nextCommand carries out the oldest command, or while that waits for what the chain shows, one behind it that never waits: a chain that is away must hold up nobody who
-// protects or cancels. Behind a decision to leave a protection everything waits for that.
+// nextCommand applies the oldest command. While that waits for the chain, it applies a later one
+// that needs no external data: an unavailable chain must not delay PROTECT or CANCEL. All commands
+// wait behind an EXIT_PROTECT.
 func nextCommand(v *View) (Step, bool) {
 	for i, c := range v.Commands {
 		switch {
@@ -144,7 +160,7 @@ func nextCommand(v *View) (Step, bool) {
 	return nil, false
 }
 
-// immediateCommands are the commands that need nothing from outside.
+// immediateCommands need no external data.
 var immediateCommands = map[CommandKind]bool{
 	CommandPause:   true,
 	CommandResume:  true,
@@ -153,7 +169,7 @@ var immediateCommands = map[CommandKind]bool{
 	CommandUpdate:  true,
 }
 
-// applyCommand carries out one command. ok is false while it waits for what the chain shows.
+// applyCommand applies one command. ok is false while it waits for chain data.
 func applyCommand(v *View, c Command) (step Step, ok bool) {
 	done := Change{Commands: []CommandResult{{ID: c.ID, Result: Applied}}}
 	switch c.Kind {
@@ -170,7 +186,7 @@ func applyCommand(v *View, c Command) (step Step, ok bool) {
 		if write != nil {
 			done.Writes = write
 		}
-	case CommandUpdate: // whoever has recorded this reads the ledger anew
+	case CommandUpdate: // the owner reloads the ledger after this commit
 	case CommandProtect:
 		return Record{protectOnCommand(v, c)}, true
 	case CommandExitProtect:
@@ -180,12 +196,13 @@ func applyCommand(v *View, c Command) (step Step, ok bool) {
 	case CommandSpeedUp:
 		return speedUp(v, c)
 	default:
-		done.Commands[0].Result = ResultUnknownCommand // it must not hold up the queue
+		done.Commands[0].Result = ResultUnknownCommand // it must not block the queue
 	}
 	return Record{done}, true
 }
 
-// told ends a command with a result other than APPLIED, and a sentence for whoever asked.
+// commandResult returns the change that finishes a command with a result other than APPLIED, and a
+// message.
 func commandResult(c Command, result, sentence string) Change {
 	if sentence != "" {
 		result += ": " + sentence
@@ -193,12 +210,13 @@ func commandResult(c Command, result, sentence string) Change {
 	return Change{Commands: []CommandResult{{ID: c.ID, Result: result}}}
 }
 
-// refuse ends a command that the chain or the ledger does not bear out.
+// rejectCommand finishes a command that the chain or the ledger contradicts.
 func rejectCommand(c Command, sentence string, args ...any) (Step, bool) {
 	return Record{commandResult(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
 }
 
-// cancel writes down that a transaction shall not run; ok is false when it is final. No write: that was written before.
+// cancel requests the cancellation of a transaction; ok is false if it is final. No write: it was
+// requested before.
 func cancel(v *View, id TxID) (w []Write, ok bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
@@ -209,7 +227,8 @@ func cancel(v *View, id TxID) (w []Write, ok bool) {
 			return nil, true
 		}
 		next := tx.Status
-		next.CancelRequested, next.SubmitAttempts = true, 0 // now the tries of the cancel are counted
+		// counts the tries of the cancel transaction from here
+		next.CancelRequested, next.SubmitAttempts = true, 0
 		return v.move(tx, EventCancelRequested, &next, 0), true
 	}
 	for i := range v.Queue {
@@ -217,22 +236,26 @@ func cancel(v *View, id TxID) (w []Write, ok bool) {
 		if tx.ID == id && tx.CancelRequested {
 			return nil, true
 		}
-		if tx.ID == id && tx.Requeued > 0 { // what was signed for it before may have run
+		if tx.ID == id && tx.Requeued > 0 { // earlier attempts may have executed
 			next := tx.Status
 			next.CancelRequested = true
 			return v.move(tx, EventCancelRequested, &next, 0), true
 		}
 		if tx.ID == id {
 			next := tx.Status
-			next.State, next.Sub, next.Executed = Cancelled, None, No
-			next.CancelRequested, next.Reason, next.LastError = true, ReasonCancelled, ""
+			next.State = Cancelled
+			next.Sub = None
+			next.Executed = No
+			next.CancelRequested = true
+			next.Reason = ReasonCancelled
+			next.LastError = ""
 			return v.move(tx, EventCancelled, &next, 0), true
 		}
 	}
 	return nil, false
 }
 
-// follow writes down what the chain shows of the transactions in flight, and of those in the queue that were in flight before.
+// trackAll records the chain's state of transactions in flight, and of requeued ones.
 func trackAll(v *View) (Step, bool) {
 	var c Change
 	for i := range v.Open {
@@ -248,7 +271,7 @@ func trackAll(v *View) (Step, bool) {
 	return record(c)
 }
 
-// shown adds what the chain shows of a transaction.
+// addTracked adds the writes of one tracked transaction.
 func (c *Change) addTracked(v *View, tx *Tx, list []Write) {
 	if c.Writes == nil {
 		c.Writes = list
@@ -259,23 +282,25 @@ func (c *Change) addTracked(v *View, tx *Tx, list []Write) {
 	if v.Submitter.OnFailure != PauseOnFailure || !payloadReverted(tx, w) {
 		return
 	}
-	c.Status = Paused // with the event that frees the slot, or may: what follows must not be sent before this is final
+	// with the event that may free the slot: the next transaction must not be sent first
+	c.Status = Paused
 	if c.StatusReason != "" {
 		c.StatusReason += "; "
 	}
 	c.StatusReason += pauseReason(tx, w)
 }
 
-// pauseReason tells an operator which transaction paused its account, and where it failed.
+// pauseReason explains which transaction paused the account, and where it reverted.
 func pauseReason(tx *Tx, w *Write) string {
 	r := w.Next.Receipt
 	return fmt.Sprintf(
-		"transaction %s (request %q) was included in block %d (%s) and reverted, and on_failure is PAUSE",
+		"transaction %s (request %q) was included in block %d (%s) and reverted, and "+
+			"on_failure is PAUSE",
 		tx.ID, tx.RequestID, r.BlockNumber, r.BlockHash.Hex())
 }
 
-// reverted tells whether a write says for the first time that what was to be sent is in a block and failed. Of what ran before it was given back to the queue
-// its end says so.
+// payloadReverted reports whether a write is the first to record that the payload was included and
+// reverted. For an execution before a requeue, that is its final event.
 func payloadReverted(tx *Tx, w *Write) bool {
 	if w.Kind == EventFailed && w.Next.Executed == Reverted {
 		return tx.Receipt == nil || tx.Receipt.TxHash != w.Next.Receipt.TxHash
@@ -284,8 +309,9 @@ func payloadReverted(tx *Tx, w *Write) bool {
 		tx.attempt(w.Next.Receipt.TxHash).Kind != Cancel
 }
 
-// trackOne is what the chain shows of a transaction in flight that is not written down; nil: nothing. As a rule it is nothing, so that what is written is made
-// elsewhere: whoever asks stands on no more than that takes.
+// trackOne returns the writes for unrecorded chain state of a transaction in flight; nil: none.
+// None is the common case, so the writes are built in separate functions to keep this stack frame
+// small.
 func trackOne(v *View, tx *Tx) []Write {
 	seen := v.inclusion(tx)
 	switch {
@@ -293,7 +319,8 @@ func trackOne(v *View, tx *Tx) []Write {
 		return nil
 	case seen.Receipt == nil:
 		return reorged(v, tx)
-	case tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash || tx.Receipt.TxHash != seen.Receipt.TxHash:
+	case tx.Receipt == nil || tx.Receipt.BlockHash != seen.Receipt.BlockHash ||
+		tx.Receipt.TxHash != seen.Receipt.TxHash:
 		return included(v, tx, &seen)
 	}
 	if w := reportConfirmations(v, tx, &seen); w != nil {
@@ -309,29 +336,30 @@ func trackOne(v *View, tx *Tx) []Write {
 	return nil
 }
 
-// included says in which block it is.
+// included records the block of a transaction.
 func included(v *View, tx *Tx, seen *Inclusion) []Write {
 	next := tx.Status
 	next.Released = tx.Released || v.Policy.releases(seen)
 	next.State, next.Sub = Tracking, Included
 	next.Receipt, next.TxHash = seen.Receipt, seen.Receipt.TxHash
-	tx.inPool(&next, tx.attempt(seen.Receipt.TxHash))
+	tx.notePooled(&next, tx.attempt(seen.Receipt.TxHash))
 	if next.Above = nil; !tx.keepsReasonUntilFinal() {
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventIncluded, &next, 0)
-	w[0].NewFork = true // what was told of blocks before is void
+	w[0].NewFork = true // blocks reported before are void
 	return w
 }
 
-// released gives its slot to the next nonce.
+// released frees the slot for the next nonce.
 func released(v *View, tx *Tx) []Write {
 	next := tx.Status
 	next.Released = true
 	return v.move(tx, "", &next, 0)
 }
 
-// reorged puts a transaction whose block left the canonical chain back on its way. Its slot, once released, stays so: what was allocated after it exists.
+// reorged moves a transaction whose block left the canonical chain back to pending. A released slot
+// stays released, because later allocations exist.
 func reorged(v *View, tx *Tx) []Write {
 	if tx.Receipt == nil {
 		return nil
@@ -341,8 +369,12 @@ func reorged(v *View, tx *Tx) []Write {
 
 func uncovered(v *View, tx *Tx) []Write {
 	next := tx.Status
-	next.State, next.Sub, next.Receipt, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, nil, 0, ""
-	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see again
+	next.State = Tracking
+	next.Sub = Pending
+	next.Receipt = nil
+	next.SubmitAttempts = 0
+	next.LastOutcome = ""
+	if next.Above = nil; tx.Reason != ReasonReorgedFinal { // see rebroadcastAttempt
 		next.TxHash = tx.newest().Hash
 	}
 	w := v.move(tx, EventReorged, &next, 0)
@@ -350,7 +382,8 @@ func uncovered(v *View, tx *Tx) []Write {
 	return w
 }
 
-// final ends an included transaction by what its receipt says of the attempt that was included, or by that of an earlier one, if that alone ran.
+// final finalizes an included transaction by its receipt, or by the receipt of an earlier attempt,
+// if only that executed the payload.
 func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 	next := tx.Status
 	next.Sub, next.Released = None, true
@@ -360,47 +393,67 @@ func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 	}
 	switch {
 	case cancelled && tx.Rejected != "":
-		kind, next.State, next.Executed, next.Reason, next.LastError = EventFailed, Failed, No, ReasonRejected, tx.Rejected
+		kind = EventFailed
+		next.State = Failed
+		next.Executed = No
+		next.Reason = ReasonRejected
+		next.LastError = tx.Rejected
 	case cancelled:
-		kind, next.State, next.Executed = EventCancelled, Cancelled, No
+		kind = EventCancelled
+		next.State = Cancelled
+		next.Executed = No
 		next.Reason, next.LastError = tx.whyCancelled()
 	case tx.Receipt.Success:
-		next.State, next.Executed, next.Reason, next.LastError = Confirmed, Success, "", ""
+		next.State = Confirmed
+		next.Executed = Success
+		next.Reason = ""
+		next.LastError = ""
 		switch r := earlier.Receipt; {
 		case r != nil && r.Success:
 			next.Reason = ProtectExecutedAfterRequeue
 			next.LastError = fmt.Sprintf(
-				"it ran TWICE: under nonce %d, in block %d, before it was given back to the queue, and under nonce %d, in block %d",
+				"it executed TWICE: under nonce %d in block %d, before it was requeued, and "+
+					"under nonce %d in block %d",
 				tx.attempt(r.TxHash).Nonce, r.BlockNumber, *tx.Nonce, tx.Receipt.BlockNumber)
 		case tx.Reason == ProtectExecutedAfterFinal:
 			next.Reason, next.LastError = ProtectExecutedAfterFinal, tx.executedAfterFinalMessage()
 		case tx.abandoned():
-			next.Reason, next.LastError = ReasonCancelLost, tx.whyAbandoned()+", and the transaction was included first"
+			next.Reason, next.LastError = ReasonCancelLost, tx.whyAbandoned()+", but the "+
+				"transaction was included first"
 		}
 	case tx.Reason == ProtectExecutedAfterFinal:
-		kind, next.State, next.Executed, next.LastError = EventFailed, Failed, Reverted, tx.executedAfterFinalMessage()+", and reverted"
+		kind = EventFailed
+		next.State = Failed
+		next.Executed = Reverted
+		next.LastError = tx.executedAfterFinalMessage() + ", and reverted"
 	default:
-		kind, next.State, next.Executed, next.Reason = EventFailed, Failed, Reverted, ReasonReverted
+		kind = EventFailed
+		next.State = Failed
+		next.Executed = Reverted
+		next.Reason = ReasonReverted
 		next.LastError = "the transaction was included and reverted; gas was paid"
 	}
 	return v.move(tx, kind, &next, 0)
 }
 
-// whyCancelled says what its cancel, which is final, was signed for. Of what was final before, and reorged, there is no reason left that says so.
+// whyCancelled returns the reason of a final cancel transaction. A reorg after finality has removed
+// the recorded reason, so it is derived.
 func (tx *Tx) whyCancelled() (reason, message string) {
 	anew := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
 	switch {
 	case tx.CancelRequested:
 		return ReasonCancelled, ""
 	case tx.Reason == ProtectExecutedAfterRequeue, anew && tx.Requeued > 0:
-		return ProtectExecutedAfterRequeue, "it was seen to have run before it was given back to the queue, so it was cancelled; the chain has undone that since"
+		return ProtectExecutedAfterRequeue, "it had executed before it was requeued, so it was " +
+			"cancelled; a reorg has undone that execution"
 	case tx.Reason == ProtectExecutedAfterFinal, anew:
-		return ProtectExecutedAfterFinal, "it had ended, and was seen on chain after that; a form that does nothing has used its nonce"
+		return ProtectExecutedAfterFinal, "it was final, then found executed on chain; a cancel " +
+			"transaction has used its nonce"
 	}
-	return ReasonDeadline, "not_after passed before it was in a block, so it was cancelled"
+	return ReasonDeadline, "not_after passed before it was included, so it was cancelled"
 }
 
-// nextDue is when time alone makes something to do.
+// nextDue returns the next time at which a step becomes due without new information.
 func nextDue(v *View) time.Time {
 	var until time.Time
 	earlier := func(t time.Time) {
@@ -420,15 +473,16 @@ func nextDue(v *View) time.Time {
 	}
 	for i := range v.Queue {
 		tx := &v.Queue[i]
-		if i == 0 || tx.CancelRequested { // see withdraw
+		if i == 0 || tx.CancelRequested { // see cancelRequeued
 			earlier(tx.Due)
 		}
 	}
 	return until
 }
 
-// seen is what the chain shows of a transaction: of whichever attempt is included. It is known only when no attempt is in doubt. Attempts of before a REQUEUE
-// have other nonces and do not count here: see earlier.
+// inclusion returns the chain's state of a transaction: of the attempt that is included. It is
+// known only if no attempt is in doubt. Attempts from before a REQUEUE have other nonces and are
+// excluded: see earlierInclusion.
 func (v *View) inclusion(tx *Tx) Inclusion {
 	all, counted := Inclusion{}, false
 	for _, a := range tx.Attempts {
@@ -445,11 +499,16 @@ func (v *View) inclusion(tx *Tx) Inclusion {
 	return all
 }
 
-// move makes the write of one move, or of a schedule when kind is empty, as a change has it: in a list.
+// move returns the write of one move, or of a schedule if kind is empty, as a list of one.
 func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Write {
 	list := make([]Write, 1)
 	w := &list[0]
-	w.Tx, w.Version, w.From, w.Kind, w.Next, w.Delay = tx.ID, tx.Version, tx.State, kind, *next, delay
+	w.Tx = tx.ID
+	w.Version = tx.Version
+	w.From = tx.State
+	w.Kind = kind
+	w.Next = *next
+	w.Delay = delay
 	if kind != "" {
 		w.Next.Version = tx.Version + 1
 	}
@@ -463,7 +522,7 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 	return list
 }
 
-// newest is the newest form for the nonce that it has.
+// newest returns the newest attempt at the current nonce.
 func (tx *Tx) newest() *Attempt {
 	for i := len(tx.Attempts) - 1; i >= 0 && tx.Nonce != nil; i-- {
 		if a := &tx.Attempts[i]; a.Nonce == *tx.Nonce {
@@ -473,7 +532,7 @@ func (tx *Tx) newest() *Attempt {
 	return &tx.Attempts[len(tx.Attempts)-1]
 }
 
-// attempt is the form of a hash; the zero one if it has none.
+// attempt returns the attempt with a hash; the zero value if there is none.
 func (tx *Tx) attempt(h Hash) *Attempt {
 	for i := range tx.Attempts {
 		if a := &tx.Attempts[i]; a.Hash == h {

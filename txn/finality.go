@@ -5,21 +5,25 @@ import (
 	"slices"
 )
 
-// releases tells whether the next nonce may be taken after what is in a block. Depths begin with 1, the block of the receipt at the head of the chain; so depth d
-// has d-1 blocks above. Confirmations count those above alone: what is final is one deeper than their number. As many as they are, if more than 1, therefore mean
-// what they are meant for, "only when final", the chain's own tag included, and what is final is never waited for any longer (law L5).
+// releases reports whether the next nonce may be taken after this inclusion. Depths start at 1, the
+// receipt's block at the head of the chain, so depth d has d-1 blocks above. Confirmations count
+// only the blocks above: a final transaction is one deeper than their number. A release depth of at
+// least Confirmations, if above 1, therefore means "only when final", the chain's own tag included,
+// and a final transaction is never waited for any longer (law L5).
 func (p *Policy) releases(seen *Inclusion) bool {
 	onlyFinal := p.ReleaseDepth == 0 || p.ReleaseDepth > 1 && p.ReleaseDepth >= p.Confirmations
 	return seen.Final || !onlyFinal && seen.Confirmations+1 >= p.ReleaseDepth
 }
 
-// reportConfirmations tells the blocks above the receipt's, where the policy wants that: those that are new, or all of them when what was told is not on the canonical
-// chain any more (newFork; C24).
+// reportConfirmations reports the blocks above the receipt's, if the policy wants it: the new ones,
+// or all of them if the reported blocks left the canonical chain (NewFork; C24).
 func reportConfirmations(v *View, tx *Tx, seen *Inclusion) []Write {
 	n := len(tx.Above)
 	if !v.Policy.ReportConfirmations ||
 		len(seen.Above) <= n && slices.Equal(seen.Above, tx.Above[:len(seen.Above)]) {
-		return nil // no news: fewer of the same come from an endpoint that lags, or from a chain that went back and has nothing else yet
+		// fewer of the same blocks: the endpoint lags, or the chain went back without new blocks
+		// yet
+		return nil
 	}
 	return confirmations(v, tx, seen)
 }
@@ -36,9 +40,11 @@ func confirmations(v *View, tx *Tx, seen *Inclusion) []Write {
 	return w
 }
 
-// audit finds final transactions whose block is not canonical any more. Finality was promised and did not hold: they are STUCK, their recorded bytes are handed
-// over again, which can run them no second time, and the submitter is protected until all of them are final again (H22). What else left the chain with them is not
-// waited for: it may need what the protection forbids, another form, and no nonce is taken before it is back (L5).
+// auditFinality finds final transactions whose block is no longer canonical. They become STUCK and
+// their recorded bytes are rebroadcast, which cannot execute them twice. The submitter is protected
+// until all of them are final again (H22). Other transactions that left the chain with them are not
+// waited for: they may need a new attempt, which the protection forbids, and no nonce is taken
+// before they are included again (L5).
 func auditFinality(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
@@ -65,7 +71,7 @@ func auditFinality(v *View) (Step, bool) {
 			ID:     guard.ID,
 			Expect: v.Cursor.Next,
 			To:     v.Cursor.Next,
-			Reason: "all that was final before is final again",
+			Reason: "all reorged final transactions are final again",
 		}
 		c.Writes = makeDue(v)
 	}
@@ -81,12 +87,17 @@ func (v *View) hasReorgedFinal() bool {
 	return false
 }
 
-// undoFinality takes back what was said of a transaction whose block is not on the chain any more.
+// undoFinality revokes the outcome of a transaction whose block left the chain.
 func undoFinality(v *View, tx *Finished) []Write {
 	next := tx.Status
-	next.State, next.Sub, next.Executed, next.Reason, next.SubmitAttempts, next.LastOutcome = Stuck, None, Unknown, ReasonReorgedFinal, 0, ""
+	next.State = Stuck
+	next.Sub = None
+	next.Executed = Unknown
+	next.Reason = ReasonReorgedFinal
+	next.SubmitAttempts = 0
+	next.LastOutcome = ""
 	next.LastError = fmt.Sprintf(
-		"it was final in block %d (%s), which is not on the chain any more; its bytes are handed over again",
+		"it was final in block %d (%s), which left the chain; its bytes are being rebroadcast",
 		tx.Receipt.BlockNumber, tx.Receipt.BlockHash.Hex())
 	next.Receipt, next.Above = nil, nil
 	w := v.move(&Tx{ID: tx.ID, Status: tx.Status}, EventReorged, &next, 0)

@@ -307,7 +307,9 @@ func (w *world) write(t fataler, c Change, x Write) {
 	if x.Next.Nonce == nil && tx.Nonce != nil {
 		w.gaps = append(w.gaps, *tx.Nonce)
 	}
-	tx.Status, tx.Turn, tx.Due = x.Next, x.Turn, w.view.Now.Add(x.Delay)
+	tx.Status = x.Next
+	tx.Turn = x.Turn
+	tx.Due = w.view.Now.Add(x.Delay)
 	tx.Attempts = slices.Clone(tx.Attempts)
 	if x.Attempt != nil {
 		tx.Attempts = append(tx.Attempts, *x.Attempt)

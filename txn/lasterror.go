@@ -29,7 +29,7 @@ func validBase(lastError, base string) string {
 func appended(lastError, base string) bool { return strings.HasPrefix(lastError, base+sinceThen) }
 
 // BaseOf is the LastErrorBase of a recorded transaction. The releases before migration 16 did not
-// record it, so that of their rows it is cut from LastError. Remove this with the last such ledger.
+// record it, so it is cut from LastError in their rows. Remove this with the last such ledger.
 func BaseOf(lastError, recorded string) string {
 	if base := validBase(lastError, recorded); base != "" {
 		return base

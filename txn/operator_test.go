@@ -339,7 +339,7 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 		Pending: 8,
 		Settled: 8,
 	}
-	const both = "RESUME_KEEP_QUEUE where the account's next nonce is 5, as here, or ALIGN_FORWARD_KEEP_QUEUE where it is ahead"
+	const both = "RESUME_KEEP_QUEUE if the account's next nonce is 5, as here, or ALIGN_FORWARD_KEEP_QUEUE"
 	for name, c := range map[string]struct {
 		action Action
 		reason string
@@ -357,7 +357,7 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 		"resume, queued, chain ahead":   {ActionResume, ProtectRestored, true, ahead, ResultRefused, both},
 		"resume, looked at":             {ActionResumeKeep, ProtectRestored, true, agree, Applied, ""},
 		"resume, looked at, ahead":      {ActionResumeKeep, ProtectRestored, true, ahead, ResultRefused, "align forward (ALIGN_FORWARD_KEEP_QUEUE) once"},
-		"resume, looked at, behind":     {ActionResumeKeep, ProtectRestored, true, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, "the chain does not have them"},
+		"resume, looked at, behind":     {ActionResumeKeep, ProtectRestored, true, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, "all below 5"},
 		"resume, none queued":           {ActionResume, ProtectRestored, false, agree, Applied, ""},
 		"resume, none queued, ahead":    {ActionResume, ProtectRestored, false, ahead, ResultRefused, "align forward (ALIGN_FORWARD) once"},
 		"resume, no restore":            {ActionResume, ReasonNonceElsewhere, true, agree, Applied, ""},
@@ -392,14 +392,14 @@ func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 			a      Account
 			says   string // empty: it is carried out
 		}{
-			"resume":                   {ActionResume, unused, "say for the others RESUME_KEEP_QUEUE where the account's next nonce is 0"},
-			"align":                    {ActionAlign, unused, "say for the others RESUME_KEEP_QUEUE where the account's next nonce is 0"},
+			"resume":                   {ActionResume, unused, "RESUME_KEEP_QUEUE if the account's next nonce is 0"},
+			"align":                    {ActionAlign, unused, "RESUME_KEEP_QUEUE if the account's next nonce is 0"},
 			"align, compared":          {ActionAlignKeep, unused, "holds nonce 0 and is in no block; resolve it first"},
 			"resume, compared":         {ActionResumeKeep, unused, ""},
-			"resume, its nonce used":   {ActionResume, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
-			"align, its nonce used":    {ActionAlign, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
-			"resume, compared, used":   {ActionResumeKeep, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
-			"align, compared and used": {ActionAlignKeep, used, "is used on chain, whose next nonce is 1; resolve the transaction first"},
+			"resume, its nonce used":   {ActionResume, used, "is used on chain (next nonce 1); resolve the transaction"},
+			"align, its nonce used":    {ActionAlign, used, "is used on chain (next nonce 1); resolve the transaction"},
+			"resume, compared, used":   {ActionResumeKeep, used, "is used on chain (next nonce 1); resolve the transaction"},
+			"align, compared and used": {ActionAlignKeep, used, "is used on chain (next nonce 1); resolve the transaction"},
 		} {
 			w, _ := sent(t, 2)
 			restoredWorld(w).view.Cursor.Protected = &Protected{
@@ -507,7 +507,7 @@ func TestCommands_WaitingDecision_OthersProceed(t *testing.T) {
 func TestResolve_OldStateMissing(t *testing.T) {
 	t.Parallel()
 	for action, words := range map[Action]string{
-		ActionFail: "say FAIL_UNPROVEN", ActionRequeue: "say REQUEUE_UNPROVEN", ActionFailUnproven: "3 blocks below the newest; use one that keeps", ActionAlign: "3 blocks below the newest; use one that keeps",
+		ActionFail: "use FAIL_UNPROVEN", ActionRequeue: "use REQUEUE_UNPROVEN", ActionFailUnproven: "3 blocks below the head; use one that keeps", ActionAlign: "3 blocks below the head; use one that keeps",
 	} {
 		w := lost(t)
 		c := Command{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}
@@ -523,7 +523,7 @@ func TestResolve_OldStateMissing(t *testing.T) {
 		w.apply(t, OldStateMissing(&w.view, look))
 		if got := w.results[0].Result; !strings.HasPrefix(got, ResultRefused) ||
 			!strings.Contains(got, words) ||
-			strings.Contains(got, "ask again") {
+			strings.Contains(got, "retry later") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
@@ -532,10 +532,10 @@ func TestResolve_OldStateMissing(t *testing.T) {
 // That the chain does not answer says nothing of what an endpoint can show: whoever decides by proof is told to ask again.
 func TestResolve_ConsumerUnavailable(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[Action]string{ActionFail: "ask again", ActionRequeue: "ask again", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
+	for action, want := range map[Action]string{ActionFail: "retry later", ActionRequeue: "retry later", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
 		w := lost(t)
 		tx := w.view.Open[0]
-		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "ask again", "keeps older state", 1)} {
+		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "retry later", "keeps older state", 1)} {
 			if got := consumerDoubt(NonceUse{Unavailable: unanswered}, &tx, Command{Action: action}); !strings.Contains(
 				got, told) ||
 				(told == "") != (got == "") {

@@ -116,7 +116,10 @@ func TestSent_SubmitAttempts(t *testing.T) {
 		again.Next.SubmitAttempts != 2 {
 		t.Errorf("%d, then %d", first.Next.SubmitAttempts, again.Next.SubmitAttempts)
 	}
-	tx.State, tx.Reason, tx.Accepted, tx.SubmitAttempts = Stuck, ReasonFeeCapReached, 0, 9
+	tx.State = Stuck
+	tx.Reason = ReasonFeeCapReached
+	tx.Accepted = 0
+	tx.SubmitAttempts = 9
 	if next := Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking ||
 		next.SubmitAttempts != 1 {
 		t.Errorf("%+v", next)

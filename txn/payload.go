@@ -12,22 +12,22 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// Payload is what a caller wants executed. Sender and nonce are not part of it.
+// Payload is what to execute on chain, without sender and nonce.
 type Payload struct {
-	To       *Address // nil creates a contract
+	To       *Address // nil: contract creation
 	Value    Wei
 	Data     []byte
 	GasLimit uint64 // 0: estimate
 }
 
-// requestHashVersion is hashed first, so that another encoding can never collide with this one.
+// requestHashVersion is hashed first, so that hashes of another encoding cannot collide.
 const requestHashVersion = 1
 
-// Hash is the identity of the payload under its request key, with terms that demand nothing.
+// Hash returns the identity of the payload under its request key, with zero Terms.
 func (p Payload) Hash() [32]byte { return RequestHash(p, Terms{}) }
 
-// RequestHash is the identity of a request under its key: SHA-256 over a versioned, length-prefixed encoding of each field. Protobuf bytes would not do: they
-// are not canonical.
+// RequestHash returns the identity of a request under its key: SHA-256 over a versioned,
+// length-prefixed encoding of each field. Protobuf bytes are not canonical and so not usable.
 func RequestHash(p Payload, t Terms) [32]byte {
 	var room [256]byte // enough for most
 	text := append(room[:0], requestHashVersion)
@@ -44,7 +44,7 @@ func RequestHash(p Payload, t Terms) [32]byte {
 	return sha256.Sum256(t.appendIdentity(text))
 }
 
-// ParseAddress reads "0x" and 40 hex digits. One case throughout is taken as it is; mixed case must be the EIP-55 checksum of the address.
+// ParseAddress parses "0x" and 40 hex digits. Mixed case must be the EIP-55 checksum.
 func ParseAddress(text string) (Address, error) {
 	digits, ok := strings.CutPrefix(text, "0x")
 	lower, upper, isHex := hexDigits(digits)
@@ -52,22 +52,23 @@ func ParseAddress(text string) (Address, error) {
 		return Address{}, fmt.Errorf("address %q must be \"0x\" followed by 40 hex digits", text)
 	}
 	var a Address
-	_, _ = hex.Decode(a[:], []byte(digits)) // they are
+	_, _ = hex.Decode(a[:], []byte(digits)) // validated above
 	if lower && upper && a.Hex() != text {
 		return Address{}, fmt.Errorf(
-			"address %q has a wrong EIP-55 checksum: a digit or its case is mistyped; check the address, or write it in lower case",
+			"address %q has a wrong EIP-55 checksum; check for a mistyped digit or letter "+
+				"case, or use lower case",
 			text)
 	}
 	return a, nil
 }
 
-// HasChecksum tells of an address that was read, by its text, whether that is the EIP-55 one: mixed case must be.
+// HasChecksum reports whether the text of a parsed address has an EIP-55 checksum: mixed case does.
 func HasChecksum(text string) bool {
 	lower, upper, _ := hexDigits(strings.TrimPrefix(text, "0x"))
 	return lower && upper
 }
 
-// ParseWei reads a whole number of wei in decimal digits; empty is zero.
+// ParseWei parses a whole number of wei in decimal digits; empty is zero.
 func ParseWei(text string) (Wei, error) {
 	if text == "" {
 		return Wei{}, nil
@@ -81,7 +82,7 @@ func ParseWei(text string) (Wei, error) {
 	w, err := uint256.FromDecimal(text)
 	if errors.Is(err, uint256.ErrBig256Range) {
 		return Wei{}, fmt.Errorf(
-			"amount %q is above 2^256-1 wei, the largest that a transaction can carry", text)
+			"amount %q is above 2^256-1 wei, the maximum", text)
 	}
 	if err != nil {
 		return Wei{}, fmt.Errorf(
@@ -90,12 +91,13 @@ func ParseWei(text string) (Wei, error) {
 	return *w, nil
 }
 
-// AccountID is the CAIP-10 account id of an account on an EVM chain.
+// AccountID returns the CAIP-10 account id of an account on an EVM chain.
 func AccountID(chain ChainID, a Address) string {
 	return fmt.Sprintf("eip155:%d:%s", chain, a.Hex())
 }
 
-// ParseAccountID reads a CAIP-10 account id. ok is false when the text is not of that form at all, and then it may be a name.
+// ParseAccountID parses a CAIP-10 account id. ok is false if the text has another format and may be
+// a name.
 func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) {
 	rest, found := strings.CutPrefix(text, "eip155:")
 	if !found {
@@ -111,7 +113,7 @@ func ParseAccountID(text string) (chain ChainID, a Address, ok bool, err error) 
 	return ChainID(n), a, true, err
 }
 
-// hexDigits tells whether a text is nothing but hex digits, and which cases their letters have.
+// hexDigits reports whether a text consists of hex digits, and the cases of its letters.
 func hexDigits(s string) (lower, upper, ok bool) {
 	for i := range len(s) {
 		switch c := s[i]; {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Expected is the next nonce that the account should have on chain: the lowest that is in no block, as far as the ledger knows.
+// Expected returns the account's next nonce on chain by the ledger: the lowest nonce that is in no
+// block.
 func (v *View) Expected() Nonce {
 	if tx, ok := lowestMissing(v); ok {
 		return *tx.Nonce
@@ -14,27 +15,28 @@ func (v *View) Expected() Nonce {
 	return v.Cursor.Next
 }
 
-// Suspicion is a first look at the account that disagrees with the ledger. Only a second one, at a later block, makes it a finding: one reading may come from
-// anywhere (requirements H18, H21). It is the owner's, in memory alone: a new owner looks twice again.
+// Suspicion is a first account read that disagrees with the ledger. Only a second one at a later
+// block makes it a finding, because a single reading may be wrong (requirements H18, H21). It is in
+// memory only: a new owner reads twice again.
 type Suspicion struct {
 	Reason string
-	Nonce  Nonce // that it is about: the cursor's, or one in flight
+	Nonce  Nonce // the nonce in question: the cursor's, or one in flight
 	Head   uint64
 	Hash   Hash // of the head
 	Since  time.Time
 }
 
-// Finding is a suspicion that was confirmed.
+// Finding is a confirmed suspicion.
 type Finding struct {
 	Reason     string
 	Nonce      Nonce
 	Evidence   string
 	ChainNonce *Nonce // the account's next nonce on chain; nil: unknown
-	Tx         *Tx    // that lost its nonce; nil: the cursor's was used
+	Tx         *Tx    // the transaction that lost its nonce; nil: the cursor's nonce was used
 	NonceUsed  bool
 }
 
-// suspect tells what a fresh look at the account makes of the suspicion that there was.
+// suspect updates the suspicion after a fresh account read.
 func suspect(v *View, a *Account) *Suspicion {
 	reason, nonce := "", Nonce(0)
 	if tx, ok := lowestMissing(v); ok {
@@ -49,15 +51,17 @@ func suspect(v *View, a *Account) *Suspicion {
 	case reason == "":
 		return nil
 	case v.Suspicion == nil || v.Suspicion.Reason != reason || v.Suspicion.Nonce != nonce:
-	case reason == ReasonChainBehind && v.Suspicion.Head < v.Cursor.LastBlock: // it was a look at an endpoint that might only have lagged
+	// the first read may be of a lagging endpoint
+	case reason == ReasonChainBehind && v.Suspicion.Head < v.Cursor.LastBlock:
 	default:
 		return v.Suspicion
 	}
 	return &Suspicion{Reason: reason, Nonce: nonce, Head: a.Head, Hash: a.HeadHash, Since: v.Now}
 }
 
-// AccountReadDone tells what the owner remembers after it has asked for the account: the suspicion, and the transactions in flight, whose doubts are answered.
-// A nil account could not be looked at; then the next hand-over doubts again.
+// AccountReadDone returns the owner's memory after an account read: the suspicion, and the
+// transactions in flight without doubts. A nil account means that the read failed; the next
+// rebroadcast doubts again.
 func AccountReadDone(v *View, a *Account) (*Suspicion, []Tx) {
 	open := slices.Clone(v.Open)
 	for i := range open {
@@ -69,7 +73,7 @@ func AccountReadDone(v *View, a *Account) (*Suspicion, []Tx) {
 	return suspect(v, a), open
 }
 
-// protect decides whether what is known forbids any new nonce until an operator decides.
+// protect decides whether the view forbids new nonces until an operator decides.
 func protect(v *View) (Step, bool) {
 	if v.Cursor == nil {
 		return nil, false
@@ -95,8 +99,10 @@ func protect(v *View) (Step, bool) {
 	return nil, false
 }
 
-// needsRecord tells whether anybody has to be told of a finding. Under protection that is only which transaction lost its nonce: until it says so nobody can decide on
-// it, and a protection that ends by itself must not end over it (L10). One that is handed over again because an operator says RETRY is, before it says so again.
+// needsRecord reports whether a finding must be recorded. Under protection that is only the
+// transaction that lost its nonce: an operator cannot decide on it before, and a protection that
+// ends automatically must not end meanwhile (L10). After an operator's RETRY, it is rebroadcast
+// before it is recorded again.
 func (v *View) needsRecord(f *Finding) bool {
 	if v.Cursor.Protected == nil {
 		return true
@@ -105,7 +111,7 @@ func (v *View) needsRecord(f *Finding) bool {
 		(f.Tx.LastOutcome != "" || executedUnexpectedly(f.Tx.Reason) || onHold(v, f.Tx))
 }
 
-// finding is what the newest look at the account proves, together with an older one; nil: nothing.
+// finding returns the finding that two account reads prove together; nil: none.
 func finding(v *View) *Finding {
 	a, s := v.Account, v.Suspicion
 	if a == nil || s == nil || a.Head <= s.Head {
@@ -114,8 +120,9 @@ func finding(v *View) *Finding {
 	twice := fmt.Sprintf("seen at block %d (%s) and at block %d (%s)", s.Head, s.Hash.Hex(), a.Head,
 		a.HeadHash.Hex())
 	if tx, ok := lowestMissing(v); ok {
-		// Ours is in no block up to where somebody else's use of the nonce is settled.
-		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.inclusion(tx).Known || v.Head < a.Head {
+		// None of our attempts is included up to where the foreign use of the nonce is settled.
+		if s.Nonce != *tx.Nonce || a.Settled <= *tx.Nonce || !v.inclusion(tx).Known ||
+			v.Head < a.Head {
 			return nil
 		}
 		found := *tx
@@ -126,7 +133,9 @@ func finding(v *View) *Finding {
 			NonceUsed:  true,
 			ChainNonce: new(a.Settled),
 			Evidence: fmt.Sprintf(
-				"nonce %d of transaction %s was used by something that is not in the ledger: the account's next nonce is %d in settled blocks, and none of the %d recorded attempts is in a block; %s",
+				"nonce %d of transaction %s was used outside this ledger: the account's next "+
+					"settled nonce is %d, and none of the %d recorded attempts is in a block; "+
+					"%s",
 				*tx.Nonce, tx.ID, a.Settled, len(tx.Attempts), twice),
 		}
 	}
@@ -136,7 +145,9 @@ func finding(v *View) *Finding {
 	}
 	if last := v.Cursor.LastBlock; reason == ReasonChainBehind &&
 		(v.Now.Sub(s.Since) < v.Policy.LagGrace || last == 0 || s.Head < last) {
-		return nil // an endpoint that is behind the block which the ledger knows only lags, and so may any when the ledger knows none
+		// an endpoint below the ledger's last block only lags, and so may any if the ledger has no
+		// block
+		return nil
 	}
 	return &Finding{
 		Reason:     reason,
@@ -147,27 +158,30 @@ func finding(v *View) *Finding {
 	}
 }
 
-// RefutedBy tells whether whoever used the nonce is the very transaction that was thought to have lost it: then it was the receipts that could not be trusted.
+// RefutedBy reports whether the nonce was used by the transaction that seemed to have lost it: then
+// its receipts were not reliable.
 func (f Finding) RefutedBy(by *Consumer) bool {
 	return f.Tx != nil && by != nil &&
 		slices.ContainsFunc(f.Tx.Attempts, func(a Attempt) bool { return a.Hash == by.TxHash })
 }
 
-// Evidence is the end of a sentence about the use of a nonce: by whom, as far as that is known.
+// Evidence formats the use of a nonce as the end of a sentence; empty if unknown.
 func (by *Consumer) Evidence() string {
 	switch {
 	case by == nil:
 		return ""
 	case by.TxHash == (Hash{}):
 		return fmt.Sprintf(
-			"; used in block %d (%s), by no transaction of the account: an authorization or the account's code raised it",
+			"; used in block %d (%s) by no transaction of the account: an authorization or the "+
+				"account's code raised it",
 			by.Block, by.BlockHash.Hex())
 	}
 	return fmt.Sprintf("; used by transaction %s in block %d (%s)", by.TxHash.Hex(), by.Block,
 		by.BlockHash.Hex())
 }
 
-// Investigated tells what follows from a finding: the submitter is protected, and the transaction that lost its nonce says so.
+// Investigated returns the change that follows a finding: the submitter is protected, and the
+// transaction that lost its nonce is marked.
 func Investigated(v *View, s Investigate, by *Consumer) Change {
 	return investigated(v, &s.Finding, by)
 }
@@ -189,14 +203,19 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 	}
 	next, kind := f.Tx.Status, EventStuck
 	if f.Tx.State == Stuck && f.Tx.Reason == f.Reason {
-		kind = "" // told before
+		kind = "" // reported before
 	}
-	next.State, next.Sub, next.Reason, next.LastError, next.Doubted = Stuck, None, f.Reason, f.Evidence, false
+	next.State = Stuck
+	next.Sub = None
+	next.Reason = f.Reason
+	next.LastError = f.Evidence
+	next.Doubted = false
 	c.Writes = v.move(f.Tx, kind, &next, v.Policy.ResubmitInterval)
 	return c
 }
 
-// lowestMissing is the transaction with the lowest nonce that is in flight and not in a block, as far as the ledger knows.
+// lowestMissing returns the transaction in flight with the lowest nonce that is in no block, by the
+// ledger.
 func lowestMissing(v *View) (*Tx, bool) {
 	for i := range v.Open {
 		tx := &v.Open[i]
@@ -207,13 +226,15 @@ func lowestMissing(v *View) (*Tx, bool) {
 	return nil, false
 }
 
-// disagreement tells why the chain's view of the account forbids taking the next nonce, when all that were taken are in blocks. The view was taken at the last
-// acquisition or doubt; since then only we may have moved it, and the cursor moves first.
+// disagreement returns why the account's state on chain forbids taking the next nonce, if all taken
+// nonces are included. The state was read at the last acquisition or doubt; since then only this
+// owner can have moved it, and the cursor moves first.
 func disagreement(v *View, a *Account) (reason, message string) {
 	next := v.Cursor.Next
 	if a.Latest > next || a.Pending > next {
 		return ReasonNonceElsewhere, fmt.Sprintf(
-			"the account's next nonce is %d on chain and %d in its pool, and %d here: its key is used elsewhere; nothing is sent until that is cleared up",
+			"the account's next nonce is %d on chain and %d in the pool, but %d here: its key "+
+				"is used elsewhere; nothing is sent until this is resolved",
 			a.Latest,
 			a.Pending,
 			next,
@@ -221,7 +242,8 @@ func disagreement(v *View, a *Account) (reason, message string) {
 	}
 	if a.Latest < a.Expected {
 		return ReasonChainBehind, fmt.Sprintf(
-			"the account's next nonce is %d on chain and was %d here: the endpoint lags, or the chain has lost blocks; a nonce above the gap would never be included",
+			"the account's next nonce is %d on chain, but was %d here: the endpoint lags, or "+
+				"the chain lost blocks; a nonce above the gap would never be included",
 			a.Latest,
 			a.Expected,
 		)
@@ -229,8 +251,8 @@ func disagreement(v *View, a *Account) (reason, message string) {
 	return "", ""
 }
 
-// protectOnCommand protects because somebody says so: an operator, or the auditor. That takes the place of a protection which would end by itself: what somebody has
-// asked for ends by a decision alone (L10).
+// protectOnCommand protects on request of an operator or the auditor. It replaces a protection that
+// would end automatically: a requested one ends only by a decision (L10).
 func protectOnCommand(v *View, c Command) Change {
 	switch {
 	case v.Cursor == nil:
@@ -245,7 +267,7 @@ func protectOnCommand(v *View, c Command) Change {
 		reason = ProtectByOperator
 	}
 	if p := v.Cursor.Protected; p != nil {
-		evidence = fmt.Sprintf("%s (in place of %s: %s)", evidence, p.Reason, p.Evidence)
+		evidence = fmt.Sprintf("%s (replaces %s: %s)", evidence, p.Reason, p.Evidence)
 	}
 	done.Protect = &Protection{
 		Expect:    v.Cursor.Next,
@@ -256,15 +278,16 @@ func protectOnCommand(v *View, c Command) Change {
 	return done
 }
 
-// exitProtect carries out an operator's decision to go on, if the chain bears it out: going on against the evidence would only protect again, or send what
-// can never be included.
+// exitProtect applies an operator's decision to continue, if the chain supports it. Otherwise the
+// submitter would be protected again, or send transactions that cannot be included.
 func exitProtect(v *View, c Command) (Step, bool) {
 	switch {
 	case v.Cursor == nil || v.Cursor.Protected == nil:
 		return Record{commandResult(c, ResultNotProtected, "")}, true
 	case c.Expect != v.Cursor.Protected.ID:
 		return Record{commandResult(c, ResultProtectionChanged, fmt.Sprintf(
-			"protection %d is in force, the decision was about %d; look at its evidence and decide again",
+			"protection %d is in force, but the decision was about %d; check its evidence and "+
+				"decide again",
 			v.Cursor.Protected.ID,
 			c.Expect,
 		))}, true
@@ -283,15 +306,18 @@ func exitProtect(v *View, c Command) (Step, bool) {
 		return align(v, c)
 	}
 	return Record{
-		commandResult(c, ResultUnknownCommand, fmt.Sprintf("no decision %q", string(c.Action))),
+		commandResult(c, ResultUnknownCommand, fmt.Sprintf(
+			"unknown decision %q", string(c.Action))),
 	}, true
 }
 
-// rejectUnresolved refuses to go on, either way, before what an operator has to look at: what has lost its nonce, and then what is queued since before a restore.
+// rejectUnresolved rejects leaving a protection before an operator has resolved a lost nonce, and
+// then transactions that were queued before a restore.
 func rejectUnresolved(v *View, c Command) (Step, bool) {
 	if missing, ok := lowestMissing(v); ok && v.Account.Latest > *missing.Nonce {
 		return rejectCommand(c,
-			"nonce %d of transaction %s is used on chain, whose next nonce is %d; resolve the transaction first",
+			"nonce %d of transaction %s is used on chain (next nonce %d); resolve the "+
+				"transaction first",
 			*missing.Nonce, missing.ID, v.Account.Latest)
 	}
 	if tx, ok := unverifiedQueued(v); ok && !c.keepsQueue() {
@@ -300,35 +326,41 @@ func rejectUnresolved(v *View, c Command) (Step, bool) {
 	return nil, false
 }
 
-// align goes on at the chain's settled nonce.
+// align continues at the chain's settled nonce.
 func align(v *View, c Command) (Step, bool) {
 	if first, ok := rejectUnresolved(v, c); ok {
 		return first, true
 	}
 	a, next := v.Account, v.Cursor.Next
 	if missing, ok := lowestMissing(v); ok {
-		return rejectCommand(c, "transaction %s holds nonce %d and is in no block; resolve it first",
+		return rejectCommand(c, "transaction %s holds nonce %d and is in no block; resolve it "+
+			"first",
 			missing.ID, *missing.Nonce)
 	}
 	switch {
 	case a.Latest != a.Settled || a.Pending != a.Settled:
 		return rejectCommand(c,
-			"the account does not stand still (next nonce %d by the newest block, %d by the pool, %d when settled); ask again when these agree: settled is what is chains.*.finality.audit_depth blocks deep, or confirmations where no endpoint keeps state as old as that",
+			"the account is not settled (next nonce %d at the head, %d in the pool, %d "+
+				"settled); retry when these agree: settled means chains.*.finality.audit_depth "+
+				"blocks deep, or confirmations if no endpoint has older state",
 			a.Latest, a.Pending, a.Settled)
 	case a.Settled < next:
 		return rejectCommand(c,
-			"the account's settled next nonce is %d and the cursor stands at %d; a cursor never goes back",
+			"the account's settled next nonce is %d, below the cursor at %d; a cursor never "+
+				"moves back",
 			a.Settled, next)
 	}
 	return Record{unprotect(v, c, a.Settled)}, true
 }
 
-// resume goes on where the cursor stands.
+// resume continues at the cursor.
 func resume(v *View, c Command) (Step, bool) {
 	if first, ok := rejectUnresolved(v, c); ok {
 		return first, true
 	}
-	a, next, lowest := v.Account, v.Cursor.Next, v.Expected()
+	a := v.Account
+	next := v.Cursor.Next
+	lowest := v.Expected()
 	other := ActionAlign
 	if c.keepsQueue() {
 		other = ActionAlignKeep
@@ -336,17 +368,20 @@ func resume(v *View, c Command) (Step, bool) {
 	switch {
 	case a.Latest > next || a.Pending > next:
 		return rejectCommand(c,
-			"the account's next nonce is %d on chain and %d in its pool, and %d here; align forward (%s) once it has settled",
+			"the account's next nonce is %d on chain and %d in the pool, but %d here; align "+
+				"forward (%s) once it has settled",
 			a.Latest, a.Pending, next, other)
 	case a.Latest < lowest:
 		return rejectCommand(c,
-			"the account's next nonce is %d on chain and all below %d are in blocks here; the chain does not have them, so what is sent now could not be included",
+			"the account's next nonce is %d on chain, but all below %d are included here; the "+
+				"chain lacks them, so new transactions could not be included",
 			a.Latest, lowest)
 	}
 	return Record{unprotect(v, c, next)}, true
 }
 
-// depthOf is how deep the settled nonce of a decision lies. Numbers that are passed over are for good, so that this rests on no block that may still change.
+// depthOf returns the depth of the settled nonce for a decision. Skipped nonces are final, so they
+// must not rest on blocks that may still change.
 func (v *View) depthOf(c Command) uint64 {
 	if c.Action == ActionAlign || c.Action == ActionAlignKeep {
 		return v.Policy.deepest()
@@ -367,8 +402,8 @@ func unprotect(v *View, c Command, to Nonce) Change {
 	return done
 }
 
-// dueAgain makes what is in no block due at once when a protection ends: what it waits for is what was forbidden, as its cancel was. A hand-over that has begun
-// goes on as it is.
+// makeDue makes pending transactions due at once when a protection ends: they wait for a step
+// that it forbade, such as a cancel. A claimed broadcast continues unchanged.
 func makeDue(v *View) (writes []Write) {
 	for i := range v.Open {
 		tx := &v.Open[i]

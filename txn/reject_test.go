@@ -268,7 +268,9 @@ func TestReorgedFinal_Invalid_KeepsReason(t *testing.T) {
 	w.clearUp(t)
 	w.reorgAfterFinality(t, w.final[0].TxHash)
 	tx := &w.view.Open[0]
-	tx.State, tx.Sub, tx.Pooled = Tracking, Pending, 0 // as a ledger of before has it, after a RETRY
+	tx.State = Tracking
+	tx.Sub = Pending
+	tx.Pooled = 0 // as a ledger of before has it, after a RETRY
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 	if tx := w.view.Open[0]; tx.Reason != ReasonReorgedFinal {
 		t.Errorf("%+v", tx.Status)

@@ -2,12 +2,15 @@ package txn
 
 import "fmt"
 
-// A transaction may end as never run although there are signed forms of it: an operator has failed it, since somebody else used its nonce, or it was given back
-// to the queue and was cancelled there. That is said only of what lies below the audit depth; but a reorg may go deeper, and an operator who says so without proof
-// may be wrong. So its forms are followed for an audit depth more. If a block has one of them, the ledger takes its word back: the transaction is followed as one
-// that has a nonce, and ends again, by that receipt.
+// A transaction may become final as not executed although it has signed attempts: an operator
+// failed it because its nonce was used elsewhere, or it was requeued and then cancelled. Both
+// require that the nonce is settled below the audit depth; but a reorg may be deeper, and an
+// operator's unproven statement may be wrong. So its attempts are tracked for another audit depth.
+// If one of them is included, the ledger revokes the outcome: the transaction is tracked with its
+// nonce and finalized again by that receipt.
 
-// executedAfterFinal finds a transaction that had ended as never run, and has a form in a block; nil: there is none.
+// executedAfterFinal finds a transaction that is final as not executed and has an included attempt;
+// nil: none.
 func executedAfterFinal(v *View) *Finding {
 	for i := range v.NotExecuted {
 		tx := &v.NotExecuted[i]
@@ -22,7 +25,8 @@ func executedAfterFinal(v *View) *Finding {
 				Nonce:  a.Nonce,
 				Tx:     &found,
 				Evidence: fmt.Sprintf(
-					"transaction %s had ended as never run (%s, %s), and its attempt %s under nonce %d is in block %d (%s) all the same",
+					"transaction %s was final as not executed (%s, %s), but its attempt %s at "+
+						"nonce %d is in block %d (%s)",
 					tx.ID, tx.State, tx.Reason, a.Hash.Hex(), a.Nonce, seen.Receipt.BlockNumber,
 					seen.Receipt.BlockHash.Hex()),
 			}
@@ -31,20 +35,28 @@ func executedAfterFinal(v *View) *Finding {
 	return nil
 }
 
-// reopened is the write that takes the end back: whoever was told of it is told that it does not hold. One that had given up its nonce has the form's again.
+// reopen returns the write that revokes the outcome; watchers receive an event. A transaction that
+// had given up its nonce gets the attempt's nonce back.
 func reopen(v *View, f *Finding) []Write {
 	tx, next := f.Tx, f.Tx.Status
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &f.Nonce, 0
 	}
-	next.State, next.Sub, next.Executed, next.Released, next.FinalBlock = Stuck, None, Unknown, true, 0
-	next.Reason, next.LastError, next.SubmitAttempts, next.LastOutcome = f.Reason, f.Evidence, 0, ""
+	next.State = Stuck
+	next.Sub = None
+	next.Executed = Unknown
+	next.Released = true
+	next.FinalBlock = 0
+	next.Reason = f.Reason
+	next.LastError = f.Evidence
+	next.SubmitAttempts = 0
+	next.LastOutcome = ""
 	return v.move(tx, EventReorged, &next, 0)
 }
 
-// executedAfterFinalMessage says what became of it, once that is final.
+// executedAfterFinalMessage describes the final outcome.
 func (tx *Tx) executedAfterFinalMessage() string {
 	return fmt.Sprintf(
-		"it had ended as never run, and ran all the same under nonce %d, in block %d", *tx.Nonce,
+		"it was final as not executed, but executed under nonce %d in block %d", *tx.Nonce,
 		tx.Receipt.BlockNumber)
 }

@@ -85,7 +85,7 @@ func TestExecutedAfterFinal(t *testing.T) {
 			if last.ID != end.ID || last.State != want.State || last.Executed != want.Executed ||
 				last.Reason != ProtectExecutedAfterFinal ||
 				last.Receipt.TxHash != old ||
-				!strings.Contains(last.LastError, "had ended as never run") {
+				!strings.Contains(last.LastError, "final as not executed") {
 				t.Errorf("%s: %+v", name, last.Status)
 			}
 			if len(w.gaps) > 0 || protected(w) == nil {

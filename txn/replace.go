@@ -8,22 +8,26 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// DefaultBumpPolicy is when a transaction that is not included offers more. How much is the Policy's, whoever asks for it.
+// DefaultBumpPolicy decides when a transaction that is not included is replaced with higher fees.
+// The Policy decides how much higher.
 type DefaultBumpPolicy struct {
-	Enabled     bool          // what is not being cancelled, too
-	MinInterval time.Duration // between two signed forms of a transaction
-	MaxAttempts int           // replacements of a transaction by this policy, and again of the form that cancels it
+	Enabled     bool          // also bump transactions that are not being cancelled
+	MinInterval time.Duration // between two attempts of a transaction
+	// automatic replacements of a transaction, and again of its cancel transaction
+	MaxAttempts int
 }
 
-// BumpPolicy chooses whether a transaction that is due for another hand-over gets a replacement first. It is asked with what the ledger has, and must be pure.
+// BumpPolicy decides whether a due transaction is replaced before it is rebroadcast. It sees the
+// ledger's state, and must be pure.
 type BumpPolicy interface {
-	// Bump tells whether to offer more now; last is the newest attempt, n how many replacements there were: of the first form that cancels, if last is one. A
-	// cancel that never rises may never be included, and nothing else is handed over meanwhile (H29).
+	// Bump reports whether to replace now. last is the newest attempt and n the number of
+	// replacements: of the first cancel, if last is a cancel. A cancel that is never bumped may
+	// never be included, and nothing else is broadcast meanwhile (H29).
 	Bump(now time.Time, tx *Tx, last *Attempt, n int) bool
 }
 
-// Bump is the default policy: replace what a node has had for a while, or refuses for its fees; a cancel whether or not anything else is (H29), and also when no
-// node has said more than that it may have it.
+// Bump replaces an attempt that a node has had for a while, or rejects for its fees. A cancel is
+// replaced even if bumping is disabled (H29), and also if no node has clearly accepted it.
 func (b DefaultBumpPolicy) Bump(now time.Time, tx *Tx, last *Attempt, n int) bool {
 	wanted, had := b.Enabled, tx.Accepted == last.No
 	if last.Kind == Cancel {
@@ -33,15 +37,15 @@ func (b DefaultBumpPolicy) Bump(now time.Time, tx *Tx, last *Attempt, n int) boo
 		(had || feeOutcomes[tx.LastOutcome])
 }
 
-// priced are the answers that a higher fee answers.
+// feeOutcomes are the outcomes that higher fees can change.
 var feeOutcomes = map[Class]bool{
 	Underpriced:            true,
 	ReplacementUnderpriced: true,
 	FeeCapBelowBaseFee:     true,
 }
 
-// replacements is how many forms for the nonce that it has came after the first, or if it is being cancelled, after the first that cancels. Those of before a
-// REQUEUE do not count.
+// replacements returns the number of attempts at the current nonce after the first, or after the
+// first cancel if it is being cancelled. Attempts from before a REQUEUE do not count.
 func (tx *Tx) replacements() (n int) {
 	cancelling := tx.newest().Kind == Cancel
 	for _, a := range tx.Attempts {
@@ -52,23 +56,24 @@ func (tx *Tx) replacements() (n int) {
 	return n - 1
 }
 
-// Replace makes another signed form for the nonce that a transaction has; Replaced tells what follows.
+// Replace signs another attempt for the nonce of a transaction; Replaced follows.
 type Replace struct {
-	Tx            *Tx
-	Kind          AttemptKind
-	Pooled        Fees // highest that a pool may have; zero: none
-	Newest        Fees
-	Permille      uint64
-	Limit         Wei    // zero: none
-	ForDeadline   bool   // its deadline alone asks for it
-	CommandID     int64  // the command that asks for it; 0: none
-	Estimate      uint64 // gas that a form which cancels takes, as the chain says; 0: it does not say
-	NewestInvalid bool   // a node said that the newest form, which cancels, can never pass: another is of use only with more gas
+	Tx          *Tx
+	Kind        AttemptKind
+	Pooled      Fees // highest fees that a pool may have; zero: none
+	Newest      Fees
+	Permille    uint64
+	Limit       Wei    // zero: none
+	ForDeadline bool   // requested only by its deadline
+	CommandID   int64  // the command that requests it; 0: none
+	Estimate    uint64 // estimated gas of a cancel; 0: unknown
+	// a node called the newest attempt, a cancel, invalid: another one needs more gas
+	NewestInvalid bool
 }
 
 func (*Replace) step() {}
 
-// Unsigned is what is to be signed, at these fees: the same payload, or for a cancel nothing, sent to oneself.
+// Unsigned returns the transaction to sign at these fees: the same payload, or the cancel payload.
 func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
 	u := Unsigned{
 		ChainID:  v.Submitter.Chain,
@@ -84,20 +89,22 @@ func (s *Replace) Unsigned(v *View, fees Fees) Unsigned {
 	return u
 }
 
-// Nothing is the payload of a cancel.
+// CancelPayload returns the payload of a cancel transaction: a self-transfer of 0.
 func CancelPayload(self Address) Payload { return Payload{To: &self} }
 
 const (
-	// transferGas is what a transfer takes on Ethereum (yellow paper, G_transaction). Rollups may ask for more.
+	// transferGas is the gas of a transfer on Ethereum (yellow paper, G_transaction). Rollups may
+	// need more.
 	transferGas = 21_000
-	// maxCancelGas bounds what a node that estimates can talk us into: rollups that charge for the layer below have asked for some millions.
+	// maxCancelGas bounds a node's estimate: rollups that charge for the layer below have needed
+	// some millions.
 	maxCancelGas = 10_000_000
-	// maxCancelRetries is how many cancels there may be for what their gas may be the reason of: a node that refuses them for another, on a chain whose estimates rise,
-	// would have no end.
+	// maxCancelRetries bounds the cancels that are replaced to raise their gas: a node that rejects
+	// them for another reason, on a chain with rising estimates, would cause them without end.
 	maxCancelRetries = 20
 )
 
-// cancelGas is the limit of a cancel: what the chain says that it takes, or what the last one had.
+// cancelGas returns the gas limit of a cancel: the chain's estimate, or the limit of the last one.
 func (s *Replace) cancelGas() uint64 {
 	switch last := s.Tx.newest(); {
 	case s.Estimate > 0:
@@ -108,12 +115,13 @@ func (s *Replace) cancelGas() uint64 {
 	return transferGas
 }
 
-// RepeatsInvalid tells whether another form would be what a node has said can never pass.
+// RepeatsInvalid reports whether another attempt would repeat one that a node called invalid.
 func (s *Replace) RepeatsInvalid() bool {
 	return s.NewestInvalid && s.cancelGas() <= s.Tx.newest().GasLimit
 }
 
-// Offer is what the replacement bids when the market asks this much. ok is false when the limit does not allow a bid that a pool would take.
+// BumpedFees returns the fees of the replacement at these market fees. ok is false if the limit
+// does not allow fees that a pool would accept.
 func (s *Replace) BumpedFees(market Fees) (fees Fees, ok bool) {
 	fees.Legacy = s.Newest.Legacy
 	fees.Cap, fees.Tip = bumpedFee(s.Pooled.Cap, s.Permille), bumpedFee(s.Pooled.Tip, s.Permille)
@@ -136,14 +144,16 @@ func (s *Replace) BumpedFees(market Fees) (fees Fees, ok bool) {
 	return fees, !needed.Gt(&s.Limit)
 }
 
-// raised is the fee times the factor, rounded up, and at least one more: geth asks for both fields to be strictly higher and 10 % up (core/txpool/legacypool,
-// list.Add), of transactions with blobs for 100 % (core/txpool/blobpool); rounded down, a fee of 1 wei would never rise.
+// bumpedFee returns the fee times the factor, rounded up, and at least 1 wei more. geth requires
+// both fields to be strictly higher and 10 % up (core/txpool/legacypool, list.Add), and 100 % up
+// for blob transactions (core/txpool/blobpool). Rounded down, a fee of 1 wei would never rise.
 func bumpedFee(fee Wei, permille uint64) Wei {
 	if fee.IsZero() {
 		return fee
 	}
 	var up Wei
-	if _, overflow := up.MulDivOverflow(&fee, uint256.NewInt(permille), uint256.NewInt(1000)); overflow {
+	_, overflow := up.MulDivOverflow(&fee, uint256.NewInt(permille), uint256.NewInt(1000))
+	if overflow {
 		return *up.SetAllOne()
 	}
 	var rest Wei
@@ -168,15 +178,18 @@ func maxWei(a, b Wei) Wei {
 	return a
 }
 
-// replacement decides whether a transaction that is due gets another signed form before it is handed over. Under protection nothing new is signed, and what
-// was final is handed over as it was until it is in a block again, also after an operator has ended the protection: nobody is told of two ends (H22).
+// replacement decides whether a due transaction gets another attempt before it is rebroadcast.
+// Under protection nothing new is signed. A reorged final transaction is rebroadcast unchanged
+// until it is included again, even after an operator has lifted the protection: no watcher may see
+// two outcomes (H22).
 func replacement(v *View, tx *Tx) *Replace {
 	if v.Cursor.Protected != nil || tx.Reason == ReasonReorgedFinal {
 		return nil
 	}
 	last := tx.newest()
 	switch {
-	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" || tx.Terms.CancelLate && tx.pastDeadline(v.Now)):
+	case last.Kind != Cancel && (tx.CancelRequested || tx.Rejected != "" ||
+		tx.Terms.CancelLate && tx.pastDeadline(v.Now)):
 		s := replace(v, tx, Cancel, 0)
 		s.ForDeadline = !tx.CancelRequested && tx.Rejected == ""
 		return s
@@ -184,7 +197,9 @@ func replacement(v *View, tx *Tx) *Replace {
 		s := replace(v, tx, Cancel, 0)
 		s.NewestInvalid = true
 		return s
-	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) && tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil && v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
+	case tx.LastOutcome != "" && !unexamined(tx.LastOutcome) &&
+		tx.LastOutcome != InsufficientFunds && v.Policy.Bump != nil &&
+		v.Policy.Bump.Bump(v.Now, tx, last, tx.replacements()):
 		return replace(v, tx, Bump, 0)
 	}
 	return nil
@@ -200,9 +215,9 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 		CommandID: command,
 	}
 	if tx.abandoned() || executedUnexpectedly(tx.Reason) {
-		s.Kind = Cancel // what was given up, or has run, is not taken up again
+		s.Kind = Cancel // an abandoned or executed transaction is not sent again
 	}
-	for i := range tx.Attempts { // each offers more than those before it
+	for i := range tx.Attempts { // each attempt has higher fees than the ones before
 		if a := &tx.Attempts[i]; a.No == tx.Pooled ||
 			a.No == tx.newest().No && tx.LastOutcome == "" {
 			s.Pooled = a.Fees
@@ -215,8 +230,8 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 	return s
 }
 
-// givenUp tells whether it shall not run any more: because somebody asked for that, because a node says that it can never pass, or by its deadline or since it
-// has run before, which have made a form that cancels.
+// abandoned reports whether it is no longer meant to execute: a cancel was requested, a node called
+// it invalid, or a cancel was signed because of its deadline or an earlier execution.
 func (tx *Tx) abandoned() bool {
 	return tx.CancelRequested || tx.Rejected != "" ||
 		len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
@@ -225,16 +240,16 @@ func (tx *Tx) abandoned() bool {
 func (tx *Tx) whyAbandoned() string {
 	switch {
 	case tx.CancelRequested:
-		return "a cancel was asked for"
+		return "a cancel was requested"
 	case tx.Rejected != "":
-		return "a node said that it can never pass and it was being cancelled"
+		return "a node called it invalid and it was being cancelled"
 	case tx.Reason == ProtectExecutedAfterRequeue:
-		return "it was seen to have run before it was given back to the queue and a cancel was sent"
+		return "it had executed before it was requeued, and a cancel was sent"
 	}
 	return "not_after passed and a cancel was sent"
 }
 
-// Lower is the lower of two limits, of which zero is none.
+// LowerLimit returns the lower of two limits; zero means no limit.
 func LowerLimit(a, b Wei) Wei {
 	if a.IsZero() || !b.IsZero() && b.Lt(&a) {
 		return b
@@ -242,24 +257,29 @@ func LowerLimit(a, b Wei) Wei {
 	return a
 }
 
-// Replacement is what asking for fees and signing gave.
+// Replacement is the result of reading fees and signing.
 type Replacement struct {
-	Outcome    Outcome // of asking for fees; ACCEPTED, or why there are none
-	Fees       Fees    // offered
-	AboveLimit bool    // Offer was not ok
+	Outcome    Outcome // of reading fees; ACCEPTED, or why there are none
+	Fees       Fees    // used
+	AboveLimit bool    // BumpedFees was not ok
 	Signed     Signed
 	SignErr    error
 }
 
-// Replaced tells what follows: the new form is recorded, to be handed over next, or the old one goes on.
+// Replaced returns the change that follows: the new attempt is recorded and broadcast next, or the
+// old one continues.
 func Replaced(v *View, s *Replace, p Replacement) Change {
 	if reason, message := p.failure(v, s); reason != "" {
 		return notReplaced(v, s, reason, message, unexamined(p.Outcome.Class))
 	}
-	tx, next, u := s.Tx, s.Tx.Status, s.Unsigned(v, p.Fees)
-	next.TxHash, next.SubmitAttempts, next.LastOutcome = p.Signed.Hash, 0, "" // the new form is handed over before anything else is decided
+	tx := s.Tx
+	next := s.Tx.Status
+	u := s.Unsigned(v, p.Fees)
+	next.TxHash = p.Signed.Hash
+	next.SubmitAttempts = 0
+	next.LastOutcome = "" // the new attempt is broadcast before any other decision
 	if !tx.keepsReason() && tx.Rejected == "" &&
-		tx.Sub != Unfunded { // whether the account can pay for the new form is not known before its answer
+		tx.Sub != Unfunded { // unknown for the new attempt until its response
 		next.Reason, next.LastError = "", ""
 	}
 	w := v.move(tx, EventReplaced, &next, 0)
@@ -281,33 +301,37 @@ func Replaced(v *View, s *Replace, p Replacement) Change {
 	return c
 }
 
-// missing tells why there is no new form; an empty reason: there is one.
+// failure returns why there is no new attempt; an empty reason: there is one.
 func (p Replacement) failure(v *View, s *Replace) (reason, message string) {
 	switch {
 	case p.Outcome.Class == FeeCapBelowBaseFee:
-		return ReasonFeeCapReached, "the chain's fees are above what a replacement may offer, by " + s.limitName(
-			v) + ": " + p.Outcome.Detail
+		return ReasonFeeCapReached, "the chain's fees are above the limit of replacements, " +
+			s.limitName(v) + ": " + p.Outcome.Detail
 	case p.Outcome.Class != Accepted:
-		return ReasonChainUnavailable, "the chain tells no fees (" + string(
+		return ReasonChainUnavailable, "no fees from the chain (" + string(
 			p.Outcome.Class) + "): " + p.Outcome.Detail
 	case s.RepeatsInvalid():
-		return ReasonRejected, "a node says that the cancel can never pass, and more gas than it has is not what the chain asks for"
-	case p.AboveLimit && !s.firstCancel() && !s.NewestInvalid: // a first cancel at the cap still wins where the pool has lost what it shall replace
-		return ReasonFeeCapReached, "a replacement would have to offer more than " + s.limitName(
-			v) + "; the last form is still handed over"
+		return ReasonRejected, "a node called the cancel invalid, and the chain's gas estimate " +
+			"is not higher than its limit"
+	// a first cancel at the cap still wins where the pool has dropped its predecessor
+	case p.AboveLimit && !s.firstCancel() && !s.NewestInvalid:
+		return ReasonFeeCapReached, "a replacement needs more than " + s.limitName(
+			v) + "; the last attempt is still rebroadcast"
 	case errors.Is(p.SignErr, ErrKeyMissing):
 		return ReasonSignerKeyMissing, fmt.Sprintf(
-			"signer %q has no key for %s; a replacement needs it", v.Submitter.Signer,
+			"signer %q has no key for %s, which a replacement needs; add the key",
+			v.Submitter.Signer,
 			v.Submitter.Address.Hex())
 	case errors.Is(p.SignErr, ErrSignerFault):
-		return ReasonSignerFault, "the signer returned a transaction that was not asked for; its bytes were dropped"
+		return ReasonSignerFault, "the signer returned a different transaction; its bytes were " +
+			"discarded"
 	case p.SignErr != nil:
-		return ReasonSignerUnavailable, "the signer did not answer; waiting for it"
+		return ReasonSignerUnavailable, "the signer did not respond; waiting"
 	}
 	return "", ""
 }
 
-// cap names the limit of a replacement, and what holds it.
+// limitName names the limit of a replacement and its source.
 func (s *Replace) limitName(v *View) string {
 	where := "gas_bump.max_fee_cap_gwei in the configuration"
 	switch own := s.Tx.Terms.MaxFee; {
@@ -319,10 +343,12 @@ func (s *Replace) limitName(v *View) string {
 	return "the cap of " + InGwei(s.Limit) + " gwei (" + where + ")"
 }
 
-// firstCancel tells whether it would be the first form that cancels. Until there is one nothing is handed over: what shall be cancelled would only be sent again.
+// firstCancel reports whether it would be the first cancel. Nothing is broadcast until there is
+// one: that would only send the transaction to be cancelled again.
 func (s *Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
 
-// passing are the reasons of a STUCK transaction that lacks a new form, or one that can pass; they have passed once a node takes one.
+// transientReasons are the reasons of a STUCK transaction that lacks a new or a valid attempt; they
+// are resolved once a node accepts one.
 var transientReasons = map[string]bool{
 	ReasonRejected:          true,
 	ReasonFeeCapReached:     true,
@@ -332,8 +358,9 @@ var transientReasons = map[string]bool{
 	ReasonSignerUnavailable: true,
 }
 
-// notReplaced tells what follows when no new form could be made: the newest is handed over as it is. A cancel that could not be made as often as anything may
-// be handed over is told as STUCK, and goes on being tried (H13); silence of the chain does not count for that.
+// notReplaced returns the change that follows when no new attempt could be made: the newest is
+// rebroadcast. A cancel that failed as often as broadcasts may becomes STUCK and is still tried
+// (H13); an unavailable chain does not count.
 func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Change {
 	if s.CommandID != 0 {
 		return commandResult(Command{ID: s.CommandID}, ResultRefused, message)
@@ -345,22 +372,26 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 	}
 	tired := s.firstCancel() && next.SubmitAttempts >= v.Policy.ResubmitMax
 	if tx.State != Stuck && (reason == ReasonFeeCapReached || tired) {
-		kind, next.State, next.Sub = EventStuck, Stuck, None
+		kind = EventStuck
+		next.State = Stuck
+		next.Sub = None
 	}
 	if s.firstCancel() &&
-		tx.Sub == Unfunded { // nothing is handed over: see recheckAccount. It waits for something else than money now
+		// nothing is broadcast: see recheckAccount. It no longer waits for funds
+		tx.Sub == Unfunded {
 		kind, next.Sub = fundingEvent(next.State, kind), defaultSub(next.State)
 	}
 	if !tx.keepsReason() || s.firstCancel() && tx.Reason == ReasonInsufficientFunds ||
 		reason == ReasonFeeCapReached &&
-			(tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted || tx.Reason == ReasonMaxAge) {
+			(tx.Reason == ReasonFeeCapReached || tx.Reason == ReasonResubmitExhausted ||
+				tx.Reason == ReasonMaxAge) {
 		next.Reason, next.LastError = reason, message
 	}
 	if tx.State == Stuck && next.Reason != tx.Reason {
 		kind = EventStuck
 	}
 	if s.firstCancel() {
-		next.Doubted = true // nothing is handed over: see recheckAccount
+		next.Doubted = true // nothing is broadcast: see recheckAccount
 		return Change{Writes: v.move(tx, kind, &next, v.Policy.ResubmitInterval)}
 	}
 	w := v.claim(tx, &next, kind, v.Policy.ResubmitInterval)
@@ -368,29 +399,32 @@ func notReplaced(v *View, s *Replace, reason, message string, unasked bool) Chan
 	return Change{Writes: w}
 }
 
-// speedUp makes a replacement with higher fees because somebody asks for it, whatever the policy says.
+// speedUp makes a replacement with higher fees on request, regardless of the bump policy.
 func speedUp(v *View, c Command) (Step, bool) {
 	tx, ok := openTx(v, c.Tx)
 	switch {
 	case !ok:
-		return rejectCommand(c, "it is not in flight: it has no nonce yet, or is final")
+		return rejectCommand(c, "the transaction is not in flight: it has no nonce yet, or is "+
+			"final")
 	case tx.Receipt != nil:
 		return rejectCommand(c,
-			"it is in a block already, so nothing is left to speed up; watch it until it is final")
+			"the transaction is already included; watch it until it is final")
 	case v.Cursor.Protected != nil:
-		return rejectCommand(c, "the submitter is protected: nothing new is signed")
+		return rejectCommand(c, "the submitter is protected; nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
-		return rejectCommand(c, "it was final: it is handed over as it was until it is in a block again")
+		return rejectCommand(c, "the transaction was final before a reorg; it is rebroadcast "+
+			"unchanged until it is included again")
 	case !mayBroadcast(v, tx):
 		return rejectCommand(c,
-			"what was signed for it before it was given back to the queue is in a block, or is being looked for")
+			"an attempt from before its requeue is included, or its receipt is still unknown")
 	}
 	return replace(v, tx, Bump, c.ID), true
 }
 
-const notStuck = "it is not STUCK, so nothing waits for this decision; look at its state, and speed up or cancel what is in flight"
+const notStuck = "the transaction is not STUCK; speed up or cancel it if it is in flight"
 
-// retry counts the hand-overs of a STUCK transaction anew. One that shall not run any more is handed over again itself.
+// retry resets the broadcast count of a STUCK transaction. An abandoned one is broadcast once more
+// itself.
 func retry(v *View, c Command) (Step, bool) {
 	tx, ok := openTx(v, c.Tx)
 	if !ok || tx.State != Stuck {
@@ -398,14 +432,18 @@ func retry(v *View, c Command) (Step, bool) {
 	}
 	if executedUnexpectedly(tx.Reason) {
 		return rejectCommand(c,
-			"it ran, although it was given up; it ends by itself once its nonce is used")
+			"it executed although it was abandoned; it becomes final automatically once its "+
+				"nonce is used")
 	}
 	if tx.abandoned() && tx.Reason != ReasonReorgedFinal && tx.Reason != ReasonNonceElsewhere {
 		return sendOriginal(v, tx, c)
 	}
 	done := commandResult(c, Applied, "")
 	next := tx.Status
-	next.State, next.Sub, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, 0, ""
+	next.State = Tracking
+	next.Sub = Pending
+	next.SubmitAttempts = 0
+	next.LastOutcome = ""
 	if !tx.keepsReasonUntilFinal() {
 		next.Reason, next.LastError = "", ""
 	}
@@ -413,37 +451,39 @@ func retry(v *View, c Command) (Step, bool) {
 	return Record{done}, true
 }
 
-// sendOriginal hands over what shall not run any more, once, because an operator asks for it: its cancel may be what no node takes, and then nothing else would ever
-// use the nonce. By itself nobody does that (H29). The command is done when a node has answered; a crash before costs another hand-over of the same bytes.
+// sendOriginal broadcasts an abandoned transaction once, on an operator's request: no node may
+// accept its cancel, and then nothing else would ever use the nonce. This never happens
+// automatically (H29). The command completes with a node's response; a crash before costs another
+// broadcast of the same bytes.
 func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	seen := v.inclusion(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
 		return rejectCommand(c,
-			"it is in a block already, so nothing is left to hand over; watch it until it is final")
+			"the transaction is already included; watch it until it is final")
 	case !seen.Known || !v.earlierInclusion(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayBroadcast(v, tx):
 		return rejectCommand(c,
-			"what was signed for it before it was given back to the queue is in a block")
+			"an attempt from before its requeue is included")
 	}
 	for i := len(tx.Attempts) - 1; i >= 0; i-- {
 		if a := &tx.Attempts[i]; a.Kind != Cancel && a.Nonce == *tx.Nonce {
 			return Broadcast{Tx: tx, Attempt: a, CommandID: c.ID}, true
 		}
 	}
-	return rejectCommand(c, "nothing but cancels was signed for its nonce")
+	return rejectCommand(c, "only cancels were signed for its nonce")
 }
 
-// OriginalSent tells what follows from the chain's answer to a hand-over that an operator asked for. It is a race from here on: the cancel, which is due again after
-// an interval, is not taken back.
+// OriginalSent returns the change that follows the response to a broadcast that an operator
+// requested. From here it is a race: the cancel is due again after an interval.
 func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 	tx, next := b.Tx, b.Tx.Status
 	if !answer.inPool() && answer.Class != Ambiguous {
 		return commandResult(
 			Command{ID: b.CommandID},
 			ResultRefused,
-			fmt.Sprintf("it was handed over, and the answer was %s: %s", answer.Class,
+			fmt.Sprintf("the broadcast failed: %s: %s", answer.Class,
 				answer.Detail),
 		)
 	}
@@ -451,8 +491,13 @@ func OriginalSent(v *View, b Broadcast, answer Outcome) Change {
 		next.Accepted = max(next.Accepted, b.Attempt.No)
 	}
 	next.Pooled, next.Doubted = max(next.Pooled, b.Attempt.No), true
-	next.State, next.Sub, next.Reason, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, "", 0, ""
-	next.LastError = "an operator had it handed over again although " + tx.whyAbandoned() + ": whichever of the two is in a block first wins"
+	next.State = Tracking
+	next.Sub = Pending
+	next.Reason = ""
+	next.SubmitAttempts = 0
+	next.LastOutcome = ""
+	next.LastError = "an operator had it rebroadcast although " + tx.whyAbandoned() + "; the " +
+		"first of the two to be included wins"
 	done := commandResult(Command{ID: b.CommandID}, Applied, "")
 	done.Writes = v.move(tx, EventUnstuck, &next, v.Policy.ResubmitInterval)
 	return done

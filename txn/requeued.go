@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// A transaction that was given back to the queue has signed forms under nonces that it gave up. Each was used by somebody else, deep down, so none of them can
-// run; unless the chain changes that far down, or the operator who said so was wrong. Then the transaction has run, and the ledger must say so: it is not sent
-// anew, a nonce that it has taken meanwhile is filled by a form that does nothing, and it ends by the receipt of the form that ran.
+// A requeued transaction has attempts under nonces that it gave up. Each nonce was used elsewhere
+// and settled, so none of the attempts can execute, unless a deeper reorg happens or the operator
+// was wrong. Then the transaction has executed and the ledger must record it: it is not sent again,
+// a nonce that it has taken meanwhile is filled by a cancel, and it is finalized by the receipt of
+// the attempt that executed.
 
-// earlier is what the chain shows of the forms of before a REQUEUE: of the one that ran, if one did, before others that reverted. It is known only when none of
-// them is in doubt.
+// earlierInclusion returns the chain's state of the attempts from before a REQUEUE: of one that
+// succeeded, before ones that reverted. It is known only if none of them is in doubt.
 func (v *View) earlierInclusion(tx *Tx) Inclusion {
 	ran, known := Inclusion{}, tx.Requeued == 0 ||
-		len(tx.Attempts) > 0 // otherwise they are not read yet
+		len(tx.Attempts) > 0 // otherwise they are not loaded yet
 	for _, a := range tx.Attempts {
 		if tx.Nonce != nil && a.Nonce == *tx.Nonce {
 			continue
@@ -29,14 +31,16 @@ func (v *View) earlierInclusion(tx *Tx) Inclusion {
 	return ran
 }
 
-// noEarlierReceipt tells whether no form of before a REQUEUE is in a block. While that is not known nothing is signed anew.
+// noEarlierReceipt reports whether no attempt from before a REQUEUE is included. While that is
+// unknown nothing is signed.
 func noEarlierReceipt(v *View, tx *Tx) bool {
 	e := v.earlierInclusion(tx)
 	return e.Known && e.Receipt == nil
 }
 
-// provenUnexecuted tells whether it is beyond doubt that what was given back to the queue has not run and cannot: no form is in a block, and each nonce that it gave up
-// is used in settled blocks, up to which the receipts are known.
+// provenUnexecuted reports whether it is proven that a requeued transaction has not executed and
+// cannot: no attempt is included, and each nonce that it gave up is used in settled blocks, up to
+// which the receipts are known.
 func provenUnexecuted(v *View, tx *Tx) bool {
 	if tx.Requeued == 0 {
 		return true
@@ -46,7 +50,7 @@ func provenUnexecuted(v *View, tx *Tx) bool {
 		highestNonce(tx) < a.Settled
 }
 
-// highest is the highest nonce that anything was signed for.
+// highestNonce returns the highest nonce of its attempts.
 func highestNonce(tx *Tx) (n Nonce) {
 	for _, a := range tx.Attempts {
 		n = max(n, a.Nonce)
@@ -54,7 +58,7 @@ func highestNonce(tx *Tx) (n Nonce) {
 	return n
 }
 
-// reusesNonce tells whether it has a nonce again that it gave up before: each time that it is requeued gives up one.
+// reusesNonce reports whether its nonce is one that it gave up before: each requeue gives up one.
 func reusesNonce(tx *Tx) bool {
 	nonces := map[Nonce]bool{}
 	for _, a := range tx.Attempts {
@@ -63,12 +67,14 @@ func reusesNonce(tx *Tx) bool {
 	return tx.Requeued > 0 && len(nonces) <= tx.Requeued
 }
 
-// mayBroadcast tells whether a transaction may be handed over. Of what ran before only a form that does nothing is: see heldBack.
+// mayBroadcast reports whether a transaction may be broadcast. Of one that executed before, only a
+// cancel may be: see onHold.
 func mayBroadcast(v *View, tx *Tx) bool {
 	return executedUnexpectedly(tx.Reason) || noEarlierReceipt(v, tx)
 }
 
-// executedAfterRequeue finds a transaction that ran before it was given back to the queue, and does not say so yet; nil: there is none.
+// executedAfterRequeue finds a transaction that executed before it was requeued, and is not marked
+// so yet; nil: none.
 func executedAfterRequeue(v *View) *Finding {
 	for _, txs := range [][]Tx{v.Open, v.Queue} {
 		for i := range txs {
@@ -76,7 +82,7 @@ func executedAfterRequeue(v *View) *Finding {
 			e := v.earlierInclusion(tx)
 			told := executedUnexpectedly(tx.Reason) ||
 				tx.Reason == ReasonNonceElsewhere && tx.Nonce != nil &&
-					v.Cursor.Protected != nil // the latter waits for a decision as it is
+					v.Cursor.Protected != nil // the latter awaits a decision anyway
 			if e.Receipt == nil || told {
 				continue
 			}
@@ -87,20 +93,24 @@ func executedAfterRequeue(v *View) *Finding {
 }
 
 func earlierExecution(tx *Tx, r *Receipt) *Finding {
-	ran, found := tx.attempt(r.TxHash), *tx // the finding outlives the look
-	return &Finding{Reason: ProtectExecutedAfterRequeue, Nonce: ran.Nonce, Tx: &found, Evidence: fmt.Sprintf(
-		"transaction %s was given back to the queue, and its attempt %s under nonce %d is in block %d (%s) all the same",
-		tx.ID,
-		ran.Hash.Hex(),
-		ran.Nonce,
-		r.BlockNumber,
-		r.BlockHash.Hex(),
-	)}
+	ran, found := tx.attempt(r.TxHash), *tx // the finding outlives the view
+	return &Finding{Reason: ProtectExecutedAfterRequeue, Nonce: ran.Nonce, Tx: &found,
+		Evidence: fmt.Sprintf(
+			"transaction %s was requeued, but its attempt %s at nonce %d is in block %d (%s)",
+			tx.ID,
+			ran.Hash.Hex(),
+			ran.Nonce,
+			r.BlockNumber,
+			r.BlockHash.Hex(),
+		)}
 }
 
-// recordExecution is the write that says so. What is in a block keeps its state: its nonce is used.
+// recordExecution returns the write that marks it. An included transaction keeps its state: its
+// nonce is used.
 func recordExecution(v *View, f *Finding) []Write {
-	tx, next, kind := f.Tx, f.Tx.Status, EventStuck
+	tx := f.Tx
+	next := f.Tx.Status
+	kind := EventStuck
 	next.Reason, next.LastError = f.Reason, f.Evidence
 	switch {
 	case tx.State.Final():
@@ -115,7 +125,8 @@ func recordExecution(v *View, f *Finding) []Write {
 	return v.move(tx, kind, &next, 0)
 }
 
-// finalizeRequeued ends a queued transaction that ran before, once that is final and was told.
+// finalizeRequeued finalizes a queued transaction that executed before, once that is final and
+// recorded.
 func finalizeRequeued(v *View, tx *Tx) []Write {
 	e := v.earlierInclusion(tx)
 	if tx.Reason != ProtectExecutedAfterRequeue || e.Receipt == nil || !e.Known || !e.Final {
@@ -124,29 +135,40 @@ func finalizeRequeued(v *View, tx *Tx) []Write {
 	return v.finalizeAs(tx, &e)
 }
 
-// finalizeAs ends a transaction by the receipt of a form of before a REQUEUE. One that has taken no other nonce since has that form's again.
+// finalizeAs finalizes a transaction by the receipt of an attempt from before a REQUEUE. If it has
+// taken no other nonce since, it gets that attempt's nonce back.
 func (v *View) finalizeAs(tx *Tx, e *Inclusion) []Write {
-	next, ran, kind := tx.Status, tx.attempt(e.Receipt.TxHash), EventConfirmed
+	next := tx.Status
+	ran := tx.attempt(e.Receipt.TxHash)
+	kind := EventConfirmed
 	if next.Nonce == nil {
 		next.Nonce, next.Slot = &ran.Nonce, 0
 	}
-	next.State, next.Sub, next.Executed, next.Released, next.WaitingSince = Confirmed, None, Success, true, time.Time{}
-	next.Receipt, next.TxHash, next.Above = e.Receipt, e.Receipt.TxHash, e.Above
-	tx.inPool(&next, ran)
+	next.State = Confirmed
+	next.Sub = None
+	next.Executed = Success
+	next.Released = true
+	next.WaitingSince = time.Time{}
+	next.Receipt = e.Receipt
+	next.TxHash = e.Receipt.TxHash
+	next.Above = e.Above
+	tx.notePooled(&next, ran)
 	if !e.Receipt.Success {
-		kind, next.State, next.Executed = EventFailed, Failed, Reverted
+		kind = EventFailed
+		next.State = Failed
+		next.Executed = Reverted
 	}
 	next.Reason = ProtectExecutedAfterRequeue
 	next.LastError = fmt.Sprintf(
-		"it was given back to the queue, and ran all the same under nonce %d, in block %d",
+		"it was requeued, but executed under nonce %d in block %d",
 		ran.Nonce, e.Receipt.BlockNumber)
 	w := v.move(tx, kind, &next, 0)
 	w[0].NewFork, w[0].Above = true, e.Above
 	return w
 }
 
-// withdraw ends what was given back to the queue and shall not run, once it is beyond doubt that it did not. The account is looked at after the wish was
-// written, and the receipts are asked for once more with it.
+// cancelRequeued cancels a requeued transaction once it is proven not executed. The account is read
+// after the request was recorded, and the receipts are fetched again with it.
 func cancelRequeued(v *View) (Step, bool) {
 	for i := range v.Queue {
 		tx := &v.Queue[i]
@@ -159,16 +181,22 @@ func cancelRequeued(v *View) (Step, bool) {
 			return Record{awaitProof(v, tx)}, true
 		}
 		next := tx.Status
-		next.State, next.Sub, next.Executed, next.Reason, next.LastError = Cancelled, None, No, ReasonCancelled, ""
+		next.State = Cancelled
+		next.Sub = None
+		next.Executed = No
+		next.Reason = ReasonCancelled
+		next.LastError = ""
 		return Record{Change{Writes: v.move(tx, EventCancelled, &next, 0)}}, true
 	}
 	return nil, false
 }
 
-// unsure lets what was given back to the queue wait until the chain shows again that it cannot have run. Nothing ends it meanwhile.
+// awaitProof delays a requeued transaction until the chain proves again that it cannot have
+// executed. Nothing finalizes it meanwhile.
 func awaitProof(v *View, tx *Tx) Change {
 	return waitFor(v, tx, ReasonChainBehind, fmt.Sprintf(
-		"nonces up to %d, which it gave up, are not shown as used in settled blocks: what was signed for them may still run; waiting for the chain",
+		"nonces up to %d, which it gave up, are not settled on chain: its earlier attempts may "+
+			"still execute; waiting for the chain",
 		highestNonce(tx),
 	), 0)
 }

@@ -214,7 +214,7 @@ func TestRequeuedExecuted_CancelLoses(t *testing.T) {
 	w.include(payload, true)
 	w.blocks(t, 2*int(guarded.Confirmations))
 	if end := w.final[0]; end.Executed != Success || end.Reason != ReasonCancelLost ||
-		!strings.Contains(end.LastError, "given back to the queue") {
+		!strings.Contains(end.LastError, "requeued") {
 		t.Errorf("%+v", end.Status)
 	}
 }

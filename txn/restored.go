@@ -1,38 +1,46 @@
 package txn
 
-// A ledger that was restored from a backup does not know what was signed after that. So of what it has as queued, or in flight, one more form may have run, under a
-// nonce that the ledger believes free, or used by somebody else. An end that says "did not run" tells the caller that the same may be sent again; here that would be
-// a guess about money. Whatever leads to it (a cancel, a deadline, a refusal, an operator's decision), such a transaction ends as UNKNOWN, and its caller has to look
-// on chain. A receipt of one of our forms is proof as ever: SUCCESS and REVERTED stay what they are.
+// A ledger restored from a backup lacks everything signed after the backup. A transaction that it
+// has as queued or in flight may have executed in an unknown attempt, under a nonce that the ledger
+// considers free or used elsewhere. The outcome "not executed" means that a resend is
+// safe; here that would be a guess about money. Regardless of the cause (a cancel, a deadline, a
+// rejection, an operator's decision), such a transaction ends as UNKNOWN, and its caller has to
+// check the chain. A receipt of one of our attempts is proof as always: SUCCESS and REVERTED stay.
 
-// unproven is an end as not run of what may have run before the ledger was restored.
+// markUnproven turns the outcome "not executed" into unknown, for a transaction that may have
+// executed before the restore.
 func (next *Status) markUnproven() {
 	next.LastError = RestoredMayHaveExecuted(next.Reason, next.LastError)
 	next.Executed, next.Reason = Unknown, ReasonRestored
 }
 
-// RestoredMayHaveExecuted is the sentence of such an end: what ended it, and why nobody can tell whether it ran.
+// RestoredMayHaveExecuted returns the message of such an outcome: its cause, and the doubt about
+// the execution.
 func RestoredMayHaveExecuted(reason, message string) string {
 	if message != "" {
 		reason += ": " + message
 	}
-	return "it is ended (" + reason + "), but it may have run: the ledger was restored from a backup that has it, and what was sent after the backup is not known. " +
-		"See on chain whether it ran before you send the same again"
+	return "final (" + reason + "), but it may have executed: the ledger was restored from a " +
+		"backup, and transactions sent after the backup are unknown; check the chain before " +
+		"you resend"
 }
 
-// restoredDoubt tells why a transaction is not given back to the queue after a restore; empty: nothing forbids it. Whoever used its nonce may be itself, in a form that
-// was signed after the backup.
+// restoredDoubt returns why a transaction is not requeued after a restore; empty: it may be. Its
+// nonce may have been used by the transaction, in an attempt signed after the backup.
 func restoredDoubt(tx *Tx, c Command) string {
 	if !tx.Restored || c.Action != ActionRequeue {
 		return ""
 	}
-	return "the ledger was restored while it was in flight, so what used its nonce may be this transaction, in a form that was signed after the backup and is not known: " +
-		"compare it (receiver, value, data) in a block explorer with what the account sent under that nonce, and after it. If it ran, say FAIL; if it did not, REQUEUE_UNPROVEN"
+	return "the ledger was restored while it was in flight, so an unknown attempt of it may have " +
+		"used the nonce: compare receiver, value and data in a block explorer; use FAIL if it " +
+		"executed, REQUEUE_UNPROVEN if not"
 }
 
-// unverifiedQueued finds what is queued and may have run after the backup. To go on sends it: so somebody has to say that it was compared with the chain. That the account
-// stands where the cursor does says nothing: it is one look, at an endpoint that may be behind, or whose pool lacks what was sent. So it is asked for again with each
-// protection after that: what used a nonce then may be any of these.
+// unverifiedQueued finds a queued transaction that may have executed after the backup. Leaving the
+// protection sends it, so an operator must confirm that the queue was compared with the chain. An
+// account that is at the cursor proves nothing: it is one read, of an endpoint that may lag, or
+// whose pool lacks the transactions sent. The confirmation is required again after each later
+// protection: a nonce used then may belong to any of these transactions.
 func unverifiedQueued(v *View) (*Tx, bool) {
 	for i := range v.Queue {
 		tx := &v.Queue[i]
@@ -43,10 +51,12 @@ func unverifiedQueued(v *View) (*Tx, bool) {
 	return nil, false
 }
 
-const unverifiedMessage = "transactions are queued, %s before others, that may have run after the backup from which the ledger was restored: compare them with what the account sent " +
-	"on chain, cancel those that ran, and say for the others RESUME_KEEP_QUEUE where the account's next nonce is %d, as here, or ALIGN_FORWARD_KEEP_QUEUE where it is ahead"
+const unverifiedMessage = "queued transactions, %s first, may have executed after the backup: " +
+	"compare the queue with the account's transactions on chain and cancel those that " +
+	"executed, then use RESUME_KEEP_QUEUE if the account's next nonce is %d, as here, or " +
+	"ALIGN_FORWARD_KEEP_QUEUE if it is ahead"
 
-// keepsQueue tells whether a decision says that what is queued was compared.
+// keepsQueue reports whether a decision confirms that the queue was compared.
 func (c Command) keepsQueue() bool {
 	return c.Action == ActionResumeKeep || c.Action == ActionAlignKeep
 }

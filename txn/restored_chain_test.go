@@ -36,7 +36,12 @@ func (c *chained) backup() ledgerOf {
 
 // restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what they are.
 func (c *chained) restore(b ledgerOf, id int64) {
-	c.view.Open, c.view.Queue, c.view.NotExecuted, c.final, c.gaps, c.view.Submitter = b.open, b.queue, b.ended, b.final, b.gaps, b.submitter
+	c.view.Open = b.open
+	c.view.Queue = b.queue
+	c.view.NotExecuted = b.ended
+	c.final = b.final
+	c.gaps = b.gaps
+	c.view.Submitter = b.submitter
 	c.view.Commands = nil
 	for _, txs := range [][]Tx{c.view.Open, c.view.Queue} {
 		for i := range txs {

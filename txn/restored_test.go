@@ -112,8 +112,8 @@ func TestRestored_NeverFinalAsUnexecuted(t *testing.T) {
 			switch {
 			case !marked && (end.Executed != No || end.Reason != c.reason):
 				t.Errorf("%s, nothing was restored: %+v", name, end.Status)
-			case marked && (end.Executed != Unknown || end.Reason != ReasonRestored || !strings.HasPrefix(end.LastError, "it is ended ("+c.reason) ||
-				!strings.Contains(end.LastError, "it may have run")):
+			case marked && (end.Executed != Unknown || end.Reason != ReasonRestored || !strings.HasPrefix(end.LastError, "final ("+c.reason) ||
+				!strings.Contains(end.LastError, "may have executed")):
 				t.Errorf("%s: %+v", name, end.Status)
 			}
 		}
@@ -142,7 +142,7 @@ func TestRestored_NotRequeuedUnproven(t *testing.T) {
 			ahead)
 		if code, _, _ := strings.Cut(got, ":"); code != want ||
 			want == ResultRefused &&
-				!strings.Contains(got, "in a form that was signed after the backup") {
+				!strings.Contains(got, "unknown attempt") {
 			t.Errorf("%s: %s", action, got)
 		}
 	}

@@ -2,24 +2,27 @@ package txn
 
 import "slices"
 
-// State is where a transaction stands.
+// State is the state of a transaction.
 type State string
 
 // The states. Confirmed, Failed and Cancelled are final.
 const (
-	Queued    State = "QUEUED"       // accepted, no nonce
-	Allocated State = "ALLOCATED"    // nonce taken and a signed attempt recorded; no node is known to have it
-	Tracking  State = "TRACKING"     // a node has it
-	Stuck     State = "STUCK"        // needs a decision; keeps its nonce, is still followed and rebroadcast
-	Confirmed State = "CONFIRMED"    // executed and final
-	Failed    State = "FAILED_FINAL" // final: reverted, or never executed, or unknown: see ReasonRestored
-	Cancelled State = "CANCELLED"    // final: never executed, or unknown: see ReasonRestored
+	Queued State = "QUEUED" // accepted, no nonce
+	// nonce taken and attempt recorded; no node is known to have it
+	Allocated State = "ALLOCATED"
+	Tracking  State = "TRACKING" // a node has it
+	// needs a decision; keeps its nonce, still tracked and rebroadcast
+	Stuck     State = "STUCK"
+	Confirmed State = "CONFIRMED" // executed and final
+	// final: reverted, not executed, or unknown (see ReasonRestored)
+	Failed    State = "FAILED_FINAL"
+	Cancelled State = "CANCELLED" // final: not executed, or unknown (see ReasonRestored)
 )
 
 // States lists every state in the order of life.
 var States = []State{Queued, Allocated, Tracking, Stuck, Confirmed, Failed, Cancelled}
 
-// Final tells whether nothing but a reorg after finality can change the state any more.
+// Final reports whether only a reorg after finality can still change the state.
 func (s State) Final() bool { return s == Confirmed || s == Failed || s == Cancelled }
 
 // Sub refines a state; empty is the plain state.
@@ -27,23 +30,25 @@ type Sub string
 
 // The sub-states.
 const (
-	None       Sub = ""
-	Pending    Sub = "PENDING"     // TRACKING: with a node, not in a block
-	Included   Sub = "INCLUDED"    // TRACKING: in a canonical block
-	BackingOff Sub = "BACKING_OFF" // QUEUED: the head waits for something outside, other than money
-	Unfunded   Sub = "UNFUNDED"    // QUEUED, ALLOCATED, TRACKING, STUCK, and in no block: the account cannot pay for it now; it goes on by itself once funded
+	None     Sub = ""
+	Pending  Sub = "PENDING"  // TRACKING: with a node, not in a block
+	Included Sub = "INCLUDED" // TRACKING: in a canonical block
+	// QUEUED: the head waits for an external condition other than funds
+	BackingOff Sub = "BACKING_OFF"
+	// any state but final, in no block: the account lacks funds; it proceeds once funded
+	Unfunded Sub = "UNFUNDED"
 )
 
 // Subs lists every sub-state.
 var Subs = []Sub{None, Pending, Included, BackingOff, Unfunded}
 
-// Executed answers whether the payload ran on chain.
+// Executed is whether the payload executed on chain.
 type Executed string
 
 // The answers.
 const (
-	Unknown  Executed = "UNKNOWN" // not decided yet; of what is final: nobody can tell, see ReasonRestored
-	No       Executed = "NO"      // final: it never ran and never will
+	Unknown  Executed = "UNKNOWN" // undecided; of a final transaction: unknown, see ReasonRestored
+	No       Executed = "NO"      // final: it never executed and never will
 	Success  Executed = "SUCCESS"
 	Reverted Executed = "REVERTED"
 )
@@ -71,14 +76,15 @@ const (
 	EventRequeued        Kind = "REQUEUED"
 )
 
-// Move is a legal change of state and the event that tells it.
+// Move is a legal change of state and its event.
 type Move struct {
 	Kind Kind
 	From []State // empty: the move creates the transaction
-	To   []State // more than one only where the move keeps the state that it finds
+	To   []State // more than one only if the move keeps the state
 }
 
-// Moves is the one table of legal moves. The database's constraint, the state diagram and the wire enums are compared with it by tests.
+// Moves is the table of legal moves. Tests compare the database's constraint, the state diagram and
+// the wire enums with it.
 var Moves = []Move{
 	{Kind: EventQueued, To: []State{Queued}},
 	{Kind: EventDelayed, From: []State{Queued}, To: []State{Queued}},
@@ -86,7 +92,7 @@ var Moves = []Move{
 		Kind: EventDelayed,
 		From: []State{Allocated},
 		To:   []State{Allocated},
-	}, // the account cannot pay, or that is not what a node says any more
+	}, // insufficient funds, or no longer reported
 	{Kind: EventDelayed, From: []State{Tracking}, To: []State{Tracking}},
 	{Kind: EventAllocated, From: []State{Queued}, To: []State{Allocated}},
 	{Kind: EventSubmitted, From: []State{Allocated}, To: []State{Tracking}},
@@ -103,7 +109,7 @@ var Moves = []Move{
 		Kind: EventConfirmed,
 		From: []State{Queued, Allocated, Tracking, Stuck},
 		To:   []State{Confirmed},
-	}, // QUEUED: it ran before it was given back to the queue
+	}, // QUEUED: it executed before it was requeued
 	{Kind: EventFailed, From: []State{Queued, Allocated, Tracking, Stuck}, To: []State{Failed}},
 	{Kind: EventCancelRequested, From: []State{Queued}, To: []State{Queued}},
 	{Kind: EventCancelRequested, From: []State{Allocated}, To: []State{Allocated}},
@@ -118,12 +124,12 @@ var Moves = []Move{
 		Kind: EventStuck,
 		From: []State{Allocated, Tracking, Stuck},
 		To:   []State{Stuck},
-	}, // STUCK: for another reason than before, or the account cannot pay now, or can again
+	}, // STUCK: for another reason, or funds changed
 	{Kind: EventUnstuck, From: []State{Stuck}, To: []State{Tracking}},
 	{Kind: EventRequeued, From: []State{Stuck}, To: []State{Queued}},
 }
 
-// Legal tells whether the move table has an entry that leads from one state to the other with this event.
+// Legal reports whether the table has a move between these states with this event.
 func Legal(kind Kind, from, to State) bool {
 	return slices.ContainsFunc(Moves, func(m Move) bool {
 		return m.Kind == kind && slices.Contains(m.From, from) && slices.Contains(m.To, to)

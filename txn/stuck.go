@@ -5,33 +5,34 @@ import (
 	"slices"
 )
 
-// StuckCase is what a stuck policy is told.
+// StuckCase is the input of a stuck policy.
 type StuckCase struct {
-	ActionID string // the same for as long as nothing has changed: a policy that acts outside can tell a repeat
+	// unchanged while the transaction is: a policy with external effects can detect a repeat
+	ActionID string
 	Tx       Tx
 }
 
-// StuckAction is what a stuck policy answers.
+// StuckAction is the result of a stuck policy.
 type StuckAction string
 
 // The actions. None of them frees a nonce.
 const (
-	StuckWait   StuckAction = "WAIT" // go on following and handing over
+	StuckWait   StuckAction = "WAIT" // keep tracking and rebroadcasting
 	StuckRetry  StuckAction = "RETRY"
 	StuckBump   StuckAction = "BUMP"
 	StuckCancel StuckAction = "CANCEL"
 )
 
-// AskPolicy asks what to do about a STUCK transaction; PolicyAnswered tells what the owner remembers of the answer.
+// AskPolicy queries the stuck policy; PolicyAnswered updates the owner's memory.
 type AskPolicy struct{ Case *StuckCase }
 
-// Diagnose asks a node's pool for a transaction; Diagnosed tells what the owner remembers of the answer.
+// Diagnose looks up a transaction in a node's pool; Diagnosed updates the owner's memory.
 type Diagnose struct{ Tx *Tx }
 
 func (AskPolicy) step() {}
 func (Diagnose) step()  {}
 
-// fixed are the reasons of which it is settled what comes next: no policy is asked.
+// decidedReasons have a fixed next step: no policy is asked.
 var decidedReasons = map[string]bool{
 	ReasonNonceElsewhere:        true,
 	ReasonReorgedFinal:          true,
@@ -39,8 +40,9 @@ var decidedReasons = map[string]bool{
 	ProtectExecutedAfterFinal:   true,
 }
 
-// applyStuckPolicy asks the policy, if there is one, about a STUCK transaction whose turn it is, and does what it has said. The asking is claimed with the hand-over: a
-// crash costs one interval and never asks twice at once (C27, H70).
+// applyStuckPolicy queries the policy, if there is one, about a due STUCK transaction, and applies
+// its answer. The query is claimed with the broadcast: a crash costs one interval and never causes
+// two concurrent queries (C27, H70).
 func applyStuckPolicy(v *View, tx *Tx) (Step, bool) {
 	if !v.Policy.Stuck || tx.State != Stuck || !tx.Turn.Claimed || decidedReasons[tx.Reason] ||
 		v.Cursor.Protected != nil {
@@ -53,18 +55,25 @@ func applyStuckPolicy(v *View, tx *Tx) (Step, bool) {
 			&StuckCase{ActionID: fmt.Sprintf("%s/%d", tx.ID, tx.Version), Tx: *tx},
 		}, true
 	case tx.Turn.Action == StuckRetry:
-		next.State, next.Sub, next.Reason, next.LastError, next.SubmitAttempts, next.LastOutcome = Tracking, Pending, "", "", 0, ""
+		next.State = Tracking
+		next.Sub = Pending
+		next.Reason = ""
+		next.LastError = ""
+		next.SubmitAttempts = 0
+		next.LastOutcome = ""
 		return Record{Change{Writes: v.move(tx, EventUnstuck, &next, 0)}}, true
-	case tx.Turn.Action == StuckBump && tx.Sub != Unfunded: // what cannot be paid for is not had for more
+	// an unfunded transaction is not replaced at a higher price
+	case tx.Turn.Action == StuckBump && tx.Sub != Unfunded:
 		return replace(v, tx, Bump, 0), true
 	case tx.Turn.Action == StuckCancel && !tx.abandoned():
 		next.CancelRequested, next.SubmitAttempts = true, 0
 		return Record{Change{Writes: v.move(tx, EventCancelRequested, &next, 0)}}, true
 	}
-	return nil, false // WAIT, and whatever is not known: it is handed over
+	return nil, false // WAIT, or unknown: it is rebroadcast
 }
 
-// PolicyAnswered is what is in flight once the policy has answered. An error of the policy is WAIT.
+// PolicyAnswered returns the transactions in flight with the policy's answer. An error of the
+// policy is WAIT.
 func PolicyAnswered(v *View, s AskPolicy, action StuckAction) []Tx {
 	if action == "" {
 		action = StuckWait
@@ -72,7 +81,8 @@ func PolicyAnswered(v *View, s AskPolicy, action StuckAction) []Tx {
 	return v.withOpenTx(s.Case.Tx.ID, func(tx *Tx) { tx.Turn.Action = action })
 }
 
-// Diagnosed is what is in flight once a node's pool was looked into. It is written with the next write of the transaction, and alone decides nothing.
+// Diagnosed returns the transactions in flight with the diagnosis. It is written with the
+// transaction's next write, and decides nothing alone.
 func Diagnosed(v *View, s Diagnose, d Diagnosis) []Tx {
 	return v.withOpenTx(s.Tx.ID, func(tx *Tx) { tx.Turn.Diagnosed, tx.Diagnosis = true, d })
 }

@@ -5,20 +5,22 @@ import (
 	"time"
 )
 
-// Terms are what a caller demands of how a transaction is sent, besides what it does. The zero Terms demand nothing.
+// Terms are the caller's requirements for sending, beyond the payload. The zero Terms require
+// nothing.
 type Terms struct {
-	Speed      Speed
-	MaxFee     Wei       // most per unit of gas in all; zero: the caps of chain and submitter alone
-	NotAfter   time.Time // no nonce is taken later, by the database's clock; zero: no limit
-	CancelLate bool      // past NotAfter, what is in flight and in no block is cancelled as well
+	Speed Speed
+	// highest fee cap per unit of gas; zero: only the caps of chain and submitter
+	MaxFee     Wei
+	NotAfter   time.Time // no nonce is taken after it, by the database's clock; zero: no limit
+	CancelLate bool      // after NotAfter, pending transactions are cancelled as well
 }
 
-// Speed is how much is offered to be included soon.
+// Speed selects the tip that is offered.
 type Speed string
 
 // The speeds.
 const (
-	Standard Speed = "" // as the chain's configuration says
+	Standard Speed = "" // the chain's configuration
 	Slow     Speed = "SLOW"
 	Fast     Speed = "FAST"
 )
@@ -26,7 +28,8 @@ const (
 // Speeds lists every speed.
 var Speeds = []Speed{Standard, Slow, Fast}
 
-// identify adds the terms to what identifies a request. Terms that demand nothing add nothing, so that requests of before there were terms keep theirs.
+// appendIdentity appends the terms to the identity of a request. Zero terms append nothing, so that
+// requests from before terms existed keep their hash.
 func (t Terms) appendIdentity(text []byte) []byte {
 	if t == (Terms{}) {
 		return text
@@ -37,7 +40,7 @@ func (t Terms) appendIdentity(text []byte) []byte {
 	text = append(text, fee[:]...)
 	var until uint64
 	if !t.NotAfter.IsZero() {
-		until = uint64(t.NotAfter.UnixMicro()) // as the ledger keeps it
+		until = uint64(t.NotAfter.UnixMicro()) // the ledger's precision
 	}
 	text = binary.BigEndian.AppendUint64(text, until)
 	late := byte(0)
@@ -47,7 +50,8 @@ func (t Terms) appendIdentity(text []byte) []byte {
 	return append(text, late)
 }
 
-// late tells whether its deadline has passed, as far as the owner can tell. What follows from it is refused if the database's clock says otherwise.
+// pastDeadline reports whether its deadline has passed by the owner's clock. The database rejects
+// the write if its clock disagrees.
 func (tx *Tx) pastDeadline(now time.Time) bool {
 	return !tx.Deadline.IsZero() && !now.Before(tx.Deadline)
 }

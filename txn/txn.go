@@ -1,8 +1,9 @@
-// Package txn is the law of Fencepost, without I/O and without a clock: what a transaction is, which states it may be in, which moves lead from one to
-// another, and what the owner of an account does next ([Decide]).
+// Package txn holds the rules of Fencepost, without I/O and without a clock: transactions, their
+// states, the legal moves between them, and the next action of an account's owner ([Decide]).
 //
-// Everything here is a value or a pure function. The store keeps these values, the engine carries out what Decide answers, and both read the legal moves
-// from the one table in this package ([Moves]); the constraints of the database are compared with it by a test.
+// Everything here is a value or a pure function. The store persists these values and the engine
+// carries out the steps that Decide returns. Both take the legal moves from the table in this
+// package ([Moves]); a test compares the database's constraints with it.
 package txn
 
 import (
@@ -29,15 +30,18 @@ type (
 	SubmitterID int32
 	// Nonce is the number of a transaction within its account.
 	Nonce uint64
-	// Token is a fencing token: it rises by one with each acquisition of a lease, and only the newest may write.
+	// Token is a fencing token: it rises by one with each acquisition of a lease, and only the
+	// newest may write.
 	Token int64
 )
 
-// TxID names a transaction for ever. It is a UUID of version 8: 48 bits of milliseconds, 32 bits of submitter id, 42 random bits. Callers treat it as opaque;
-// the ledger reads the submitter out of it, so that a look-up by id goes to one place.
+// TxID identifies a transaction for ever. It is a UUID of version 8: 48 bits of milliseconds, 32
+// bits of submitter id, 42 random bits. It is opaque to clients; the ledger reads the submitter
+// from it, so that a look-up by id reads one place.
 type TxID uuid.UUID
 
-// NewTxID makes an id for a transaction of the submitter. The time only orders ids roughly; nothing rests on it.
+// NewTxID returns an id for a transaction of the submitter. The time orders ids roughly; nothing
+// depends on it.
 func NewTxID(at time.Time, submitter SubmitterID) (TxID, error) {
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
@@ -46,7 +50,8 @@ func NewTxID(at time.Time, submitter SubmitterID) (TxID, error) {
 	r := binary.BigEndian.Uint64(random[:]) >> 22 // 42 bits
 	s := uint64(uint32(submitter))
 	millis := uint64(at.UnixMilli()) & (1<<48 - 1)
-	// 48 millis | 4 version | 12 high bits of submitter || 2 variant | 20 low bits of submitter | 42 random
+	// 48 millis | 4 version | 12 high bits of submitter || 2 variant | 20 low bits of submitter |
+	// 42 random
 	hi := millis<<16 | 8<<12 | s>>20
 	lo := uint64(2)<<62 | (s&(1<<20-1))<<42 | r
 	var id TxID
@@ -55,26 +60,26 @@ func NewTxID(at time.Time, submitter SubmitterID) (TxID, error) {
 	return id, nil
 }
 
-// ParseTxID reads an id that NewTxID made; any other UUID is refused.
+// ParseTxID parses an id from NewTxID and rejects other UUIDs.
 func ParseTxID(text string) (TxID, error) {
 	u, err := uuid.Parse(text)
 	if err != nil {
-		return TxID{}, fmt.Errorf("tx_id %q is not a UUID; use the tx_id that CreateTx answered",
+		return TxID{}, fmt.Errorf("tx_id %q is not a UUID; use the tx_id that CreateTx returned",
 			text)
 	}
 	id := TxID(u)
 	if u.Version() != 8 || u.Variant() != uuid.RFC4122 || id.Submitter() < 1 {
 		return TxID{}, fmt.Errorf(
-			"tx_id %q was not made by Fencepost; use the tx_id that CreateTx answered", text)
+			"tx_id %q is not from Fencepost; use the tx_id that CreateTx returned", text)
 	}
 	return id, nil
 }
 
-// Submitter is the submitter that the id was made for.
+// Submitter returns the submitter of the id.
 func (id TxID) Submitter() SubmitterID {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 	return SubmitterID(int32(uint32(hi&(1<<12-1)<<20 | lo>>42&(1<<20-1))))
 }
 
-// String is the usual text form of a UUID.
+// String returns the text form of a UUID.
 func (id TxID) String() string { return uuid.UUID(id).String() }

@@ -4,15 +4,20 @@ import (
 	"fmt"
 )
 
-// An account without money holds up whatever it would pay for: the original, the form that offers more and the form that cancels alike (H72). What that holds up
-// says so by its sub-state, with a nonce or without one, from the answer that says it until the next one that says anything else. Nobody has to decide on it: it
-// is tried as ever, and goes on by itself once there is money. Such hand-overs count like others, so that it becomes STUCK in time, since somebody has to send the
-// money; but the lack of money stays the reason then, and once a node takes it, it is not STUCK any more.
+// An account without funds holds up any attempt: original, replacement or cancel (H72). The
+// sub-state UNFUNDED shows it, with or without a nonce, from the RPC response that reports it until
+// the next one with another outcome. No decision is needed: the transaction is retried on the
+// normal schedule and proceeds once the account is funded. These broadcasts count like others, so
+// that it becomes STUCK in time and an operator notices; but the reason stays INSUFFICIENT_FUNDS,
+// and it leaves STUCK once a node accepts it.
 
-// funded writes into the status that an answer leads to whether the account can pay for what was handed over, as far as that is known.
+// updateFunding updates the status after a response by whether the account could pay for the
+// attempt, if known.
 func (v *View) updateFunding(b *Broadcast, answer Outcome, next Status, kind Kind) (Status, Kind) {
 	switch tx := b.Tx; {
-	case (next.LastOutcome == InsufficientFunds || tx.Sub == Unfunded && unexamined(answer.Class)) && next.Receipt == nil && next.Reason != ReasonNonceElsewhere:
+	case (next.LastOutcome == InsufficientFunds ||
+		tx.Sub == Unfunded && unexamined(answer.Class)) && next.Receipt == nil &&
+		next.Reason != ReasonNonceElsewhere:
 		next = b.markUnfunded(answer, next)
 		if tx.Sub != Unfunded || tx.Reason != next.Reason {
 			kind = fundingEvent(next.State, kind)
@@ -24,11 +29,13 @@ func (v *View) updateFunding(b *Broadcast, answer Outcome, next Status, kind Kin
 	return next, kind
 }
 
-// unpaid is the status of what the account cannot pay for. An answer of a node that did not look at the bytes takes nothing of that back.
+// markUnfunded returns the status of a transaction that the account cannot afford. A response
+// without examination of the bytes changes none of that.
 func (b *Broadcast) markUnfunded(answer Outcome, next Status) Status {
 	tx := b.Tx
 	message := b.unfundedMessage(answer)
-	money := tx.State != Stuck && !tx.keepsReasonUntilFinal() || ageReasons[tx.Reason] // nothing else is the reason
+	// no other reason applies
+	money := tx.State != Stuck && !tx.keepsReasonUntilFinal() || ageReasons[tx.Reason]
 	switch {
 	case unexamined(answer.Class) && money && tx.Reason == ReasonInsufficientFunds:
 		next.appendError(tx.baseError(), string(answer.Class)+": "+answer.Detail)
@@ -36,7 +43,7 @@ func (b *Broadcast) markUnfunded(answer Outcome, next Status) Status {
 	case !money:
 		next.appendError(tx.baseError(), message)
 	case next.State == Stuck:
-		next.LastError = fmt.Sprintf("handed over %d times and not included; now %s",
+		next.LastError = fmt.Sprintf("broadcast %d times and not included; now %s",
 			next.SubmitAttempts, message)
 	default:
 		next.LastError = message
@@ -48,14 +55,16 @@ func (b *Broadcast) markUnfunded(answer Outcome, next Status) Status {
 	return next
 }
 
-// hiding are the reasons of a STUCK transaction that say no more than how long it is in no block.
+// ageReasons are the reasons of a STUCK transaction that mean no more than a long wait for
+// inclusion.
 var ageReasons = map[string]bool{
 	ReasonResubmitExhausted: true,
 	ReasonMaxAge:            true,
 	ReasonInsufficientFunds: true,
 }
 
-// paid is the status of what waited for money, and is told something else now.
+// clearUnfunded returns the status of an unfunded transaction after a response with another
+// outcome.
 func (v *View) clearUnfunded(tx *Tx, answer Outcome, next Status) Status {
 	if next.Sub == Unfunded {
 		next.Sub = defaultSub(next.State)
@@ -71,32 +80,35 @@ func (v *View) clearUnfunded(tx *Tx, answer Outcome, next Status) Status {
 			answer.Class)
 	case !old.IsZero() && !old.After(v.Now):
 		next.Reason, next.LastError = ReasonMaxAge, v.maxAgeMessage()
-	default: // the count begins anew with each form
+	default: // the count restarts with each attempt
 		next.Reason = ReasonResubmitExhausted
 		next.LastError = fmt.Sprintf(
-			"an earlier form was handed over as often as one may be and not included; the last answer to the newest was %s; it is still followed and handed over",
+			"an earlier attempt reached the broadcast limit without inclusion; last response "+
+				"to the newest: %s; still tracked and rebroadcast",
 			answer.Class)
 	}
 	return next
 }
 
-// unfundedMessage says what the account cannot pay for, as far as the node tells it, and what comes next.
+// unfundedMessage describes the attempt that the account cannot afford, the shortfall as far as the
+// node reports it, and the next step.
 func (b *Broadcast) unfundedMessage(answer Outcome) string {
 	what, short := "this transaction", shortfall(answer)
 	if b.Attempt.Kind == Cancel {
-		what = "the form that cancels this transaction"
+		what = "the cancel transaction"
 	}
 	if short == "" && answer.Class == InsufficientFunds && answer.Detail != "" {
 		short = " (" + answer.Detail + ")"
 	}
-	said := "the account cannot pay for " + what + short + "; it is handed over again, and goes on by itself once funded"
+	said := "insufficient funds for " + what + short + "; it is rebroadcast and proceeds once " +
+		"the account is funded"
 	if older := b.Tx.Pooled; older > 0 && older < b.Attempt.No {
-		said += "; a pool may have an earlier form of it, which may be included as it is"
+		said += "; a pool may have an earlier attempt, which may still be included"
 	}
 	return said
 }
 
-// fundingEvent is the event which tells that the account cannot pay, or that this is not so any more, where no other event tells it.
+// fundingEvent returns the event for a change of funding, unless another event reports it.
 func fundingEvent(s State, kind Kind) Kind {
 	switch {
 	case kind != "":
@@ -107,8 +119,9 @@ func fundingEvent(s State, kind Kind) Kind {
 	return EventDelayed
 }
 
-// cheaper is the earlier form that a pool may have of what offers too much for the account; nil: none. Each second hand-over is of that one: the account could pay for it once, and
-// a pool that has lost it would else not have it again before somebody sends money.
+// pooledAttempt returns the earlier attempt that a pool may have, if the account cannot afford the
+// newest one; nil: none. Every second rebroadcast sends it: the account could pay for it once, and
+// a pool that dropped it would otherwise not have it again before the account is funded.
 func (tx *Tx) pooledAttempt() *Attempt {
 	newest := tx.newest()
 	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump ||
@@ -124,17 +137,20 @@ func (tx *Tx) pooledAttempt() *Attempt {
 	return nil
 }
 
-// pooledSent tells what follows from the answer about it: nothing for the newest form, of which alone is said whether the account can pay, and whose turn is soon.
+// pooledSent returns the change that follows its response. It does not describe the newest
+// attempt, which alone determines the funding and is due soon.
 func pooledSent(v *View, b *Broadcast, answer Outcome) Change {
 	next := afterOutcome(b, answer)
-	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts // whether it was looked at or not it had its turn
+	// examined or not, it had its turn
+	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts
 	return Change{
 		Writes: v.move(b.Tx, "", &next,
 			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)),
 	}
 }
 
-// plain is the sub-state of what is in no block and waits for nothing in particular.
+// defaultSub returns the sub-state of a transaction that is not included and waits for nothing in
+// particular.
 func defaultSub(s State) Sub {
 	if s == Tracking {
 		return Pending

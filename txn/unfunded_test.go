@@ -23,7 +23,7 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 		next.Nonce == nil && next.Reason != ReasonInsufficientFunds,
 		next.Nonce != nil && next.LastOutcome != InsufficientFunds && x.Kind != EventReplaced && next.LastOutcome != "" && !unexamined(next.LastOutcome):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
-	case !strings.Contains(next.LastError, "the account cannot pay for"):
+	case !strings.Contains(next.LastError, "insufficient funds for"):
 		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason,
 			next.LastError)
 	}
@@ -43,8 +43,8 @@ func (w *world) refusedOften(t *testing.T) {
 		}
 		if tx.State != want || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds ||
 			!strings.Contains(tx.LastError,
-				"the account cannot pay for this transaction (insufficient funds)") ||
-			!strings.Contains(tx.LastError, "goes on by itself once funded") ||
+				"insufficient funds for this transaction (insufficient funds)") ||
+			!strings.Contains(tx.LastError, "proceeds once the account is funded") ||
 			w.view.Now.Add(backoffMax).Before(tx.Due) {
 			t.Fatalf("after %d refusals: %s/%s %s %q, due in %s", n+1, tx.State, tx.Sub, tx.Reason,
 				tx.LastError, tx.Due.Sub(w.view.Now))
@@ -136,7 +136,7 @@ func TestUnfunded_Cleared(t *testing.T) {
 			}
 			if c.unfunded &&
 				!strings.HasSuffix(tx.LastError,
-					"once funded; since then "+string(class)+": said so") {
+					"is funded; since then "+string(class)+": said so") {
 				t.Errorf("%s, stuck %t: %q", class, stuck, tx.LastError)
 			}
 			if w.do(t, until[Broadcast](t, w), poor, accepted); w.view.Open[0].Sub != Unfunded &&
@@ -159,8 +159,8 @@ func TestUnfunded_PastMaxAge(t *testing.T) {
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	tx := w.view.Open[0]
 	if tx.State != Stuck || tx.Sub != Unfunded || tx.Reason != ReasonInsufficientFunds ||
-		!strings.Contains(tx.LastError, "in no block for more than 1h0m0s") ||
-		!strings.Contains(tx.LastError, "the account cannot pay for this transaction") {
+		!strings.Contains(tx.LastError, "not included for more than 1h0m0s") ||
+		!strings.Contains(tx.LastError, "insufficient funds for this transaction") {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Underpriced}, accepted)
@@ -174,11 +174,13 @@ func TestUnfunded_NoReplacements(t *testing.T) {
 	t.Parallel()
 	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
 		p := policy
-		p.Bump, p.BumpPermille, p.Stuck = DefaultBumpPolicy{
+		p.Bump = DefaultBumpPolicy{
 			Enabled:     true,
 			MinInterval: 10 * time.Minute,
 			MaxAttempts: 5,
-		}, 1125, true
+		}
+		p.BumpPermille = 1125
+		p.Stuck = true
 		w := newWorld(1, p)
 		w.answer = says
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted},
@@ -194,7 +196,7 @@ func TestUnfunded_NoReplacements(t *testing.T) {
 			tx.Reason != ReasonInsufficientFunds {
 			t.Errorf("%s: %d forms, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
 		}
-		if cancels := "the account cannot pay for the form that cancels this transaction"; strings.Contains(
+		if cancels := "insufficient funds for the cancel transaction"; strings.Contains(
 			tx.LastError, cancels) != (says == StuckCancel) {
 			t.Errorf("%s: %q", says, tx.LastError)
 		}
@@ -236,11 +238,13 @@ func TestUnfunded_StuckForOtherReason(t *testing.T) {
 	for reason, unfunded := range map[string]bool{ReasonReorgedFinal: true, ReasonFeeCapReached: true, ReasonNonceElsewhere: false} {
 		w := newWorld(1, policy)
 		b := until[Broadcast](t, w)
-		b.Tx.State, b.Tx.Reason, b.Tx.LastError = Stuck, reason, "as it was"
+		b.Tx.State = Stuck
+		b.Tx.Reason = reason
+		b.Tx.LastError = "as it was"
 		next := Sent(&w.view, b, poor).Writes[0]
 		if (next.Next.Sub == Unfunded) != unfunded || next.Next.Reason != reason ||
 			strings.Contains(next.Next.LastError,
-				"as it was; since then the account cannot pay") != unfunded ||
+				"as it was; since then insufficient funds") != unfunded ||
 			(next.Kind == EventStuck) != unfunded {
 			t.Errorf("%s: %s %+v", reason, next.Kind, next.Next)
 		}
@@ -259,7 +263,7 @@ func TestUnfunded_EarlierAttemptAffordable(t *testing.T) {
 	b := until[Broadcast](t, newWorld(1, policy))
 	for pooled, told := range map[int]bool{0: false, 1: true, 2: false} {
 		b.Tx.Pooled, b.Attempt.No = pooled, 2
-		if said := b.unfundedMessage(poor); strings.Contains(said, "an earlier form of it") != told {
+		if said := b.unfundedMessage(poor); strings.Contains(said, "an earlier attempt") != told {
 			t.Errorf("%d: %q", pooled, said)
 		}
 	}
@@ -325,10 +329,10 @@ func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 		reason   string
 		message  string
 	}{
-		Ambiguous:   {false, 0, ReasonResubmitExhausted, "an earlier form was handed over as often as one may be and not included; the last answer to the newest was AMBIGUOUS; it is still followed and handed over"},
-		Underpriced: {false, aged, ReasonResubmitExhausted, "the last answer to the newest was UNDERPRICED"},
-		NonceGap:    {false, time.Nanosecond, ReasonMaxAge, "in no block for more than 1ns"},
-		Unavailable: {true, 0, ReasonInsufficientFunds, "the account cannot pay for this transaction"},
+		Ambiguous:   {false, 0, ReasonResubmitExhausted, "last response to the newest: AMBIGUOUS"},
+		Underpriced: {false, aged, ReasonResubmitExhausted, "last response to the newest: UNDERPRICED"},
+		NonceGap:    {false, time.Nanosecond, ReasonMaxAge, "not included for more than 1ns"},
+		Unavailable: {true, 0, ReasonInsufficientFunds, "insufficient funds for this transaction"},
 	} {
 		p := policy
 		p.ResubmitMaxAge = c.age
@@ -355,11 +359,13 @@ func TestUnfunded_Bump(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, InsufficientFunds} {
 		p := policy
-		p.Bump, p.BumpPermille, p.ResubmitMax = DefaultBumpPolicy{
+		p.Bump = DefaultBumpPolicy{
 			Enabled:     true,
 			MinInterval: 10 * time.Minute,
 			MaxAttempts: 5,
-		}, 1125, 6
+		}
+		p.BumpPermille = 1125
+		p.ResubmitMax = 6
 		w := newWorld(1, p)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)

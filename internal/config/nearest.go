@@ -13,7 +13,9 @@ func nearest(text string, candidates []string) string {
 
 // distance returns the number of letters to insert, delete, replace or swap with a neighbour.
 func distance(a, b string) int {
-	before, last, row := []int{}, make([]int, len(b)+1), make([]int, len(b)+1)
+	before := []int{}
+	last := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
@@ -29,7 +31,8 @@ func distance(a, b string) int {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
-		before, last, row = last, row, make([]int, len(b)+1)
+		before, last = last, row
+		row = make([]int, len(b)+1)
 	}
 	return last[len(b)]
 }

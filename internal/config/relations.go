@@ -239,7 +239,8 @@ func relateListeners(r *reader, c *Config) {
 }
 
 func relateTLS(r *reader, c *Config) {
-	const cert, key, clients = "grpc.tls.cert_file", "grpc.tls.key_file", "grpc.tls.client_ca_file"
+	const cert, key = "grpc.tls.cert_file", "grpc.tls.key_file"
+	const clients = "grpc.tls.client_ca_file"
 	if !r.good(cert, key, clients) {
 		return
 	}
@@ -254,7 +255,8 @@ func relateTLS(r *reader, c *Config) {
 }
 
 func relateTokens(r *reader, c *Config) {
-	const tokens, cert, listen = "grpc.tokens_file", "grpc.tls.cert_file", "grpc.listen"
+	const tokens, cert = "grpc.tokens_file", "grpc.tls.cert_file"
+	const listen = "grpc.listen"
 	files := map[string]string{tokens: c.GRPC.TokensFile}
 	for i, path := range r.elementPaths["callers"] {
 		files[path+".tokens_file"] = c.Callers[i].TokensFile
@@ -273,7 +275,9 @@ func relateTokens(r *reader, c *Config) {
 func relateCallers(r *reader, c *Config) {
 	const tokens, clients = "grpc.tokens_file", "grpc.tls.client_ca_file"
 	for i, path := range r.elementPaths["callers"] {
-		caller, file, certificates := c.Callers[i], path+".tokens_file", path+".certificates"
+		caller := c.Callers[i]
+		file := path + ".tokens_file"
+		certificates := path + ".certificates"
 		if !r.good(file, certificates) {
 			continue
 		}
@@ -394,7 +398,9 @@ func inGwei(wei uint256.Int) string {
 
 func relateSpeeds(r *reader, c *Config) {
 	for i, path := range r.elementPaths["chains"] {
-		slow, standard, fast := path+".fees.slow_percentile", path+".fees.percentile", path+".fees.fast_percentile"
+		slow := path + ".fees.slow_percentile"
+		standard := path + ".fees.percentile"
+		fast := path + ".fees.fast_percentile"
 		fees := c.Chains[i].Fees
 		if r.good(slow, standard) && fees.SlowPercentile > fees.Percentile {
 			r.broken(slow, standard, "lower slow_percentile, or raise percentile",

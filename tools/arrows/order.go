@@ -76,7 +76,10 @@ func (g graph) moveToBest(order []string, file string) []string {
 	at := slices.Index(order, file)
 	rest := slices.Delete(slices.Clone(order), at, at+1)
 	// cost is relative to the front, where each file that uses this one has an upward arrow.
-	cost, costNow, least, place := 0, 0, 0, 0
+	cost := 0
+	costNow := 0
+	least := 0
+	place := 0
 	for i, other := range rest {
 		if i == at {
 			costNow = cost

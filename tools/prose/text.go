@@ -71,6 +71,9 @@ func check(name, text string) checked {
 	case strings.HasSuffix(name, "_test.go"):
 		c.found = append(c.found, testNames(text)...)
 	}
+	if filepath.Ext(name) == ".go" {
+		c.found = append(c.found, assignments(name, text)...)
+	}
 	c.found = append(c.found, widths(name, text)...)
 	slices.SortStableFunc(c.found, func(a, b finding) int { return a.line - b.line })
 	return c
