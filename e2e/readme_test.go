@@ -50,7 +50,7 @@ func TestReadmeCommands(t *testing.T) {
 			inOrder(t, line, bash(t, root, line), "QUEUED", "CONFIRMED")
 		}
 	}
-	if strings.Contains(again.said(t), "start anew") {
+	if strings.Contains(again.said(t), "resetting chain and ledger") {
 		t.Errorf("after a kill:\n%s", again.said(t))
 	}
 	again.interrupt(t)
@@ -112,7 +112,7 @@ func startDev(t *testing.T, root, command string) *dev {
 			t.Fatalf("%s ended:\n%s", command, d.said(t))
 		default:
 		}
-		if !strings.Contains(d.said(t), "Ctrl-C stops everything") {
+		if !strings.Contains(d.said(t), "Press Ctrl-C to stop") {
 			return errNotYet
 		}
 		return nil
@@ -156,8 +156,8 @@ func (d *dev) interrupt(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatalf("not down 30 s after Ctrl-C:\n%s", d.said(t))
 	}
-	if said := d.said(t); !strings.Contains(said, "Stopping: the node first") ||
-		strings.Contains(said, "did not stop") {
+	if said := d.said(t); !strings.Contains(said, "Stopping the node") ||
+		strings.Contains(said, "stop failed") {
 		t.Errorf("after Ctrl-C:\n%s", said)
 	}
 }
@@ -267,7 +267,7 @@ func serving(t *testing.T, dir, line, log string) *process {
 	p := startProcess(t, cmd, log)
 	eventually(t, 30*time.Second, "the node serves", func() error {
 		text, err := os.ReadFile(log)
-		if err == nil && !strings.Contains(string(text), "node serves") {
+		if err == nil && !strings.Contains(string(text), "node serving") {
 			err = errNotYet
 		}
 		return err

@@ -114,7 +114,7 @@ func (n *node) changesFiles(t *testing.T, certs string, with func(token string) 
 		})
 	}
 	writeFile(t, filepath.Join(certs, "shop"), another)
-	hangUp("are read anew, and in force")
+	hangUp("credentials reloaded")
 	for token, want := range map[string]string{another: "200", token: "401"} {
 		if err := answers(token, want); err != nil {
 			t.Error(err)

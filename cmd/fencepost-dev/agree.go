@@ -18,8 +18,9 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// openAgreeing opens chain and ledger so that they fit each other. A ledger that calls blocks final which the chain no longer has (its folder was removed, or its
-// last blocks were lost with the power) would wait for them for ever: then both start anew, and that is said.
+// openAgreeing opens a chain and a ledger that match. A ledger with final blocks that the chain
+// lacks (its folder was removed, or its last blocks were lost) would wait for them forever: then
+// both are reset, with a message.
 func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.Server,
 	log *slog.Logger) (*devchain.Chain, error) {
 	url := postgres.URL(database)
@@ -38,7 +39,7 @@ func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.
 		return chain, nil
 	}
 	fmt.Printf(
-		"The ledger calls block %d final, which the kept chain does not have any more: chain and ledger start anew.\n",
+		"Block %d is final in the ledger but missing from the chain: resetting chain and ledger.\n",
 		missing)
 	if err := chain.Close(); err != nil {
 		return nil, err
@@ -52,13 +53,15 @@ func openAgreeing(ctx context.Context, o options, dir string, postgres *pgembed.
 	return openChain(o, dir, log)
 }
 
-// openChain starts the chain. What go-ethereum has to say is for those who want every detail: it warns of what is meant to be so here.
+// openChain starts the chain. The log of go-ethereum is for --verbose: it warns of intended
+// settings.
 func openChain(o options, dir string, log *slog.Logger) (*devchain.Chain, error) {
 	if !o.verbose {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return devchain.Start(devchain.Options{
-		Period: o.period, Port: o.rpcPort, Accounts: len(accounts), DataDir: filepath.Join(dir, "chain"), DevRPC: true, Log: log.With("part", "chain"),
+		Period: o.period, Port: o.rpcPort, Accounts: len(accounts),
+		DataDir: filepath.Join(dir, "chain"), DevRPC: true, Log: log.With("part", "chain"),
 	})
 }
 
@@ -74,14 +77,15 @@ func emptyLedger(ctx context.Context, url string) error {
 	return err
 }
 
-// missingBlock is the number of the newest block that the ledger calls final, if the chain does not have that block; else 0. What was not final when the last
-// blocks were lost is a reorg, which the engine mends.
+// missingBlock is the newest final block of the ledger if the chain lacks it, else 0. Lost blocks
+// that were not final are a reorg, which the engine handles.
 func missingBlock(ctx context.Context, url string, chain *devchain.Chain) (int64, error) {
 	var number int64
 	var hash []byte
 	err := onDatabase(ctx, url, func(db *pgx.Conn) error {
 		return db.QueryRow(ctx, "SELECT receipt_block, receipt_block_hash FROM "+schema+
-			".managed_tx WHERE terminal_at IS NOT NULL AND receipt_block IS NOT NULL ORDER BY receipt_block DESC LIMIT 1").Scan(&number, &hash)
+			".managed_tx WHERE terminal_at IS NOT NULL AND receipt_block IS NOT NULL"+
+			" ORDER BY receipt_block DESC LIMIT 1").Scan(&number, &hash)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil

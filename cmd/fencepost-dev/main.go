@@ -1,5 +1,6 @@
-// fencepost-dev runs everything that Fencepost needs on a laptop in one process: a private PostgreSQL, a development chain, a node, and ten funded accounts.
-// What it keeps is in one folder, and the next start goes on from there.
+// Command fencepost-dev runs Fencepost on a laptop in one process: a private PostgreSQL, a
+// development chain, a node and ten funded accounts. It keeps its data in one folder and resumes
+// from there.
 package main
 
 import (
@@ -32,13 +33,15 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.dir, "dir", ".run", "`folder` of everything that is kept")
+	flag.StringVar(&o.dir, "dir", ".run", "data `folder`")
 	flag.StringVar(&o.grpc, "grpc", "127.0.0.1:9090", "`address` of the node's gRPC port")
 	flag.StringVar(&o.ops, "ops", "127.0.0.1:9091", "`address` of /metrics, /healthz and /readyz")
 	flag.IntVar(&o.rpcPort, "rpc-port", 8545, "loopback `port` of the chain's JSON-RPC")
-	flag.DurationVar(&o.period, "period", time.Second, "time between two blocks")
-	flag.BoolVar(&o.reset, "reset", false, "throw away what was kept and start anew")
-	flag.BoolVar(&o.verbose, "verbose", false, "log every step of every transaction")
+	flag.DurationVar(&o.period, "period", time.Second, "block time")
+	flag.BoolVar(
+		&o.reset, "reset", false, "delete the data folder's content and start from scratch",
+	)
+	flag.BoolVar(&o.verbose, "verbose", false, "log at debug level")
 	flag.Parse()
 	ctx, stop := run.Signals(context.Background(), nil)
 	defer stop()
@@ -48,7 +51,7 @@ func main() {
 	}
 }
 
-// start brings everything up, from the bottom to the top, runs until ctx ends, and takes it down in reverse.
+// start starts the services in order, runs until ctx ends, and stops them in reverse.
 func start(ctx context.Context, o options) error {
 	if err := checkFlags(o); err != nil {
 		return err
@@ -61,7 +64,7 @@ func start(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("Starting PostgreSQL, a development chain and a node ...")
+	fmt.Println("Starting PostgreSQL, a development chain and a node...")
 	postgres, err := pgembed.Start(ctx,
 		pgembed.Options{Dir: filepath.Join(dir, "postgres"), Log: log})
 	if err != nil {
@@ -73,7 +76,7 @@ func start(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer closeWith(log, "the chain", func() error { return chain.Close() })
+	defer closeWith(log, "chain", func() error { return chain.Close() })
 	cfg, err := writeConfig(o, dir, postgres, chain.URL())
 	if err != nil {
 		return err
@@ -94,28 +97,29 @@ func serve(ctx context.Context, o options, dir string, cfg *config.Config, postg
 			guide(os.Stdout, o, dir, postgres, chain)
 			<-ctx.Done()
 			fmt.Println(
-				"\nStopping: the node first, then the chain and PostgreSQL. What was accepted goes on at the next start.")
+				"\nStopping the node, the chain and PostgreSQL. The next start resumes accepted " +
+					"transactions.")
 			return nil
 		}},
 	)
 	return group.Run(ctx)
 }
 
-// watchPostgres ends everything when the database ends by itself. Stopping it is start's business, after all else.
+// watchPostgres stops everything if PostgreSQL exits. start stops it last.
 func watchPostgres(s *pgembed.Server) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.Done():
-			return errors.Join(errors.New("PostgreSQL ended by itself"), s.Err())
+			return errors.Join(errors.New("PostgreSQL exited unexpectedly"), s.Err())
 		}
 	}
 }
 
 func closeWith(log *slog.Logger, what string, fn func() error) {
 	if err := fn(); err != nil {
-		log.Error("did not stop cleanly: "+what, "error", err)
+		log.Error("stop failed", "service", what, "error", err)
 	}
 }
 

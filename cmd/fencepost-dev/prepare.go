@@ -49,13 +49,16 @@ func checkFlags(o options) error {
 	return nil
 }
 
-// portsAreFree says in one sentence which port is taken, before anything is started.
+// portsAreFree checks the ports before anything is started.
 func portsAreFree(o options) error {
-	for _, port := range []struct{ flag, address string }{{"--grpc", o.grpc}, {"--ops", o.ops}, {"--rpc-port", fmt.Sprintf("127.0.0.1:%d", o.rpcPort)}} {
+	for _, port := range []struct{ flag, address string }{
+		{"--grpc", o.grpc}, {"--ops", o.ops},
+		{"--rpc-port", fmt.Sprintf("127.0.0.1:%d", o.rpcPort)},
+	} {
 		l, err := net.Listen("tcp", port.address)
 		if err != nil {
 			return fmt.Errorf(
-				"cannot listen on %s (%w): stop what uses it, perhaps another fencepost-dev, or choose another with %s",
+				"cannot listen on %s (%w): stop the other process, or choose another port with %s",
 				port.address, unwrapNet(err), port.flag)
 		}
 		if err := l.Close(); err != nil {
@@ -73,7 +76,7 @@ func unwrapNet(err error) error {
 	return err
 }
 
-// prepareDir finds the folder that everything is kept in: the one asked for, or, where PostgreSQL's account cannot get there, one that stands for it.
+// prepareDir is the data folder: --dir, or a substitute if PostgreSQL's account cannot access it.
 func prepareDir(o options) (string, error) {
 	wanted, err := filepath.Abs(o.dir)
 	if err != nil {
@@ -86,12 +89,12 @@ func prepareDir(o options) (string, error) {
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("make the folder %s: %w; choose another with --dir", dir, err)
+		return "", fmt.Errorf("create folder %s: %w; choose another with --dir", dir, err)
 	}
 	return dir, nil
 }
 
-// removeKept removes what an earlier start made, and nothing else.
+// removeKept removes the data of earlier starts, and nothing else.
 func removeKept(dir string) error {
 	for _, name := range []string{"postgres", "chain", "keys", "password", "fencepost.yaml"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -103,7 +106,7 @@ func removeKept(dir string) error {
 
 func configFile(dir string) string { return filepath.Join(dir, "fencepost.yaml") }
 
-// writeConfig writes the node's configuration, with keys and password on the first start, and reads it as the node would.
+// writeConfig writes and loads the configuration, and on the first start keys and password.
 func writeConfig(o options, dir string, postgres *pgembed.Server,
 	rpc string) (*config.Config, error) {
 	if err := writeKeys(dir); err != nil {
@@ -116,7 +119,7 @@ func writeConfig(o options, dir string, postgres *pgembed.Server,
 			chainName, devchain.Address(i).Hex())
 	}
 	poll := min(o.period/4, 250*time.Millisecond)
-	text := fmt.Sprintf(`# Written by fencepost-dev at each start; change a copy of it.
+	text := fmt.Sprintf(`# Written by fencepost-dev at each start; edit a copy.
 node: {name: dev}
 grpc: {listen: %q}
 ops: {listen: %q}
@@ -134,7 +137,7 @@ submitters:
 	return config.Load(config.Source{File: path})
 }
 
-// writeKeys puts the development keys into a key store, as an operator would put real ones. The keys are public; the password shows how it is done.
+// writeKeys writes the public development keys into a key store with a password, like real keys.
 func writeKeys(dir string) error {
 	password := filepath.Join(dir, "password")
 	if _, err := os.Stat(password); errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +164,9 @@ func writeKeys(dir string) error {
 		if held[devchain.Address(i)] {
 			continue
 		}
-		if _, err := sign.ImportKey(keys, devchain.Key(i), secret, sign.Light, time.Now()); err != nil {
+		if _, err := sign.ImportKey(
+			keys, devchain.Key(i), secret, sign.Light, time.Now(),
+		); err != nil {
 			return err
 		}
 	}

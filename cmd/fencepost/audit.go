@@ -38,7 +38,8 @@ and requeued ones, not queued or pending ones. HASHES counts the signed transact
 chain.
 
 Exit codes: 0 no violation, 1 violations found, 2 not everything could be checked.`,
-		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config fencepost.yaml --submitter alice --json",
+		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config " +
+			"fencepost.yaml --submitter alice --json",
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		found, err := p.auditAll(c, f, submitters)

@@ -21,7 +21,8 @@ func (l *ledger) configured(rpc string) string {
 	l.t.Helper()
 	file := filepath.Join(l.t.TempDir(), "fencepost.yaml")
 	text := fmt.Sprintf(
-		"node: {name: a}\ndatabase: {url: %q, schema: %s}\nchains:\n  - {name: dev, chain_id: 31337, rpc: [%q], rpc_timeout: 2s}\n",
+		"node: {name: a}\ndatabase: {url: %q, schema: %s}\nchains:\n  - {name: dev, chain_id: "+
+			"31337, rpc: [%q], rpc_timeout: 2s}\n",
 		l.db.URL, l.db.Schema, rpc)
 	l.must(os.WriteFile(file, []byte(text), 0o600))
 	return file

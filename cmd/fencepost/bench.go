@@ -130,7 +130,8 @@ func (p *program) bench(ctx context.Context, node *client,
 	begun.Wait()
 	watchers.Go(func() { p.reportProgress(watching, b) })
 	done, err := load.Create(watching, []*grpc.ClientConn{node.conn}, load.Plan{
-		Submitters: f.submitters, Callers: f.callers, Count: f.count, Prefix: "bench-" + uuid.NewString(), Created: b.created,
+		Submitters: f.submitters, Callers: f.callers, Count: f.count,
+		Prefix: "bench-" + uuid.NewString(), Created: b.created,
 		Payload: &pb.Payload{To: f.to, Value: f.value, GasLimit: f.gas},
 	})
 	if err != nil {

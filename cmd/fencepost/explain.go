@@ -69,7 +69,8 @@ and rules, see docs/outcomes.md.
 The text is decisive, then the code, then the HTTP status. An unknown error is AMBIGUOUS: the
 transaction may have been accepted. TEXT may be a JSON-RPC response, a batch, or its error object;
 code and data are then read from it.`,
-		Example: "  fencepost explain-rpc-error --code -32000 'nonce too low: next nonce 12, tx nonce 11'\n" +
+		Example: "  fencepost explain-rpc-error --code -32000 'nonce too low: next nonce 12, tx " +
+			"nonce 11'\n" +
 			"  fencepost explain-rpc-error --code 1010 --data '\"Transaction is outdated\"'" +
 			" 'Invalid Transaction'\n" +
 			"  fencepost explain-rpc-error --http-status 502 --json - < answer.json",

@@ -202,10 +202,12 @@ func TestKeyNewAndList(t *testing.T) {
 		t.Errorf("listed %s", listed)
 	}
 	s.bad(exitFailed,
-		"fencepost: sign: key store folder @/none does not exist; make a first key with \"fencepost key new --dir @/none\"\n",
+		"fencepost: sign: key store folder @/none does not exist; make a first key with "+
+			"\"fencepost key new --dir @/none\"\n",
 		"key", "list", "--dir", "@/none")
 	s.bad(exitFailed,
-		"fencepost: sign: password file @/none does not exist; write the password of the keys into it, readable by this user only\n",
+		"fencepost: sign: password file @/none does not exist; write the password of the keys "+
+			"into it, readable by this user only\n",
 		"key", "new", "--dir", "@/keys", "--password-file", "@/none")
 }
 
@@ -321,7 +323,8 @@ func TestConfigCheck(t *testing.T) {
 	s := newShell(t)
 	s.write("good.yaml", goodConfig)
 	s.write("bad.yaml", "node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:])
-	const good = "configuration of node a is valid: 1 chain, 0 signers with 0 keys, 0 submitters\n" +
+	const good = "configuration of node a is valid: 1 chain, 0 signers with 0 keys, 0 " +
+		"submitters\n" +
 		"not checked: database, chains, ports\n"
 	if out := s.good("config", "check", "--config", "@/good.yaml"); out != good {
 		t.Errorf("printed %s", out)

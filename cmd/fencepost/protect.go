@@ -107,7 +107,8 @@ keeps that reason; under it, a cancel transaction may still be signed for the no
 			return p.print(
 				wire{s},
 				line(
-					"submitter %s is %s: protection %d, %s; to end it, see \"fencepost submitter show %s\"",
+					"submitter %s is %s: protection %d, %s; to end it, see \"fencepost submitter "+
+						"show %s\"",
 					args[0], shownStatus(s), s.GetProtection().GetProtectionId(),
 					s.GetProtection().GetReason(), args[0]),
 			)

@@ -57,7 +57,8 @@ func (l *ledger) decide(c txn.Command, queue []txn.Tx, account txn.Account) {
 			Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour,
 			ResubmitMax: 9,
 		},
-		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: queue, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
+		Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: queue,
+		Commands: []txn.Command{c}, Account: &account, Head: account.Head,
 		NonceUse: &txn.NonceUse{
 			CommandID: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}},
 		},

@@ -26,7 +26,8 @@ transactions stay queued.
 SIGINT or SIGTERM stops the node gracefully and releases its submitters. A second signal stops it
 immediately, which is also safe: another node takes over when the leases expire. SIGHUP reloads
 certificates and tokens, which also happens automatically when the files change.`,
-		Example: "  fencepost migrate up --config fencepost.yaml\n  fencepost serve --config fencepost.yaml",
+		Example: "  fencepost migrate up --config fencepost.yaml\n  fencepost serve --config " +
+			"fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := p.loadConfig(c, f)
 			if err != nil {
@@ -43,7 +44,7 @@ certificates and tokens, which also happens automatically when the files change.
 			if err != nil {
 				return err
 			}
-			n.RereadOn(hangups)
+			n.ReloadOn(hangups)
 			return n.Run(c.Context())
 		},
 	}

@@ -58,7 +58,8 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 		Args:  arguments("NAME"),
 		Long: `Change policies of a submitter; policies that are not given stay. The command returns once
 the owner of the account has applied them.`,
-		Example: "  fencepost submitter update alice --on-failure pause\n  fencepost submitter update alice --max-fee-gwei 80",
+		Example: "  fencepost submitter update alice --on-failure pause\n  fencepost submitter " +
+			"update alice --max-fee-gwei 80",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		ask, err := o.request(cmd, args[0])

@@ -34,7 +34,8 @@ func TestTxCreateIsIdempotent(t *testing.T) {
 		"r1",
 	}
 	id := l.find(`^transaction (\S+) of alice queued; request_id r1\n$`, l.good(line...))
-	if again := l.good(line...); again != "transaction "+id+" of alice already exists and is QUEUED; request_id r1\n" {
+	if again := l.good(line...); again != "transaction "+id+" of alice already exists and is "+
+		"QUEUED; request_id r1\n" {
 		t.Errorf("the second time it prints %s", again)
 	}
 	l.bad(

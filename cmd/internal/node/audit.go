@@ -14,14 +14,16 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Books are what an audit reads: the ledger and the chains of a configuration, opened as a node opens them, without the parts that write or sign.
+// Books are the ledger and the chains of a configuration, for an audit; without the parts that
+// write or sign.
 type Books struct {
 	store  *store.Store
 	chains []*boundChain
 }
 
-// OpenBooks opens them. The ledger must answer and have the schema of this program; a chain that does not answer is an error of the audits that need it, one
-// that is another than the ledger's is an error here.
+// OpenBooks opens ledger and chains. The ledger must respond and have the schema of this program.
+// An unavailable chain fails the audits that need it; a chain other than the ledger's is an error
+// here.
 func OpenBooks(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Books, error) {
 	b := &Books{}
 	if err := b.open(ctx, cfg, log); err != nil {
@@ -52,7 +54,7 @@ func (b *Books) Close() {
 	}
 }
 
-// Submitters lists those of these names or account ids; without names all of them, a page at a time.
+// Submitters lists the submitters with these names or account ids; without names, all.
 func (b *Books) Submitters(ctx context.Context,
 	names []string) (list []store.SubmitterInfo, err error) {
 	if len(names) == 0 {
@@ -62,7 +64,7 @@ func (b *Books) Submitters(ctx context.Context,
 		id, err := b.store.Lookup(ctx, name)
 		if errors.Is(err, store.ErrSubmitterNotFound) {
 			return nil, fmt.Errorf(
-				"the ledger has no submitter %q; \"fencepost submitter list\" tells which there are",
+				"unknown submitter %q; see \"fencepost submitter list\"",
 				name)
 		}
 		if err != nil {
@@ -92,7 +94,8 @@ func (b *Books) all(ctx context.Context) (list []store.SubmitterInfo, err error)
 	}
 }
 
-// Audit checks one submitter. compared is false when the configuration has not its chain: then the ledger is compared with itself alone.
+// Audit checks one submitter. compared is false if its chain is not configured: then only the
+// ledger itself is checked.
 func (b *Books) Audit(ctx context.Context, s store.SubmitterInfo,
 	progress func(audit.Progress)) (report audit.Report, compared bool, err error) {
 	o := audit.Options{Store: b.store, Submitter: s.ID, Progress: progress}

@@ -13,21 +13,23 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// boundChain is a chain that is not used before the ledger has agreed that it is the one that the ledger's transactions are on: same chain id, same genesis.
-// Everything that the engine does begins with the head or the account, so these two ask.
+// boundChain is a chain that is not used before the ledger has confirmed that its transactions are
+// on it: same chain id, same genesis. The engine starts with the head or the account, so these
+// check.
 type boundChain struct {
 	*chain.Client
 	store *store.Store
 	name  string
-	tag   string // of the block that finality rests on; empty: none
+	tag   string // of the block that finality follows; empty: none
 	log   *slog.Logger
 	bound atomic.Bool
 }
 
-// startLimit is how long a node waits at its start for a chain to say which one it is.
+// startLimit is how long a starting node waits for the identity of a chain.
 const startLimit = 3 * time.Second
 
-// bindAtStart refuses a chain that is not the configured one, or on which nothing would ever be final. One that does not answer is bound later.
+// bindAtStart rejects a chain other than configured, or on which nothing would become final. An
+// unavailable chain is bound later.
 func (b *boundChain) bindAtStart(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -35,15 +37,16 @@ func (b *boundChain) bindAtStart(ctx context.Context) error {
 	if err == nil {
 		err = b.checkTag(limited)
 	}
-	if err == nil || !mendsItself(err) && limited.Err() == nil {
+	if err == nil || !transient(err) && limited.Err() == nil {
 		return err
 	}
-	b.log.Warn("chain or ledger does not answer yet; serving without this chain until they do",
+	b.log.Warn("chain or ledger unavailable; retrying",
 		"chain", b.name, "error", err)
 	return nil
 }
 
-// checkTag refuses a tag that the chain's nodes do not know. That there is no such block yet is another matter.
+// checkTag rejects a tag that the nodes of the chain do not support. A missing block is not an
+// error.
 func (b *boundChain) checkTag(ctx context.Context) error {
 	if b.tag == "" {
 		return nil
@@ -51,14 +54,16 @@ func (b *boundChain) checkTag(ctx context.Context) error {
 	_, err := b.Tagged(ctx, b.tag)
 	if errors.Is(err, chain.ErrNoTags) {
 		return fmt.Errorf(
-			"chain %q: finality.tag is %q, and the chain's nodes do not know that block (%w), so nothing would ever become final: configure another tag, or none for confirmations alone",
+			"chain %q: finality.tag %q is not supported by its nodes (%w); configure another tag "+
+				"or none",
 			b.name, b.tag, chain.ErrNoTags)
 	}
 	return err
 }
 
-// mendsItself tells whether waiting may help. It does not when something answered and is not what it should be, even where another endpoint is only down.
-func mendsItself(err error) bool {
+// transient reports whether a retry may help. It may not if an endpoint is on another chain, even
+// if another is only unavailable.
+func transient(err error) bool {
 	if errors.Is(err, chain.ErrWrongChain) || errors.Is(err, chain.ErrWrongGenesis) {
 		return false
 	}
@@ -87,7 +92,7 @@ func (b *boundChain) Head(ctx context.Context) (txn.Block, error) {
 	return b.Client.Head(ctx)
 }
 
-// Account looks at an account.
+// Account reads an account.
 func (b *boundChain) Account(ctx context.Context, address txn.Address,
 	settled uint64) (txn.Account, error) {
 	if err := b.bind(ctx); err != nil {

@@ -55,7 +55,8 @@ type refusal struct{}
 func (refusal) Error() string  { return "invalid argument 0: hex string without 0x prefix" }
 func (refusal) ErrorCode() int { return -32602 }
 
-// A tag that the nodes of a chain do not know is refused at start; one that they know and that has no block yet is not, nor is a chain that cannot be asked.
+// A tag that the nodes of a chain do not know is refused at start; one that they know and that has
+// no block yet is not, nor is a chain that cannot be asked.
 func TestBind_UnknownTag_Fails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,12 +65,17 @@ func TestBind_UnknownTag_Fails(t *testing.T) {
 		down   bool
 		refuse bool
 	}{
-		"unknown":       {tag: "finalized", tagged: func() (any, error) { return nil, refusal{} }, refuse: true},
+		"unknown": {
+			tag: "finalized", tagged: func() (any, error) { return nil, refusal{} }, refuse: true,
+		},
 		"no block yet":  {tag: "finalized", tagged: func() (any, error) { return nil, nil }},
 		"known":         {tag: "safe", tagged: genesisBlock},
 		"none is asked": {tag: "none", tagged: func() (any, error) { return nil, refusal{} }},
-		"busy":          {tag: "safe", tagged: func() (any, error) { return nil, errors.New("server busy, retry later") }},
-		"down":          {tag: "safe", down: true},
+		"busy": {
+			tag:    "safe",
+			tagged: func() (any, error) { return nil, errors.New("server busy, retry later") },
+		},
+		"down": {tag: "safe", down: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +104,9 @@ func TestBind_UnknownTag_Fails(t *testing.T) {
 				at.Close()
 			}
 			cfg := &config.Config{Chains: []config.Chain{{
-				Name: "dev", ChainID: 31337, RPC: []config.Secret{config.NewSecret(at.URL)}, RPCTimeout: time.Second, Finality: config.Finality{Tag: c.tag},
+				Name: "dev", ChainID: 31337, RPC: []config.Secret{
+					config.NewSecret(at.URL),
+				}, RPCTimeout: time.Second, Finality: config.Finality{Tag: c.tag},
 			}}}
 			chains, err := openChains(t.Context(), cfg, s, slog.New(slog.DiscardHandler))
 			for _, c := range chains {
@@ -109,7 +117,9 @@ func TestBind_UnknownTag_Fails(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			if c.refuse &&
-				!(strings.Contains(err.Error(), `chain "dev"`) && strings.Contains(err.Error(), `finality.tag is "finalized"`)) {
+				!(strings.Contains(err.Error(), `chain "dev"`) && strings.Contains(
+					err.Error(), `finality.tag "finalized"`,
+				)) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -22,16 +22,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// CheckFiles tries the files that a node needs at its start as the node would: it reads certificates and tokens, decrypts the keys, looks for that of each submitter, and reads the ABIs. It
-// contacts nobody and takes no port. The error is of type config.Problems and tells everything at once. A configuration that is wrong otherwise may be given too: of that
-// the files are tried whose own keys are right.
+// CheckFiles reads the files that a node needs at its start, as the node would: certificates,
+// tokens, keys (including the key of each submitter) and ABIs. It opens no connection and no port.
+// Of an invalid configuration it reads the files whose own keys are valid. The error is of type
+// config.Problems and has all problems.
 func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys int, err error) {
 	all := config.Problems(problem(cfg, "database.url", unreadable(cfg.Database.URL.Reveal())))
 	warnOfReaders(cfg, log)
 	WarnOfRisks(cfg, log)
 	_, wrong := readAccess(cfg)
 	all = append(all, wrong.problems(cfg)...)
-	held := map[string][]txn.Address{} // by signer; none of one that does not open, which is told once
+	held := map[string][]txn.Address{} // by signer; without stores that do not open, reported once
 	for i, s := range cfg.Signers {
 		list, opened, wrong := tryKeys(ctx, s, cfg.Path("signers", i)+".keystore", log)
 		all = append(all, wrong.problems(cfg)...)
@@ -56,7 +57,7 @@ func CheckFiles(ctx context.Context, cfg *config.Config, log *slog.Logger) (keys
 	return keys, nil
 }
 
-// warnOfReaders tells which files of tokens others than this user can read; the key stores tell of theirs.
+// warnOfReaders warns of token files that other users can read. Key stores warn of theirs.
 func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 	files := map[string]string{"grpc.tokens_file": cfg.GRPC.TokensFile}
 	for i, c := range cfg.Callers {
@@ -65,13 +66,13 @@ func warnOfReaders(cfg *config.Config, log *slog.Logger) {
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		if info, err := os.Stat(files[key]); err == nil && info.Mode().Perm()&0o077 != 0 {
 			log.Warn(
-				"tokens can be read by other users of this machine; take the right away with chmod go=",
+				"token file readable by other users; run chmod go=",
 				"key", key, "file", files[key])
 		}
 	}
 }
 
-// tryKeys opens a key store, and tells of its folder and its password file apart.
+// tryKeys opens a key store. It reports faults of its folder and its password file separately.
 func tryKeys(ctx context.Context, s config.Signer, path string,
 	log *slog.Logger) (list []txn.Address, opened bool, wrong faults) {
 	if s.KeyStore.PasswordFile != "" {
@@ -81,7 +82,7 @@ func tryKeys(ctx context.Context, s config.Signer, path string,
 	if s.KeyStore.Dir == "" {
 		return nil, false, wrong
 	}
-	if s.KeyStore.PasswordFile == "" || len(wrong) > 0 { // it cannot be opened, but seen
+	if s.KeyStore.PasswordFile == "" || len(wrong) > 0 { // cannot be opened, but listed
 		_, err := sign.List(s.KeyStore.Dir)
 		wrong.add(path+".dir", err)
 		return nil, false, wrong
@@ -94,7 +95,7 @@ func tryKeys(ctx context.Context, s config.Signer, path string,
 	return list, err == nil, wrong
 }
 
-// problems are the faults as those of a configuration.
+// problems are the faults as problems of a configuration.
 func (f faults) problems(cfg *config.Config) (all config.Problems) {
 	for _, one := range f {
 		all = append(all, problem(cfg, one.key, one.err)...)
@@ -102,19 +103,21 @@ func (f faults) problems(cfg *config.Config) (all config.Problems) {
 	return all
 }
 
-// unreadable tells of a certificate or key that a database URL names and that cannot be read. It says nothing else of the URL.
+// unreadable is the error of a certificate or key file in a database URL. It does not quote the
+// URL.
 func unreadable(url string) error {
-	if url == "" { // it would mean the one that the environment describes
+	if url == "" { // it would mean the database in the environment
 		return nil
 	}
 	var file *fs.PathError
 	if _, err := pgx.ParseConfig(url); errors.As(err, &file) {
-		return fmt.Errorf("file %s of the URL cannot be read (%w)", file.Path, file.Err)
+		return fmt.Errorf("cannot read file %s of the URL (%w)", file.Path, file.Err)
 	}
 	return nil
 }
 
-// Unreachable says of a ledger that cannot be had where it was looked for, what names that, and what to do. Any other error is left as it is. It says nothing else of the URL.
+// Unreachable adds the address of the database, and the key that configures it, to an error of an
+// unavailable ledger. Other errors are unchanged. It does not quote the URL.
 func Unreachable(err error, url, key string) error {
 	if !errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -128,17 +131,17 @@ func Unreachable(err error, url, key string) error {
 		at = fmt.Sprintf("%s (port %d)", cfg.Host, cfg.Port)
 	}
 	return fmt.Errorf(
-		"%s, database %q at %s: %w; see to it that PostgreSQL lets this user in there, or correct %s",
+		"%s, database %q at %s: %w; check that PostgreSQL accepts this user, or correct %s",
 		key, cfg.Database, at, err, key)
 }
 
-// problem says where the configuration names what an error is about.
+// problem adds the place in the configuration to an error.
 func problem(cfg *config.Config, key string, err error) []config.Problem {
 	if err == nil {
 		return nil
 	}
-	what, remedy, told := strings.Cut(strings.TrimPrefix(err.Error(), "sign: "), "; ")
-	if !told {
+	what, remedy, found := strings.Cut(strings.TrimPrefix(err.Error(), "sign: "), "; ")
+	if !found {
 		remedy = "make it readable for this user, or name another"
 	}
 	p := config.Problem{Where: "configuration", Key: key, What: what, Remedy: remedy}

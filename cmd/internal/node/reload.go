@@ -17,18 +17,19 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 )
 
-// doorkeeper keeps who may call as the files have it now. They are looked at again and again: certificates are renewed and tokens are replaced while a node runs.
-// What is not in order is told once, and what was read before stays in force.
-type doorkeeper struct {
+// credentialReloader holds the credentials in force and reloads them when their files change:
+// certificates are renewed and tokens replaced while a node runs. Invalid files are reported once,
+// and the credentials in force stay.
+type credentialReloader struct {
 	cfg   *config.Config
 	log   *slog.Logger
 	first access
 	tls   atomic.Pointer[tls.Config]
-	seen  [sha256.Size]byte // of the files as they were read last, in order or not
+	seen  [sha256.Size]byte // of the files last read, valid or not
 }
 
-func newDoorkeeper(cfg *config.Config, log *slog.Logger) (*doorkeeper, error) {
-	d := &doorkeeper{cfg: cfg, log: log, seen: fingerprint(cfg)}
+func newCredentialReloader(cfg *config.Config, log *slog.Logger) (*credentialReloader, error) {
+	d := &credentialReloader{cfg: cfg, log: log, seen: fingerprint(cfg)}
 	var wrong faults
 	if d.first, wrong = readAccess(cfg); len(wrong) > 0 {
 		return nil, wrong.problems(cfg)
@@ -37,19 +38,24 @@ func newDoorkeeper(cfg *config.Config, log *slog.Logger) (*doorkeeper, error) {
 	return d, nil
 }
 
-// credentials are those that callers meet; nil is plain text.
-func (d *doorkeeper) credentials() credentials.TransportCredentials {
+// credentials are the transport credentials of the server; nil: plain text.
+func (d *credentialReloader) credentials() credentials.TransportCredentials {
 	if d.first.tls == nil {
 		return nil
 	}
 	return credentials.NewTLS(&tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: d.first.tls.NextProtos,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return d.tls.Load(), nil },
+		GetConfigForClient: func(
+			*tls.ClientHelloInfo,
+		) (*tls.Config, error) {
+			return d.tls.Load(), nil
+		},
 	})
 }
 
-// run looks at the files until ctx ends: at each interval whether they have changed, and on each signal at what they hold, changed or not.
-func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal,
+// run checks the files until ctx ends: for changes at each interval, and unconditionally on a
+// signal.
+func (d *credentialReloader) run(ctx context.Context, c clock.Clock, signals <-chan os.Signal,
 	set func([]string, []auth.Caller)) error {
 	if len(accessFiles(d.cfg)) == 0 {
 		<-ctx.Done()
@@ -60,9 +66,9 @@ func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.S
 	for {
 		select {
 		case <-timer.C:
-			d.look(ctx, c, false, set)
+			d.check(ctx, c, false, set)
 		case <-signals:
-			d.look(ctx, c, true, set)
+			d.check(ctx, c, true, set)
 		case <-ctx.Done():
 			return nil
 		}
@@ -71,14 +77,14 @@ func (d *doorkeeper) run(ctx context.Context, c clock.Clock, signals <-chan os.S
 }
 
 const (
-	// settleTime is how long files that have changed must stay as they are before they are believed: some programs do not put a file in the place of another but write
-	// over it, and half a list of tokens would lock the other half out.
+	// settleTime is how long changed files must stay unchanged before they are read. Some programs
+	// overwrite files in place, and half a list of tokens would lock out the other half.
 	settleTime = time.Second
-	settles    = 10 // times that it is waited for
+	settles    = 10 // attempts
 )
 
-// settled waits until the files stay as they are, and returns their fingerprint.
-func (d *doorkeeper) settled(ctx context.Context, c clock.Clock,
+// settled waits until the files stay unchanged, and returns their fingerprint.
+func (d *credentialReloader) settled(ctx context.Context, c clock.Clock,
 	now [sha256.Size]byte) (sum [sha256.Size]byte, are bool) {
 	for range settles {
 		if clock.Sleep(ctx, c, settleTime) != nil {
@@ -90,15 +96,15 @@ func (d *doorkeeper) settled(ctx context.Context, c clock.Clock,
 		}
 	}
 	d.log.Warn(
-		"the files of certificates and tokens of callers change all the time; what was read before stays in force",
+		"credential files keep changing; reload skipped",
 		"files", accessFiles(d.cfg))
 	return now, false
 }
 
-// restartNote is told whoever asks for a look.
-const restartNote = "the list of callers itself, their submitters, roles and names of certificates, counts from the next start of the node"
+// restartNote is logged with a requested reload.
+const restartNote = "changes to callers, submitters, roles and certificate names need a restart"
 
-func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool,
+func (d *credentialReloader) check(ctx context.Context, c clock.Clock, asked bool,
 	set func([]string, []auth.Caller)) {
 	now := fingerprint(d.cfg)
 	if now == d.seen && !asked {
@@ -112,12 +118,12 @@ func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool,
 	}
 	a, wrong := readAccess(d.cfg)
 	if fingerprint(d.cfg) != now {
-		return // they changed while they were read: at the next look
+		return // they changed while they were read; retried at the next check
 	}
 	d.seen = now
 	if len(wrong) > 0 {
 		d.log.Error(
-			"the certificates and tokens of callers cannot be read anew; those that were read before stay in force",
+			"credential reload failed; previous credentials stay in force",
 			"error", wrong)
 		return
 	}
@@ -131,10 +137,11 @@ func (d *doorkeeper) look(ctx context.Context, c clock.Clock, asked bool,
 	if asked {
 		attributes = append(attributes, "note", restartNote)
 	}
-	d.log.Info("the certificates and tokens of callers are read anew, and in force", attributes...)
+	d.log.Info("credentials reloaded", attributes...)
 }
 
-// fingerprint changes with what the files hold. Their times do not tell: secrets are mounted by replacing links.
+// fingerprint is a hash of the files' content. Modification times are unreliable: mounted secrets
+// are replaced by links.
 func fingerprint(cfg *config.Config) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, file := range accessFiles(cfg) {

@@ -35,7 +35,8 @@ func (l told) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// writePair writes a certificate of a name that signs itself, and its key, into one file, so that nobody reads the one of before with the other of now.
+// writePair writes a certificate of a name that signs itself, and its key, into one file, so that
+// nobody reads the one of before with the other of now.
 func writePair(t *testing.T, dir, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -76,7 +77,8 @@ func put(t *testing.T, file, text string) {
 
 const tokenA, tokenB, tokenC = "a-0123456789abcdef", "b-0123456789abcdef", "c-0123456789abcdef"
 
-// Certificates and tokens are read anew when their files change, and on a signal; files that are not in order change nothing, and are told once.
+// Certificates and tokens are read anew when their files change, and on a signal; files that are
+// not in order change nothing, and are told once.
 func TestCredentialReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -98,7 +100,7 @@ func TestCredentialReload(t *testing.T) {
 		},
 	}
 	log := told{make(chan string, 100)}
-	d, err := newDoorkeeper(cfg, slog.New(slog.NewTextHandler(log, nil)))
+	d, err := newCredentialReloader(cfg, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,10 @@ func TestCredentialReload(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- d.run(ctx, fake, signals, func(_ []string, callers []auth.Caller) { set <- callers[0].Tokens })
+		done <- d.run(
+			ctx, fake, signals,
+			func(_ []string, callers []auth.Caller) { set <- callers[0].Tokens },
+		)
 	}()
 	defer func() { stop(); <-done }()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -123,13 +128,13 @@ func TestCredentialReload(t *testing.T) {
 			select {
 			case line := <-log.lines:
 				if !strings.Contains(line, says) || strings.Contains(line, "0123456789") {
-					t.Errorf("%s: the log says %s", what, line)
+					t.Errorf("%s: logged %s", what, line)
 				}
 				return
 			case <-tick.C:
 				fake.Advance(time.Minute)
 			case <-limit:
-				t.Fatalf("%s: the log says nothing", what)
+				t.Fatalf("%s: nothing logged", what)
 			}
 		}
 	}
@@ -152,7 +157,7 @@ func TestCredentialReload(t *testing.T) {
 	inForce("at first", "one.test")
 
 	put(t, file("tokens"), tokenA+"\n"+tokenB)
-	next("another token", "read anew, and in force")
+	next("another token", "credentials reloaded")
 	inForce("another token", "one.test", tokenA, tokenB)
 
 	put(t, file("tokens"), "what")
@@ -168,7 +173,7 @@ func TestCredentialReload(t *testing.T) {
 	inForce("all in order", "two.test", tokenC)
 
 	signals <- syscall.SIGHUP
-	next("a signal", "counts from the next start of the node")
+	next("a signal", restartNote)
 	inForce("a signal", "two.test", tokenC)
 	if err := os.Remove(file("pair.pem")); err != nil {
 		t.Fatal(err)
@@ -197,7 +202,7 @@ func TestCredentialReload_PartialFile_Ignored(t *testing.T) {
 		}
 	}
 	write(tokenA + "\n" + tokenB)
-	d, err := newDoorkeeper(
+	d, err := newCredentialReloader(
 		&config.Config{GRPC: config.GRPC{TokensFile: file, ReloadInterval: time.Minute}},
 		slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -207,10 +212,13 @@ func TestCredentialReload_PartialFile_Ignored(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- d.run(ctx, fake, make(chan os.Signal), func(tokens []string, _ []auth.Caller) { set <- tokens })
+		done <- d.run(
+			ctx, fake, make(chan os.Signal),
+			func(tokens []string, _ []auth.Caller) { set <- tokens },
+		)
 	}()
 	defer func() { stop(); <-done }()
-	waits := func(whatFor time.Duration) { // until the doorkeeper waits for so long
+	waits := func(whatFor time.Duration) { // until the credentialReloader waits for so long
 		t.Helper()
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
@@ -221,12 +229,13 @@ func TestCredentialReload_PartialFile_Ignored(t *testing.T) {
 			select {
 			case <-tick.C:
 			case <-limit:
-				t.Fatalf("the doorkeeper never waits for %v", whatFor)
+				t.Fatalf("the credentialReloader never waits for %v", whatFor)
 			}
 		}
 	}
 	waits(time.Minute)
-	for _, half := range []string{tokenA, tokenA + "\n" + tokenB + "\n" + tokenC} { // the latter is all
+	// the latter is all
+	for _, half := range []string{tokenA, tokenA + "\n" + tokenB + "\n" + tokenC} {
 		write(half)
 		if half == tokenA {
 			fake.Advance(time.Minute)
@@ -246,7 +255,7 @@ func TestCredentialReload_PartialFile_Ignored(t *testing.T) {
 }
 
 // shown is the name of the certificate that callers meet.
-func (d *doorkeeper) shown(t *testing.T) string {
+func (d *credentialReloader) shown(t *testing.T) string {
 	t.Helper()
 	a, b := pipe(t)
 	handshake := make(chan error, 1)
@@ -255,7 +264,8 @@ func (d *doorkeeper) shown(t *testing.T) string {
 		handshake <- err
 	}()
 	client := tls.Client(b,
-		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // who it is is what is asked
+		// nolint:gosec // who it is is what is asked
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err := client.Handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +296,7 @@ func TestReadAccess_SharedToken_Rejected(t *testing.T) {
 	}
 	_, err := readAccess(cfg)
 	if len(err) == 0 || !strings.Contains(err.Error(), `callers[1].tokens_file: `) ||
-		!strings.Contains(err.Error(), `holds a token of caller "a"`) ||
+		!strings.Contains(err.Error(), `caller "a"`) ||
 		strings.Contains(err.Error(), tokenA) {
 		t.Errorf("gave %v", err)
 	}
