@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencepost/fencepost/engine/track"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -19,8 +20,8 @@ type actor struct {
 	id    txn.SubmitterID
 	lease *store.Lease
 	lost  context.CancelFunc
-	chain Chain
-	track *tracker
+	chain OwnerChain
+	track *track.Tracker
 	log   *slog.Logger
 
 	progress               // what the keeper knows of it
@@ -261,7 +262,7 @@ func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
 
 func (a *actor) follow(attempts []txn.Attempt, recorded *txn.Receipt) {
 	for i := range attempts {
-		a.track.followOld(attempts[i].Hash, recorded, a.wake)
+		a.track.Follow(attempts[i].Hash, recorded, a.wake)
 	}
 }
 
@@ -270,17 +271,17 @@ func (a *actor) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	track := a.e.trackers[ledger.Submitter.Chain]
-	if track == nil {
+	tracker := a.e.trackers[ledger.Submitter.Chain]
+	if tracker == nil {
 		a.forget()
 		return errForeign
 	}
-	audited, ended, err := a.finals(ctx, ledger, track.auditReach(a.e.IdleAfter))
+	audited, ended, err := a.finals(ctx, ledger, tracker.AuditReach(a.e.IdleAfter))
 	if err != nil {
 		return err
 	}
 	a.forget()
-	a.track, a.chain = track, track.chain
+	a.track, a.chain = tracker, a.e.chains[ledger.Submitter.Chain]
 	a.name(ledger.Submitter.Name)
 	for i := range ledger.Open {
 		tx := &ledger.Open[i]
@@ -319,8 +320,8 @@ func (a *actor) forget() {
 	if a.track == nil {
 		return
 	}
-	a.track.awaitNoHead(a.id)
-	a.track.auditNoMore(a.id)
+	a.track.CancelWake(a.id)
+	a.track.StopAudit(a.id)
 	for _, txs := range [][]txn.Tx{a.ledger.Open, a.inbox.Queue, a.ended} {
 		for i := range txs {
 			a.unfollow(txs[i].Attempts)
@@ -330,19 +331,19 @@ func (a *actor) forget() {
 
 func (a *actor) unfollow(attempts []txn.Attempt) {
 	for i := range attempts {
-		a.track.forget(attempts[i].Hash)
+		a.track.Unfollow(attempts[i].Hash)
 	}
 }
 
 // view freezes what is known now.
 func (a *actor) view() *txn.View {
 	a.awaitReorgs() // before the view is taken: none falls between
-	frozen := a.track.view(a.ledger.Open, a.inbox.Queue, a.ended)
+	seen := a.track.View(a.ledger.Open, a.inbox.Queue, a.ended)
 	v := &a.known
 	*v = txn.View{
-		Now: a.e.Clock.Now(), Policy: a.track.policy, Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.used, Head: frozen.head, Inclusion: frozen.seen,
-		Canonical: frozen.canonical,
+		Now: a.e.Clock.Now(), Policy: a.track.Policy(), Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.used, Head: seen.Head, Inclusion: seen.Inclusion,
+		Canonical: seen.Canonical,
 	}
 	a.letGo(v)
 	v.Audited, v.NotExecuted = a.audited, a.ended
@@ -386,7 +387,7 @@ type resting struct {
 // act does the one next thing, if there is one.
 func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.waitsForHead() {
-		a.track.awaitHead(a.id, a.wake)
+		a.track.WakeOnHead(a.id, a.wake)
 	}
 	if a.e.Clock.Now().Sub(a.busyAt) > lookAgainAfter {
 		a.account = nil

@@ -262,9 +262,8 @@ func TestWhatALookAtTheAccountDoesNotOutlive(t *testing.T) {
 	} {
 		c0 := chaintest.New(chaintest.Options{})
 		a := &actor{
-			track: newTracker(ChainOptions{Chain: c0, Policy: guarded}, clock.Real{},
-				slog.New(slog.DiscardHandler)),
-			log: slog.New(slog.DiscardHandler),
+			track: newTracker(c0, guarded, clock.Real{}),
+			log:   slog.New(slog.DiscardHandler),
 		}
 		a.ledger = store.Ledger{
 			Cursor: &txn.Cursor{Next: 4, Protections: 1, Protected: &txn.Protected{ID: 1}},

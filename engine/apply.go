@@ -88,7 +88,7 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	tx.Status, tx.Turn, tx.Due = w.Next, w.Turn, v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
-		a.track.followNew(w.Attempt.Hash, a.wake)
+		a.track.FollowNew(w.Attempt.Hash, a.wake)
 	}
 	a.tell(tx, w)
 	a.measure(tx, w)

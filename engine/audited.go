@@ -24,7 +24,7 @@ func (a *actor) awaitReorgs() {
 	for i := range a.audited {
 		blocks[i] = a.audited[i].Receipt.BlockNumber
 	}
-	a.track.audit(a.id, blocks, a.wake)
+	a.track.Audit(a.id, blocks, a.wake)
 	a.auditTold = true
 }
 
@@ -37,7 +37,7 @@ func (a *actor) letGo(v *txn.View) {
 	if v.Head == 0 {
 		return // nothing is known of the chain yet
 	}
-	deep := func(block uint64) bool { return block+a.track.auditDepth() <= v.Head }
+	deep := func(block uint64) bool { return block+a.track.AuditDepth() <= v.Head }
 	if len(a.ended) > 0 {
 		a.letEndedGo(v, deep)
 	}
@@ -64,7 +64,7 @@ func (a *actor) letGo(v *txn.View) {
 	clear(a.audited[kept:])
 	a.audited, a.auditTold = a.audited[:kept], false
 	if len(a.audited) == 0 {
-		a.track.auditNoMore(a.id)
+		a.track.StopAudit(a.id)
 	}
 }
 

@@ -184,11 +184,11 @@ func back(from, by txn.Nonce) txn.Nonce { return from - min(by, from) }
 
 // readAccount returns nil when there is nothing to compare, or no answer.
 func (u *auditor) readAccount(ctx context.Context, of *standing) *txn.Account {
-	track := u.e.trackers[of.submitter.Chain]
-	if of.cursor == nil || of.cursor.Protected != nil || track == nil {
+	chain, tracker := u.e.chains[of.submitter.Chain], u.e.trackers[of.submitter.Chain]
+	if of.cursor == nil || of.cursor.Protected != nil || tracker == nil {
 		return nil
 	}
-	account, err := track.chain.Account(ctx, of.submitter.Address, track.policy.Confirmations)
+	account, err := chain.Account(ctx, of.submitter.Address, tracker.Policy().Confirmations)
 	if err != nil {
 		return nil
 	}
@@ -239,7 +239,7 @@ func protectionFor(found []store.Violation) store.Ask {
 
 // consumer finds out who used a nonce; nil: unknown.
 func (u *auditor) consumer(ctx context.Context, of *standing, nonce txn.Nonce) *txn.Consumer {
-	by, err := u.e.trackers[of.submitter.Chain].chain.Consumer(ctx, of.submitter.Address, nonce)
+	by, err := u.e.chains[of.submitter.Chain].Consumer(ctx, of.submitter.Address, nonce)
 	if err != nil {
 		return nil
 	}

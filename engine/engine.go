@@ -4,7 +4,7 @@
 //
 // The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one or is stuck. The [router] finds submitters
 // with work and no owner, acquires them, and gives each an [actor]. An actor holds the ledger of its submitter in memory and repeats one step: look at what is
-// known, let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [tracker] per chain follows
+// known, let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [track.Tracker] per chain follows
 // the head and tells which hashes are in canonical blocks; actors read that as facts.
 //
 // # Ownership
@@ -29,6 +29,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/fencepost/fencepost/engine/track"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -71,7 +72,8 @@ type Options struct {
 // Engine is the working part of a node.
 type Engine struct {
 	Options
-	trackers map[txn.ChainID]*tracker
+	chains   map[txn.ChainID]Chain
+	trackers map[txn.ChainID]*track.Tracker // the keys are those of chains
 	members  *members
 	keeper   *keeper
 	router   *router
@@ -93,7 +95,8 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		Options:  o,
-		trackers: map[txn.ChainID]*tracker{},
+		chains:   map[txn.ChainID]Chain{},
+		trackers: map[txn.ChainID]*track.Tracker{},
 		members:  newMembers(o.Store.Node(), o.LeaseDuration),
 	}
 	if e.metrics, err = newMetrics(o.Meter); err != nil {
@@ -104,9 +107,16 @@ func New(o Options) (*Engine, error) {
 			return nil, fmt.Errorf("engine: new: chain %d is given twice", c.Chain.ID())
 		}
 		c.Policy.Stuck = o.Stuck != nil
-		t := newTracker(c, o.Clock, o.Logger)
-		t.looked = e.metrics.lookedUp
-		e.trackers[c.Chain.ID()] = t
+		e.chains[c.Chain.ID()] = c.Chain
+		e.trackers[c.Chain.ID()] = track.New(track.Options{
+			Chain:        c.Chain,
+			Policy:       c.Policy,
+			FinalTag:     c.FinalTag,
+			PollInterval: c.PollInterval,
+			Clock:        o.Clock,
+			Logger:       o.Logger,
+			LookedUp:     e.metrics.lookedUp,
+		})
 	}
 	e.keeper = newKeeper(e)
 	e.Gate = o.Gate.orEnd(e.keeper.overdue)

@@ -18,7 +18,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer stopBelow()
 	var lower sync.WaitGroup
 	for _, t := range e.trackers {
-		lower.Go(func() { t.run(below) })
+		lower.Go(func() { t.Run(below) })
 	}
 	lower.Go(func() { e.keeper.run(below) })
 	lower.Go(func() { e.count(below) })

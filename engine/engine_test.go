@@ -14,6 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/fencepost/fencepost/chain/devchain"
+	"github.com/fencepost/fencepost/engine/track"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -310,4 +312,10 @@ func TestADefectStopsOneSubmitterAlone(t *testing.T) {
 	if tx := r.awaitFinal(r.create(1, "harmless", transfer())); tx.State != txn.Confirmed {
 		t.Errorf("%s: %s", tx.State, tx.LastError)
 	}
+}
+
+func newTracker(c track.Chain, p txn.Policy, now clock.Clock) *track.Tracker {
+	return track.New(track.Options{
+		Chain: c, Policy: p, Clock: now, Logger: slog.New(slog.DiscardHandler),
+	})
 }

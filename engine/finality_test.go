@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/engine/track"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -101,7 +101,7 @@ func TestAReorgAfterFinality(t *testing.T) {
 
 // Nobody owned the submitter when it happened: whoever takes it next finds out, however far the view has to reach down for that.
 func TestAReorgAfterFinalityThatNobodySaw(t *testing.T) {
-	for _, blocks := range []int{0, 3 * maxWalk} {
+	for _, blocks := range []int{0, 48} { // 48: more than is read one by one
 		t.Run(fmt.Sprint(blocks, " blocks later"), func(t *testing.T) {
 			t.Parallel()
 			p := quick
@@ -151,18 +151,17 @@ func TestAReorgAfterFinalityIsSeenWithoutWork(t *testing.T) {
 func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
-	track := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{},
-		slog.New(slog.DiscardHandler))
+	tracker := newTracker(c, quick, clock.Real{})
 	e := &Engine{
 		Options:  Options{MaxSubmitters: 8, IdleAfter: time.Hour},
-		trackers: map[txn.ChainID]*tracker{c.ID(): track},
+		trackers: map[txn.ChainID]*track.Tracker{c.ID(): tracker},
 	}
 	r := newRouter(e)
 	if got := r.auditedAbove(c.ID()); got != txn.UnreachableBlock {
 		t.Errorf("before anything is known of the chain: %d", got)
 	}
 	c.MineEmpty(20)
-	if err := track.pass(t.Context()); err != nil {
+	if err := tracker.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for owned, want := range map[int]uint64{0: 8, 5: 8, 6: txn.UnreachableBlock} {
@@ -312,7 +311,7 @@ func TestConfirmationsAreToldAcrossATakeover(t *testing.T) {
 	for name, c := range map[string]struct {
 		reorg  bool
 		blocks int
-	}{"the same chain": {false, 1}, "another chain": {true, 1}, "long after": {false, 3 * maxWalk}, "long after, another chain": {true, 3 * maxWalk}} {
+	}{"the same chain": {false, 1}, "another chain": {true, 1}, "long after": {false, 48}, "long after, another chain": {true, 48}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newVenue(t, "memory", telling(), nil)
@@ -407,7 +406,7 @@ func TestAChainWithoutTags(t *testing.T) {
 	if tx, err := v.admin.Tx(t.Context(), id); err != nil || tx.State.Final() {
 		t.Errorf("%+v %v", tx.Status, err)
 	}
-	if n := strings.Count(log.String(), "do not know the block that finality is to rest on"); n != 1 {
+	if n := strings.Count(log.String(), "finality tag unknown"); n != 1 {
 		t.Errorf("it is told %d times", n)
 	}
 }
@@ -438,83 +437,4 @@ func (r *rig) counts(of reading, want float64, name string, label ...string) {
 		}
 		return nil
 	})
-}
-
-// A tagged block counts while it is on the chain of the view, and a lower one is no news.
-func TestTheTaggedBlock(t *testing.T) {
-	t.Parallel()
-	blocks := &tree{}
-	a := blocks.child(txn.Block{Number: 5})
-	b := blocks.child(a)
-	other := blocks.child(a)
-	w, _ := window{limit: 10}.join([]txn.Block{b, a})
-	tr := &tracker{tag: "safe", window: w}
-	for _, c := range []struct {
-		block  *txn.Block
-		higher bool
-		below  uint64 // highest that is beyond change; 0: none
-	}{
-		{nil, false, 0},
-		{&other, false, 0},
-		{&txn.Block{Number: 9}, false, 0}, // of a view that is not ours yet
-		{&txn.Block{Number: 3}, true, 3},  // below the window, where no reorg that we saw has reached
-		{&b, true, 7},
-		{&a, false, 7},
-		{nil, false, 7},
-	} {
-		higher := tr.mark(c.block)
-		if higher != c.higher || c.below > 0 && !tr.beyondChange(c.below) ||
-			tr.beyondChange(c.below+1) {
-			t.Errorf("after %+v: %v, %+v", c.block, higher, tr.tagged)
-		}
-	}
-	tr.window, _ = w.join([]txn.Block{other, a})
-	if tr.mark(nil); tr.beyondChange(1) {
-		t.Error("a block that was tagged and left the chain still counts")
-	}
-}
-
-// What was above another block says nothing of what is above this one.
-func TestBlocksAboveAreOfOneReceipt(t *testing.T) {
-	t.Parallel()
-	w, _ := window{limit: 10}.join([]txn.Block{{Number: 20, Hash: txn.Hash{20}}})
-	hash := txn.Hash{1}
-	in := func(block uint64, of byte) *txn.Receipt {
-		return &txn.Receipt{TxHash: hash, BlockNumber: block, BlockHash: txn.Hash{of}}
-	}
-	for name, c := range map[string]struct {
-		receipt *txn.Receipt
-		of      byte
-		kept    int
-	}{"the same": {in(10, 10), 10, 2}, "another": {in(10, 11), 11, 0}, "none": {nil, 10, 0}} {
-		tr := &tracker{policy: telling(), window: w, follows: map[txn.Hash]*follow{}}
-		f := &follow{
-			wake:    func() {},
-			known:   true,
-			receipt: in(10, 10),
-			above:   []txn.BlockRef{{Number: 11}, {Number: 12}},
-		}
-		tr.follows[hash] = f
-		tr.publish(
-			news{
-				next:    w,
-				answers: []txn.ReceiptResult{{Hash: hash, Receipt: c.receipt}},
-				older:   map[uint64]txn.Hash{10: {c.of}},
-			},
-		)
-		if len(f.above) != c.kept {
-			t.Errorf("%s: %v", name, f.above)
-		}
-	}
-}
-
-func TestTheWindowReachesAsDeepAsIsAudited(t *testing.T) {
-	t.Parallel()
-	for _, depth := range []uint64{0, 300, 100_000} {
-		p := txn.Policy{Confirmations: 3, AuditDepth: depth}
-		tr := &tracker{policy: p}
-		if limit := windowLimit(p); limit > maxWindow || uint64(limit) < tr.auditDepth()+2 {
-			t.Errorf("%d blocks for a depth of %d", limit, depth)
-		}
-	}
 }

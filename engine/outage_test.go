@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 
@@ -55,115 +53,6 @@ func TestAReorgAfterFinalityDuringAnOutage(t *testing.T) {
 	}
 }
 
-// What the view cannot show is read by number, a few blocks in each pass, and read anew after a gap.
-func TestAuditedBlocksBeneathTheView(t *testing.T) {
-	t.Parallel()
-	c := chaintest.New(chaintest.Options{})
-	c.MineEmpty(300)
-	tr := newTracker(ChainOptions{Chain: c, Policy: quick}, clock.Real{},
-		slog.New(slog.DiscardHandler))
-	if err := tr.pass(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	woken := 0
-	var blocks []uint64
-	for n := range uint64(maxWalk + 4) {
-		blocks = append(blocks, 10+n)
-	}
-	tr.audit(1, blocks, func() { woken++ })
-	passed := func(want int, news bool) {
-		t.Helper()
-		woken = 0
-		if err := tr.pass(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		canonical := tr.view().canonical
-		shown := 0
-		for _, number := range blocks {
-			b, err := c.BlockByNumber(t.Context(), number)
-			hash, ok := canonical(number)
-			if err != nil || ok && hash != b.Hash {
-				t.Errorf("block %d is %s: %v", number, hash, err)
-			} else if ok {
-				shown++
-			}
-		}
-		if shown != want || (woken > 0) != news {
-			t.Errorf("%d blocks, want %d; woken %d times", shown, want, woken)
-		}
-	}
-	passed(maxWalk, true)
-	passed(len(blocks), true)
-	passed(len(blocks), false)
-	if err := c.Reorg(295, chaintest.Keep); err != nil {
-		t.Fatal(err)
-	}
-	c.MineEmpty(300)
-	passed(maxWalk, true)
-	passed(len(blocks), true)
-	tr.auditNoMore(1)
-	if passed(0, false); len(tr.beneath) > 0 {
-		t.Errorf("%d are kept", len(tr.beneath))
-	}
-}
-
-// Where blocks went by unseen, what was audited before is reached for a while more, for an owner to compare it, also when blocks go by unseen once more meanwhile.
-// A chain that is faster than it is followed does not hold that up for ever.
-func TestAGapReachesFurtherBack(t *testing.T) {
-	t.Parallel()
-	type step struct {
-		mined int
-		after time.Duration
-		want  uint64
-	}
-	steps := map[string][]step{
-		"one": {
-			{20, 0, 20},
-			{500, 0, 20},
-			{1, time.Minute, 20},
-			{1, time.Hour, 522},
-		},
-		"a second one": {
-			{20, 0, 20},
-			{500, 0, 20},
-			{40, time.Second, 20},
-			{1, time.Hour - time.Second - 1, 20},
-			{1, 1, 520},
-			{1, time.Second, 563},
-		},
-		"a second one, long after": {
-			{20, 0, 20},
-			{500, 0, 20},
-			{1, 2 * time.Hour, 521},
-			{40, 0, 521},
-		},
-	}
-	fast := []step{{20, 0, 20}}
-	for range 2 * mostOutages {
-		fast = append(fast, step{maxWalk + 1, time.Minute, 20})
-	}
-	steps["ever again"] = append(fast,
-		step{1, time.Hour - (2*mostOutages-1)*time.Minute, 20 + maxWalk + 1})
-	for name, steps := range steps {
-		c, now := chaintest.New(chaintest.Options{}), clock.NewFake(
-			time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-		tr := newTracker(ChainOptions{Chain: c, Policy: quick}, now, slog.New(slog.DiscardHandler))
-		for i, step := range steps {
-			c.MineEmpty(step.mined)
-			now.Advance(step.after)
-			if err := tr.pass(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if got := tr.auditedAbove(time.Hour); got != step.want-quick.AuditDepth {
-				t.Errorf("%s, %d: %d, want %d", name, i, got+quick.AuditDepth, step.want)
-			}
-			if len(tr.outages) > mostOutages {
-				t.Fatalf("%d outages are kept", len(tr.outages))
-			}
-		}
-	}
-}
-
 // What ended as never run is let go of only once all that was signed for it is known to be in no block, as seen from there.
 func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 	t.Parallel()
@@ -177,11 +66,10 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 		"not looked for":   {txn.Inclusion{}, 1000, 1},
 		"it is in a block": {txn.Inclusion{Known: true, Receipt: &txn.Receipt{}}, 1000, 1},
 	} {
-		track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick},
-			clock.Real{}, slog.New(slog.DiscardHandler))
+		tracker := newTracker(chaintest.New(chaintest.Options{}), quick, clock.Real{})
 		a := &actor{
 			e:     &Engine{Options: Options{Clock: clock.Real{}}},
-			track: track,
+			track: tracker,
 			ended: []txn.Tx{
 				{Status: txn.Status{FinalBlock: 100}, Attempts: []txn.Attempt{{No: 1}}},
 			},
@@ -196,9 +84,8 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 // The tracker is told of audited blocks whenever these are others: after all of them were let go of it knows of none, and of those that come later again.
 func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
 	t.Parallel()
-	track := newTracker(ChainOptions{Chain: chaintest.New(chaintest.Options{}), Policy: quick},
-		clock.Real{}, slog.New(slog.DiscardHandler))
-	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, id: 1, track: track}
+	tracker := newTracker(chaintest.New(chaintest.Options{}), quick, clock.Real{})
+	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, id: 1, track: tracker}
 	final := func(block uint64) {
 		a.put(
 			&txn.Tx{
@@ -212,8 +99,8 @@ func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
 	}
 	known := func(want ...uint64) {
 		t.Helper()
-		if a.awaitReorgs(); !slices.Equal(track.audits[1].blocks, want) {
-			t.Errorf("the tracker knows of %v, not of %v", track.audits[1].blocks, want)
+		if a.awaitReorgs(); !slices.Equal(tracker.Audited(1), want) {
+			t.Errorf("the tracker knows of %v, not of %v", tracker.Audited(1), want)
 		}
 	}
 	canonical := func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, number != 12 }
@@ -284,42 +171,4 @@ func TestACrashRightAfterAnOutage(t *testing.T) {
 	w.chain.Intercept(nil)
 	<-crashed
 	w.has(first, "its end is taken back", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
-}
-
-// What is audited far below the head, and lower than a window reaches, is compared at once and not a few blocks with each look at the head: an owner that goes
-// meanwhile would leave it to nobody.
-func TestWhatIsDeepIsComparedWithoutWaiting(t *testing.T) {
-	t.Parallel()
-	chain, policy := chaintest.New(chaintest.Options{}), quick
-	policy.AuditDepth = 80
-	chain.MineEmpty(400)
-	track := newTracker(ChainOptions{Chain: chain, Policy: policy, PollInterval: time.Hour},
-		clock.Real{}, slog.New(slog.DiscardHandler))
-	blocks := []uint64{325} // the rest lies beneath
-	for number := uint64(100); number < 200; number++ {
-		blocks = append(blocks, number)
-	}
-	woken := make(chan struct{}, 1)
-	track.audit(1, blocks, func() {
-		select {
-		case woken <- struct{}{}:
-		default:
-		}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var running sync.WaitGroup
-	running.Go(func() { track.run(ctx) })
-	defer running.Wait()
-	defer cancel()
-	for left := blocks; len(left) > 0; {
-		select {
-		case <-woken:
-			canonical := track.view().canonical
-			left = slices.DeleteFunc(slices.Clone(blocks),
-				func(number uint64) bool { _, known := canonical(number); return known })
-		case <-ctx.Done():
-			t.Fatalf("%d of %d blocks are compared with nothing", len(left), len(blocks))
-		}
-	}
 }

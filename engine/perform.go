@@ -118,7 +118,7 @@ func (n *takenNonce) first(tx txn.TxID, head, seen uint64) bool {
 // doubt asks for the receipts of a transaction again.
 func (a *actor) doubt(tx *txn.Tx) {
 	for i := range tx.Attempts {
-		a.track.doubt(tx.Attempts[i].Hash)
+		a.track.Recheck(tx.Attempts[i].Hash)
 	}
 }
 
@@ -160,7 +160,7 @@ func (a *actor) investigate(ctx context.Context, v *txn.View,
 		a.log.Warn(
 			"a transaction that seemed to have lost its nonce is in a block; its receipt comes late",
 			"tx_hash", by.TxHash.Hex(), "block", by.Block)
-		a.track.located(by.TxHash, by.Block, by.BlockHash)
+		a.track.Locate(by.TxHash, by.Block, by.BlockHash)
 		a.account, a.suspicion = nil, nil
 		return txn.Change{}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
+	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -159,7 +160,7 @@ func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *watched, id txn.TxI
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	if auditDepth == 0 { // so deep as what was left open comes to that it can be decided on
-		w.chain.MineEmpty(int(complete(w.policy).AuditDepth))
+		w.chain.MineEmpty(int(newTracker(w.chain, w.policy, clock.Real{}).AuditDepth()))
 	}
 	return w, id, n
 }
@@ -236,10 +237,8 @@ func TestAChainThatLostWhatWasFinal(t *testing.T) {
 	id := w.create(0, "two", transfer()) // keeps its owner
 	audited := func(is bool) func() error {
 		return func() error {
-			track := n.engine.trackers[w.chain.ID()]
-			track.mu.Lock()
-			defer track.mu.Unlock()
-			if (len(track.audits) > 0) != is {
+			tracker := n.engine.trackers[w.chain.ID()]
+			if (len(tracker.Audited(w.submitters[0])) > 0) != is {
 				return errors.New("not yet")
 			}
 			return nil

@@ -19,18 +19,17 @@ func TestWhoRestsHoldsNoView(t *testing.T) {
 	c.policy = quick
 	n := c.start("a",
 		func(o *Options) { o.SweepInterval, o.IdleAfter = 50*time.Millisecond, time.Hour })
-	track := n.engine.trackers[c.chain.ID()]
+	tracker := n.engine.trackers[c.chain.ID()]
 	var views []weak.Pointer[txn.Block]
 	mine := func() {
 		t.Helper()
 		head := c.chain.Mine(1)
 		c.eventually("the view has it", func() error {
-			track.mu.Lock()
-			defer track.mu.Unlock()
-			if track.window.empty() || track.window.tip().Hash != head.Hash {
+			view := tracker.View()
+			if hash, ok := view.Canonical(view.Head); !ok || hash != head.Hash {
 				return errors.New("not yet")
 			}
-			views = append(views, weak.Make(track.window.first()))
+			views = append(views, weak.Make(&view.Blocks()[0]))
 			return nil
 		})
 	}

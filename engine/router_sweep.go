@@ -248,7 +248,10 @@ func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 	if r.count() >= r.e.MaxSubmitters-r.e.MaxSubmitters/auditShare {
 		return txn.UnreachableBlock
 	}
-	return r.e.trackers[chain].auditedAbove(r.e.IdleAfter)
+	if above, known := r.e.trackers[chain].AuditedAbove(r.e.IdleAfter); known {
+		return above
+	}
+	return txn.UnreachableBlock
 }
 
 // claim picks the orphans that this node takes: those that it should own, and those that whoever should own them has left for too long.

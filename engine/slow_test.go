@@ -91,8 +91,8 @@ func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
 	c.MineEmpty(10)
-	track := newTracker(ChainOptions{Chain: c, Policy: quick}, now, quiet)
-	if err := track.pass(t.Context()); err != nil {
+	tracker := newTracker(c, quick, now)
+	if err := tracker.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	looks, quoted := 0, errors.New("asked for a quote")
@@ -113,7 +113,7 @@ func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 		Options: Options{Clock: now, Logger: quiet, Gate: gate, ProgressTimeout: time.Minute},
 	}
 	e.keeper = newKeeper(e)
-	a := &actor{e: e, id: 1, track: track, chain: c, log: quiet, busyAt: now.Now()}
+	a := &actor{e: e, id: 1, track: tracker, chain: c, log: quiet, busyAt: now.Now()}
 	a.ledger = store.Ledger{
 		Submitter: txn.Submitter{ID: 1, Limit: 1, Status: txn.Active},
 		Cursor:    &txn.Cursor{},

@@ -1,8 +1,7 @@
-package engine
+package track
 
 import (
 	"encoding/binary"
-	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -56,7 +55,7 @@ func (b *branches) answer(h txn.Hash) txn.ReceiptResult {
 // next is the view of the newest head, and what is new in it.
 func (b *branches) next(from window) (next window, added []txn.Block, gap bool) {
 	head := b.blocks[len(b.blocks)-1]
-	if from.holds(head.Number, head.Hash) {
+	if from.contains(head.Number, head.Hash) {
 		return from.upTo(head.Number), nil, false
 	}
 	branch := []txn.Block{head}
@@ -72,24 +71,18 @@ func (b *branches) next(from window) (next window, added []txn.Block, gap bool) 
 	return next, added, gap
 }
 
-// What a pass asks for is every hash of which nothing is known, that a new block has, or whose block is not in the view any more: whatever the chain did, as if all
-// that are followed had been gone through.
-func TestAPassAsksForWhatItsBlocksPutInDoubt(t *testing.T) {
+// An update looks up every hash that is unknown, in a new block, or whose block left the view:
+// whatever the chain did, the same as if it had compared all followed hashes.
+func TestHashesToLookUp_AnyChain_AsIfAllCompared(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := &branches{t: t}
 		b.grow(3)
-		track := newTracker(
-			ChainOptions{
-				Chain:  chaintest.New(chaintest.Options{}),
-				Policy: txn.Policy{Confirmations: 2},
-			},
-			clock.Real{},
-			slog.New(slog.DiscardHandler),
-		)
+		track := newTracker(chaintest.New(chaintest.Options{}),
+			txn.Policy{Confirmations: 2}, clock.Real{})
 		track.window.limit = 8
 		for h := range byte(7) {
-			track.followOld(txn.Hash{h + 1}, nil, func() {})
+			track.Follow(txn.Hash{h + 1}, nil, func() {})
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "passes") {
 			if back := rapid.IntRange(-6, 3).Draw(t, "back"); back > 0 {
@@ -102,25 +95,25 @@ func TestAPassAsksForWhatItsBlocksPutInDoubt(t *testing.T) {
 			next, added, gap := b.next(track.window)
 			want := map[txn.Hash]bool{}
 			for h, f := range track.follows {
-				if !f.known || gap || f.receipt != nil && !next.mayHold(f.receipt) ||
+				if !f.known || gap || f.receipt != nil && !next.mayContain(f.receipt) ||
 					slices.ContainsFunc(added,
 						func(b txn.Block) bool { return slices.Contains(b.Txs, h) }) {
 					want[h] = true
 				}
 			}
-			asked := track.toLookUp(next, added, gap)
+			asked := track.hashesToLookUp(next, added, gap)
 			if sorted := slices.SortedFunc(maps.Keys(want), txn.Hash.Cmp); !slices.Equal(asked,
 				sorted) {
 				t.Fatalf("asked for %v, not for %v", asked, sorted)
 			}
-			n := news{next: next, added: added, gap: gap, older: map[uint64]txn.Hash{}}
+			n := update{next: next, added: added, gap: gap, older: map[uint64]txn.Hash{}}
 			for _, h := range asked {
 				n.answers = append(n.answers, b.answer(h))
 			}
 			track.heights(added, n.answers)
 			if first := n.next.first().Number; first > 0 && rapid.Bool().Draw(t, "deeper") &&
 				len(n.next.blocks) < n.next.limit {
-				n.next = n.next.below(b.blocks[first-1])
+				n.next = n.next.withParent(b.blocks[first-1])
 			}
 			for _, block := range b.blocks[:n.next.first().Number] {
 				n.older[block.Number] = block.Hash

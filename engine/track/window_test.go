@@ -1,8 +1,7 @@
-package engine
+package track
 
 import (
 	"encoding/binary"
-	"log/slog"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,9 +22,9 @@ func (t *tree) child(of txn.Block) txn.Block {
 	return b
 }
 
-// TestTheWindowIsAlwaysALinkedChain grows a chain with forks of any depth and checks, after every join, that the window is a linked piece of the branch that it
+// TestJoin_AnyForks_LinkedChain grows a chain with forks of any depth and checks, after every join, that the window is a linked piece of the branch that it
 // was given, no longer than its limit, and that it calls new exactly what it did not have.
-func TestTheWindowIsAlwaysALinkedChain(t *testing.T) {
+func TestJoin_AnyForks_LinkedChain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		blocks := &tree{}
@@ -43,12 +42,12 @@ func TestTheWindowIsAlwaysALinkedChain(t *testing.T) {
 			w, added = w.join(branchTo(w, canonical))
 			checkLinked(t, w, canonical)
 			for _, b := range added {
-				if had.holds(b.Number, b.Hash) {
+				if had.contains(b.Number, b.Hash) {
 					t.Fatalf("block %d was there before and is called new", b.Number)
 				}
 			}
 			for _, b := range w.blocks {
-				if !had.holds(b.Number, b.Hash) && !containsBlock(added, b) {
+				if !had.contains(b.Number, b.Hash) && !containsBlock(added, b) {
 					t.Fatalf("block %d is new and not called so", b.Number)
 				}
 			}
@@ -92,7 +91,7 @@ func containsBlock(all []txn.Block, b txn.Block) bool {
 	return false
 }
 
-func TestAReceiptCountsOnlyInACanonicalBlock(t *testing.T) {
+func TestJudge_Receipt_OnlyInCanonicalBlock(t *testing.T) {
 	t.Parallel()
 	blocks := &tree{}
 	w := window{limit: 10}
@@ -125,19 +124,19 @@ func TestAReceiptCountsOnlyInACanonicalBlock(t *testing.T) {
 	}
 }
 
-func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
+func TestJudge_NoReceipt_AbsentOnlyWithoutListing(t *testing.T) {
 	t.Parallel()
 	w, _ := window{limit: 10}.join([]txn.Block{{Number: 5, Hash: txn.Hash{5}}})
 	for name, c := range map[string]struct {
-		listed *place
+		listed *txn.BlockRef
 		known  bool
 	}{
 		"in no block":                {nil, true},
-		"in a canonical block":       {&place{5, txn.Hash{5}}, false},
-		"in a block that was lost":   {&place{5, txn.Hash{6}}, true},
-		"in an older block":          {&place{4, txn.Hash{4}}, false},
-		"in an older one, lost":      {&place{4, txn.Hash{9}}, true},
-		"in one above a chain's end": {&place{6, txn.Hash{6}}, true},
+		"in a canonical block":       {&txn.BlockRef{Number: 5, Hash: txn.Hash{5}}, false},
+		"in a block that was lost":   {&txn.BlockRef{Number: 5, Hash: txn.Hash{6}}, true},
+		"in an older block":          {&txn.BlockRef{Number: 4, Hash: txn.Hash{4}}, false},
+		"in an older one, lost":      {&txn.BlockRef{Number: 4, Hash: txn.Hash{9}}, true},
+		"in one above a chain's end": {&txn.BlockRef{Number: 6, Hash: txn.Hash{6}}, true},
 	} {
 		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptResult{}); known != c.known ||
 			receipt != nil {
@@ -147,18 +146,17 @@ func TestNoReceiptIsAbsenceOnlyWhenNoBlockHasTheHash(t *testing.T) {
 }
 
 // What the configuration allows is compared: no key promises a depth that no view has.
-func TestTheAuditDepthIsWhatIsConfigured(t *testing.T) {
+func TestAuditDepth(t *testing.T) {
 	t.Parallel()
-	for configured, want := range map[uint64]uint64{0: 80, 20: 20, config.MaxAuditDepth: config.MaxAuditDepth, config.MaxAuditDepth + 1: config.MaxAuditDepth} {
-		tr := newTracker(
-			ChainOptions{
-				Chain:  chaintest.New(chaintest.Options{}),
-				Policy: txn.Policy{Confirmations: 20, AuditDepth: configured},
-			},
-			clock.Real{},
-			slog.New(slog.DiscardHandler),
-		)
-		if got := tr.auditDepth(); got != want {
+	for configured, want := range map[uint64]uint64{
+		0:                        80,
+		20:                       20,
+		config.MaxAuditDepth:     config.MaxAuditDepth,
+		config.MaxAuditDepth + 1: config.MaxAuditDepth,
+	} {
+		tr := newTracker(chaintest.New(chaintest.Options{}),
+			txn.Policy{Confirmations: 20, AuditDepth: configured}, clock.Real{})
+		if got := tr.AuditDepth(); got != want {
 			t.Errorf("%d is compared as %d, want %d", configured, got, want)
 		}
 	}
