@@ -9,7 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// crowd puts hashes into block 10 of a node that serves receipts by hash, and by block too if it can.
+// crowd puts hashes into block 10 of a node that serves receipts by hash, and by block if byBlock.
 func crowd(n *fakeNode, hashes []txn.Hash, byBlock bool) {
 	receipt := func(hash common.Hash) map[string]any {
 		r := receiptOf(hash)
@@ -25,7 +25,7 @@ func crowd(n *fakeNode, hashes []txn.Hash, byBlock bool) {
 		if number != 10 {
 			return nil, nil
 		}
-		all := []map[string]any{receiptOf(common.Hash{0xff})} // of somebody else
+		all := []map[string]any{receiptOf(common.Hash{0xff})} // of other senders
 		for _, h := range hashes {
 			all = append(all, receipt(h))
 		}
@@ -120,7 +120,7 @@ func TestBlockCache_Bounded(t *testing.T) {
 	r.add(txn.Block{Number: 1, Hash: txn.Hash{1}, Txs: hashes})
 	for i := range maxRecentBlocks - 1 {
 		r.add(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}})
-		r.add(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}}) // seen twice
+		r.add(txn.Block{Number: uint64(i + 2), Hash: txn.Hash{2, byte(i)}}) // read twice
 	}
 	if got := r.blocksWith(hashes); len(got) != 1 || got[0].Number != 1 ||
 		len(r.blocks) != maxRecentBlocks {

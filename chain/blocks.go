@@ -64,11 +64,8 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 		return err
 	})
 	if f != nil {
-		if f.answered &&
-			refusesService(
-				// An endpoint that refuses the head to this client is unusable, whatever the error
-				// says.
-				f) {
+		// An endpoint that refuses the head to this client is unusable, for any reason given.
+		if f.answered && refusesService(f) {
 			f.answered = false
 			e.recordHealth(ctx, f)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// harness is a client of fake nodes under a clock that moves by hand, with its log.
+// harness is a client of fake nodes with a fake clock and a log.
 type harness struct {
 	*Client
 	clock *clock.Fake
@@ -54,13 +54,13 @@ func (r *harness) mustHead(t *testing.T) txn.Block {
 	return b
 }
 
-// awaitHealthy waits until an endpoint that was tried aside is taken for well.
+// awaitHealthy waits until a background probe marks an endpoint healthy.
 func (r *harness) awaitHealthy(t *testing.T, endpoint int) {
 	t.Helper()
 	await(t, "the endpoint well again", func() bool { return !r.endpoints[endpoint].isUnhealthy() })
 }
 
-// await waits for what happens aside.
+// await waits for a condition in the background.
 func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	giveUp := time.After(20 * time.Second)
@@ -176,7 +176,7 @@ func TestWrongChain(t *testing.T) {
 		t.Errorf("a send to a wrong chain: %+v after %d calls; want UNAVAILABLE and none", o,
 			n.called("eth_sendRawTransaction"))
 	}
-	// It is looked at again: the address may be mended while we run.
+	// It is checked again, because the address may be fixed at run time.
 	n.set(func(n *fakeNode) { n.chainID = uint64(testChain) })
 	r.clock.Advance(longBackoff)
 	r.mustHead(t)
@@ -204,7 +204,7 @@ func TestVerify_OneEndpointDown_Succeeds(t *testing.T) {
 	down.listen(t)
 }
 
-// An endpoint that refuses the check itself is left alone like one that is down.
+// An endpoint that rejects the verification backs off like an unreachable one.
 func TestVerify_Refused_BacksOff(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -307,7 +307,8 @@ func TestClient_EndpointRestarts_Recovers(t *testing.T) {
 	}
 }
 
-// A chain that was swapped behind the same address must be noticed before an answer of it counts, even if no call failed in between.
+// A chain replaced behind the same address is detected before a response counts, even without a
+// failed call in between.
 func TestClient_ChainReplaced_Detected(t *testing.T) {
 	t.Parallel()
 	for name, swap := range map[string]struct {
@@ -325,7 +326,7 @@ func TestClient_ChainReplaced_Detected(t *testing.T) {
 			})
 			r := dial(t, nil, n.url())
 			r.mustHead(t)
-			r.endpoints[0].idle() // the next call opens another connection, and no call fails
+			r.endpoints[0].idle() // the next call opens a new connection, and no call fails
 			n.set(swap.change)
 			n.set(func(n *fakeNode) { n.head = 11 })
 			if o := r.Send(t.Context(), txn.Signed{Hash: common.HexToHash("0x1"), Raw: []byte{1}}); o.Class == txn.Accepted {
@@ -339,7 +340,7 @@ func TestClient_ChainReplaced_Detected(t *testing.T) {
 	}
 }
 
-// The library would connect a WebSocket again by itself, and whoever answered then would not have been checked.
+// The library would reconnect a WebSocket without verification.
 func TestWebSocket_Reconnect_Verified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -372,7 +373,7 @@ func TestWebSocket_ConnectsOnce(t *testing.T) {
 	defer wsConn.shutDown()
 	n.stop()
 	n.listen(t)
-	for range 3 { // the first may still meet the old connection as it dies, and then hears nothing more
+	for range 3 { // the first may still use the broken connection
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		err = client.CallContext(ctx, nil, "eth_chainId")
 		cancel()
@@ -398,7 +399,7 @@ func TestClient_EndpointDown_FailsOverAndBack(t *testing.T) {
 	if head := r.mustHead(t); head.Number != 11 {
 		t.Fatalf("head %d of the second endpoint, want 11", head.Number)
 	}
-	// The reads of a pass stay where its head came from, also when the first is back.
+	// Reads stay with the endpoint of the last head, even if a preferred one is back.
 	a.set(func(n *fakeNode) { n.head = 11 })
 	a.listen(t)
 	r.clock.Advance(lastBackoff)
@@ -408,7 +409,7 @@ func TestClient_EndpointDown_FailsOverAndBack(t *testing.T) {
 		t.Errorf("a read within the pass: %v, %d calls to the second endpoint", err,
 			b.called("eth_getBlockByNumber")-served)
 	}
-	r.awaitHealthy(t, 0) // it is tried aside, for the other one serves
+	r.awaitHealthy(t, 0) // it is probed in the background, because the other one serves
 	served = b.called("eth_getBlockByNumber")
 	r.mustHead(t)
 	if b.called("eth_getBlockByNumber") != served {
@@ -480,7 +481,7 @@ func TestLaggingFirstEndpoint(t *testing.T) {
 	}
 }
 
-// An endpoint that was at the mark itself and goes back reports a reorg, and nobody may hold that up.
+// If an endpoint that was at the mark goes back, the reorg is reported at once.
 func TestHead_OwnReorg_Accepted(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -492,7 +493,7 @@ func TestHead_OwnReorg_Accepted(t *testing.T) {
 	}
 }
 
-// After an endpoint went back it has to reach the mark anew, whatever it had seen in its former life.
+// After an endpoint went back it must reach the mark again, whatever its highest head was.
 func TestHead_OwnReorg_HighestReset(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)

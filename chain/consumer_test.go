@@ -10,12 +10,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// history is a node whose account used its nonces in the blocks given, the i-th nonce in the i-th; states below pruned are gone.
+// history is a node whose account used its i-th nonce in block uses[i]. States below pruned are
+// missing.
 type history struct {
 	head   uint64
 	uses   []uint64
 	pruned uint64
-	words  string // of the refusal of a pruned state
+	words  string // of the error for a pruned state
 }
 
 var spender = txn.Address{0x5e}

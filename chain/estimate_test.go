@@ -11,7 +11,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// estimatesFail has estimates fail with these words.
+// estimatesFail makes estimates fail with this message.
 func estimatesFail(msg string) reply {
 	return func(n *fakeNode) {
 		n.set(func(n *fakeNode) {
@@ -20,7 +20,7 @@ func estimatesFail(msg string) reply {
 	}
 }
 
-// One endpoint whose estimates are broken keeps nobody waiting, and gives up nothing alone.
+// One endpoint with broken estimates delays no caller, and cannot give up a draft alone.
 func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 	t.Parallel()
 	down := func(n *fakeNode) { n.answerHTTP(http.StatusBadGateway, nil, "") }
@@ -83,7 +83,8 @@ func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 	}
 }
 
-// TestEstimate_ValueAboveBalance_IncludesGas: the estimate knows of the value alone, and whoever sends what is named as missing must not be told the same again.
+// The estimate only covers the value. The reported shortage must also cover gas, so that funding it
+// once is enough.
 func TestEstimate_ValueAboveBalance_IncludesGas(t *testing.T) {
 	t.Parallel()
 	const price, value, have = 1000, 5_000_000, 7

@@ -24,18 +24,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testChain = txn.ChainID(31337)
 
-// fakeNode is a JSON-RPC server, HTTP and WebSocket on one address, with answers that a test sets. The server itself is go-ethereum's.
+// fakeNode is a JSON-RPC server (go-ethereum's), HTTP and WebSocket on one address, with responses
+// set by the test.
 type fakeNode struct {
 	addr  string
 	port  heldPort
 	http  *httptest.Server
 	rpc   *rpc.Server
-	heads chan struct{} // a send makes every subscription tell of a head
+	heads chan struct{} // a send notifies every subscription of a head
 
 	mu        sync.Mutex
 	chainID   uint64
 	idErr     error
-	shift     uint64 // blocks are answered by those so much lower
+	shift     uint64 // blocks are returned with numbers lower by this
 	genesis   common.Hash
 	head      uint64
 	baseFee   *hexutil.Big
@@ -52,10 +53,10 @@ type fakeNode struct {
 	asked     []float64                                      // percentiles of the last eth_feeHistory
 	known     func(hash common.Hash) (map[string]any, error) // eth_getTransactionByHash
 	inBlock   func(number uint64) ([]map[string]any, error)  // eth_getBlockReceipts; nil: there is no such method
-	tagged    func(tag string) (map[string]any, error)       // eth_getBlockByNumber of a tag; nil: it does not know them
+	tagged    func(tag string) (map[string]any, error)       // eth_getBlockByNumber of a tag; nil: tags are unsupported
 	balance   *hexutil.Big
 	gasPrice  *hexutil.Big
-	intercept func(w http.ResponseWriter, r *http.Request) bool // true: it answered
+	intercept func(w http.ResponseWriter, r *http.Request) bool // returns true if it responded
 }
 
 func newNode(t *testing.T) *fakeNode {
@@ -74,7 +75,7 @@ func newNode(t *testing.T) *fakeNode {
 	return n
 }
 
-// listen serves at the node's address: a node that was stopped comes back at its own.
+// listen serves at the node's address, also after stop.
 func (n *fakeNode) listen(t *testing.T) {
 	t.Helper()
 	l := n.port.listen(t)
@@ -139,7 +140,7 @@ func (n *fakeNode) answerHTTP(status int, header map[string]string, body string)
 	})
 }
 
-// onSend makes only requests that hold eth_sendRawTransaction fail.
+// onSend replaces the response to requests that contain eth_sendRawTransaction.
 func (n *fakeNode) onSend(response http.HandlerFunc) {
 	n.set(func(n *fakeNode) {
 		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -373,7 +374,7 @@ func (c coded) Error() string  { return c.msg }
 func (c coded) ErrorCode() int { return c.code }
 func (c coded) ErrorData() any { return c.data }
 
-// readBody reads a request's body and puts it back.
+// readBody reads a request's body and restores it.
 func readBody(r *http.Request) string {
 	b, err := io.ReadAll(r.Body)
 	if err != nil {

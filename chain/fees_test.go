@@ -33,7 +33,7 @@ func TestOffer(t *testing.T) {
 		m         Market
 		limitFee  uint64 // of the offer, in gwei; 0: none
 		tip       uint64
-		wantWords string // of the refusal
+		wantWords string // of the rejection
 	}{
 		"base fee":                         {m: london, limitFee: 202, tip: 2},
 		"own cap":                          {m: london, limit: 150 * gwei, limitFee: 150, tip: 2},
@@ -86,7 +86,8 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// A gas limit of the caller's own is taken as it is where a pool would take it, and refused before a nonce is taken where none would.
+// The caller's own gas limit is used unchanged if a pool accepts it. Otherwise it is rejected
+// before a nonce is allocated.
 func TestOwnGasLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -118,7 +119,7 @@ func TestOwnGasLimit(t *testing.T) {
 	}
 }
 
-// Whatever the market, the floors and the caps: an offer keeps both, or there is none.
+// For any market, floors and caps, an offer is within both, or there is none.
 func TestOffer_CapsAndFloors(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -232,7 +233,7 @@ func TestFees(t *testing.T) {
 					change(n)
 				}
 			})
-			// what is new may offer little, which is no limit for replacements
+			// the cap for new transactions does not apply to replacements
 			client := dial(t, func(o *Options) { o.Fees.MaxFee = wei(1_000_000) }, n.url())
 			fees, o := client.Fees(t.Context(), txn.Standard, wei(c.limit))
 			if o.Class != c.class || fees.Cap != wei(c.cap) || fees.Tip != wei(c.tip) {
@@ -253,7 +254,7 @@ func TestFees(t *testing.T) {
 
 var learnerKey, _ = crypto.ToECDSA(crypto.Keccak256([]byte("learner")))
 
-// offered is a signed transaction with these fees; legacy with a tip above its cap.
+// offered is a signed transaction with these fees; legacy if the tip is above the cap.
 func offered(t *testing.T, limit, tip int64) txn.Signed {
 	t.Helper()
 	var data types.TxData = &types.DynamicFeeTx{ChainID: big.NewInt(int64(testChain)), To: &common.Address{}, Gas: 21000, GasFeeCap: big.NewInt(limit), GasTipCap: big.NewInt(tip)}
@@ -272,7 +273,7 @@ func offered(t *testing.T, limit, tip int64) txn.Signed {
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}
 }
 
-// asks is a refusal that names what is needed; zero: it does not.
+// asks is a rejection with the required fees; zero: not stated.
 func asks(fee, tip uint64) txn.Outcome {
 	o := txn.Outcome{Class: txn.Underpriced}
 	if fee > 0 {
@@ -343,7 +344,8 @@ func TestFloorsFade(t *testing.T) {
 	}
 }
 
-// A node that insists on a tip refuses once. From then on quotes and fees heed it, within the configured cap.
+// A node's minimum tip causes one rejection. Later quotes and fees respect it, within the
+// configured cap.
 func TestClient_Underpriced_LearnsFloor(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

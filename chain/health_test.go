@@ -82,7 +82,7 @@ func TestRateLimit_HintInBody(t *testing.T) {
 	}
 }
 
-// Signed bytes go to configured addresses only.
+// Signed bytes are sent to configured addresses only.
 func TestRedirect_NotFollowed(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
@@ -104,7 +104,7 @@ func TestResponse_Endless_Cut(t *testing.T) {
 	r.mustHead(t)
 	n.onSend(func(w http.ResponseWriter, _ *http.Request) {
 		blank := bytes.Repeat([]byte{' '}, 1<<16)
-		for { // until the client has had enough
+		for { // until the client disconnects
 			if _, err := w.Write(blank); err != nil {
 				return
 			}
@@ -164,7 +164,7 @@ func TestMaxInFlight(t *testing.T) {
 	}
 	go func() { done <- r.Send(t.Context(), signed) }()
 	close(release)
-	for range 2 { // the second is let in when the first is out, and our own limit was no fault of the endpoint
+	for range 2 { // the second starts when the first ends; a local limit is not a fault of the endpoint
 		if o := <-done; o.Class != txn.NonceTooLow {
 			t.Errorf("%+v", o)
 		}
@@ -172,7 +172,7 @@ func TestMaxInFlight(t *testing.T) {
 	r.mustHead(t)
 }
 
-// Whatever fails, no text that leaves the package holds a part of the address.
+// No text that leaves the package contains a part of the address, whatever fails.
 func TestErrors_Secrets_Hidden(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"hunter2", "SeCrEtKeY0123456789", "queryToken987"}
@@ -234,7 +234,7 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 	}
 }
 
-// cutConnection ends the connection without an answer.
+// cutConnection closes the connection without a response.
 func cutConnection(w http.ResponseWriter, _ *http.Request) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// answering rewrites what a node answers, over HTTP and over a WebSocket. Subscriptions there tell nothing.
+// answering rewrites the node's responses over HTTP and WebSocket. Subscriptions get no
+// notifications.
 func (n *fakeNode) answering(rewrite func(asked, response []byte) []byte) {
 	response := func(asked []byte) []byte {
 		to := httptest.NewRecorder()
@@ -44,7 +45,7 @@ func (n *fakeNode) answering(rewrite func(asked, response []byte) []byte) {
 	})
 }
 
-// onTransports runs a test of a node that answers oddly over each transport.
+// onTransports runs a test over each transport.
 func onTransports(t *testing.T, test func(t *testing.T, transport string)) {
 	t.Parallel()
 	for _, transport := range []string{"http", "ws"} {
@@ -55,7 +56,8 @@ func onTransports(t *testing.T, test func(t *testing.T, transport string)) {
 	}
 }
 
-// Nodes that write "error": null beside every result are as good as others, for single calls and for batches.
+// Nodes that return "error": null next to every result work like others, in single calls and
+// batches.
 func TestNormalize_NullError_Ignored(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		n := newNode(t)
@@ -77,7 +79,8 @@ func TestNormalize_NullError_Ignored(t *testing.T) {
 	})
 }
 
-// The hash of the bytes beside an error says that they may have been taken, whatever the error says.
+// The hash of the bytes next to an error means that they may have been accepted, whatever the
+// error.
 func TestNormalize_HashNextToError(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		response := func(result, message string) string {
@@ -129,7 +132,7 @@ func TestNormalize_HashNextToError(t *testing.T) {
 	})
 }
 
-// The same under an HTTP status that is an error.
+// The same with an HTTP error status.
 func TestNormalize_HashNextToError_HTTP400(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -144,7 +147,7 @@ func TestNormalize_HashNextToError_HTTP400(t *testing.T) {
 	}
 }
 
-// What a node gives along with an error is still found when a result stands beside it.
+// The data of an error is preserved if a result stands next to it.
 func TestNormalize_ErrorDataNextToResult_Kept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -166,7 +169,7 @@ func TestNormalize_ErrorDataNextToResult_Kept(t *testing.T) {
 	}
 }
 
-// A name and a password in an address go where a handshake has them, as over HTTP.
+// User name and password of an address are sent in the handshake, as over HTTP.
 func TestDialWS_Password_SentAsHeader(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -16,11 +16,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// randomNode takes some, refuses some, cuts connections and refuses whole requests; it keeps what it took.
+// randomNode accepts, rejects, cuts connections and rejects whole requests at random. It records
+// accepted bytes.
 type randomNode struct {
 	mu          sync.Mutex
 	rand        *rand.Rand
-	took, maybe map[string]bool // what it took; what it may have taken, for all that whoever sent it can know
+	took, maybe map[string]bool // accepted bytes, and bytes that a sender cannot exclude
 }
 
 func (m *randomNode) intercept(w http.ResponseWriter, r *http.Request) bool {
@@ -71,8 +72,8 @@ func (m *randomNode) send(raw hexutil.Bytes) (common.Hash, error) {
 	return crypto.Keccak256Hash(raw), nil
 }
 
-// TestOutbox_RandomNode_OutcomesAreTrue hands over crowds of which some leave, to a node that does anything. Nobody is told that bytes were taken which were not, or that they have not left
-// when they have; and no slot is lost.
+// Many owners send to a node that does anything, and some of them leave. No outcome claims an
+// acceptance or an unsent request that is false, and no slot is lost.
 func TestOutbox_RandomNode_OutcomesAreTrue(t *testing.T) {
 	t.Parallel()
 	m := &randomNode{
@@ -109,7 +110,7 @@ func TestOutbox_RandomNode_OutcomesAreTrue(t *testing.T) {
 				t.Errorf("%s %s, taken %t, perhaps %t", o.Class, o.Detail, took, maybe)
 			}
 		}
-		r.clock.Advance(2 * batchPause) // and the node is asked again
+		r.clock.Advance(2 * batchPause) // and the node is queried again
 		r.mustHead(t)
 		e := r.endpoints[0]
 		e.outbox.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// manySigned are transactions as far as a node that takes everything looks at them.
+// manySigned returns n transactions for a node that accepts anything.
 func manySigned(n int) []txn.Signed {
 	all := make([]txn.Signed, n)
 	for i := range all {
@@ -30,7 +30,7 @@ func manySigned(n int) []txn.Signed {
 	return all
 }
 
-// sendAll hands all over at once.
+// sendAll sends all concurrently.
 func sendAll(ctx context.Context, c *Client, all []txn.Signed) []txn.Outcome {
 	outcomes := make([]txn.Outcome, len(all))
 	var wg sync.WaitGroup
@@ -43,7 +43,7 @@ func sendAll(ctx context.Context, c *Client, all []txn.Signed) []txn.Outcome {
 
 func takeAll(raw hexutil.Bytes) (common.Hash, error) { return crypto.Keccak256Hash(raw), nil }
 
-// isBatch tells whether a request is one, and leaves it readable.
+// isBatch reports whether a request is a batch, and leaves it readable.
 func isBatch(r *http.Request) bool {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -51,7 +51,7 @@ func isBatch(r *http.Request) bool {
 		bytes.Contains(body, []byte("eth_sendRawTransaction"))
 }
 
-// What many hand over at once goes in a few requests, and each hears of its own bytes.
+// Concurrent sends share a few requests, and each gets its own outcome.
 func TestOutbox_ConcurrentSends_ShareRequests(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -85,7 +85,8 @@ func TestOutbox_ConcurrentSends_ShareRequests(t *testing.T) {
 	}
 }
 
-// An endpoint that takes no batches gets each transaction by itself, whatever it says to a batch. Of what it may have taken it is not said that nobody looked at it.
+// An endpoint without batches gets each transaction alone, whatever its response to a batch. Bytes
+// that it may have accepted are never reported as unprocessed.
 func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 	t.Parallel()
 	for name, response := range map[string]func(w http.ResponseWriter){
@@ -97,7 +98,7 @@ func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 		},
 		"bad request":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
 		"too large":       func(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
-		"gateway timeout": func(w http.ResponseWriter) { w.WriteHeader(http.StatusGatewayTimeout) }, // the server behind it may have taken them
+		"gateway timeout": func(w http.ResponseWriter) { w.WriteHeader(http.StatusGatewayTimeout) }, // the server behind it may have accepted them
 		"others answered": func(w http.ResponseWriter) { fmt.Fprint(w, `[{"jsonrpc":"2.0","id":987654321,"result":"0x00"}]`) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,14 +117,14 @@ func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 			})
 			r := dial(t, nil, n.url())
 			ails := strings.HasPrefix(name, "gateway") ||
-				name == "refused as one" // it rests, and those that come meanwhile have nobody who looks at them
+				name == "refused as one" // it backs off, and transactions sent meanwhile are unprocessed
 			for i, o := range sendAll(t.Context(), r.Client, manySigned(100)) {
 				if o.Class != txn.Accepted &&
 					(!ails || o.Class != txn.Ambiguous && outcome.RankOf(o.Class) != outcome.RankUnprocessed) {
 					t.Errorf("transaction %d: %+v", i, o)
 				}
 			}
-			r.clock.Advance(lastBackoff) // it is asked again, and batches rest
+			r.clock.Advance(lastBackoff) // it is tried again, and batches are paused
 			for i, o := range sendAll(t.Context(), r.Client, manySigned(100)) {
 				if o.Class != txn.Accepted {
 					t.Errorf("transaction %d, once more: %+v", i, o)
@@ -133,7 +134,7 @@ func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 	}
 }
 
-// Whoever leaves before its turn has sent nothing, and keeps nobody waiting.
+// An owner that leaves before its turn has sent nothing, and delays no other.
 func TestOutbox_OwnerLeaves_OthersUnaffected(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -178,7 +179,8 @@ func TestOutbox_OwnerLeaves_OthersUnaffected(t *testing.T) {
 	}
 }
 
-// Whoever leaves while its batch waits for a free call has sent nothing, whoever else is in the batch.
+// An owner that leaves while its batch waits for a free call has sent nothing, whoever else is in
+// the batch.
 func TestOutbox_OwnerLeavesWaitingBatch_NothingSent(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -196,7 +198,7 @@ func TestOutbox_OwnerLeavesWaitingBatch_NothingSent(t *testing.T) {
 	}
 	e := c.endpoints[0]
 	e.outbox.busy = maxConcurrentSends
-	e.slots <- struct{}{} // a call that takes long
+	e.slots <- struct{}{} // a slow call
 	ctx, abandon := context.WithCancel(t.Context())
 	outcomes := make([]chan txn.Outcome, len(all))
 	for i, owner := range []context.Context{nil, t.Context(), ctx, t.Context()} {

@@ -15,7 +15,7 @@ func TestPooled(t *testing.T) {
 	ours := []txn.Hash{{1}, {2}, {3}}
 	for name, c := range map[string]struct {
 		latest, pending uint64
-		known           map[common.Hash]string // "pool", "block", or what is refused
+		known           map[common.Hash]string // "pool", "block", or the error
 		want            txn.Diagnosis          // empty: unavailable
 	}{
 		"in the pool":                       {7, 8, map[common.Hash]string{{2}: "pool"}, txn.InPool},
@@ -51,7 +51,7 @@ func TestPooled(t *testing.T) {
 					}
 				}
 			})
-			for _, limit := range []int{0, 1} { // in one batch, and where none is allowed
+			for _, limit := range []int{0, 1} { // in one batch, and without batches
 				r := dial(t, func(o *Options) { o.BatchLimit = limit }, n.url())
 				got, err := r.Pooled(t.Context(), txn.Address{1}, 7, ours)
 				if got != c.want || (c.want == "") != errors.Is(err, txn.ErrUnavailable) {

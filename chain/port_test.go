@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldPort is a port of the loopback interface that a test keeps while nobody listens at it. A port that is let go is anybody's: under load some other connection or
-// server has it before a node that was stopped comes back. What keeps it is a socket that is bound and never listens, so calls are refused as by a process that is
-// down. Those who share it must all say that they do, which nobody else does.
+// heldPort reserves a loopback port without listening at it. Under load another process may take a
+// released port before a stopped node is restarted. The reservation is a bound socket that never
+// listens, so connections are refused as by a stopped process. Sockets that share the port must all
+// set the option for it, which no other program does.
 type heldPort struct{ addr string }
 
 func holdPort(t *testing.T) heldPort {
@@ -37,7 +38,7 @@ func holdPort(t *testing.T) heldPort {
 	return heldPort{net.JoinHostPort("127.0.0.1", strconv.Itoa(bound.(*unix.SockaddrInet4).Port))}
 }
 
-// listen listens at the port, which stays held when the listener is closed.
+// listen listens at the port, which stays reserved when the listener is closed.
 func (p heldPort) listen(t *testing.T) net.Listener {
 	t.Helper()
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
@@ -59,7 +60,8 @@ func shared(fd int) error {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1))
 }
 
-// TestHoldPort_PortStaysReserved: while nobody listens at it, nobody gets it, be it by name or among the free ones, and who calls is refused.
+// While it does not listen, no other socket gets the port, by number or as a free one, and
+// connections are refused.
 func TestHoldPort_PortStaysReserved(t *testing.T) {
 	t.Parallel()
 	p := holdPort(t)

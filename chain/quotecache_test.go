@@ -23,13 +23,14 @@ import (
 
 func trustGasLimits(o *Options) { o.TrustGasLimits = true }
 
-// ownGas is a draft that needs no simulation where gas limits are trusted.
+// ownGas is a draft that needs no simulation if gas limits are trusted.
 func ownGas(from txn.Address) txn.Draft {
 	to := common.HexToAddress("0xb0b")
 	return txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 21_000}}
 }
 
-// A draft that brings its gas limit costs no call of its own: prices are asked for once under each head, a balance now and then, and nothing is simulated.
+// A draft with its own gas limit costs no call: prices are queried once per head, a balance
+// occasionally, and nothing is simulated.
 func TestQuoteCache_Hit_NoCall(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -81,7 +82,8 @@ func TestQuoteCache_Hit_NoCall(t *testing.T) {
 	asked("later", 0, 5, 50)
 }
 
-// What is known says yes alone: an account with little is asked each time, and one of which a node says that it has too little is asked again.
+// The cache only confirms. A low balance is queried each time, and so is one that a node calls
+// insufficient.
 func TestQuoteCache_Balance_TracksSpending(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -108,7 +110,7 @@ func TestQuoteCache_Balance_TracksSpending(t *testing.T) {
 	}
 	q := quote(txn.Accepted)
 	n.set(func(n *fakeNode) { n.balance = (*hexutil.Big)(big.NewInt(1)) })
-	quote(txn.Accepted) // it was rich a moment ago
+	quote(txn.Accepted) // it was sufficient a moment ago
 	tx, err := types.SignNewTx(
 		key,
 		types.LatestSignerForChainID(big.NewInt(int64(testChain))),
@@ -136,7 +138,7 @@ func TestQuoteCache_Balance_TracksSpending(t *testing.T) {
 	quote(txn.InsufficientFunds)
 }
 
-// A gas limit that no transaction with these data gets by with is refused without a nonce, and without asking anybody.
+// A gas limit below the intrinsic gas is rejected without a nonce and without a call.
 func TestQuote_OwnGasLimitTooLow_Invalid(t *testing.T) {
 	t.Parallel()
 	r := dial(t, trustGasLimits, "http://127.0.0.1:1")
@@ -154,7 +156,8 @@ func TestQuote_OwnGasLimitTooLow_Invalid(t *testing.T) {
 	}
 }
 
-// A gas limit of its own spares a draft the simulation only where such limits are trusted, and one that is too low is found out by either.
+// A draft with its own gas limit skips the simulation only if gas limits are trusted. A limit that
+// is too low is detected in both cases.
 func TestQuote_Simulation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -180,7 +183,7 @@ func TestQuote_Simulation(t *testing.T) {
 			r := dial(t, func(o *Options) { o.TrustGasLimits = c.trust }, n.url())
 			draft := ownGas(common.HexToAddress("0xa1"))
 			draft.Payload.GasLimit = c.gas
-			for range 2 { // what is known after the first changes nothing
+			for range 2 { // the cached values change nothing
 				r.mustHead(t)
 				if _, o := r.Quote(t.Context(), draft); o.Class != c.want {
 					t.Errorf("%+v, want %s", o, c.want)
@@ -194,14 +197,15 @@ func TestQuote_Simulation(t *testing.T) {
 	}
 }
 
-// Those who have waited for prices take them as they are, also where a newer head was told meanwhile: else all of them would ask, one after the other.
+// Callers that waited for prices use them even if there is a newer head meanwhile; otherwise they
+// would query one after the other.
 func TestQuoteCache_Waiters_ShareFetch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{cache: newQuoteCache()}
 		old := &market{
 			from: &endpoint{o: &Options{Clock: clock.NewFake(time.Now())}},
-		} // its endpoint has told no head lately
+		} // its endpoint has not reported a head recently
 		_, done := c.cachedPrices(t.Context(), "")
 		const waiting = 3
 		got := make(chan *market, waiting)
@@ -231,7 +235,7 @@ func TestQuoteCache_Waiters_ShareFetch(t *testing.T) {
 	})
 }
 
-// noNumber answers a question for prices with a head that has no number.
+// noNumber responds to a query for prices with a head without a number.
 func noNumber(w http.ResponseWriter, r *http.Request) bool {
 	body := readBody(r)
 	if !strings.Contains(body, "eth_feeHistory") {
@@ -262,7 +266,7 @@ func noNumber(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// A head without a number is no head that prices could be of: whoever asks next asks anew.
+// Prices of a head without a number are not cached.
 func TestQuoteCache_NoHead_NotCached(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// reply is what an endpoint does with a send.
+// reply configures an endpoint's response to a send.
 type reply func(*fakeNode)
 
 func answers(send func(hexutil.Bytes) (common.Hash, error)) reply {
@@ -44,7 +44,8 @@ func takenThenCut(n *fakeNode) {
 	cut(n)
 }
 
-// TestSend_ResponsesByRank is the table of what the port answers when the endpoints of a chain, asked in their order, do such and such.
+// TestSend_ResponsesByRank is the table of outcomes for the responses of a chain's endpoints, in
+// order.
 func TestSend_ResponsesByRank(t *testing.T) {
 	t.Parallel()
 	var (
@@ -121,7 +122,7 @@ func TestSend_ResponsesByRank(t *testing.T) {
 				urls[i] = nodes[i].url()
 			}
 			r := dial(t, nil, urls...)
-			for i, e := range r.endpoints { // all are connected, so that what fails is the send
+			for i, e := range r.endpoints { // all are connected, so only the send fails
 				if _, f := e.headBlock(t.Context()); f != nil {
 					t.Fatal(f)
 				}
@@ -154,7 +155,7 @@ func TestSend_ResponsesByRank(t *testing.T) {
 	}
 }
 
-// What a doubt or an empty success leaves open, the other questions of the port settle.
+// Other reads settle the doubt that an AMBIGUOUS send or an empty success leaves.
 func TestSend_Ambiguous_Outcomes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -189,7 +190,7 @@ func TestSend_Ambiguous_Outcomes(t *testing.T) {
 	}
 }
 
-// The whole of a round is bounded, however many endpoints there are and however slow they fail.
+// A round is bounded, however many endpoints there are and however slowly they fail.
 func TestSend_RoundTimeouts_End(t *testing.T) {
 	t.Parallel()
 	var urls []string

@@ -120,10 +120,10 @@ func TestReceipts_Indexing_Unavailable(t *testing.T) {
 			t.Errorf("%+v, want unavailable: it is no evidence that there is none", a)
 		}
 	}
-	r.mustHead(t) // the endpoint is well
+	r.mustHead(t) // the endpoint is healthy
 }
 
-// A batch of which nothing could be answered is the endpoint's fault, not the hashes'.
+// If every call of a batch fails, the endpoint is at fault, not the hashes.
 func TestReceipts_EndpointFails_TriesNext(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
@@ -177,7 +177,7 @@ func TestAccount(t *testing.T) {
 				return 6, nil
 			}
 			at, err := hexutil.DecodeUint64(tag)
-			if moves > 0 { // the head moves while the view is taken
+			if moves > 0 { // the head moves during the read
 				moves--
 				n.set(func(n *fakeNode) { n.head++ })
 			}
@@ -187,16 +187,16 @@ func TestAccount(t *testing.T) {
 	r := dial(t, nil, n.url())
 	r.mustHead(t)
 	for _, c := range []struct {
-		mined            uint64 // since the client last looked
-		moves            int    // while it looks
+		mined            uint64 // since the last read
+		moves            int    // during the read
 		settled, atBlock uint64
 		head             uint64
 	}{
 		{0, 0, 3, 7, 10},
 		{0, 0, 0, 10, 10},
 		{0, 0, 100, 0, 10},
-		{1, 0, 3, 8, 11},  // taken again at the new head
-		{1, 9, 3, 10, 14}, // it never stands still: from a block deeper than asked, never from a shallower one
+		{1, 0, 3, 8, 11},  // read again at the new head
+		{1, 9, 3, 10, 14}, // the head keeps moving: from a deeper block, never from a shallower one
 	} {
 		moves = c.moves
 		n.set(func(n *fakeNode) { n.head += c.mined })
@@ -227,12 +227,12 @@ func TestHeads(t *testing.T) {
 	awaitWake(t, wake) // on subscription
 	n.heads <- struct{}{}
 	awaitWake(t, wake)
-	// The subscription breaks and is taken up again.
+	// The subscription breaks and is renewed.
 	n.stop()
 	awaitDropped(t, r.endpoints[1])
 	n.listen(t)
 	woken := make(chan struct{})
-	go func() { // the pause is of the clock that moves by hand
+	go func() { // the delay uses the fake clock
 		for {
 			select {
 			case <-woken:
@@ -251,7 +251,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// awaitDropped waits until nobody can be given the broken connection any more.
+// awaitDropped waits until no caller can get the broken connection.
 func awaitDropped(t *testing.T, e *endpoint) {
 	t.Helper()
 	giveUp := time.After(20 * time.Second)
@@ -409,7 +409,7 @@ func TestDynamicFees(t *testing.T) {
 		}
 		f := FeeOptions{MinTip: amount("floor"), MaxFee: amount("cap")}
 		if !f.MaxFee.IsZero() && f.MinTip.Gt(&f.MaxFee) {
-			f.MinTip = f.MaxFee // what Dial refuses
+			f.MinTip = f.MaxFee // rejected by Dial
 		}
 		base, tip := amount("base"), amount("tip")
 		fees, ok := f.DynamicFees(base, tip)
@@ -453,7 +453,8 @@ func TestGasLimit(t *testing.T) {
 	})
 }
 
-// A node that keeps the state of few blocks says so, unlike one that cannot be asked. Another endpoint may have what it lacks.
+// A pruned node reports missing state, unlike an unreachable one. Another endpoint may have the
+// state.
 func TestAccount_PrunedState_NoState(t *testing.T) {
 	t.Parallel()
 	const head, kept = 1000, 128

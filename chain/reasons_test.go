@@ -66,7 +66,7 @@ func TestLoadErrors(t *testing.T) {
 	}
 }
 
-// TestEstimates is the table of what the failures of an estimate mean: what is permanent, and what is of the moment.
+// TestEstimates is the table of failed estimates: permanent and temporary ones.
 func TestEstimates(t *testing.T) {
 	t.Parallel()
 	known := new(outcome.Errors)

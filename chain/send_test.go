@@ -86,7 +86,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// The numbers in a node's words reach whoever asked.
+// The numbers in a response are in the outcome.
 func TestSend_Rejection_ReturnsNumbers(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -123,7 +123,7 @@ func TestSend_NoResponse_Ambiguous(t *testing.T) {
 			if o := r.Send(ctx, signed); o.Class != txn.Ambiguous {
 				t.Errorf("%+v; the node has the bytes", o)
 			}
-			// That the caller gave up says nothing about the endpoint.
+			// A caller that leaves says nothing about the endpoint.
 			r.mustHead(t)
 		})
 	}
@@ -152,7 +152,7 @@ func TestSend_NoByteSent_Unavailable(t *testing.T) {
 			if connected {
 				r.mustHead(t)
 				n.stop()
-				r.Close() // idle connections are gone: the send has to dial
+				r.Close() // idle connections are closed, so the send has to dial
 			} else {
 				n.stop()
 			}

@@ -8,12 +8,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Who says in words of its own that it takes no transactions is left alone with them for longer and longer, and goes on reading.
+// An endpoint that states that it accepts no transactions gets none for a growing time, while reads
+// continue.
 func TestSendBackoff(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		refusal reply
-		first   time.Duration // of the rests
+		first   time.Duration // of the backoffs
 	}{
 		"not synced":         {words(-32000, "node is not synced"), firstBackoff},
 		"method not found":   {words(-32601, "the method eth_sendRawTransaction does not exist/is not available"), longBackoff},
@@ -53,7 +54,7 @@ func TestSendBackoff(t *testing.T) {
 			}
 			r.clock.Advance(longBackoff)
 			answers(accept)(a)
-			for range 2 { // it takes them again, and is preferred again
+			for range 2 { // it accepts them again, and is preferred again
 				if o := r.Send(t.Context(), signed); o.Class != txn.Accepted {
 					t.Errorf("%+v, want ACCEPTED", o)
 				}
@@ -62,7 +63,8 @@ func TestSendBackoff(t *testing.T) {
 	}
 }
 
-// The refusal may have been of one account alone: where nobody else looks at the bytes, whoever rests is asked.
+// The refusal may concern one account only, so the endpoint is tried if no other one processes the
+// bytes.
 func TestSendBackoff_NoOtherEndpoint_StillTried(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]reply{
@@ -98,7 +100,8 @@ func TestSendBackoff_NoOtherEndpoint_StillTried(t *testing.T) {
 	}
 }
 
-// An endpoint that cannot tell its newest block serves nothing; one that does not know a block, or a method, is neither ill nor well for it.
+// An endpoint that does not serve the head is unusable. An unknown block or method has no effect on
+// health.
 func TestHealth_ByResponse(t *testing.T) {
 	t.Parallel()
 	unsynced := func(n *fakeNode) {

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// hang lets no request through before the returned function is called; entered counts those that wait.
+// hang blocks every request until release is called; entered counts the blocked ones.
 func (n *fakeNode) hang(t *testing.T) (entered *atomic.Int32, release func()) {
 	t.Helper()
 	entered = new(atomic.Int32)
@@ -25,7 +25,7 @@ func (n *fakeNode) hang(t *testing.T) (entered *atomic.Int32, release func()) {
 			select {
 			case <-gate:
 				return false
-			case <-r.Context().Done(): // whoever asked has gone away
+			case <-r.Context().Done(): // the caller has left
 				return true
 			}
 		}
@@ -40,7 +40,8 @@ func (n *fakeNode) hang(t *testing.T) (entered *atomic.Int32, release func()) {
 	return entered, release
 }
 
-// One call pays for finding out that an endpoint hangs. After that nobody waits for it while another serves, and one try at a time finds out when it is well.
+// One call finds out that an endpoint hangs. After that no call waits for it while another serves,
+// and one background probe at a time finds out when it is back.
 func TestUnhealthy_OthersServe_NoWait(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
@@ -74,7 +75,7 @@ func TestUnhealthy_OthersServe_NoWait(t *testing.T) {
 	}
 }
 
-// An endpoint that passes the check and fails at work is left alone for longer and longer all the same.
+// An endpoint that passes verification but fails calls backs off for a growing time.
 func TestUnhealthy_PassesVerification_KeepsBackingOff(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
@@ -108,7 +109,7 @@ func TestUnhealthy_PassesVerification_KeepsBackingOff(t *testing.T) {
 	}
 }
 
-// Whatever broke may have put another chain in the endpoint's place, even behind a connection that lived on.
+// After a failure another chain may answer at the address, even over the same connection.
 func TestUnhealthy_AfterFailure_Verified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -125,7 +126,7 @@ func TestUnhealthy_AfterFailure_Verified(t *testing.T) {
 	}
 }
 
-// A request limit says nothing about who answers.
+// A request limit does not cast doubt on the chain behind the address.
 func TestUnhealthy_RateLimited_NotVerified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -141,7 +142,8 @@ func TestUnhealthy_RateLimited_NotVerified(t *testing.T) {
 	}
 }
 
-// Some providers say in a well-formed answer that they do not serve us. It is no answer of a node.
+// Some providers report in a well-formed response that they refuse the client. It is not a response
+// of a node.
 func TestUnhealthy_HeadRefused(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
@@ -171,7 +173,7 @@ func TestUnhealthy_HeadRefused(t *testing.T) {
 	r.awaitHealthy(t, 0)
 }
 
-// A limit that hits a part of a batch leaves the rest of the answers, and the endpoint alone.
+// A limit that hits part of a batch keeps the other responses and makes the endpoint back off.
 func TestRateLimit_PartOfBatch(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
@@ -224,8 +226,8 @@ func TestRetryAfter_ErrorWithStatus200_Used(t *testing.T) {
 	}
 }
 
-// TestClients_OneChainDown_OthersUnaffected is two chains in one process. One takes every call and answers none; it is asked for as much as there is room for, and for more. The other
-// does all its work meanwhile.
+// Two chains in one process: one accepts every call and answers none, under more calls than it has
+// slots. The other works normally.
 func TestClients_OneChainDown_OthersUnaffected(t *testing.T) {
 	t.Parallel()
 	const room, callers, rounds = 4, 60, 20

@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// awaitBroken waits until the endpoint's WebSocket is known to be dead.
+// awaitBroken waits until the endpoint's WebSocket is known to be broken.
 func awaitBroken(t *testing.T, e *endpoint) {
 	t.Helper()
 	await(t, "a dead connection", func() bool {
@@ -22,8 +22,8 @@ func awaitBroken(t *testing.T, e *endpoint) {
 	})
 }
 
-// A WebSocket that is known to be dead is replaced before the next call, whether it broke while nobody called or while a call was late, which by itself is no
-// reason to give it up.
+// A broken WebSocket is replaced before the next call, whether it broke between calls or behind a
+// late call, which alone is no reason to replace it.
 func TestWSConn_Broken_NoCallLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"between calls": false, "behind a late call": true} {
@@ -47,7 +47,8 @@ func TestWSConn_Broken_NoCallLost(t *testing.T) {
 	}
 }
 
-// The library may never end a call whose connection broke while it was sent. Nobody waits for its timeout, and it is no late answer but a lost connection.
+// The library may never end a call whose connection broke while it was sent. Its caller does not
+// wait for the timeout, and the fault is a lost connection, not a late response.
 func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func(context.Context, *endpoint) error{
@@ -76,7 +77,7 @@ func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
 	}
 }
 
-// How a call on the old connection ends says nothing about the one in its place.
+// The failure of a call on the old connection does not affect the new one.
 func TestWSConn_OldFailure_NewUnaffected(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -99,7 +100,7 @@ func TestWSConn_OldFailure_NewUnaffected(t *testing.T) {
 	r.mustHead(t)
 }
 
-// What was let go while a call waited for its turn is not written to.
+// Nothing is written to a connection that was dropped while a call waited for its slot.
 func TestWSConn_Detached_NothingSent(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

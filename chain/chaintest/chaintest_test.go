@@ -21,7 +21,7 @@ var (
 	closed = txn.Address{0xc1}
 )
 
-// fresh is a chain with two contracts and money for the first keys.
+// fresh returns a chain with two contracts and funds for the first keys.
 func fresh(o Options) *Chain {
 	c := New(o)
 	for i := range 3 {
@@ -65,7 +65,7 @@ func receiptOf(t *testing.T, c *Chain, hash txn.Hash) *txn.Receipt {
 	return a.Receipt
 }
 
-// faulty makes every call of the method suffer.
+// faulty injects a fault into every call of the method.
 func faulty(method Method, f Fault) func(context.Context, Call) Fault {
 	return func(_ context.Context, call Call) Fault {
 		if call.Method == method {
@@ -113,7 +113,7 @@ func TestSendFaults(t *testing.T) {
 				r.Fees.Cap.Uint64() != 10*gwei {
 				t.Errorf("recorded %+v", r)
 			}
-			// Whatever was said, the same bytes settle it in the end.
+			// Whatever the response was, sending the same bytes again succeeds.
 			ch.Intercept(nil)
 			ch.Send(t.Context(), signed)
 			ch.Mine(1)
@@ -180,7 +180,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// An interceptor may do what a test needs to happen at that very moment.
+// An interceptor may change the chain during a call.
 func TestIntercept_MayChangeChain(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})
@@ -274,7 +274,7 @@ func TestPoolEvictionAndLimits(t *testing.T) {
 	c.mustSend(t, a, txn.Accepted)
 }
 
-// A full pool of go-ethereum drops its cheapest for one that pays more, and says nothing to whoever sent it.
+// A full pool of go-ethereum drops its cheapest transaction for a better one, without notice.
 func TestPool_Full_DropsCheapest(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{PoolLimit: 2})
@@ -283,13 +283,13 @@ func TestPool_Full_DropsCheapest(t *testing.T) {
 	c.mustSend(t, b, txn.Accepted)
 	c.mustSend(t, c.signed(t, 2, 0, 10, shop), txn.Underpriced)
 	c.mustSend(t, c.signed(t, 2, 1, 30, shop),
-		txn.PoolFull) // what cannot run does not drive out what can
+		txn.PoolFull) // non-runnable transactions do not evict runnable ones
 	dear := c.signed(t, 2, 0, 30, shop)
 	c.mustSend(t, dear, txn.Accepted)
 	if got := c.Pool(); len(got) != 2 || slices.Contains(got, a.Hash) {
 		t.Errorf("the pool has %v", got)
 	}
-	c.SetMinTip(*uint256.NewInt(12 * gwei)) // the tips here are half of the fees
+	c.SetMinTip(*uint256.NewInt(12 * gwei)) // tips are half of the fees here
 	if got := c.Pool(); len(got) != 1 || got[0] != dear.Hash {
 		t.Errorf("with a floor of 12 gwei the pool has %v", got)
 	}
@@ -366,7 +366,7 @@ func TestAccounts_Setters(t *testing.T) {
 	}
 }
 
-// Equal calls give equal chains, however maps are walked.
+// Equal calls give equal chains, independent of map order.
 func TestDeterminism(t *testing.T) {
 	t.Parallel()
 	play := func() string {
@@ -391,7 +391,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// What is undone is undone entirely: after any run of blocks and reorgs, the state is that of the canonical transactions alone.
+// After any sequence of blocks and reorgs, the state is that of the canonical transactions.
 func TestState_Reorg_Reverted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -7,7 +7,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A nonce that an authorization used has no transaction of the account, and every view of the account agrees on the block.
+// A nonce used by an authorization has no transaction of the account, and every read agrees on the
+// block.
 func TestConsumer_NonceUsedByAuthorization(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{})

@@ -12,8 +12,8 @@ import (
 
 func gweis(n uint64) txn.Wei { return *uint256.NewInt(n * gwei) }
 
-// A node that refuses tips below a floor says so once. What is quoted then is taken, up to the cap of the configuration; what cannot pay so much is told
-// before anything is sent.
+// After one rejection below the floor, quotes are high enough to be accepted, up to the configured
+// cap. Drafts that cannot pay that much are rejected before sending.
 func TestFloor_Learned(t *testing.T) {
 	t.Parallel()
 	c := fresh(
@@ -43,7 +43,7 @@ func TestFloor_Learned(t *testing.T) {
 	if f, o := c.Fees(t.Context(), txn.Fast, gweis(24)); o.Class != txn.FeeCapBelowBaseFee {
 		t.Errorf("fees %+v, %+v within a cap that no node takes", f, o)
 	}
-	c.SetMinTip(gweis(1000)) // more than the configuration allows
+	c.SetMinTip(gweis(1000)) // above the configured cap
 	c.mustSend(t, c.priced(t, 1, 0, fees), txn.Underpriced)
 	if f, o := c.Fees(t.Context(), txn.Standard, gweis(100)); o.Class != txn.Accepted ||
 		f.Cap != gweis(100) ||
@@ -151,7 +151,7 @@ func TestPooled_Diagnosis(t *testing.T) {
 	is(txn.PossiblyLost)
 	c.mustSend(t, ours, txn.Accepted)
 	is(txn.InPool)
-	c.mustSend(t, other, txn.Accepted) // which replaces it
+	c.mustSend(t, other, txn.Accepted) // replaces it
 	is(txn.PossiblyReplaced)
 	c.ForgetPool()
 	is(txn.PossiblyLost)
@@ -171,7 +171,7 @@ func TestPooled_Diagnosis(t *testing.T) {
 	}
 }
 
-// authorize signs an authorization of the i-th key, handed in by the j-th.
+// authorize signs an authorization of the i-th key, sent by the j-th.
 func (c *Chain) authorize(t *testing.T, i, j int, nonce, authNonce uint64,
 	to txn.Address) txn.Signed {
 	t.Helper()
@@ -206,7 +206,7 @@ func TestDelegation(t *testing.T) {
 		return a
 	}
 	c.mustSend(t, c.authorize(t, 0, 1, 0, 5, shop),
-		txn.Accepted) // of a nonce that the account does not have
+		txn.Accepted) // with a nonce that the account does not have
 	c.Mine(1)
 	if a := view(); a.HasCode || a.Latest != 0 {
 		t.Errorf("by an authorization that does not hold: %+v", a)
@@ -216,7 +216,7 @@ func TestDelegation(t *testing.T) {
 	if a := view(); !a.HasCode || a.Latest != 1 {
 		t.Errorf("by an authorization: %+v", a)
 	}
-	// Accounts with code have one transaction in the pool, which can be replaced.
+	// Accounts with code may have one transaction in the pool, which can be replaced.
 	c.mustSend(t, c.signed(t, 0, 2, 10, shop), txn.NonceGap)
 	c.mustSend(t, c.signed(t, 0, 1, 10, shop), txn.Accepted)
 	c.mustSend(t, c.signed(t, 0, 2, 10, shop), txn.PoolFull)

@@ -8,7 +8,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// always finds the same sender.
+// always returns the same sender.
 type always struct {
 	types.Signer
 	from txn.Address
@@ -16,7 +16,7 @@ type always struct {
 
 func (a always) Sender(*types.Transaction) (txn.Address, error) { return a.from, nil }
 
-// The sender of a transaction is the one that Options.Senders finds, in the pool, in blocks and in what was received.
+// Options.Senders determines the sender in the pool, in blocks and in Received.
 func TestOptions_Senders_Used(t *testing.T) {
 	t.Parallel()
 	c := fresh(

@@ -101,7 +101,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// As with a node in another process: all that the suite has is an address, a key and patience.
+// As for an external node, the suite has only an address, a key and patience.
 func TestClient_AutomaticBlocks(t *testing.T) {
 	t.Parallel()
 	node, err := devchain.Start(devchain.Options{Period: 30 * time.Millisecond})

@@ -17,7 +17,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// twins are go-ethereum and its twin in memory, which get the same bytes at the same time.
+// twins are go-ethereum and the in-memory chain, which receive the same bytes.
 type twins struct {
 	t     *testing.T
 	node  *devchain.Chain
@@ -28,7 +28,8 @@ type twins struct {
 	steps []string // for the report
 }
 
-// TestTwin_RandomCalls_SameAsGoEthereum sends both the same random bytes and compares what each says and what becomes of them.
+// TestTwin_RandomCalls_SameAsGoEthereum sends random bytes to both and compares the responses and
+// effects.
 func TestTwin_RandomCalls_SameAsGoEthereum(t *testing.T) {
 	t.Parallel()
 	const seeds, steps = 4, 100
@@ -58,7 +59,8 @@ const (
 	finney       = params.Ether / 1000
 )
 
-// means is what an account has: enough for a handful of the dearer transactions, so that overdrafts happen.
+// means is the balance of an account: enough for a few expensive transactions, so that overdrafts
+// occur.
 var means = new(big.Int).Mul(big.NewInt(40), big.NewInt(finney))
 
 func newTwins(t *testing.T, seed uint64) *twins {
@@ -88,11 +90,11 @@ func newTwins(t *testing.T, seed uint64) *twins {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin.MineEmpty(int(head.Number)) // the node may have made blocks of its own
+	twin.MineEmpty(int(head.Number)) // the node may have made blocks automatically
 	return &twins{t: t, node: node, real: c, twin: twin, dice: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// draw makes a transfer that may be anything between good and hopeless.
+// draw creates a transfer that may be valid or invalid in any way.
 func (w *twins) draw() txn.Signed {
 	pick := func(choices ...int64) int64 { return choices[w.dice.IntN(len(choices))] }
 	gwei := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(params.GWei)) }
@@ -155,7 +157,7 @@ func (w *twins) mine() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.twin.SetBaseFee(*head.BaseFee) // the twin's base fee does not move by itself
+	w.twin.SetBaseFee(*head.BaseFee) // the twin's base fee does not change on its own
 	w.twin.Mine(1)
 	w.compareChains()
 }
@@ -181,7 +183,7 @@ func (w *twins) reorg() {
 	w.compareChains()
 }
 
-// compareChains looks at the accounts, and at the receipt of everything that was ever sent.
+// compareChains compares the accounts, and the receipts of all transactions ever sent.
 func (w *twins) compareChains() {
 	w.t.Helper()
 	w.compare("state", func(a txn.Account) string {
@@ -200,7 +202,8 @@ func (w *twins) compareChains() {
 	}
 }
 
-// compare waits until both show the same of every account: go-ethereum sorts its pool after it has answered.
+// compare waits until both report the same for every account: go-ethereum reorders its pool after a
+// response.
 func (w *twins) compare(what string, show func(txn.Account) string) {
 	w.t.Helper()
 	giveUp := time.NewTimer(10 * time.Second)

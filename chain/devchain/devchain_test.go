@@ -26,12 +26,13 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// go-ethereum's own: one set for the process, and one that ends a second after its database.
+		// Goroutines of go-ethereum: one set per process, and one that ends a second after its
+		// database.
 		goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"),
 		goleak.IgnoreTopFunction("github.com/syndtr/goleveldb/leveldb.(*DB).mpoolDrain"))
 }
 
-// patience is for waits that end by an event: it is there to fail, not to measure.
+// patience limits waits for events; it only detects failures.
 const patience = 20 * time.Second
 
 // chain is a chain with a client.
@@ -72,7 +73,7 @@ func (c chain) mine(n int) {
 	}
 }
 
-// sign makes a transaction that sends one wei, at the nonce given, to nobody.
+// sign creates a transaction that sends 1 wei at the given nonce.
 func (c chain) sign(from *ecdsa.PrivateKey, nonce uint64) *types.Transaction {
 	to := common.HexToAddress("0xdead")
 	return types.MustSignNewTx(
@@ -103,7 +104,7 @@ func (c chain) head() *types.Header {
 	return h
 }
 
-// receipt is nil when there is none.
+// receipt returns nil if there is none.
 func (c chain) receipt(tx common.Hash) *types.Receipt {
 	c.t.Helper()
 	r, err := c.TransactionReceipt(c.t.Context(), tx)
@@ -178,7 +179,7 @@ func TestMine(t *testing.T) {
 	}
 }
 
-// What was sent before a block is in that block.
+// Transactions sent before a block are in that block.
 func TestMine_Burst_IncludesAll(t *testing.T) {
 	t.Parallel()
 	const accounts = 200
@@ -235,7 +236,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// A subscriber that listens on must not hold up the end.
+// A connected subscriber must not delay Close.
 func TestClose_Prompt(t *testing.T) {
 	t.Parallel()
 	c := mustStart(t, Options{Period: 20 * time.Millisecond, DataDir: t.TempDir()})
@@ -277,7 +278,7 @@ func TestReorg(t *testing.T) {
 	type outcome struct {
 		included bool // right after the reorg
 		later    bool // after one more block
-		pending  int  // right after the reorg, one that was never mined aside
+		pending  int  // right after the reorg, a transaction that was never mined on the other branch
 	}
 	for fate, want := range map[Fate]outcome{
 		Keep:   {included: true, later: true},
@@ -293,7 +294,7 @@ func TestReorg(t *testing.T) {
 				txs = append(txs, c.send(Key(0), nonce))
 				c.mine(1)
 			}
-			c.send(Key(1), 0) // never mined, and not to be harmed
+			c.send(Key(1), 0) // never mined; unaffected
 			old := c.head()
 			before := c.receipt(txs[0])
 			if err := c.Reorg(3, fate); err != nil {
@@ -441,7 +442,7 @@ func TestBusyPort(t *testing.T) {
 	}
 }
 
-func TestLogs(t *testing.T) { // not parallel: go-ethereum's logger is everybody's
+func TestLogs(t *testing.T) { // not parallel: go-ethereum's logger is global
 	var out bytes.Buffer
 	before := slog.Default()
 	RouteLogs(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -462,7 +463,7 @@ func TestLogs(t *testing.T) { // not parallel: go-ethereum's logger is everybody
 
 func TestAwaitIndexed(t *testing.T) {
 	t.Parallel()
-	c := mustStart(t, Options{}) // which awaits it
+	c := mustStart(t, Options{}) // waits for it
 	local := c.Chain.Client()
 	defer local.Close()
 	if _, err := local.TransactionReceipt(t.Context(), common.Hash{1}); !errors.Is(err,

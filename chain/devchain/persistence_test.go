@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// A kept chain goes on: blocks, receipts, nonces, the pool and the final block.
+// A stored chain resumes with its blocks, receipts, nonces, pool and final block.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -60,8 +60,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// Blocks that come faster than one a second carry times of the future, and a
-// restart must live with that.
+// With more than one block per second, timestamps are in the future, which a restart must tolerate.
 func TestRestart_AheadOfClock(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
@@ -133,8 +132,7 @@ func TestStart_UnreadablePool_Succeeds(t *testing.T) {
 	mustStart(t, o).mine(1)
 }
 
-// A process that is killed leaves a chain that goes on from its head, or from
-// the block before.
+// A killed process leaves a chain that resumes from its head or from the block before.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	if dir := os.Getenv("DEVCHAIN_TEST_CHILD"); dir != "" {
@@ -144,7 +142,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	mined, blocks := killedChild(t, dir)
 	c := mustStart(t, Options{DataDir: dir})
-	if head := c.head().Number.Uint64(); head+1 < blocks { // the newest may not have been through
+	if head := c.head().Number.Uint64(); head+1 < blocks { // the newest may not be fully written
 		t.Errorf("the head was block %d and is %d", blocks, head)
 	}
 	if c.receipt(mined) == nil {

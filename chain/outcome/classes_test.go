@@ -6,7 +6,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Each class has a meaning, and the list of classes misses none.
+// Each class has a meaning, in the order of txn.Classes.
 func TestMeanings_AllClasses(t *testing.T) {
 	t.Parallel()
 	all := Meanings()

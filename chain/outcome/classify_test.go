@@ -29,7 +29,7 @@ func (s sample) response() Response {
 	return Response{Code: s.Code, Message: s.Message, Data: s.Data, HTTPStatus: s.HTTPStatus}
 }
 
-// classesOf maps the file's classes to those of the design. The last but one are told apart by the file only.
+// classesOf maps the classes of the file to those of txn. Some are distinguished in the file only.
 var classesOf = map[string][]txn.Class{
 	"known_transaction":       {txn.AlreadyKnown},
 	"nonce_too_low":           {txn.NonceTooLow},
@@ -70,10 +70,10 @@ func readSamples(t *testing.T) []sample {
 	return all
 }
 
-// givenUp are the classes after which bytes would be given up.
+// givenUp are the classes that give bytes up.
 var givenUp = []txn.Class{txn.Invalid, txn.ExecutionReverted}
 
-// unsafe tells whether the reading of an answer of this class of the file could lose a transaction or count a refused one as sent.
+// unsafe reports whether this reading could lose a transaction, or count a rejected one as sent.
 func unsafe(fileClass string, got txn.Class) bool {
 	switch fileClass {
 	case "known_transaction":
@@ -112,7 +112,7 @@ func TestClassifyCorpus(t *testing.T) {
 	}
 }
 
-// Gateways wrap and shout; the meaning stays.
+// Gateways wrap and capitalize messages; the class stays the same.
 func TestClassify_Wrapped(t *testing.T) {
 	t.Parallel()
 	wrappers := []struct {
@@ -137,7 +137,7 @@ func TestClassify_Wrapped(t *testing.T) {
 			decidedRule, same := 0, 0
 			for i, s := range readSamples(t) {
 				if i%2 != w%2 {
-					continue // half of the texts each: the race detector makes expressions slow
+					continue // half of the texts each, because the race detector slows regular expressions down
 				}
 				bare := s.response()
 				wrapped := bare
@@ -160,14 +160,14 @@ func TestClassify_Wrapped(t *testing.T) {
 	}
 }
 
-// A contract's own words never decide, whatever they say.
+// A contract's own words never decide.
 func TestClassifyRevertText(t *testing.T) {
 	t.Parallel()
 	for _, s := range readSamples(t) {
 		if strings.Contains(s.Message, "failed to pay") ||
 			strings.Contains(strings.ToLower(s.Message), "validation revert") ||
 			strings.Contains(s.Message, "Failed to pay") {
-			continue // zkSync's checks of fee and sender speak of reverts themselves
+			continue // zkSync's checks of fee and sender use the word revert themselves
 		}
 		if got, _ := Explain(Response{Message: "execution reverted: " + s.Message}); got != txn.ExecutionReverted {
 			t.Errorf("the revert text %q is read as %s", s.Message, got)

@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// further reads a file of answers whose classes are the design's.
+// further reads a file of responses with txn classes.
 func further(t *testing.T, name string) []sample {
 	t.Helper()
 	f, err := os.Open("testdata/" + name)
@@ -34,15 +34,15 @@ func further(t *testing.T, name string) []sample {
 	return all
 }
 
-// heldOut splits the further answers by client, so that no client's style is on both sides: rules were written with one half in view, and first judged by
-// the other.
+// heldOut splits the responses by client, so that no client is on both sides. The rules were
+// written with one half in view and first judged by the other.
 func heldOut(client string) bool {
 	h := fnv.New32a()
 	h.Write([]byte(client))
 	return h.Sum32()>>8%2 == 1
 }
 
-// open are the classes that leave everything open: bytes that may sit in a pool, or that the node did not judge.
+// open are the classes of bytes that may be in a pool, or that the node did not judge.
 var open = []txn.Class{
 	txn.AlreadyKnown,
 	txn.NonceTooLow,
@@ -90,7 +90,7 @@ func TestClassifyFurther(t *testing.T) {
 	}
 }
 
-// Answers collected after the rules were written; what was misread then led to rules of a kind.
+// Responses collected after the rules were written. Misread ones led to more general rules.
 func TestClassifyLater(t *testing.T) {
 	t.Parallel()
 	const wantAccuracy = 0.97

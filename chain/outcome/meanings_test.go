@@ -19,7 +19,7 @@ func TestOutcomesReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// Every class that a rule can give has a meaning, once, in words that fit a table.
+// Every class of a rule has exactly one meaning, and every text fits a table.
 func TestMeanings(t *testing.T) {
 	t.Parallel()
 	seen := map[txn.Class]bool{}

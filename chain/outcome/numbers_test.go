@@ -13,7 +13,7 @@ import (
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// numbersText is an outcome's numbers in one line.
+// numbersText returns the numbers of an outcome in one line.
 func numbersText(o txn.Outcome) string {
 	s := ""
 	nonce := func(name string, n *txn.Nonce) {
@@ -94,7 +94,7 @@ func TestNumbers(t *testing.T) {
 		"Tx with same nonce already inserted. To replace it, you need to specify a gas price > 20000000000":                                                          "fee=20000000001",
 		"insufficient fees; got: 100aevmos required: 200aevmos: insufficient fee":                                                                                    "",
 		"gas price is below the base fee of block 20":                                                                                                                "",
-		// A hundred and ten hundredths of it are 24 more than 2^256.
+		// 110 % of it is 24 above 2^256.
 		"replacement transaction underpriced: new tx gas fee cap 1 < 1052655356702874503850645318260799162302454406051277854904159854617392087636 queued + 10% replacement penalty": "",
 		"transaction underpriced: gas price below minimum 99999999999999999999999999":                                                                                               "",
 		"fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = 15000000":                                                                                "",
@@ -115,7 +115,7 @@ func TestNumbers(t *testing.T) {
 		"insufficient funds: have 500 want 20":                                                                                      "",
 		"insufficient funds for gas * price + value":                                                                                "",
 
-		// Other classes tell none.
+		// Other classes have none.
 		"intrinsic gas too low: gas 20000, minimum needed 21000": "",
 		"already known": "",
 		"some words with have 1 want 2 and minimum needed 5 and next nonce 7": "",
@@ -127,7 +127,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The numbers tell the direction where the words do not.
+// The numbers show the direction where the words do not.
 func TestNonceDirection(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]txn.Class{
@@ -211,7 +211,8 @@ func TestRetryAfterHeader(t *testing.T) {
 	}
 }
 
-// Whatever stands in the place of the numbers of a known answer, its reading stays as safe as it was; and no number leaves its limits.
+// With any other numbers in a known response, its class stays as safe, and numbers stay within
+// their limits.
 func TestNumbers_Random_Safe(t *testing.T) {
 	t.Parallel()
 	known, more := readSamples(t), append(

@@ -7,7 +7,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What a pool or a gateway says in the words that speak of bytes which can never pass, or of bytes that it has: none of it is that. Made up, as wordings are.
+// Made-up responses of pools and gateways that use the words of INVALID or ALREADY_KNOWN but mean
+// something else.
 func TestClassifyBorrowedWords(t *testing.T) {
 	t.Parallel()
 	for want, texts := range map[txn.Class][]string{
@@ -42,7 +43,7 @@ func TestClassifyBorrowedWords(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]txn.Class{
-		// What the exceptions must leave as it was.
+		// Texts that the exceptions must not affect.
 		"max priority fee per gas higher than max fee per gas": txn.Invalid, "tip above fee cap is not allowed": txn.Invalid, "CREATE operation is disabled": txn.Invalid,
 		"transaction type not supported": txn.Invalid, "not enough gas": txn.Invalid, "Invalid parameters: tx already exist": txn.AlreadyKnown,
 		"transaction rejected: already in mempool": txn.AlreadyKnown, "insufficient balance for intrinsic gas": txn.Invalid,

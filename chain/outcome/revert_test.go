@@ -112,7 +112,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// A contract chooses what it returns. Whatever it is, the words are bounded, clean and of one line.
+// A contract chooses its return data. The description is bounded, clean and one line.
 func TestReason_Random_BoundedAndClean(t *testing.T) {
 	t.Parallel()
 	known := vault(t)
@@ -153,7 +153,7 @@ func check(t interface {
 	}
 }
 
-// What a client puts the return data into is found, and nothing that is not return data is taken for it.
+// Return data is found wherever clients put it, and nothing else is taken for it.
 func TestReturnData(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{

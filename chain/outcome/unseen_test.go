@@ -6,8 +6,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// unseen are answers of nodes and providers that are not in testdata/rpc_errors.jsonl: what the rules are for. They were read with the rules as they stood
-// before, and those that were misread then led to rules of a kind.
+// unseen are responses of nodes and providers outside testdata/rpc_errors.jsonl, the purpose of the
+// rules. They were classified with the existing rules first; misread ones led to more general
+// rules.
 var unseen = []struct {
 	from string
 	in   Response

@@ -7,7 +7,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// wordings are ways to say a thing, made up: what a client that nobody has seen yet may write.
+// wordings are made-up messages of unknown clients.
 var wordings = map[txn.Class][]string{
 	txn.AlreadyKnown: {
 		"transaction already in pool", "tx already exists in mempool", "Transaction 0xabcabcabc already exists",
@@ -98,7 +98,7 @@ var wordings = map[txn.Class][]string{
 		"could not recover sender", "transaction size exceeds limit", "max priority fee exceeds max fee", "blob tx not supported", "IntrinsicGasTooLow",
 		"gas limit is less than intrinsic gas", "invalid transaction encoding", "signature verification failed", "calldata too large",
 		"transaction exceeds gas cap", "MaxInitCodeSizeExceeded",
-		// Not taken, not passed on, and said of one server.
+		// Negated, not forwarded, or about a single server.
 		"transaction not accepted: intrinsic gas too low", "transaction cannot be accepted: invalid sender", "the transaction submitted has an invalid signature",
 		"transaction broadcast failed: invalid sender", "tx must be submitted to the sequencer: invalid sender", "failed to send transaction to node 1: intrinsic gas too low",
 		"transaction sent is oversized",
@@ -115,9 +115,9 @@ var wordings = map[txn.Class][]string{
 		"json: cannot unmarshal object", "context deadline exceeded", "stack overflow in handler", "invalid request", "transaction not found",
 		"failed to broadcast", "simulation failed", "transaction dropped", "not a known transaction", "Invalid JSON", "request payload too large",
 		"another transaction is already pending for this account",
-		// What servers work with beside the bytes.
+		// Parts of servers.
 		"simulation engine error: failed to decode trace", "type of lock not supported", "unsupported: database type 3 not supported", "cannot parse snapshot",
-		// RankAccepted or passed on before something else failed.
+		// Accepted or forwarded before something else failed.
 		"tx accepted into pool; journal write error: rlp: encode failed", "transaction pooled, but broadcast failed: invalid sender set",
 		"transaction broadcast, waiting for receipt failed: out of gas", "transaction forwarded to 4 builders, 1 builder returned: invalid sender",
 		"error forwarding to sequencer (may have been accepted): unexpected transaction type in response", "sent to mempool, gossip failed: oversized data",
@@ -142,7 +142,7 @@ func TestClassifyWordings(t *testing.T) {
 	}
 }
 
-// The words that a pattern is said to need are in every text that it matches.
+// Every matching text contains one of the literals of its pattern.
 func TestPatterns_Literals(t *testing.T) {
 	t.Parallel()
 	var texts []string
@@ -184,7 +184,7 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-// What an answer says is said by all of it, whatever it is wrapped in.
+// All parts of a response count, whatever it is wrapped in.
 func TestResponse_Text(t *testing.T) {
 	t.Parallel()
 	const nope = "0x08c379a0" + "0000000000000000000000000000000000000000000000000000000000000020" + "0000000000000000000000000000000000000000000000000000000000000004" +
