@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
 // TestBalance_TwoThousandSubmitters has three nodes of mode worker-queue share many busy submitters. A node that dies, comes back or stops moves its own share

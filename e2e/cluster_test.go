@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store"
 )
 

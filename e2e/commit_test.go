@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
 // TestFence_FrozenOwner_CannotWrite stops a process in the middle of each kind of commit (see commitCases) until another has taken over and gone on, and then lets

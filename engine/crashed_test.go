@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/chain/devchain"
 	"github.com/fencepost/fencepost/engine/track"
 	"github.com/fencepost/fencepost/internal/clock"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
 // TestASlowHeartbeatDoesNotPutTheRenewalsOff has no heartbeat answered, so that each takes as long as it may, which is a renewal interval. The next renewal comes at

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/chain/devchain"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/dbtest"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"

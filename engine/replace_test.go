@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/chain/chaintest"
 	"github.com/fencepost/fencepost/chain/devchain"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )

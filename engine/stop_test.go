@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
 // TestAStopThatCannotTellIsNoFailure has the database not answer when a node that stops gives its leases back, or takes itself from the list. Both lapse by

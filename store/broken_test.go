@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/txn"
 )
 

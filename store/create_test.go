@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )

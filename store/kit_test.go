@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store/internal/db"
 	"github.com/fencepost/fencepost/txn"
 )

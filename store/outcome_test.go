@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/internal/dbtest"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/internal/pgembed"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
 )
 
 // privateKit is a ledger on a server that a test may do anything to.

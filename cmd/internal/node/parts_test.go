@@ -15,7 +15,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/internal/dbtest"
-	"github.com/fencepost/fencepost/internal/pgembed/pgproxy"
+	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
