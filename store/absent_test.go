@@ -31,8 +31,8 @@ func (k *kit) roleURL(name string) string {
 	return u.String()
 }
 
-// TestNoLedgerThere names where it was looked for, so that a mistyped name does not become a second, empty ledger.
-func TestNoLedgerThere(t *testing.T) {
+// TestCheckSchema_NoLedger_NamesPlace names where it was looked for, so that a mistyped name does not become a second, empty ledger.
+func TestCheckSchema_NoLedger_NamesPlace(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	cfg, err := pgx.ParseConfig(k.db.URL)
@@ -51,8 +51,8 @@ func TestNoLedgerThere(t *testing.T) {
 	}
 }
 
-// TestARoleWithoutRights is told what to grant, and is not sent from serve to migrate and back.
-func TestARoleWithoutRights(t *testing.T) {
+// TestMigrate_RoleWithoutRights_NamesGrant is told what to grant, and is not sent from serve to migrate and back.
+func TestMigrate_RoleWithoutRights_NamesGrant(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	role := k.db.Schema + "_r"
@@ -78,8 +78,8 @@ func TestARoleWithoutRights(t *testing.T) {
 	said(err, "migrate as the role that owns the ledger")
 }
 
-// TestTurnedAway tells a database that lets nobody in from one that is down.
-func TestTurnedAway(t *testing.T) {
+// TestOpen_LoginRefused_TurnsAway tells a database that lets nobody in from one that is down.
+func TestOpen_LoginRefused_TurnsAway(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	other, err := url.Parse(k.db.URL)

@@ -79,8 +79,8 @@ func (k *kit) history(id txn.SubmitterID, n int, state, executed string, final b
 	)
 }
 
-// TestAuditIsCheap: an audit of the end of a long history reads that end, and not the rest.
-func TestAuditIsCheap(t *testing.T) {
+// TestAudit_LongHistory_BoundedCost: an audit of the end of a long history reads that end, and not the rest.
+func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")

@@ -87,8 +87,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestAuditFinds plants what no statement of the store writes.
-func TestAuditFinds(t *testing.T) {
+// TestAudit_BrokenLaw_Reported plants what no statement of the store writes.
+func TestAudit_BrokenLaw_Reported(t *testing.T) {
 	t.Parallel()
 	const nonce = "(SELECT tx_id FROM managed_tx WHERE nonce = %d)"
 	tx := func(n int) string { return fmt.Sprintf(nonce, n) }
@@ -161,8 +161,8 @@ func violates(found []Violation, key string) bool {
 	return false
 }
 
-// TestAuditBesideAnOwner: an owner at work, and takeovers, are no violations.
-func TestAuditBesideAnOwner(t *testing.T) {
+// TestAudit_OwnerAtWork_NoViolation: an owner at work, and takeovers, are no violations.
+func TestAudit_OwnerAtWork_NoViolation(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -264,9 +264,9 @@ func TestRequeuedTxs(t *testing.T) {
 	}
 }
 
-// TestRanBefore: what turns out to have run before it was given back to the queue ends by that receipt. It has its nonce again, or keeps the one that it has
+// TestRestored_MayHaveExecuted: what turns out to have run before it was given back to the queue ends by that receipt. It has its nonce again, or keeps the one that it has
 // taken since; either way each number is accounted for once, and a reorg of its block is still looked for.
-func TestRanBefore(t *testing.T) {
+func TestRestored_MayHaveExecuted(t *testing.T) {
 	t.Parallel()
 	for name, filled := range map[string]bool{"from the queue": false, "with another nonce": true} {
 		t.Run(name, func(t *testing.T) {

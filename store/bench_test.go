@@ -98,9 +98,9 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// TestPlanOfTheFencedStatement: the plan that a connection keeps meets every table along its key, and compares no list with another. It may have been made when the
+// TestCommit_Plan_UsesKeys: the plan that a connection keeps meets every table along its key, and compares no list with another. It may have been made when the
 // ledger was empty, or had one transaction of each submitter.
-func TestPlanOfTheFencedStatement(t *testing.T) {
+func TestCommit_Plan_UsesKeys(t *testing.T) {
 	t.Parallel()
 	for name, fill := range map[string]func(*kit, *Store){
 		"an empty ledger": func(*kit, *Store) {},
@@ -164,9 +164,9 @@ func checkFencedPlan(t *testing.T, lines []string) {
 	}
 }
 
-// TestRowsAreMetByTheirKey: what owners and the reader of the feed ask for again and again is planned when the ledger may be empty, and must not be a walk along all
+// TestCommit_Rows_LookedUpByKey: what owners and the reader of the feed ask for again and again is planned when the ledger may be empty, and must not be a walk along all
 // transactions of a submitter, or of the ledger, when it is full. A row may be met by its place as well.
-func TestRowsAreMetByTheirKey(t *testing.T) {
+func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -194,8 +194,8 @@ func TestRowsAreMetByTheirKey(t *testing.T) {
 	}
 }
 
-// TestCallersMeetRowsByTheirKey: what callers ask for is planned when the ledger may be empty too, and must be no walk along all that a submitter has.
-func TestCallersMeetRowsByTheirKey(t *testing.T) {
+// TestAPIStatements_Rows_LookedUpByKey: what callers ask for is planned when the ledger may be empty too, and must be no walk along all that a submitter has.
+func TestAPIStatements_Rows_LookedUpByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")

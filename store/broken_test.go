@@ -15,8 +15,8 @@ func fenced(step byte) pgproxy.Match {
 	return func(m pgproxy.Message) bool { return m.Type == step && strings.Contains(m.SQL, "name: Commit ") }
 }
 
-// TestConnectionFailsInAGroup breaks the connection at each point of a statement.
-func TestConnectionFailsInAGroup(t *testing.T) {
+// TestCommit_ConnectionFails_GroupUnsettled breaks the connection at each point of a statement.
+func TestCommit_ConnectionFails_GroupUnsettled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -86,8 +86,8 @@ func (f *fleet) settle(done bool) {
 	}
 }
 
-// TestClientStopsBetweenExecuteAndSync: the server has written everything and waits for the word to commit, with all locks. Another node ends it.
-func TestClientStopsBetweenExecuteAndSync(t *testing.T) {
+// TestCommit_ClientStopsBeforeSync_Settles: the server has written everything and waits for the word to commit, with all locks. Another node ends it.
+func TestCommit_ClientStopsBeforeSync_Settles(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := k.proxy()
@@ -116,8 +116,8 @@ func TestClientStopsBetweenExecuteAndSync(t *testing.T) {
 	}
 }
 
-// TestNoDatabase: nothing can have been written when nothing was sent.
-func TestNoDatabase(t *testing.T) {
+// TestCommit_NoDatabase_Unreached: nothing can have been written when nothing was sent.
+func TestCommit_NoDatabase_Unreached(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := k.proxy()
@@ -148,8 +148,8 @@ func TestNoDatabase(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestServerEndsTheSession: SQLSTATE 57P01 says that the session is over, and not what became of its statement.
-func TestServerEndsTheSession(t *testing.T) {
+// TestCommit_SessionTerminated_Unsettled: SQLSTATE 57P01 says that the session is over, and not what became of its statement.
+func TestCommit_SessionTerminated_Unsettled(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 4)

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestListsAreWrittenAsByPgx: to the byte, with what is empty and what is NULL.
-func TestListsAreWrittenAsByPgx(t *testing.T) {
+// TestListCodec_MatchesPgx: to the byte, with what is empty and what is NULL.
+func TestListCodec_MatchesPgx(t *testing.T) {
 	t.Parallel()
 	plain, taught := pgtype.NewMap(), pgtype.NewMap()
 	teach(taught)
@@ -39,8 +39,8 @@ func TestListsAreWrittenAsByPgx(t *testing.T) {
 	}
 }
 
-// TestAGroupIsForeseen: what a group takes is known well enough for its first list to make room for all, and for not much more.
-func TestAGroupIsForeseen(t *testing.T) {
+// TestListCodec_GroupSize_OneAllocation: what a group takes is known well enough for its first list to make room for all, and for not much more.
+func TestListCodec_GroupSize_OneAllocation(t *testing.T) {
 	t.Parallel()
 	oids := map[reflect.Type]uint32{
 		reflect.TypeFor[[]int32](): pgtype.Int4ArrayOID, reflect.TypeFor[[]int64](): pgtype.Int8ArrayOID, reflect.TypeFor[[]string](): pgtype.TextArrayOID,
@@ -84,8 +84,8 @@ func TestAGroupIsForeseen(t *testing.T) {
 	}
 }
 
-// TestIdsCostNothing: neither in a list that is written nor in a row that is read.
-func TestIdsCostNothing(t *testing.T) {
+// TestIDCodec_NoAllocations: neither in a list that is written nor in a row that is read.
+func TestIDCodec_NoAllocations(t *testing.T) {
 	m := pgtype.NewMap()
 	teach(m)
 	ids, buf := make([]uuid.UUID, 1000), make([]byte, 0, 1<<16)
@@ -112,8 +112,8 @@ func TestIdsCostNothing(t *testing.T) {
 	}
 }
 
-// TestIdsThatMayBeMissing reads what may be NULL and what is not.
-func TestIdsThatMayBeMissing(t *testing.T) {
+// TestIDCodec_Null reads what may be NULL and what is not.
+func TestIDCodec_Null(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

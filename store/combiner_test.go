@@ -127,8 +127,8 @@ func checkGroups(t *rapid.T, l limits, groups [][]*parcel) {
 	}
 }
 
-// TestCombinerGathers what comes while a group is under way.
-func TestCombinerGathers(t *testing.T) {
+// TestCombiner_Busy_Gathers what comes while a group is under way.
+func TestCombiner_Busy_Gathers(t *testing.T) {
 	t.Parallel()
 	p := &post{hold: make(chan struct{})}
 	c := newCombiner(limits{items: 100, bytes: 1000, outstanding: 1000}, p.send, refuseParcel)
@@ -144,7 +144,7 @@ func TestCombinerGathers(t *testing.T) {
 	}
 }
 
-func TestCombinerIsBounded(t *testing.T) {
+func TestCombiner_Full_Rejects(t *testing.T) {
 	t.Parallel()
 	p := &post{hold: make(chan struct{})}
 	c := newCombiner(limits{items: 1, bytes: 1, outstanding: 3}, p.send, refuseParcel)

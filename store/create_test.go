@@ -40,8 +40,8 @@ func (k *kit) createAll(stores []*Store, intents []Intent) []created {
 	return results
 }
 
-// TestOneKeyAtTheSameTime: 100 calls on three nodes make one row and get one answer.
-func TestOneKeyAtTheSameTime(t *testing.T) {
+// TestCreateTx_SameKeyConcurrently_OneTransaction: 100 calls on three nodes make one row and get one answer.
+func TestCreateTx_SameKeyConcurrently_OneTransaction(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	stores := []*Store{k.open("a"), k.open("b"), k.open("c")}
@@ -77,8 +77,8 @@ func TestOneKeyAtTheSameTime(t *testing.T) {
 	}
 }
 
-// TestKeysInAnotherOrder: nodes that create the same keys in different orders do not block each other.
-func TestKeysInAnotherOrder(t *testing.T) {
+// TestCreateTx_KeysInOtherOrder_NoDeadlock: nodes that create the same keys in different orders do not block each other.
+func TestCreateTx_KeysInOtherOrder_NoDeadlock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	stores := []*Store{k.open("a"), k.open("b")}
@@ -128,7 +128,7 @@ func TestKeysInAnotherOrder(t *testing.T) {
 	}
 }
 
-func TestCreateRefusals(t *testing.T) {
+func TestCreateTx_Invalid_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -165,8 +165,8 @@ func TestCreateRefusals(t *testing.T) {
 	})
 }
 
-// TestBadCreateAmongGoodOnes: one that the database refuses does not take its group with it.
-func TestBadCreateAmongGoodOnes(t *testing.T) {
+// TestCreateTxs_OneBad_OthersCreated: one that the database refuses does not take its group with it.
+func TestCreateTxs_OneBad_OthersCreated(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -207,8 +207,8 @@ func TestBadCreateAmongGoodOnes(t *testing.T) {
 	}
 }
 
-// TestCallerWhoLeaves is told of each transaction what is certain by then, and what goes on behind its back changes none of it.
-func TestCallerWhoLeaves(t *testing.T) {
+// TestCreateTx_CallerGone_StillCreated is told of each transaction what is certain by then, and what goes on behind its back changes none of it.
+func TestCreateTx_CallerGone_StillCreated(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", func(c *Config) { c.MaxGroupChanges = 1 }) // four transactions in a statement
@@ -261,8 +261,8 @@ func TestCallerWhoLeaves(t *testing.T) {
 	}
 }
 
-// TestCreateWhoseReplyIsLost is found by its own key, and is the caller's own.
-func TestCreateWhoseReplyIsLost(t *testing.T) {
+// TestCreateTx_ReplyLost_FoundByKey is found by its own key, and is the caller's own.
+func TestCreateTx_ReplyLost_FoundByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := k.proxy()
@@ -281,8 +281,8 @@ func TestCreateWhoseReplyIsLost(t *testing.T) {
 	}
 }
 
-// TestCallerWhoGoesAway leaves its transaction to be found.
-func TestCallerWhoGoesAway(t *testing.T) {
+// TestCreateTxs_ContextEnds_KnownResultsKept leaves its transaction to be found.
+func TestCreateTxs_ContextEnds_KnownResultsKept(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -363,8 +363,8 @@ func TestWakeUps(t *testing.T) {
 	}
 }
 
-// TestPlanOfWhatIsQueued: however many submitters and transactions, none is compared with each of the others.
-func TestPlanOfWhatIsQueued(t *testing.T) {
+// TestCreateTx_Plan_UsesKeys: however many submitters and transactions, none is compared with each of the others.
+func TestCreateTx_Plan_UsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	crowd(k, k.open("a"), 500)

@@ -33,8 +33,8 @@ func (k *kit) ask(s *Store, id txn.SubmitterID, ask Ask) []txn.CommandResult {
 	return []txn.CommandResult{{ID: command, Result: txn.Applied}}
 }
 
-// TestWhatAnOwnerDecidesItselfIsRecorded beside what it was asked for, once each, and with the commit that does it alone.
-func TestWhatAnOwnerDecidesItselfIsRecorded(t *testing.T) {
+// TestCommit_OwnerPauses_CommandRecorded beside what it was asked for, once each, and with the commit that does it alone.
+func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -96,8 +96,8 @@ func TestWhatAnOwnerDecidesItselfIsRecorded(t *testing.T) {
 	}
 }
 
-// TestWhyASubmitterIsPaused: the policy's pause is told before anybody's, and none of before it was last resumed.
-func TestWhyASubmitterIsPaused(t *testing.T) {
+// TestSubmitter_Paused_ReportsWhy: the policy's pause is told before anybody's, and none of before it was last resumed.
+func TestSubmitter_Paused_ReportsWhy(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

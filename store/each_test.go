@@ -9,9 +9,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestRowsReadIntoOnePlaceAreThoseOfTheQuery: parameters and columns of each.go are written by hand, in the order of those that are generated; and what a row points to is
+// TestEachRows_MatchGeneratedQuery: parameters and columns of each.go are written by hand, in the order of those that are generated; and what a row points to is
 // not that of the next one.
-func TestRowsReadIntoOnePlaceAreThoseOfTheQuery(t *testing.T) {
+func TestEachRows_MatchGeneratedQuery(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

@@ -7,7 +7,7 @@ import (
 )
 
 // What ended as never run says where, until its end is taken back; and it is read with what a reorg could still reach.
-func TestWhatEndedAsNeverRun(t *testing.T) {
+func TestRecentFinals_NeverExecuted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

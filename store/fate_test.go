@@ -16,7 +16,7 @@ import (
 
 func server(code string) error { return &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: code} }
 
-func TestFates(t *testing.T) {
+func TestJudge(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
@@ -58,8 +58,8 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestErrorsTellNoSecrets: whatever a driver or a server says, callers get words of ours.
-func TestErrorsTellNoSecrets(t *testing.T) {
+// TestErrors_HoldNoSecrets: whatever a driver or a server says, callers get words of ours.
+func TestErrors_HoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret"
 	s := &Store{log: slog.New(slog.DiscardHandler)}

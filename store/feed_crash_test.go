@@ -43,9 +43,9 @@ func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
 	return n
 }
 
-// TestFeedOutlivesACrash: a crash of PostgreSQL gives out again the numbers of transactions whose end was not on disk. What runs under them then is new to
+// TestFeed_DatabaseCrash_NoEventLost: a crash of PostgreSQL gives out again the numbers of transactions whose end was not on disk. What runs under them then is new to
 // whoever resumes from a head of before, and would be old to a snapshot that was not settled.
-func TestFeedOutlivesACrash(t *testing.T) {
+func TestFeed_DatabaseCrash_NoEventLost(t *testing.T) {
 	t.Parallel()
 	// Nothing but a commit, or what settles, brings an end to the disk: the server's own writer of the log sleeps.
 	pg := startServer(

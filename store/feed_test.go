@@ -82,8 +82,8 @@ func (k *kit) begin(id txn.SubmitterID, request string) pgx.Tx {
 	return tx
 }
 
-// TestFeedOfCommitsOutOfOrder: the one that began first commits last (E9).
-func TestFeedOfCommitsOutOfOrder(t *testing.T) {
+// TestFeed_CommitsOutOfOrder_NoEventLost: the one that began first commits last (E9).
+func TestFeed_CommitsOutOfOrder_NoEventLost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -118,8 +118,8 @@ func TestFeedOfCommitsOutOfOrder(t *testing.T) {
 	f.once()
 }
 
-// TestFeedOfManyWriters commits in a random order while readers with pages of different sizes look.
-func TestFeedOfManyWriters(t *testing.T) {
+// TestFeed_ManyWriters_NoEventLost commits in a random order while readers with pages of different sizes look.
+func TestFeed_ManyWriters_NoEventLost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -162,8 +162,8 @@ func TestFeedOfManyWriters(t *testing.T) {
 	}
 }
 
-// TestFeedReadsAlongItsIndex: however long the feed is, a look at its end must not read it all.
-func TestFeedReadsAlongItsIndex(t *testing.T) {
+// TestFeed_Plan_UsesIndex: however long the feed is, a look at its end must not read it all.
+func TestFeed_Plan_UsesIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -204,9 +204,9 @@ func TestFeedReadsAlongItsIndex(t *testing.T) {
 	}
 }
 
-// TestNamesAreRemembered: of a submitter the name is asked for once. The feed and the answers to creates have it all the same, however few fit; and nothing is
+// TestFeed_SubmitterNames_Cached: of a submitter the name is asked for once. The feed and the answers to creates have it all the same, however few fit; and nothing is
 // remembered of those that are not there.
-func TestNamesAreRemembered(t *testing.T) {
+func TestFeed_SubmitterNames_Cached(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

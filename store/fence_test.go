@@ -167,8 +167,8 @@ func (d *duel) lateWrite() bool {
 	)
 }
 
-// TestTakeoverWaitsForAnOpenCommit: the old owner has written and not committed when its lease lapses (E1a of the requirements).
-func TestTakeoverWaitsForAnOpenCommit(t *testing.T) {
+// TestFence_OpenCommit_TakeoverWaits: the old owner has written and not committed when its lease lapses (E1a of the requirements).
+func TestFence_OpenCommit_TakeoverWaits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mutation
@@ -198,8 +198,8 @@ func TestTakeoverWaitsForAnOpenCommit(t *testing.T) {
 	}
 }
 
-// TestUpdateThatWaitsAcrossATakeover: the old owner's statement waits for a row while its lease lapses (E1b).
-func TestUpdateThatWaitsAcrossATakeover(t *testing.T) {
+// TestFence_UpdateWaitsAcrossTakeover_Fenced: the old owner's statement waits for a row while its lease lapses (E1b).
+func TestFence_UpdateWaitsAcrossTakeover_Fenced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mutation
@@ -242,8 +242,8 @@ func TestUpdateThatWaitsAcrossATakeover(t *testing.T) {
 	}
 }
 
-// TestOldTransactionAfterATakeover: a transaction that was opened while the lease was live comes back when the lease is somebody else's.
-func TestOldTransactionAfterATakeover(t *testing.T) {
+// TestFence_OldTransactionAfterTakeover_Fenced: a transaction that was opened while the lease was live comes back when the lease is somebody else's.
+func TestFence_OldTransactionAfterTakeover_Fenced(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
 	_, err := d.open.Exec(d.ctx, "SELECT now()")
@@ -260,8 +260,8 @@ func TestOldTransactionAfterATakeover(t *testing.T) {
 	}
 }
 
-// TestOldTransactionAfterALapse: nobody has taken the lease, but it is over by the clock on the wall (E5).
-func TestOldTransactionAfterALapse(t *testing.T) {
+// TestFence_OldTransactionAfterLapse_Fenced: nobody has taken the lease, but it is over by the clock on the wall (E5).
+func TestFence_OldTransactionAfterLapse_Fenced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mutation
@@ -284,8 +284,8 @@ func TestOldTransactionAfterALapse(t *testing.T) {
 	}
 }
 
-// TestGuardCatchesWhatAMutantWrites: ring 4 refuses the commit of a late write.
-func TestGuardCatchesWhatAMutantWrites(t *testing.T) {
+// TestGuard_MutantWrite_Caught: ring 4 refuses the commit of a late write.
+func TestGuard_MutantWrite_Caught(t *testing.T) {
 	t.Parallel()
 	for _, m := range []mutation{noIndex, anExists} {
 		t.Run(m.name, func(t *testing.T) {
@@ -302,8 +302,8 @@ func TestGuardCatchesWhatAMutantWrites(t *testing.T) {
 	}
 }
 
-// TestRenewalDoesNotWait: neither for a commit under way, nor for a takeover that waits for that commit.
-func TestRenewalDoesNotWait(t *testing.T) {
+// TestRenew_OpenCommit_DoesNotWait: neither for a commit under way, nor for a takeover that waits for that commit.
+func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
 	_, err := d.write()
@@ -348,8 +348,8 @@ func TestRenewalDoesNotWait(t *testing.T) {
 	d.must(heir.Rollback(d.ctx))
 }
 
-// TestBulkAcquisitionSkipsACommit: only AcquireOne waits.
-func TestBulkAcquisitionSkipsACommit(t *testing.T) {
+// TestAcquire_OpenCommit_Skipped: only AcquireOne waits.
+func TestAcquire_OpenCommit_Skipped(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
 	_, err := d.write()
@@ -363,8 +363,8 @@ func TestBulkAcquisitionSkipsACommit(t *testing.T) {
 	}
 }
 
-// TestTakeoverEndsAFrozenOwner: a session that keeps the lease's row locked for longer than a statement can last is ended.
-func TestTakeoverEndsAFrozenOwner(t *testing.T) {
+// TestAcquireOne_FrozenOwner_SessionTerminated: a session that keeps the lease's row locked for longer than a statement can last is ended.
+func TestAcquireOne_FrozenOwner_SessionTerminated(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
 	heir := d.kit.open("quick",

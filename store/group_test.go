@@ -145,7 +145,7 @@ func allBut(one int, o Outcome) func(int) Outcome {
 	}
 }
 
-func TestChangesGatherIntoOneStatement(t *testing.T) {
+func TestCommit_ConcurrentChanges_OneStatement(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 12)
@@ -155,8 +155,8 @@ func TestChangesGatherIntoOneStatement(t *testing.T) {
 	}
 }
 
-// TestCancelRacesAllocationInAGroup: whichever comes first wins alone, and nothing is torn.
-func TestCancelRacesAllocationInAGroup(t *testing.T) {
+// TestCommit_CancelRacesAllocation_OneWins: whichever comes first wins alone, and nothing is torn.
+func TestCommit_CancelRacesAllocation_OneWins(t *testing.T) {
 	t.Parallel()
 	for name, cancelWins := range map[string]bool{"the cancel commits": true, "the cancel is rolled back": false} {
 		t.Run(name, func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestCancelRacesAllocationInAGroup(t *testing.T) {
 	}
 }
 
-// TestCancelDrawsItsXidLate: the feed is in the order of xid, so whoever waits for a row must not have one.
-func TestCancelDrawsItsXidLate(t *testing.T) {
+// TestCancelQueued_Xid_AssignedAfterLock: the feed is in the order of xid, so whoever waits for a row must not have one.
+func TestCancelQueued_Xid_AssignedAfterLock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -214,8 +214,8 @@ func TestCancelDrawsItsXidLate(t *testing.T) {
 	k.must(<-cancelled)
 }
 
-// TestOneBadChangeInAGroup: what the database refuses for itself is found by halving.
-func TestOneBadChangeInAGroup(t *testing.T) {
+// TestCommit_OneBadChange_OthersDone: what the database refuses for itself is found by halving.
+func TestCommit_OneBadChange_OthersDone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 11)
@@ -232,8 +232,8 @@ func TestOneBadChangeInAGroup(t *testing.T) {
 	f.want(f.commit(f.s, f.leases[bad], take(f.txs[bad], 0)), Done)
 }
 
-// TestFencedChangeInAGroup: one lease was taken over, and one has lapsed.
-func TestFencedChangeInAGroup(t *testing.T) {
+// TestCommit_OneFencedChange_OthersDone: one lease was taken over, and one has lapsed.
+func TestCommit_OneFencedChange_OthersDone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 9)
@@ -249,8 +249,8 @@ func TestFencedChangeInAGroup(t *testing.T) {
 	})
 }
 
-// TestLockedChangeInAGroup: one change cannot have its row in time. The others do not wait for that, nor does the next statement.
-func TestLockedChangeInAGroup(t *testing.T) {
+// TestCommit_OneLockedChange_OthersDone: one change cannot have its row in time. The others do not wait for that, nor does the next statement.
+func TestCommit_OneLockedChange_OthersDone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", func(c *Config) { c.LeaseDuration = 800 * time.Millisecond })
@@ -277,8 +277,8 @@ func TestLockedChangeInAGroup(t *testing.T) {
 	f.check(answers, allBut(locked, Conflict))
 }
 
-// TestOneWrite: Bind, Execute and Sync of a fenced statement leave together. Between two writes a process can be stopped.
-func TestOneWrite(t *testing.T) {
+// TestCommit_Group_OneWrite: Bind, Execute and Sync of a fenced statement leave together. Between two writes a process can be stopped.
+func TestCommit_Group_OneWrite(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -303,9 +303,9 @@ func TestOneWrite(t *testing.T) {
 		40*changeSize(f.takes()[0]))
 }
 
-// TestRowsThatChangeUnderTheStatement: rows that were written anew while the statement waited for them, in a way that no expectation minds, are judged and
+// TestCommit_RowChangesMeanwhile_Conflict: rows that were written anew while the statement waited for them, in a way that no expectation minds, are judged and
 // written by their newest version, all of them.
-func TestRowsThatChangeUnderTheStatement(t *testing.T) {
+func TestCommit_RowChangesMeanwhile_Conflict(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

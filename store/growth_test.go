@@ -73,9 +73,9 @@ func (k *kit) past(id txn.SubmitterID, confirmed, queued int) {
 	)
 }
 
-// TestReadsStayAsTheyAre: what is read again and again, by owners and by callers, touches as many pages in a ledger with a long past and a long queue as it has to,
+// TestReads_GrowingLedger_SamePlans: what is read again and again, by owners and by callers, touches as many pages in a ledger with a long past and a long queue as it has to,
 // which is but a few.
-func TestReadsStayAsTheyAre(t *testing.T) {
+func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -137,9 +137,9 @@ func TestReadsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestThoseThatLieIdleCostNothing: what a node looks at again and again for submitters without an owner is a few pages however many of these have nothing to do, and
+// TestOrphans_IdleSubmitters_NoCost: what a node looks at again and again for submitters without an owner is a few pages however many of these have nothing to do, and
 // finds the ones that have. So it is however few of them have no owner.
-func TestThoseThatLieIdleCostNothing(t *testing.T) {
+func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -190,9 +190,9 @@ func TestThoseThatLieIdleCostNothing(t *testing.T) {
 	looks("many at work, hundreds idle", 1500, 3000, waits)
 }
 
-// TestALongQueueIsCountedInPart: who asks how submitters stand hears of a few exactly how many wait, and of many that they are many. Of a queue of any length that
+// TestSubmitters_LongQueue_CountBounded: who asks how submitters stand hears of a few exactly how many wait, and of many that they are many. Of a queue of any length that
 // takes the same.
-func TestALongQueueIsCountedInPart(t *testing.T) {
+func TestSubmitters_LongQueue_CountBounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -241,8 +241,8 @@ func TestALongQueueIsCountedInPart(t *testing.T) {
 	}
 }
 
-// TestOpenTransactionsAreListed: a list of what is not final has each of it once, newest first, over pages of any size, and nothing else; with a state it has that.
-func TestOpenTransactionsAreListed(t *testing.T) {
+// TestTxs_OpenStates_Listed: a list of what is not final has each of it once, newest first, over pages of any size, and nothing else; with a state it has that.
+func TestTxs_OpenStates_Listed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -310,9 +310,9 @@ func TestOpenTransactionsAreListed(t *testing.T) {
 	}
 }
 
-// TestStatementsHaveNoHelpers: a plan that is made once for all values takes a large table for one of which much is read, and would start processes for each of the
+// TestSessions_NoParallelWorkers: a plan that is made once for all values takes a large table for one of which much is read, and would start processes for each of the
 // few rows of a page of events.
-func TestStatementsHaveNoHelpers(t *testing.T) {
+func TestSessions_NoParallelWorkers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

@@ -15,7 +15,7 @@ import (
 )
 
 // A renewal that stands behind a heartbeat which hangs gives up when its own time is over.
-func TestWaitingForALaneEndsWithItsContext(t *testing.T) {
+func TestDedicatedConn_ContextEnds_StopsWaiting(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -39,9 +39,9 @@ func TestWaitingForALaneEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestBytesAreCountedOnTheConnectionItself gives up a connection that is being made, and has the driver's request to cancel it get through only when another one
+// TestDedicatedConn_WrittenBytes_CountedOnOwnSocket gives up a connection that is being made, and has the driver's request to cancel it get through only when another one
 // stands. The count of bytes must still be that one's, or a statement that ran would pass for one that never left.
-func TestBytesAreCountedOnTheConnectionItself(t *testing.T) {
+func TestDedicatedConn_WrittenBytes_CountedOnOwnSocket(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	proxy := k.proxy()
@@ -87,7 +87,7 @@ func TestBytesAreCountedOnTheConnectionItself(t *testing.T) {
 }
 
 // So does a reader of the feed behind another one whose database is silent.
-func TestWaitingForTheFeedsHeadEndsWithItsContext(t *testing.T) {
+func TestFeedHead_ContextEnds_StopsWaiting(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestTokensOnlyRise through every way of getting and losing a lease (E7, E12).
-func TestTokensOnlyRise(t *testing.T) {
+// TestLease_Token_OnlyRises through every way of getting and losing a lease (E7, E12).
+func TestLease_Token_OnlyRises(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a, b := k.open("a"), k.open("b")
@@ -59,8 +59,8 @@ func TestTokensOnlyRise(t *testing.T) {
 	}
 }
 
-// TestOneNameTwoProcesses: the boot id in the owner's name keeps processes apart that were given one name (E12).
-func TestOneNameTwoProcesses(t *testing.T) {
+// TestAcquire_TwoProcessesOneName_OneOwner: the boot id in the owner's name keeps processes apart that were given one name (E12).
+func TestAcquire_TwoProcessesOneName_OneOwner(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a := k.open("a")
@@ -75,8 +75,8 @@ func TestOneNameTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestLeaseRowsAreGuarded: the database refuses what would let a token start again.
-func TestLeaseRowsAreGuarded(t *testing.T) {
+// TestLease_DirectWrites_Refused: the database refuses what would let a token start again.
+func TestLease_DirectWrites_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -97,8 +97,8 @@ func TestLeaseRowsAreGuarded(t *testing.T) {
 	}
 }
 
-// TestRenewalStaysOffTheIndexes: renewing must not touch an index (E10: with one on expires_at every renewal did).
-func TestRenewalStaysOffTheIndexes(t *testing.T) {
+// TestRenew_UpdatesNoIndex: renewing must not touch an index (E10: with one on expires_at every renewal did).
+func TestRenew_UpdatesNoIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -170,9 +170,9 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestLeasesDoNotWaitForOwners has owners use all their connections, as a thousand of them do that read their ledgers. Leases come and go all the same, and the
+// TestLease_OwnersBusy_DoesNotWait has owners use all their connections, as a thousand of them do that read their ledgers. Leases come and go all the same, and the
 // node can leave.
-func TestLeasesDoNotWaitForOwners(t *testing.T) {
+func TestLease_OwnersBusy_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", func(c *Config) { c.OwnerConns = 1 })
@@ -287,8 +287,8 @@ func TestUnowned(t *testing.T) {
 	}
 }
 
-// TestUnwatchedInTurn: however many submitters lie idle, a look reads of so many as it is told to, and all of them come up in turn.
-func TestUnwatchedInTurn(t *testing.T) {
+// TestUnwatched_Limited_InTurn: however many submitters lie idle, a look reads of so many as it is told to, and all of them come up in turn.
+func TestUnwatched_Limited_InTurn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestLifeOfATransaction takes two transactions of one submitter through a whole life and reads back all that was written.
-func TestLifeOfATransaction(t *testing.T) {
+// TestTransaction_FullLifecycle takes two transactions of one submitter through a whole life and reads back all that was written.
+func TestTransaction_FullLifecycle(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -258,7 +258,7 @@ func TestProtection(t *testing.T) {
 }
 
 // A page ends early where its rows are large, and those behind it are on the next ones.
-func TestPagesEndAfterSoManyBytes(t *testing.T) {
+func TestTxs_MaxBytes_EndsPage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

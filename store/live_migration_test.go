@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
-// TestIndexesAreMadeWhileOwnersWork takes step 10 while an owner's commit waits for the tables: neither of the two may hold what the other needs.
-func TestIndexesAreMadeWhileOwnersWork(t *testing.T) {
+// TestMigrate_Indexes_BuiltConcurrently takes step 10 while an owner's commit waits for the tables: neither of the two may hold what the other needs.
+func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
 	s := k.open("a")

@@ -12,7 +12,7 @@ import (
 )
 
 // What is read of transactions that are named is what a read of everything has of them: page by page, in the same order.
-func TestReadsOfNamedTransactions(t *testing.T) {
+func TestTxs_NamedIDs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -86,7 +86,7 @@ func TestReadsOfNamedTransactions(t *testing.T) {
 }
 
 // However much else there is, what is named is found by its keys, also by a plan that is made for whatever is named.
-func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
+func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -139,7 +139,7 @@ func TestNamedTransactionsAreReadAlongTheirKeys(t *testing.T) {
 }
 
 // Nor is a plan that is made when the ledger is empty, and kept, a walk along all that a submitter has, or of the whole table.
-func TestNamedTransactionsAreMetByTheirKeysFromTheStart(t *testing.T) {
+func TestTxs_NamedIDs_FirstPlanUsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	tap := &textTap{DBTX: k.db.Pool}
@@ -161,7 +161,7 @@ func TestNamedTransactionsAreMetByTheirKeysFromTheStart(t *testing.T) {
 }
 
 // A page of the feed of some reads of each no more than fits into it, however much there is.
-func TestAPageOfSomeReadsNoMoreThanFits(t *testing.T) {
+func TestEventsSinceOf_Page_ReadsNoMore(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")

@@ -75,8 +75,8 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsAtTheSameMoment: no node waits for another, even where all of them have the same rows to forget.
-func TestHeartbeatsAtTheSameMoment(t *testing.T) {
+// TestHeartbeat_Concurrent: no node waits for another, even where all of them have the same rows to forget.
+func TestHeartbeat_Concurrent(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.exec(
@@ -98,8 +98,8 @@ func TestHeartbeatsAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// TestHeartbeatDoesNotWait: neither for callers that use up their connections, nor for owners.
-func TestHeartbeatDoesNotWait(t *testing.T) {
+// TestHeartbeat_OwnersBusy_DoesNotWait: neither for callers that use up their connections, nor for owners.
+func TestHeartbeat_OwnersBusy_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", func(c *Config) { c.APIConns, c.OwnerConns = 1, 1 })
@@ -114,8 +114,8 @@ func TestHeartbeatDoesNotWait(t *testing.T) {
 	}
 }
 
-// TestBefore: an acquisition tells from whom, and how long nobody held the lease.
-func TestBefore(t *testing.T) {
+// TestLease_Before: an acquisition tells from whom, and how long nobody held the lease.
+func TestLease_Before(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a, b := k.open("a"), k.open("b")

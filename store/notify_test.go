@@ -55,8 +55,8 @@ func (k *kit) hears(s *Store, want ...txn.SubmitterID) {
 	})
 }
 
-// TestNotifyWakesOtherNodes: and not the one that tells.
-func TestNotifyWakesOtherNodes(t *testing.T) {
+// TestNotify_OtherNodes_Woken: and not the one that tells.
+func TestNotify_OtherNodes_Woken(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a, b, c := k.open("a"), k.open("b"), k.open("c")
@@ -81,8 +81,8 @@ func TestNotifyWakesOtherNodes(t *testing.T) {
 	k.looks(b, "another node")
 }
 
-// TestNotifyWaitsForNoDisk: its sessions alone do without.
-func TestNotifyWaitsForNoDisk(t *testing.T) {
+// TestNotify_DoesNotWaitForDisk: its sessions alone do without.
+func TestNotify_DoesNotWaitForDisk(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -97,8 +97,8 @@ func TestNotifyWaitsForNoDisk(t *testing.T) {
 	}
 }
 
-// TestNotifyGathers: what comes while one is under way goes as one, and too many names become a look.
-func TestNotifyGathers(t *testing.T) {
+// TestNotify_Busy_Gathers: what comes while one is under way goes as one, and too many names become a look.
+func TestNotify_Busy_Gathers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := k.proxy()
@@ -137,8 +137,8 @@ func TestNotifyGathers(t *testing.T) {
 	k.looks(b, "too many names")
 }
 
-// TestListenerSurvives: a connection that is lost, or that goes silent, is made anew, and what was missed is made up for by a look.
-func TestListenerSurvives(t *testing.T) {
+// TestListen_ConnectionLost_Reconnects: a connection that is lost, or that goes silent, is made anew, and what was missed is made up for by a look.
+func TestListen_ConnectionLost_Reconnects(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*pgproxy.Proxy){
 		"cut":    func(p *pgproxy.Proxy) { p.CutAll() },
@@ -170,8 +170,8 @@ func TestListenerSurvives(t *testing.T) {
 	}
 }
 
-// TestNotifyTakesNoPart: a store that does not listen tells nobody, and a closed one says its last word first.
-func TestNotifyTakesNoPart(t *testing.T) {
+// TestNotify_WithoutListen_Ignored: a store that does not listen tells nobody, and a closed one says its last word first.
+func TestNotify_WithoutListen_Ignored(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a, b := k.open("a"), k.open("b")
@@ -230,8 +230,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestWokenOverflows: names that do not fit become a look.
-func TestWokenOverflows(t *testing.T) {
+// TestWoken_Overflow_ReportsAll: names that do not fit become a look.
+func TestWoken_Overflow_ReportsAll(t *testing.T) {
 	t.Parallel()
 	s := &Store{wakes: newWakes()}
 	for id := range txn.SubmitterID(maxWoken + 1) {
@@ -245,8 +245,8 @@ func TestWokenOverflows(t *testing.T) {
 	}
 }
 
-// TestDialMakesEveryConnection: whoever gives a way to connect sees all of them.
-func TestDialMakesEveryConnection(t *testing.T) {
+// TestDial_EveryConnection_UsesIt: whoever gives a way to connect sees all of them.
+func TestDial_EveryConnection_UsesIt(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	var dialled atomic.Int64

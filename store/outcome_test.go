@@ -68,8 +68,8 @@ func (f *fleet) anew(i int) *Lease {
 	return l
 }
 
-// TestServerRestarts: PostgreSQL is stopped at once, without a goodbye, while changes are under way: before they are done, and when one is done and not told.
-func TestServerRestarts(t *testing.T) {
+// TestCommit_ServerRestarts_Recovers: PostgreSQL is stopped at once, without a goodbye, while changes are under way: before they are done, and when one is done and not told.
+func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 	t.Parallel()
 	pg := startServer(t, "", nil)
 	k := privateKit(t, pg.URL("postgres"))
@@ -135,8 +135,8 @@ func TestServerRestarts(t *testing.T) {
 	f.whole(5, true)
 }
 
-// TestStatementTimeout: a change that lasts too long is found among the others by halving, and is not done.
-func TestStatementTimeout(t *testing.T) {
+// TestCommit_StatementTimeout_Settles: a change that lasts too long is found among the others by halving, and is not done.
+func TestCommit_StatementTimeout_Settles(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", func(c *Config) { c.StatementTimeout = 150 * time.Millisecond })
@@ -225,9 +225,9 @@ func either(t *testing.T, a, b *pgembed.Server) string {
 	return first.String()
 }
 
-// TestFailover: the primary dies in the middle of a change, and a synchronous standby takes its place. What was answered is there; what was not is settled by
+// TestCommit_Failover_Settles: the primary dies in the middle of a change, and a synchronous standby takes its place. What was answered is there; what was not is settled by
 // acquiring anew. Before that the standby takes nothing, and says so.
-func TestFailover(t *testing.T) {
+func TestCommit_Failover_Settles(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)
 	k := privateKit(t, either(t, primary, standby))

@@ -68,7 +68,7 @@ func TestPositionText(t *testing.T) {
 	})
 }
 
-func TestPositionNeverPanics(t *testing.T) {
+func TestParsePosition_Garbage_NoPanic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")
@@ -84,8 +84,8 @@ func TestPositionNeverPanics(t *testing.T) {
 	}
 }
 
-// TestPositionIsShort even where many transactions are under way.
-func TestPositionIsShort(t *testing.T) {
+// TestPosition_TextIsShort even where many transactions are under way.
+func TestPosition_TextIsShort(t *testing.T) {
 	t.Parallel()
 	var list []string
 	for n := range 500 {

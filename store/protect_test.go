@@ -62,8 +62,8 @@ func (k *kit) gaps(s *Store, id txn.SubmitterID) (list [][2]txn.Nonce) {
 	return list
 }
 
-// TestProtectionsAreCounted: a decision names the protection that it is about, and a later one is another.
-func TestProtectionsAreCounted(t *testing.T) {
+// TestProtect_EachProtection_Counted: a decision names the protection that it is about, and a later one is another.
+func TestProtect_EachProtection_Counted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -109,8 +109,8 @@ func TestProtectionsAreCounted(t *testing.T) {
 	k.want(k.commit(s, l, txn.Change{Unprotect: &end}), Conflict) // the first one's
 }
 
-// TestWhatEndsByItselfGivesWay: a protection that nobody has to decide on gives way to one that somebody asked for, which is another; to none else.
-func TestWhatEndsByItselfGivesWay(t *testing.T) {
+// TestProtect_SelfEndingProtection_GivesWay: a protection that nobody has to decide on gives way to one that somebody asked for, which is another; to none else.
+func TestProtect_SelfEndingProtection_GivesWay(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -147,8 +147,8 @@ func TestWhatEndsByItselfGivesWay(t *testing.T) {
 	k.want(k.commit(s, l, reorged), Conflict)
 }
 
-// TestAlignRecordsTheGapOnce: the cursor skips numbers by an operator's decision alone, and each is written down.
-func TestAlignRecordsTheGapOnce(t *testing.T) {
+// TestAlign_Gap_RecordedOnce: the cursor skips numbers by an operator's decision alone, and each is written down.
+func TestAlign_Gap_RecordedOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -302,8 +302,8 @@ func TestRequeue(t *testing.T) {
 	k.lawful(s, id)
 }
 
-// TestGapsAreOfNobody: the database itself refuses a gap that is none.
-func TestGapsAreOfNobody(t *testing.T) {
+// TestGap_NonceOfTransaction_Refused: the database itself refuses a gap that is none.
+func TestGap_NonceOfTransaction_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -332,8 +332,8 @@ func TestGapsAreOfNobody(t *testing.T) {
 	}
 }
 
-// TestRequeueInOneStatementWithOthers: each change of a group has its own gap, and one that conflicts has none.
-func TestRequeueInOneStatementWithOthers(t *testing.T) {
+// TestRequeue_InGroup: each change of a group has its own gap, and one that conflicts has none.
+func TestRequeue_InGroup(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 5)
@@ -361,8 +361,8 @@ func TestRequeueInOneStatementWithOthers(t *testing.T) {
 	}
 }
 
-// TestUnlawfulChangesAreNotSent: what breaks a law of its own never gets to the database.
-func TestUnlawfulChangesAreNotSent(t *testing.T) {
+// TestCheckChange_Unlawful_NotSent: what breaks a law of its own never gets to the database.
+func TestCheckChange_Unlawful_NotSent(t *testing.T) {
 	t.Parallel()
 	nonce := txn.Nonce(3)
 	tx := txn.Tx{ID: txn.TxID{}, Status: txn.Status{State: txn.Stuck, Version: 4, Nonce: &nonce}}
@@ -385,8 +385,8 @@ func TestUnlawfulChangesAreNotSent(t *testing.T) {
 	}
 }
 
-// TestProtectCommandOnce: who asks for a protection that is asked for already gets the same command, and the pending one keeps nonces from being taken.
-func TestProtectCommandOnce(t *testing.T) {
+// TestAddCommand_ProtectTwice_OneCommand: who asks for a protection that is asked for already gets the same command, and the pending one keeps nonces from being taken.
+func TestAddCommand_ProtectTwice_OneCommand(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

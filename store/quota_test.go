@@ -43,7 +43,7 @@ func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string,
 }
 
 // A queue that is full takes nothing, says so, answers for what it has, and takes more once there is room. Other queues are none of its business.
-func TestAFullQueue(t *testing.T) {
+func TestCreateTx_QueueFull_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", queues(10, 0))
@@ -85,7 +85,7 @@ func TestAFullQueue(t *testing.T) {
 }
 
 // Whoever repeats what a nearly full queue has takes no place of those who come with something new, in one call or many, whatever else is wrong with one of them.
-func TestRepeatsTakeNoPlace(t *testing.T) {
+func TestCreateTx_Repeated_TakesNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for name, wrong := range map[string][]Intent{
@@ -132,7 +132,7 @@ func TestRepeatsTakeNoPlace(t *testing.T) {
 }
 
 // All queues together are bounded as well.
-func TestAFullLedger(t *testing.T) {
+func TestCreateTx_LedgerFull_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", queues(0, 7))
@@ -146,7 +146,7 @@ func TestAFullLedger(t *testing.T) {
 }
 
 // A submitter that takes nothing says that, and not that its queue is full: to come again later would not help.
-func TestAFullQueueThatIsPaused(t *testing.T) {
+func TestCreateTx_QueueFullAndPaused_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", queues(2, 0))
@@ -160,7 +160,7 @@ func TestAFullQueueThatIsPaused(t *testing.T) {
 }
 
 // Nothing is counted while a node accepts less than its credit, and what is not inserted takes no place.
-func TestAcceptingCostsNoCount(t *testing.T) {
+func TestQuota_WithinCredit_NoCount(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", queues(160, 1600))
@@ -195,7 +195,7 @@ func (k *kit) landed(s *Store, id txn.SubmitterID) (of, all gauge) {
 }
 
 // A node that knows nothing of what others have accepted goes beyond the limit by its credit, and no further.
-func TestANodeThatHasNotCounted(t *testing.T) {
+func TestQuota_NewNode_Counts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a, b := k.open("a", queues(160, 0)), k.open("b", queues(160, 0))
@@ -208,8 +208,8 @@ func TestANodeThatHasNotCounted(t *testing.T) {
 	}
 }
 
-// TestABurstOnTwoNodes: 64 callers that create far more than there is room for, on two nodes, with a bound that holds at each moment.
-func TestABurstOnTwoNodes(t *testing.T) {
+// TestQuota_BurstOnTwoNodes_Bounded: 64 callers that create far more than there is room for, on two nodes, with a bound that holds at each moment.
+func TestQuota_BurstOnTwoNodes_Bounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	const limit, callers, each = 480, 64, 30
@@ -250,7 +250,7 @@ func TestABurstOnTwoNodes(t *testing.T) {
 	}
 }
 
-// simNode is a node of TestTheBoundOfAQueue: what it knows, and the statement that it has under way.
+// simNode is a node of TestQuota_OverrunBound: what it knows, and the statement that it has under way.
 type simNode struct {
 	quota  *quota
 	flying []*createJob
@@ -267,8 +267,8 @@ func (n *simNode) commit(t *rapid.T, depth *int64) {
 	n.flying = nil
 }
 
-// TestTheBoundOfAQueue: whatever nodes do when, and whatever their counts see of it, a queue exceeds its limit by no more than is said.
-func TestTheBoundOfAQueue(t *testing.T) {
+// TestQuota_OverrunBound: whatever nodes do when, and whatever their counts see of it, a queue exceeds its limit by no more than is said.
+func TestQuota_OverrunBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		limit, group := rapid.IntRange(1, 400).Draw(t, "limit"), rapid.IntRange(1, 40).Draw(t,
@@ -316,7 +316,7 @@ func TestTheBoundOfAQueue(t *testing.T) {
 }
 
 // Two counts at once, of a group and of one beside it that is tried again in halves, take what they have seen away once.
-func TestTwoCountsAtOnce(t *testing.T) {
+func TestQuota_ConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	for name, order := range map[string][2]int{"in their order": {0, 1}, "the first one last": {1, 0}} {
@@ -349,7 +349,7 @@ func TestTwoCountsAtOnce(t *testing.T) {
 }
 
 // A count that fails by itself, for taking too long, refuses nobody while there is room by what is known, and is not tried again at once.
-func TestACountThatFails(t *testing.T) {
+func TestQuota_CountFails_UsesLastCount(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", queues(math.MaxInt64-1, 0)) // no statement takes a limit that is so far beyond
@@ -372,7 +372,7 @@ func TestACountThatFails(t *testing.T) {
 }
 
 // What a node holds on its way to the database is bounded in bytes.
-func TestTooMuchOnItsWay(t *testing.T) {
+func TestCreateTx_TooManyPendingBytes_Busy(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -391,7 +391,7 @@ func TestTooMuchOnItsWay(t *testing.T) {
 }
 
 // The next count tells how fast a queue becomes shorter, and that is what callers are told.
-func TestWhenToComeAgain(t *testing.T) {
+func TestQuota_RetryAfter(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1_700_000_000, 0)
 	for name, c := range map[string]struct {
@@ -422,7 +422,7 @@ func TestWhenToComeAgain(t *testing.T) {
 }
 
 // What waits is counted along the index of the queues, and a page is read along its key, whatever else the ledger holds.
-func TestCountsAndPagesAreCheap(t *testing.T) {
+func TestQuota_CountPlan_UsesIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")

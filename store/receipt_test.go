@@ -31,9 +31,9 @@ func (k *kit) ended(s *Store, l *Lease, tx txn.Tx, nonce txn.Nonce, kind txn.Att
 	k.done(s, l, txn.Change{Writes: []txn.Write{confirmed(after(tx, in))}})
 }
 
-// TestEachReadTellsTheFormThatIsInTheBlock: of a transaction without a receipt there is none, of the others it is the one whose hash the receipt has, whatever asks;
+// TestReads_Included_ReportsAttemptKind: of a transaction without a receipt there is none, of the others it is the one whose hash the receipt has, whatever asks;
 // and so it is for events.
-func TestEachReadTellsTheFormThatIsInTheBlock(t *testing.T) {
+func TestReads_Included_ReportsAttemptKind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -144,9 +144,9 @@ func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 	}
 }
 
-// TestWhatIsInNoBlockIsNotLookedUp: pages of a list and of the feed read each row once, and of a row without a receipt nothing more. The forms are so few here that a
+// TestReads_NotIncluded_NoAttemptLookup: pages of a list and of the feed read each row once, and of a row without a receipt nothing more. The forms are so few here that a
 // look at one would read them all.
-func TestWhatIsInNoBlockIsNotLookedUp(t *testing.T) {
+func TestReads_NotIncluded_NoAttemptLookup(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")

@@ -130,8 +130,8 @@ func (k *kit) stands(s *Store, l *Lease, first txn.Tx) {
 	k.done(s, l, take(first, 0))
 }
 
-// TestRecoverWaitsForACommit: one that is under way when the lease lapses is seen whole.
-func TestRecoverWaitsForACommit(t *testing.T) {
+// TestRecover_OpenCommit_Waits: one that is under way when the lease lapses is seen whole.
+func TestRecover_OpenCommit_Waits(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
 	_, err := d.write()
@@ -151,8 +151,8 @@ func TestRecoverWaitsForACommit(t *testing.T) {
 	}
 }
 
-// TestRecoverOfALiveLedger refuses at once and holds up nobody, also while a node is frozen in the middle of a commit.
-func TestRecoverOfALiveLedger(t *testing.T) {
+// TestRecover_LiveLedger_Refused refuses at once and holds up nobody, also while a node is frozen in the middle of a commit.
+func TestRecover_LiveLedger_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s, operator := k.open("a"), k.open("operator")
@@ -183,8 +183,8 @@ func TestRecoverOfALiveLedger(t *testing.T) {
 	k.must(err)
 }
 
-// TestRecoverOfTheSameBackup: what one recovery gave out is void after the next, also when both began from the same backup.
-func TestRecoverOfTheSameBackup(t *testing.T) {
+// TestRecover_SameBackupTwice_NewTokens: what one recovery gave out is void after the next, also when both began from the same backup.
+func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s, operator := k.open("a"), k.open("operator")
@@ -236,9 +236,9 @@ func TestRecoverOfTheSameBackup(t *testing.T) {
 	}
 }
 
-// TestWhatIsOpenInARecoveryIsMarked: it may have run in what was lost, so that even a cancel in the queue does not say that it did not. What is final, or comes later,
+// TestRecover_OpenTransactions_Marked: it may have run in what was lost, so that even a cancel in the queue does not say that it did not. What is final, or comes later,
 // is not concerned.
-func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
+func TestRecover_OpenTransactions_Marked(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s, operator := k.open("a"), k.open("operator")
@@ -300,8 +300,8 @@ func TestWhatIsOpenInARecoveryIsMarked(t *testing.T) {
 	k.lawful(s, id)
 }
 
-// TestRecoverAgain keeps the evidence as it is, and gives new numbers.
-func TestRecoverAgain(t *testing.T) {
+// TestRecover_Twice keeps the evidence as it is, and gives new numbers.
+func TestRecover_Twice(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s, operator := k.open("a"), k.open("operator")

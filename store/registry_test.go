@@ -79,8 +79,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestRegisterAtTheSameTime: one of many wins, and every submitter has its lease row.
-func TestRegisterAtTheSameTime(t *testing.T) {
+// TestRegister_Concurrent: one of many wins, and every submitter has its lease row.
+func TestRegister_Concurrent(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	stores := []*Store{k.open("a"), k.open("b")}
@@ -119,7 +119,7 @@ func TestRegisterAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestRegisterChain(t *testing.T) {
+func TestRegisterChain_OtherGenesis_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -171,8 +171,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestQueueOrder: what was answered first goes first, and a place in the queue that commits late is not passed over for ever (E15).
-func TestQueueOrder(t *testing.T) {
+// TestQueue_CreationOrder: what was answered first goes first, and a place in the queue that commits late is not passed over for ever (E15).
+func TestQueue_CreationOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	a, b := k.open("a"), k.open("b")
@@ -203,8 +203,8 @@ func TestQueueOrder(t *testing.T) {
 	}
 }
 
-// TestFirstAcquisition races: one node gets a lease that nobody had (E6).
-func TestFirstAcquisition(t *testing.T) {
+// TestAcquire_First races: one node gets a lease that nobody had (E6).
+func TestAcquire_First(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	id := k.submitter(k.open("registrar"), "alice")
@@ -226,8 +226,8 @@ func TestFirstAcquisition(t *testing.T) {
 	}
 }
 
-// TestCallersDoNotStarveTheOwner: with every connection of the callers in use, owners work on (H65).
-func TestCallersDoNotStarveTheOwner(t *testing.T) {
+// TestPools_APIBusy_OwnerServed: with every connection of the callers in use, owners work on (H65).
+func TestPools_APIBusy_OwnerServed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a", func(c *Config) { c.APIConns, c.OwnerConns = 2, 1 })

@@ -63,8 +63,8 @@ func written(sql string) []string {
 	return list
 }
 
-// TestFencedStatementsStartFromTheFence: the lease is locked first, and each write is of what the fence let through.
-func TestFencedStatementsStartFromTheFence(t *testing.T) {
+// TestFencedStatements_StartFromFence: the lease is locked first, and each write is of what the fence let through.
+func TestFencedStatements_StartFromFence(t *testing.T) {
 	t.Parallel()
 	sqls := statements(t, "fenced")
 	for name, sql := range sqls {
@@ -100,8 +100,8 @@ func TestFencedStatementsStartFromTheFence(t *testing.T) {
 	}
 }
 
-// TestOpenStatementsWriteIntentsOnly: what needs no fence may write this and no more.
-func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
+// TestOpenStatements_WriteIntentsOnly: what needs no fence may write this and no more.
+func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
 		"InsertTxs": {
@@ -171,8 +171,8 @@ func TestOpenStatementsWriteIntentsOnly(t *testing.T) {
 	}
 }
 
-// TestTimeIsTheDatabasesAndNow: no statement knows the time at which its transaction began, and whatever expires is judged by the clock on the wall.
-func TestTimeIsTheDatabasesAndNow(t *testing.T) {
+// TestStatements_Time_DatabaseClock: no statement knows the time at which its transaction began, and whatever expires is judged by the clock on the wall.
+func TestStatements_Time_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	files := 0
 	err := filepath.WalkDir(
@@ -203,8 +203,8 @@ func TestTimeIsTheDatabasesAndNow(t *testing.T) {
 	}
 }
 
-// TestRingsSeeAMistake: the patterns above find what they are for.
-func TestRingsSeeAMistake(t *testing.T) {
+// TestStatementChecks_Mistake_Detected: the patterns above find what they are for.
+func TestStatementChecks_Mistake_Detected(t *testing.T) {
 	t.Parallel()
 	for _, sql := range []string{"expires_at > now()", "x = CURRENT_TIMESTAMP", "NOW ( )", "SELECT transaction_timestamp()", "'now'::TIMESTAMPTZ"} {
 		if !frozen.MatchString(sql) {
@@ -218,8 +218,8 @@ func TestRingsSeeAMistake(t *testing.T) {
 	}
 }
 
-// TestOnlyTheStoreReachesSQL: the generated queries, fenced ones among them, are imported by this package and no other.
-func TestOnlyTheStoreReachesSQL(t *testing.T) {
+// TestSQL_OnlyInStore: the generated queries, fenced ones among them, are imported by this package and no other.
+func TestSQL_OnlyInStore(t *testing.T) {
 	t.Parallel()
 	importers := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -254,8 +254,8 @@ func TestOnlyTheStoreReachesSQL(t *testing.T) {
 	}
 }
 
-// TestTheFenceHasItsIndex: without it FOR KEY SHARE fences nothing (TestTakeoverWaitsForAnOpenCommit shows that).
-func TestTheFenceHasItsIndex(t *testing.T) {
+// TestFence_UniqueIndex_Exists: without it FOR KEY SHARE fences nothing (TestFence_OpenCommit_TakeoverWaits shows that).
+func TestFence_UniqueIndex_Exists(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	keys := value[int](
@@ -272,8 +272,8 @@ func TestTheFenceHasItsIndex(t *testing.T) {
 	}
 }
 
-// TestStatesOfTheDatabase compares what the constraints allow with the lists in txn.
-func TestStatesOfTheDatabase(t *testing.T) {
+// TestStates_MatchDatabase compares what the constraints allow with the lists in txn.
+func TestStates_MatchDatabase(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	quoted := regexp.MustCompile(`'([A-Z_]*)'`)
@@ -320,8 +320,8 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// TestMovesOfTheDatabase tries every change of state on the trigger, and reads its list besides.
-func TestMovesOfTheDatabase(t *testing.T) {
+// TestMoves_MatchDatabase tries every change of state on the trigger, and reads its list besides.
+func TestMoves_MatchDatabase(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	legal := map[[2]txn.State]bool{}

@@ -73,7 +73,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-func TestSchemaOfAnotherVersion(t *testing.T) {
+func TestCheckSchema_OtherVersion(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -95,8 +95,8 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestAStepIsMissingInTheMiddle: the newest step says nothing of those before it.
-func TestAStepIsMissingInTheMiddle(t *testing.T) {
+// TestCheckSchema_StepMissing_Refused: the newest step says nothing of those before it.
+func TestCheckSchema_StepMissing_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	schema := k.blank()
@@ -118,8 +118,8 @@ func TestAStepIsMissingInTheMiddle(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestStepsSayWhoWorksOnThem: what a step does to older programs is decided when it is written, and not when a node refuses to start.
-func TestStepsSayWhoWorksOnThem(t *testing.T) {
+// TestMigrations_DeclareMinNodeSchema: what a step does to older programs is decided when it is written, and not when a node refuses to start.
+func TestMigrations_DeclareMinNodeSchema(t *testing.T) {
 	t.Parallel()
 	const first = 8 // which brought the number
 	files, err := filepath.Glob("../queries/migrations/*.sql")
@@ -179,8 +179,8 @@ func TestMigrateDown(t *testing.T) {
 	}
 }
 
-// TestMigrateDownKeepsWhatForceMayNotLose: nodes at work, and the marks of a restore.
-func TestMigrateDownKeepsWhatForceMayNotLose(t *testing.T) {
+// TestMigrateDown_RestoredLedger_RefusedEvenIfForced: nodes at work, and the marks of a restore.
+func TestMigrateDown_RestoredLedger_RefusedEvenIfForced(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	schema := k.blank()
@@ -214,8 +214,8 @@ func TestMigrateDownKeepsWhatForceMayNotLose(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestStatusSaysWhoIsShutOut reads it where it is decided.
-func TestStatusSaysWhoIsShutOut(t *testing.T) {
+// TestMigrateStatus_ReportsShutOut reads it where it is decided.
+func TestMigrateStatus_ReportsShutOut(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	steps, err := MigrateStatus(k.ctx, k.db.URL, k.db.Schema)
@@ -229,8 +229,8 @@ func TestStatusSaysWhoIsShutOut(t *testing.T) {
 	}
 }
 
-// TestMigrateDownOutOfOrder: a step that was missing, and was taken after newer ones, is the first to be taken back, and no program takes what is left for whole.
-func TestMigrateDownOutOfOrder(t *testing.T) {
+// TestMigrateDown_OutOfOrder: a step that was missing, and was taken after newer ones, is the first to be taken back, and no program takes what is left for whole.
+func TestMigrateDown_OutOfOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	schema := k.blank()
@@ -268,8 +268,8 @@ func TestMigrateDownOutOfOrder(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestWhatWasSignedBeforeAnswersWereKept migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.
-func TestWhatWasSignedBeforeAnswersWereKept(t *testing.T) {
+// TestMigrate_AttemptsBeforeOutcomes migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.
+func TestMigrate_AttemptsBeforeOutcomes(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
 	s := k.open("a")
@@ -290,8 +290,8 @@ func TestWhatWasSignedBeforeAnswersWereKept(t *testing.T) {
 	}
 }
 
-// TestNothingToConnectTo: errors name the cause and nothing that is secret.
-func TestNothingToConnectTo(t *testing.T) {
+// TestMigrate_NoDatabase_Unavailable: errors name the cause and nothing that is secret.
+func TestMigrate_NoDatabase_Unavailable(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for url, want := range map[string]string{

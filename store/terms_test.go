@@ -21,7 +21,7 @@ func (k *kit) queueWith(s *Store, id txn.SubmitterID, request string, terms txn.
 	return info.Tx
 }
 
-func TestTermsAreKeptAndPartOfTheRequest(t *testing.T) {
+func TestTerms_StoredAndHashed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -60,7 +60,7 @@ func TestTermsAreKeptAndPartOfTheRequest(t *testing.T) {
 }
 
 // The deadline is judged by the database, in the statement that would take the nonce.
-func TestNoNonceIsTakenPastTheDeadline(t *testing.T) {
+func TestCommit_PastDeadline_NoNonceTaken(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -83,7 +83,7 @@ func (k *kit) pass(tx txn.Tx) {
 }
 
 // What is done because a deadline has passed is done when it has by the database's clock, whatever the owner's shows.
-func TestNothingIsLateBeforeItsDeadline(t *testing.T) {
+func TestDeadline_NotLateBefore(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -117,7 +117,7 @@ type skewed struct {
 func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
 // An owner learns how much time is left, and so needs no clock that is right.
-func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
+func TestDeadline_ReadAsTimeLeft(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	wrong := skewed{by: -3 * time.Hour}
@@ -156,7 +156,7 @@ func TestADeadlineIsReadAsTheTimeThatIsLeft(t *testing.T) {
 }
 
 // An owner reads how old a signed form is, and so needs no clock that is right either.
-func TestAnAttemptIsAsOldAsTheDatabaseSays(t *testing.T) {
+func TestAttempt_Age_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	wrong := skewed{by: -3 * time.Hour}
@@ -177,7 +177,7 @@ func TestAnAttemptIsAsOldAsTheDatabaseSays(t *testing.T) {
 }
 
 // A request that comes too late is refused by the database's clock; one that is repeated is the transaction that it was.
-func TestACreateAfterItsDeadline(t *testing.T) {
+func TestCreateTx_PastDeadline_Late(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for name, by := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {
@@ -208,7 +208,7 @@ func TestACreateAfterItsDeadline(t *testing.T) {
 	}
 }
 
-func TestWhatTheChainShowsIsKept(t *testing.T) {
+func TestCommit_ChainFacts_Stored(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
@@ -270,7 +270,7 @@ func TestRecentFinals(t *testing.T) {
 }
 
 // A depth is in blocks, however many of them have no transaction, or one.
-func TestRecentFinalsReachAsDeepAsTheyAreAskedFor(t *testing.T) {
+func TestRecentFinals_Depth(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
 	s := k.open("a")
@@ -318,7 +318,7 @@ func (k *kit) finals(s *Store, l *Lease, blocks ...uint64) (ids []txn.TxID) {
 	return ids
 }
 
-func TestPoliciesOfASubmitter(t *testing.T) {
+func TestSetPolicies(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")

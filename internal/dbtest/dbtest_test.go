@@ -114,7 +114,7 @@ func sql(text string, id uuid.UUID, seq, token int) string {
 	)
 }
 
-func TestEachTestHasItsOwn(t *testing.T) {
+func TestNew_SchemaPerTest(t *testing.T) {
 	t.Parallel()
 	a, b := New(t), New(t, WithoutGuard())
 	if a.Schema == b.Schema {

@@ -86,7 +86,7 @@ func uidOf(t *testing.T, pid int) uint32 {
 	return info.Sys().(*syscall.Stat_t).Uid
 }
 
-func TestServerDiesWithItsParent(t *testing.T) {
+func TestServer_ParentKilled_ShutsDown(t *testing.T) {
 	t.Parallel()
 	dir := usedDir(t)
 	cmd, _, pid := startChild(t, dir, nil)
@@ -103,7 +103,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	}
 }
 
-func TestFolderInUse(t *testing.T) {
+func TestStart_FolderInUse_Refused(t *testing.T) {
 	t.Parallel()
 	dir := usedDir(t)
 	cmd, _, _ := startChild(t, dir, nil)
@@ -117,7 +117,7 @@ func TestFolderInUse(t *testing.T) {
 }
 
 // A server that somebody else started on our data holds no lock of ours.
-func TestForeignServer(t *testing.T) {
+func TestStart_ForeignServer_Refused(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	pid := s.PID()
@@ -131,7 +131,7 @@ func TestForeignServer(t *testing.T) {
 
 // After a reboot the pid in the file belongs to anybody. Here it is a process of
 // the server's own account, which PostgreSQL by itself takes for its predecessor.
-func TestStalePIDFile(t *testing.T) {
+func TestStart_StalePIDFile(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
@@ -157,7 +157,7 @@ func TestStalePIDFile(t *testing.T) {
 	}
 }
 
-func TestAsAnotherUser(t *testing.T) {
+func TestStart_OtherUser(t *testing.T) {
 	t.Parallel()
 	if !osRoot() {
 		t.Log("this user is not root: every other test shows what this one would")
@@ -187,7 +187,7 @@ func TestAsAnotherUser(t *testing.T) {
 	}
 }
 
-func TestRootDropsItsRights(t *testing.T) {
+func TestStart_Root_DropsPrivileges(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	if got := uidOf(t, s.PID()); got == 0 || got != s.dir.account.uid {

@@ -133,7 +133,7 @@ func npmPackage(t *testing.T, project string) (bin string) {
 	return bin
 }
 
-func TestLinksStayInTheirPackage(t *testing.T) {
+func TestHydrate_LinkOutsidePackage_Refused(t *testing.T) {
 	t.Parallel()
 	bin := fakePrograms(t, filepath.Join(publicDir(t), "native", "bin"), "18.4")
 	list := `[{"source":"native/lib/x","target":"../../escaped"}]`
@@ -146,7 +146,7 @@ func TestLinksStayInTheirPackage(t *testing.T) {
 	}
 }
 
-func TestVersionOfTheData(t *testing.T) {
+func TestChoose_DataVersion(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)
 	f := &folder{path: dir, account: serverAccount()}
@@ -180,7 +180,7 @@ func TestVersionOfTheData(t *testing.T) {
 	}
 }
 
-func TestFolderThatTheServerCannotReach(t *testing.T) {
+func TestStart_UnreachableFolder_Refused(t *testing.T) {
 	t.Parallel()
 	if !osRoot() {
 		t.Log("this user's server runs as the user: no folder of its own is out of reach")
@@ -205,7 +205,7 @@ func TestFolderThatTheServerCannotReach(t *testing.T) {
 	}
 }
 
-func TestLongPathGetsAShortSocket(t *testing.T) {
+func TestStart_LongPath_ShortSocket(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(publicDir(t), strings.Repeat("long", 30))
 	if err := os.Rename(usedDir(t), dir); err != nil {

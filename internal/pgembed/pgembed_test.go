@@ -124,7 +124,7 @@ func execute(t *testing.T, url, sql string) {
 	}
 }
 
-func TestDataStayOverRestarts(t *testing.T) {
+func TestServer_Restart_KeepsData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(publicDir(t), "pg")
 	s := mustStart(t, Options{Dir: dir})
@@ -157,7 +157,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-func TestBadSettingIsNamed(t *testing.T) {
+func TestStart_BadSetting_Named(t *testing.T) {
 	t.Parallel()
 	_, err := Start(t.Context(),
 		Options{Dir: usedDir(t), Settings: map[string]string{"fsync": "off", "no_such_thing": "1"}})
@@ -166,7 +166,7 @@ func TestBadSettingIsNamed(t *testing.T) {
 	}
 }
 
-func TestTemporaryFolderIsRemoved(t *testing.T) {
+func TestStop_TemporaryFolder_Removed(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{})
 	if got := query[int](t, s.URL("postgres"), "select 1"); got != 1 {
@@ -180,7 +180,7 @@ func TestTemporaryFolderIsRemoved(t *testing.T) {
 	}
 }
 
-func TestTCPWantsThePassword(t *testing.T) {
+func TestTCP_RequiresPassword(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
 	url := s.TCPURL("postgres")
@@ -204,7 +204,7 @@ func TestTCPWantsThePassword(t *testing.T) {
 	}
 }
 
-func TestNoTCPUnlessAsked(t *testing.T) {
+func TestTCP_OffByDefault(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	if s.TCPURL("x") != "" || s.TCPAddr() != "" {
@@ -216,7 +216,7 @@ func TestNoTCPUnlessAsked(t *testing.T) {
 	}
 }
 
-func TestBusyPort(t *testing.T) {
+func TestStart_PortInUse_Refused(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
 	_, err := Start(t.Context(),
@@ -264,7 +264,7 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-func TestServerThatEndsByItself(t *testing.T) {
+func TestServer_Killed_ReportsError(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
@@ -311,7 +311,7 @@ func TestStop(t *testing.T) {
 }
 
 // A context that has ended makes a shutdown the hard one.
-func TestStopInAHurry(t *testing.T) {
+func TestStop_ContextEnds_Immediate(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -348,7 +348,7 @@ func TestStress(t *testing.T) {
 	})
 }
 
-func TestStartGivesUp(t *testing.T) {
+func TestStart_ContextEnds_GivesUp(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(publicDir(t), "pg")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // within initdb

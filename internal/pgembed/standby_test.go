@@ -7,7 +7,7 @@ import (
 )
 
 // What a primary has answered while a synchronous standby follows it is there when it dies and the standby takes over.
-func TestStandbyTakesOver(t *testing.T) {
+func TestStandby_Promoted_TakesOver(t *testing.T) {
 	t.Parallel()
 	primary := mustStart(t, Options{Dir: usedDir(t)})
 	url := primary.URL("postgres")
@@ -51,7 +51,7 @@ func follow(t *testing.T, primary *Server, o Options) *Server {
 }
 
 // A standby over TCP takes the primary's password: its data hold that one.
-func TestStandbyKeepsThePassword(t *testing.T) {
+func TestStandby_KeepsPassword(t *testing.T) {
 	t.Parallel()
 	primary := mustStart(t, Options{TCP: true})
 	standby := follow(t, primary, Options{TCP: true, Settings: Disposable()})
@@ -60,7 +60,7 @@ func TestStandbyKeepsThePassword(t *testing.T) {
 	}
 }
 
-func TestStandbyOfNothing(t *testing.T) {
+func TestStandby_PrimaryDown_Refused(t *testing.T) {
 	t.Parallel()
 	primary := mustStart(t, Options{Dir: usedDir(t)})
 	if _, err := primary.Standby(t.Context(), "x", Options{Dir: usedDir(t)}); err == nil {

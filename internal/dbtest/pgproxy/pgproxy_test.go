@@ -154,7 +154,7 @@ func (b *bench) unknown(err error) {
 	}
 }
 
-func TestNothingIsChanged(t *testing.T) {
+func TestProxy_NoRule_PassesThrough(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for range 2 { // prepares, then uses what is prepared
@@ -185,7 +185,7 @@ func TestNothingIsChanged(t *testing.T) {
 	}
 }
 
-func TestManyClientsOverTCP(t *testing.T) {
+func TestProxy_TCP_ManyClients(t *testing.T) {
 	t.Parallel()
 	p, err := Start(server.TCPURL("postgres"))
 	if err != nil {
@@ -257,7 +257,7 @@ func TestLoseReply(t *testing.T) {
 }
 
 // The answers before the lost one arrive, on the same connection and in one go.
-func TestLoseReplyWithinAPipeline(t *testing.T) {
+func TestLoseReply_Pipeline(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	lost := b.On(Running("values (2)"), LoseReply)
@@ -291,7 +291,7 @@ func TestLoseReplyWithinAPipeline(t *testing.T) {
 	_ = pipe.Close()
 }
 
-func TestLoseReplyThatIsAnError(t *testing.T) {
+func TestLoseReply_ErrorReply(t *testing.T) {
 	t.Parallel()
 	t.Run("of the statement", func(t *testing.T) {
 		t.Parallel()
@@ -360,7 +360,7 @@ func (b *bench) sessions(condition string) (n int) {
 	return n
 }
 
-func TestCloseInTheMiddle(t *testing.T) {
+func TestClose_OpenConnections(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	hold := b.On(Running("insert"), HoldAfter)
@@ -397,7 +397,7 @@ func TestThrough(t *testing.T) {
 }
 
 // What is encrypted cannot be read: clients that ask for it hear no, and go on.
-func TestNoEncryption(t *testing.T) {
+func TestProxy_TLSRequest_Declined(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	conn, err := net.Dial("unix", b.listener.Addr().String())

@@ -70,7 +70,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-func TestFramesOfNonsense(t *testing.T) {
+func TestReadFrame_Invalid_Rejected(t *testing.T) {
 	t.Parallel()
 	for _, size := range []uint32{0, 3, frameLimit + 1, 1<<32 - 1} {
 		b := binary.BigEndian.AppendUint32([]byte{'Q'}, size)
