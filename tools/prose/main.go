@@ -5,9 +5,9 @@
 //	go run -C tools ./prose -report    print totals per folder instead of findings
 //
 // It reports idioms that an engineer of the field would not expect (rules.go), lines wider than 100
-// columns, tests named by sentences, and long sentences in documents. Documents and messages have a
-// budget of zero. Comments may have commentBudget findings of each rule. Exit code 1 means over
-// budget.
+// columns, tests named by sentences, and in documents long sentences and broken links. Documents
+// and messages have a budget of zero. Comments may have commentBudget findings of each rule. Exit
+// code 1 means over budget.
 package main
 
 import (
@@ -53,7 +53,11 @@ func run(root string, folders []string, report bool) (over bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		total.add(name, check(name, string(text)))
+		c := check(name, string(text))
+		if filepath.Ext(name) == ".md" {
+			c.found = append(c.found, links(root, name, string(text))...)
+		}
+		total.add(name, c)
 	}
 	if report {
 		total.print(os.Stdout)

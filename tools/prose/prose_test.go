@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +67,24 @@ func TestMean(t *testing.T) {
 	text := "# A heading\n\nOne two three. Four five\nsix?\n\n- seven `8` - nine\n2. ten 11 12\n\n| not | counted |\n"
 	if got := check("a.md", text).mean; got != 3 {
 		t.Errorf("mean is %v, want 3", got)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	other := "# A `code` title?\n"
+	if err := os.WriteFile(filepath.Join(root, "b.md"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]int{
+		"b.md": 0, "b.md#a-code-title": 0, "https://example.org/c.md": 0,
+		"c.md": 1, "b.md#title": 1,
+	} {
+		got := links(root, "a.md", "# Head\n\nSee [it]("+target+").\n")
+		if len(got) != want || want == 1 && got[0].line != 3 {
+			t.Errorf("%s: %v, want %d findings", target, got, want)
+		}
 	}
 }
 
