@@ -12,7 +12,8 @@ import (
 
 var acceptCallers = []int{1, 16, 64}
 
-// accept measures CreateTx and BatchCreateTx. The engine is at work beside it, at the pace of slow blocks, so that queues grow as they do when more comes than the chain takes.
+// accept measures CreateTx and BatchCreateTx. The engine is at work beside it, at the pace of slow
+// blocks, so that queues grow as they do when more comes than the chain takes.
 func accept(ctx context.Context, b *bench) (err error) {
 	s, err := newService(ctx, b, serviceOptions{submitters: 64, period: time.Second})
 	if err != nil {
@@ -58,7 +59,8 @@ func accept(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// acceptBatches measures BatchCreateTx at as many callers as the raw batches have connections, beside the same engine.
+// acceptBatches measures BatchCreateTx at as many callers as the raw batches have connections,
+// beside the same engine.
 func acceptBatches(ctx context.Context, b *bench) (err error) {
 	s, err := newService(ctx, b, serviceOptions{submitters: 64, period: time.Second})
 	if err != nil {
@@ -109,7 +111,8 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// profile takes a profile of what a node does from now on for so long, where profiles are wanted. What it returns waits for it.
+// profile takes a profile of what a node does from now on for so long, where profiles are wanted.
+// What it returns waits for it.
 func (b *bench) profile(ctx context.Context, n *node, name string,
 	d time.Duration) (taken func() error) {
 	if b.flags.profiles == "" {

@@ -11,12 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// budget is what a number may be. Counts are held to it by -check; ratios and times are shown beside it, for they depend on what else the machine does.
+// budget is what a number may be. Counts are held to it by -check; ratios and times are shown
+// beside it, for they depend on what else the machine does.
 type budget struct {
 	Most  *float64 `yaml:"most"`
 	Least *float64 `yaml:"least"`
 	Count bool     `yaml:"count"` // it hardly depends on the machine
-	Goal  *float64 `yaml:"goal"`  // what it shall be where nothing else disturbs the machine; empty: the budget
+	// what it shall be where nothing else disturbs the machine; empty: the budget
+	Goal *float64 `yaml:"goal"`
 }
 
 type budgets map[string]budget
@@ -41,7 +43,8 @@ func readBudgets(path string) (budgets, error) {
 	return all, nil
 }
 
-// judge marks the results that have a budget, and returns those counts that break it. A number that has a ratio is judged by it.
+// judge marks the results that have a budget, and returns those counts that break it. A number that
+// has a ratio is judged by it.
 func (all budgets) judge(r *results, check bool) error {
 	var broken []string
 	taken := 0

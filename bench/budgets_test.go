@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The file is good, and every name in it is that of a number that a run takes: a budget of nothing would hold nothing.
+// The file is good, and every name in it is that of a number that a run takes: a budget of nothing
+// would hold nothing.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	all, err := readBudgets("budgets.yaml")
@@ -54,14 +55,23 @@ func TestJudge(t *testing.T) {
 		check  bool
 		broken string // empty: none
 	}{
-		"within":                  {map[string]float64{"count": 10}, true, ""},
-		"over":                    {map[string]float64{"count": 10.1}, true, "count is 10.1"},
-		"over, not checked":       {map[string]float64{"count": 10.1}, false, ""},
-		"a time over":             {map[string]float64{"count": 1, "time": 11}, true, ""},
-		"a ratio below":           {map[string]float64{"accept.64.rate": 49, "limit.insert.best": 100}, true, "accept.64.rate is 0.490"},
-		"a ratio within":          {map[string]float64{"accept.64.rate": 50, "limit.insert.best": 100}, true, ""},
-		"a ratio without a limit": {map[string]float64{"count": 1, "accept.64.rate": 0.1}, true, ""},
-		"nothing":                 {map[string]float64{"time": 1}, true, "no count with a budget was taken"},
+		"within":            {map[string]float64{"count": 10}, true, ""},
+		"over":              {map[string]float64{"count": 10.1}, true, "count is 10.1"},
+		"over, not checked": {map[string]float64{"count": 10.1}, false, ""},
+		"a time over":       {map[string]float64{"count": 1, "time": 11}, true, ""},
+		"a ratio below": {
+			map[string]float64{"accept.64.rate": 49, "limit.insert.best": 100}, true,
+			"accept.64.rate is 0.490",
+		},
+		"a ratio within": {
+			map[string]float64{"accept.64.rate": 50, "limit.insert.best": 100}, true, "",
+		},
+		"a ratio without a limit": {
+			map[string]float64{"count": 1, "accept.64.rate": 0.1}, true, "",
+		},
+		"nothing": {
+			map[string]float64{"time": 1}, true, "no count with a budget was taken",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// chainNode is chaintest's chain behind JSON-RPC over HTTP, as a node of it would be, with every call and every request counted.
+// chainNode is chaintest's chain behind JSON-RPC over HTTP, as a node of it would be, with every
+// call and every request counted.
 type chainNode struct {
 	*chaintest.Chain
 	url  string
@@ -38,13 +39,16 @@ type chainNode struct {
 }
 
 type chainOptions struct {
-	period        time.Duration // between two blocks
-	accounts      int           // that have funds
-	lockstep      bool          // a block is made as soon as every account has a transaction in the pool; period is how long it waits for that at most
-	noBlockGroups bool          // it does not offer eth_getBlockReceipts
+	period   time.Duration // between two blocks
+	accounts int           // that have funds
+	// a block is made as soon as every account has a transaction in the pool; period is how long it
+	// waits for that at most
+	lockstep      bool
+	noBlockGroups bool // it does not offer eth_getBlockReceipts
 }
 
-// blockGas has room for one plain transfer of every account, and for the pool's rules on single transactions.
+// blockGas has room for one plain transfer of every account, and for the pool's rules on single
+// transactions.
 func blockGas(accounts int) uint64 { return max(30_000_000, uint64(accounts)*30_000) }
 
 func startChain(o chainOptions) (*chainNode, error) {
@@ -100,7 +104,8 @@ func startChain(o chainOptions) (*chainNode, error) {
 	return n, nil
 }
 
-// mineWhenFull makes blocks that have a transaction of every account, however slow the machine is at the moment.
+// mineWhenFull makes blocks that have a transaction of every account, however slow the machine is
+// at the moment.
 func (n *chainNode) mineWhenFull(ctx context.Context, accounts int, atMost time.Duration) {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()
@@ -246,7 +251,8 @@ func receiptOf(r *txn.Receipt) *receiptJSON {
 		return nil
 	}
 	j := &receiptJSON{
-		TxHash: r.TxHash, BlockHash: r.BlockHash, BlockNumber: hexutil.Uint64(r.BlockNumber), GasUsed: hexutil.Uint64(r.GasUsed),
+		TxHash: r.TxHash, BlockHash: r.BlockHash, BlockNumber: hexutil.Uint64(r.BlockNumber),
+		GasUsed:  hexutil.Uint64(r.GasUsed),
 		GasPrice: (*hexutil.Big)(r.EffectiveGasPrice.ToBig()), Logs: json.RawMessage("[]"),
 	}
 	if r.Success {

@@ -36,7 +36,8 @@ func (t target) request() *pb.WatchTxRequest {
 	return r
 }
 
-// watcher keeps how far it saw each transaction come. Its stream alone uses it until that has ended.
+// watcher keeps how far it saw each transaction come. Its stream alone uses it until that has
+// ended.
 type watcher struct {
 	target target
 	last   map[string]uint64 // seq of the newest event
@@ -132,7 +133,8 @@ const (
 	shownFaults = 5
 )
 
-// compare waits until everything has happened and was delivered, ends the watchers, and compares each with the ledger. It returns how many events they were given.
+// compare waits until everything has happened and was delivered, ends the watchers, and compares
+// each with the ledger. It returns how many events they were given.
 func (c *crowd) compare(ctx context.Context, s *service) (deliveries int, err error) {
 	if err := s.settle(ctx); err != nil {
 		return 0, err

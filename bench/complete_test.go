@@ -7,7 +7,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// What a watcher saw is compared with the ledger event by event: whatever is missing, twice, out of order, or not for it, is told.
+// What a watcher saw is compared with the ledger event by event: whatever is missing, twice, out of
+// order, or not for it, is told.
 func TestClients_WatchMatchesLedger(t *testing.T) {
 	t.Parallel()
 	ledger := truthOf(
@@ -17,21 +18,42 @@ func TestClients_WatchMatchesLedger(t *testing.T) {
 		saw    string // transaction and seq
 		fault  string // empty: none
 	}{
-		"all":                       {target{}, "x1 z1 x2 y1 x3 z2", ""},
-		"a submitter":               {target{submitter: "s0"}, "x1 x2 y1 x3", ""},
-		"a label":                   {target{label: "part-0"}, "x1 z1 x2 x3 z2", ""},
-		"nothing is for it":         {target{label: "part-7"}, "", ""},
-		"the last is missing":       {target{submitter: "s0"}, "x1 x2 y1", "it saw 2 of the 3 events of x"},
-		"one between is missing":    {target{submitter: "s0"}, "x1 y1 x3", "event 3 of x came where 2 was next"},
-		"the first is missing":      {target{submitter: "s1"}, "z2", "event 2 of z came where 1 was next"},
-		"one is twice":              {target{submitter: "s1"}, "z1 z1 z2", "event 1 of z came where 2 was next"},
-		"the last is twice":         {target{submitter: "s1"}, "z1 z2 z2", "event 2 of z came where 3 was next"},
-		"two have changed places":   {target{submitter: "s1"}, "z2 z1", "event 2 of z came where 1 was next"},
-		"a transaction is missing":  {target{submitter: "s0"}, "x1 x2 x3", "it saw 0 of the 1 events of y"},
-		"one is of somebody else":   {target{submitter: "s1"}, "z1 z2 y1", "it saw events of 2 transactions, and 1 are for it"},
-		"everything is missing":     {target{}, "", "it saw 0 of the 3 events of x"},
-		"more than the ledger has":  {target{label: "part-1"}, "y1 y2", "it saw 2 of the 1 events of y"},
-		"nothing is for it but one": {target{label: "part-7"}, "x1", "it saw events of 1 transactions, and 0 are for it"},
+		"all":               {target{}, "x1 z1 x2 y1 x3 z2", ""},
+		"a submitter":       {target{submitter: "s0"}, "x1 x2 y1 x3", ""},
+		"a label":           {target{label: "part-0"}, "x1 z1 x2 x3 z2", ""},
+		"nothing is for it": {target{label: "part-7"}, "", ""},
+		"the last is missing": {
+			target{submitter: "s0"}, "x1 x2 y1", "it saw 2 of the 3 events of x",
+		},
+		"one between is missing": {
+			target{submitter: "s0"}, "x1 y1 x3", "event 3 of x came where 2 was next",
+		},
+		"the first is missing": {
+			target{submitter: "s1"}, "z2", "event 2 of z came where 1 was next",
+		},
+		"one is twice": {
+			target{submitter: "s1"}, "z1 z1 z2", "event 1 of z came where 2 was next",
+		},
+		"the last is twice": {
+			target{submitter: "s1"}, "z1 z2 z2", "event 2 of z came where 3 was next",
+		},
+		"two have changed places": {
+			target{submitter: "s1"}, "z2 z1", "event 2 of z came where 1 was next",
+		},
+		"a transaction is missing": {
+			target{submitter: "s0"}, "x1 x2 x3", "it saw 0 of the 1 events of y",
+		},
+		"one is of somebody else": {
+			target{submitter: "s1"}, "z1 z2 y1",
+			"it saw events of 2 transactions, and 1 are for it",
+		},
+		"everything is missing": {target{}, "", "it saw 0 of the 3 events of x"},
+		"more than the ledger has": {
+			target{label: "part-1"}, "y1 y2", "it saw 2 of the 1 events of y",
+		},
+		"nothing is for it but one": {
+			target{label: "part-7"}, "x1", "it saw events of 1 transactions, and 0 are for it",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

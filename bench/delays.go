@@ -13,9 +13,11 @@ import (
 	"github.com/fencepost/fencepost/cmd/load"
 )
 
-// How late a watcher is begins with the commit: PostgreSQL notes the time at which it writes the record of one (track_commit_timestamp), before it waits for the disk,
-// so that this wait counts. Before the commit lies the statement that writes the event, of many transactions at once where many move with a block: from its time, which
-// the event tells, it is longer by what the statement takes. Both are shown.
+// How late a watcher is begins with the commit: PostgreSQL notes the time at which it writes the
+// record of one (track_commit_timestamp), before it waits for the disk, so that this wait counts.
+// Before the commit lies the statement that writes the event, of many transactions at once where
+// many move with a block: from its time, which the event tells, it is longer by what the statement
+// takes. Both are shown.
 
 // arrival is an event as a watcher got it.
 type arrival struct {
@@ -35,7 +37,8 @@ func arrivalOf(e load.Seen) arrival {
 // commits are when the events of the ledger were committed.
 func (l *ledger) commits(ctx context.Context) (map[eventKey]time.Time, error) {
 	rows, err := l.conn.Query(ctx,
-		"SELECT tx_id::TEXT, seq, pg_xact_commit_timestamp(xid::XID) FROM tx_event -- pg_stat_statements: not counted")
+		"SELECT tx_id::TEXT, seq, pg_xact_commit_timestamp(xid::XID) FROM tx_event -- "+
+			"pg_stat_statements: not counted")
 	if err != nil {
 		return nil, fmt.Errorf("read when events were committed: %w", err)
 	}
@@ -85,7 +88,8 @@ func (w watch) addDelays(ctx context.Context, b *bench, s *service, came []arriv
 	return nil
 }
 
-// probe looks meanwhile how long the machine itself makes one wait: for the disk, and for the processor, which the measuring process needs too.
+// probe looks meanwhile how long the machine itself makes one wait: for the disk, and for the
+// processor, which the measuring process needs too.
 type probe struct {
 	end  chan struct{}
 	done sync.WaitGroup
@@ -144,7 +148,8 @@ func (p *probe) sleep() {
 	}
 }
 
-// probed does something with a probe beside it, which ends with it whatever comes of it, and adds what the probe saw if it went well.
+// probed does something with a probe beside it, which ends with it whatever comes of it, and adds
+// what the probe saw if it went well.
 func (b *bench) probed(name string, do func() error) error {
 	p := startProbe(b.db.dir)
 	err := do()

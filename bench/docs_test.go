@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPerformanceDocument: what docs/performance.md tells the reader to run is there, in the sizes that it names, and measures something; so do the numbers that it names.
+// TestPerformanceDocument: what docs/performance.md tells the reader to run is there, in the sizes
+// that it names, and measures something; so do the numbers that it names.
 func TestPerformanceDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/performance.md")
@@ -66,14 +67,17 @@ func TestPerformanceDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range regexp.MustCompile("`((?:accept|end|watch|growth)\\.[a-z0-9.]+)`").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile(
+		"`((?:accept|end|watch|growth)\\.[a-z0-9.]+)`",
+	).FindAllStringSubmatch(string(text), -1) {
 		if _, budgeted := all[name[1]]; !budgeted {
 			t.Errorf("%s, which the page names, has no budget", name[1])
 		}
 	}
 }
 
-// TestGrowth_EveryScenarioHasLimit: each of the sizes but the smallest has something to be measured against.
+// TestGrowth_EveryScenarioHasLimit: each of the sizes but the smallest has something to be measured
+// against.
 func TestGrowth_EveryScenarioHasLimit(t *testing.T) {
 	t.Parallel()
 	pairs := allGrowth.against()

@@ -18,7 +18,9 @@ type endToEnd struct {
 	period     time.Duration
 	byHash     bool
 	embedded   bool
-	lockstep   bool // blocks are full, whatever the machine can do: what a transaction costs is then what it costs on one that keeps up
+	// blocks are full, whatever the machine can do: what a transaction costs is then what it costs
+	// on one that keeps up
+	lockstep bool
 }
 
 func (e endToEnd) name() string {
@@ -37,11 +39,13 @@ func (e endToEnd) name() string {
 
 const (
 	endCallers = 64
-	// window is how many transactions of a submitter are not in a block yet, at any time: one in flight, and one that waits for its turn.
+	// window is how many transactions of a submitter are not in a block yet, at any time: one in
+	// flight, and one that waits for its turn.
 	window = 2
 )
 
-// run keeps the window of each submitter full, by what a watcher sees, and counts over a while in which nothing begins and nothing ends.
+// run keeps the window of each submitter full, by what a watcher sees, and counts over a while in
+// which nothing begins and nothing ends.
 func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	s, err := newService(
 		ctx,
@@ -87,8 +91,9 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// wholeLives counts from before the first transaction is created until after the last one is final, so that each has had all of its life. The owners are there
-// before: each submitter has sent something already.
+// wholeLives counts from before the first transaction is created until after the last one is final,
+// so that each has had all of its life. The owners are there before: each submitter has sent
+// something already.
 func (e endToEnd) wholeLives(ctx context.Context, b *bench, s *service, f *flow) error {
 	f.left = 0
 	stop, err := f.start(ctx)
@@ -126,7 +131,8 @@ func (e endToEnd) hold(ctx context.Context, b *bench, s *service) {
 	}
 }
 
-// saveProfiles takes profiles of the node, and at the same time of what is in this program: callers, watcher and chain.
+// saveProfiles takes profiles of the node, and at the same time of what is in this program:
+// callers, watcher and chain.
 func (e endToEnd) saveProfiles(ctx context.Context, b *bench, s *service) {
 	base := filepath.Join(b.flags.profiles, "end-"+e.name())
 	own, err := profileSelf(base + ".load.cpu.pb.gz")
@@ -134,7 +140,10 @@ func (e endToEnd) saveProfiles(ctx context.Context, b *bench, s *service) {
 		b.say("no profile: %v", err)
 	}
 	seconds := max(1, int(b.size.steady.Seconds())-1)
-	for _, p := range []struct{ query, kind string }{{fmt.Sprintf("profile?seconds=%d", seconds), "cpu"}, {"block", "block"}, {"mutex", "mutex"}, {"heap", "heap"}, {"allocs", "allocs"}} {
+	for _, p := range []struct{ query, kind string }{
+		{fmt.Sprintf("profile?seconds=%d", seconds), "cpu"}, {"block", "block"}, {"mutex", "mutex"},
+		{"heap", "heap"}, {"allocs", "allocs"},
+	} {
 		if err := s.nodes[0].saveProfile(ctx, p.query, base+"."+p.kind+".pb.gz"); err != nil {
 			b.say("no profile: %v", err)
 		}
@@ -201,7 +210,9 @@ type flow struct {
 
 func newFlow(s *service) *flow {
 	f := &flow{
-		s: s, jobs: make(chan string, (window+1)*len(s.submitters)), payloads: map[string]*pb.Payload{}, accepted: map[string]time.Time{}, started: map[string]bool{}, left: -1,
+		s: s, jobs: make(chan string, (window+1)*len(s.submitters)),
+		payloads: map[string]*pb.Payload{}, accepted: map[string]time.Time{},
+		started: map[string]bool{}, left: -1,
 	}
 	for i, name := range s.submitters {
 		f.payloads[name] = transferOf(i)
@@ -226,7 +237,9 @@ func (f *flow) start(ctx context.Context) (stop func() error, err error) {
 	begun := make(chan struct{})
 	n := f.s.nodes[len(f.s.nodes)-1]
 	wg.Go(func() {
-		if err := load.Watch(ctx, n.conns[0], load.All(), func() { close(begun) }, f.saw); err != nil {
+		if err := load.Watch(
+			ctx, n.conns[0], load.All(), func() { close(begun) }, f.saw,
+		); err != nil {
 			cancel(err)
 		}
 	})
@@ -313,7 +326,8 @@ func (f *flow) saw(e load.Seen) {
 	}
 }
 
-// warmUp waits until every part of a life goes on at once, for all submitters: what an owner does once, when it begins, is over.
+// warmUp waits until every part of a life goes on at once, for all submitters: what an owner does
+// once, when it begins, is over.
 func (f *flow) warmUp(ctx context.Context, e endToEnd) error {
 	return f.wait(ctx, "submitters have a transaction that is final", e.submitters,
 		func() int { return len(f.started) })

@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// grown is a service on a ledger with a past. The first submitters are those that are busy; the others have the same past and nothing to do.
+// grown is a service on a ledger with a past. The first submitters are those that are busy; the
+// others have the same past and nothing to do.
 type grown struct {
 	submitters int
 	busy       int           // whose accounts the chain waits for, in lockstep
@@ -38,7 +39,9 @@ func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
 		return s, err
 	}
 	each := (o.stored + o.submitters - 1) / o.submitters
-	if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.busy, lockstep: o.lockstep}); err != nil {
+	if s.chain, err = startChain(
+		chainOptions{period: o.period, accounts: o.busy, lockstep: o.lockstep},
+	); err != nil {
 		return s, err
 	}
 	if s.keys, err = writeKeys(o.submitters, chaintest.Key); err != nil {
@@ -77,7 +80,9 @@ func (d *database) dropLast(ctx context.Context) error {
 		return err
 	}
 	defer admin.Close(ctx)
-	for _, statement := range []string{fmt.Sprintf("DROP DATABASE IF EXISTS bench_%d WITH (FORCE)", d.made), "CHECKPOINT"} {
+	for _, statement := range []string{
+		fmt.Sprintf("DROP DATABASE IF EXISTS bench_%d WITH (FORCE)", d.made), "CHECKPOINT",
+	} {
 		if _, err := admin.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("drop a ledger: %w", err)
 		}
@@ -85,17 +90,21 @@ func (d *database) dropLast(ctx context.Context) error {
 	return nil
 }
 
-// fillChunk is how many transactions are filled in by one commit, so that the events of a ledger have as many numbers of commits as those that came about by work.
+// fillChunk is how many transactions are filled in by one commit, so that the events of a ledger
+// have as many numbers of commits as those that came about by work.
 const (
 	fillChunk      = 2000
 	checkpointEach = 50 * fillChunk
 )
 
-// fill writes what the engine would have left of a past in which each submitter had a transaction in each of the first blocks, and what now waits on the first one.
-// The triggers that guard moves are passed over, since nothing moves; all constraints hold.
+// fill writes what the engine would have left of a past in which each submitter had a transaction
+// in each of the first blocks, and what now waits on the first one. The triggers that guard moves
+// are passed over, since nothing moves; all constraints hold.
 func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 	each, queued int) error {
-	for _, prepare := range []string{"SET synchronous_commit = off", "SET session_replication_role = replica"} {
+	for _, prepare := range []string{
+		"SET synchronous_commit = off", "SET session_replication_role = replica",
+	} {
 		if _, err := l.conn.Exec(ctx, prepare); err != nil {
 			return err
 		}
@@ -108,19 +117,29 @@ func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 		}
 		hashes[i] = block.Hash[:]
 	}
-	if _, err := l.conn.Exec(ctx, fillSubmitters, addresses, int64(benchChain), each, hashes[0]); err != nil {
+	if _, err := l.conn.Exec(
+		ctx, fillSubmitters, addresses, int64(benchChain), each, hashes[0],
+	); err != nil {
 		return err
 	}
-	if _, err := l.conn.Exec(ctx, "CREATE TEMP TABLE mined AS SELECT n - 1 AS number, hash FROM unnest($1::BYTEA[]) WITH ORDINALITY AS h(hash, n)", hashes); err != nil {
+	if _, err := l.conn.Exec(
+		ctx,
+		"CREATE TEMP TABLE mined AS SELECT n - 1 AS number, hash FROM unnest($1::BYTEA[]) WITH "+
+			"ORDINALITY AS h(hash, n)",
+		hashes,
+	); err != nil {
 		return err
 	}
 	for from := 0; from < each*len(addresses); from += fillChunk {
 		if from%checkpointEach == 0 {
-			if _, err := l.conn.Exec(ctx, "CHECKPOINT"); err != nil { // or as much WAL as rows would lie about
+			// or as much WAL as rows would lie about
+			if _, err := l.conn.Exec(ctx, "CHECKPOINT"); err != nil {
 				return err
 			}
 		}
-		if _, err := l.conn.Exec(ctx, fillFinals, len(addresses), from, min(from+fillChunk, each*len(addresses))-1); err != nil {
+		if _, err := l.conn.Exec(
+			ctx, fillFinals, len(addresses), from, min(from+fillChunk, each*len(addresses))-1,
+		); err != nil {
 			return err
 		}
 	}
@@ -129,7 +148,10 @@ func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 			return err
 		}
 	}
-	for _, finish := range []string{"DROP TABLE mined", "RESET session_replication_role", "RESET synchronous_commit", "VACUUM (ANALYZE)", "CHECKPOINT"} {
+	for _, finish := range []string{
+		"DROP TABLE mined", "RESET session_replication_role", "RESET synchronous_commit",
+		"VACUUM (ANALYZE)", "CHECKPOINT",
+	} {
 		if _, err := l.conn.Exec(ctx, finish); err != nil {
 			return err
 		}
@@ -138,7 +160,8 @@ func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 }
 
 const (
-	// $1 addresses, $2 the chain, $3 the next nonce of each, $4 the hash of block 0. Those without a past begin where the chain says.
+	// $1 addresses, $2 the chain, $3 the next nonce of each, $4 the hash of block 0. Those without
+	// a past begin where the chain says.
 	fillSubmitters = `WITH given AS (
 		SELECT n::INT AS submitter_id, address FROM unnest($1::BYTEA[]) WITH ORDINALITY AS a(address, n)
 	), registered AS (
@@ -151,11 +174,15 @@ const (
 	INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
 	SELECT submitter_id, $3::BIGINT, 0, 0, $4::BYTEA, 1 FROM registered WHERE $3::BIGINT > 0`
 
-	// These make ids as txn.NewTxID does, for submitters below 1<<20, with a number in place of what is random there.
-	pastID    = `(lpad(to_hex(1700000000000 + n), 12, '0') || '8000' || to_hex((-9223372036854775808) + ((1 + n % $1::INT)::BIGINT << 42) + n))::UUID`
-	waitingID = `(lpad(to_hex(1750000000000 + n), 12, '0') || '8000' || to_hex((-9223372036854775808) + (1::BIGINT << 42) + n))::UUID`
+	// These make ids as txn.NewTxID does, for submitters below 1<<20, with a number in place of
+	// what is random there.
+	pastID = `(lpad(to_hex(1700000000000 + n), 12, '0') || '8000' || ` +
+		`to_hex((-9223372036854775808) + ((1 + n % $1::INT)::BIGINT << 42) + n))::UUID`
+	waitingID = `(lpad(to_hex(1750000000000 + n), 12, '0') || '8000' || ` +
+		`to_hex((-9223372036854775808) + (1::BIGINT << 42) + n))::UUID`
 
-	// $1 how many submitters, $2 and $3 the first and the last of the transactions, which the submitters have in turn.
+	// $1 how many submitters, $2 and $3 the first and the last of the transactions, which the
+	// submitters have in turn.
 	fillFinals = `WITH past AS (
 		SELECT 1 + n % $1::INT AS submitter_id, n / $1::INT AS nonce, n, ` + pastID + ` AS tx_id, m.hash AS block_hash
 		  FROM generate_series($2::INT, $3::INT) n JOIN mined m ON m.number = n / $1::INT

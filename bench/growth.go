@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/cmd/load"
 )
 
-// growth is what is compared: each list begins with the smallest, which the others are measured against.
+// growth is what is compared: each list begins with the smallest, which the others are measured
+// against.
 type growth struct {
 	stored     []int // final transactions of 500 submitters, all busy
 	submitters []int // of which 10 are busy
@@ -172,7 +173,8 @@ func grownScenario(what string, n int, o grown, lives int) scenario {
 	}
 }
 
-// livesOf measures what a transaction costs from its creation to its end, as endToEnd.wholeLives does, and what PostgreSQL touches for it.
+// livesOf measures what a transaction costs from its creation to its end, as endToEnd.wholeLives
+// does, and what PostgreSQL touches for it.
 func livesOf(ctx context.Context, b *bench, s *service, name string, lives int) error {
 	f := newFlow(s)
 	f.left = 0

@@ -39,7 +39,8 @@ var queueCalls = []call{
 		defer cancel()
 		stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, load.Of(submitter))
 		if err == nil {
-			_, err = stream.Recv() // what is not final comes page by page: the first tells that it has begun
+			// what is not final comes page by page: the first tells that it has begun
+			_, err = stream.Recv()
 		}
 		return err
 	}},
@@ -63,7 +64,8 @@ const (
 	queueLives  = 60
 )
 
-// longQueue measures what it costs to take the head of a queue, and what callers pay of a submitter with such a queue. Meanwhile it is worked off as usual.
+// longQueue measures what it costs to take the head of a queue, and what callers pay of a submitter
+// with such a queue. Meanwhile it is worked off as usual.
 func longQueue(ctx context.Context, b *bench, queued int) (err error) {
 	s, err := newGrown(
 		ctx,
@@ -112,7 +114,8 @@ func longQueue(ctx context.Context, b *bench, queued int) (err error) {
 	return nil
 }
 
-// callStatements are those that a call sends, so that the work that goes on beside it is not counted.
+// callStatements are those that a call sends, so that the work that goes on beside it is not
+// counted.
 var callStatements = map[string][]string{
 	"create": {
 		"InsertTxs",

@@ -58,8 +58,8 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 	return nil
 }
 
-// firstLooks is how long a node takes that has just begun to look once at each submitter without an owner, whether what is final of it has to be watched. That is no
-// part of what goes on afterwards.
+// firstLooks is how long a node takes that has just begun to look once at each submitter without an
+// owner, whether what is final of it has to be watched. That is no part of what goes on afterwards.
 func firstLooks(idle int) time.Duration {
 	const inASecond = 200
 	return time.Duration(idle/inASecond) * time.Second
@@ -103,7 +103,8 @@ func busyMemory(ctx context.Context, b *bench, o grown) (err error) {
 
 const memoryLives = 6
 
-// bloat keeps a service busy for a while, with PostgreSQL's own settings for autovacuum, and tells what the tables have become.
+// bloat keeps a service busy for a while, with PostgreSQL's own settings for autovacuum, and tells
+// what the tables have become.
 func bloat(ctx context.Context, b *bench, spell time.Duration) (err error) {
 	s, err := newService(ctx, b, serviceOptions{submitters: storedBusy, period: grownPeriod})
 	if err != nil {
@@ -155,8 +156,9 @@ const (
 	memoryLook   = 250 * time.Millisecond
 )
 
-// burst has callers create far more than slow blocks take, and come again at once when they are refused. Memory has to stay as it is, whoever is refused has to hear
-// when to come again, and what was accepted has to be there.
+// burst has callers create far more than slow blocks take, and come again at once when they are
+// refused. Memory has to stay as it is, whoever is refused has to hear when to come again, and what
+// was accepted has to be there.
 func burst(ctx context.Context, b *bench, spell time.Duration) (err error) {
 	s, err := newGrown(
 		ctx,
@@ -199,7 +201,9 @@ func burst(ctx context.Context, b *bench, spell time.Duration) (err error) {
 		return err
 	}
 	var kept float64
-	if err := s.ledger.conn.QueryRow(ctx, "SELECT count(*)::FLOAT8 FROM managed_tx WHERE request_id LIKE 'burst-%'").Scan(&kept); err != nil {
+	if err := s.ledger.conn.QueryRow(
+		ctx, "SELECT count(*)::FLOAT8 FROM managed_tx WHERE request_id LIKE 'burst-%'",
+	).Scan(&kept); err != nil {
 		return err
 	}
 	accepted := float64(c.accepted.Load())
@@ -221,7 +225,8 @@ type burstCount struct {
 	failed            atomic.Int64 // in any other way
 }
 
-// create creates transactions until the first context ends; each call may take as long as the second one lasts, so that none is left whose fate nobody knows.
+// create creates transactions until the first context ends; each call may take as long as the
+// second one lasts, so that none is left whose fate nobody knows.
 func (c *burstCount) create(limited, ctx context.Context, client pb.TxServiceClient,
 	submitter string, caller int) {
 	for n := 0; limited.Err() == nil; n++ {

@@ -16,7 +16,8 @@ import (
 const (
 	// signer is what submitters call the holder of their keys.
 	signer = "keys"
-	// weakN and weakP make scrypt quick: a strong file takes a second of a core, there are thousands, and their keys are no secret.
+	// weakN and weakP make scrypt quick: a strong file takes a second of a core, there are
+	// thousands, and their keys are no secret.
 	weakN, weakP = 2, 1
 )
 

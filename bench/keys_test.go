@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A node opens the keys that were written, all of them and no others; nothing is left of them afterwards.
+// A node opens the keys that were written, all of them and no others; nothing is left of them
+// afterwards.
 func TestKeyFiles(t *testing.T) {
 	t.Parallel()
 	const count = 20

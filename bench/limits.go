@@ -23,9 +23,12 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// The raw tables have the columns, constraints, indexes and free space of the ledger's, and no triggers.
+// The raw tables have the columns, constraints, indexes and free space of the ledger's, and no
+// triggers.
 var rawTables = []string{
-	"CREATE TABLE raw_tx (LIKE managed_tx INCLUDING ALL)", "ALTER TABLE raw_tx SET (fillfactor = 50)", "CREATE TABLE raw_event (LIKE tx_event INCLUDING ALL)",
+	"CREATE TABLE raw_tx (LIKE managed_tx INCLUDING " +
+		"ALL)", "ALTER TABLE raw_tx SET (fillfactor = 50)", "CREATE TABLE raw_event (LIKE " +
+		"tx_event INCLUDING ALL)",
 }
 
 func (l *ledger) makeRaw(ctx context.Context) error {
@@ -37,7 +40,8 @@ func (l *ledger) makeRaw(ctx context.Context) error {
 	return nil
 }
 
-const rawInsert = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit) VALUES ($1, $2, $3, $4, $5, 1, '', 21000)`
+const rawInsert = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, ` +
+	`to_address, value, data, gas_limit) VALUES ($1, $2, $3, $4, $5, 1, '', 21000)`
 
 const rawBatch = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
 SELECT s, t, r, $4, $5, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[], $3::TEXT[]) AS i(s, t, r)`
@@ -53,7 +57,8 @@ func rawRow(n int) []any {
 // timedID is an id that begins with the time, as the ledger's do, in the form that costs pgx least.
 func timedID() [16]byte { return uuid.Must(uuid.NewV7()) }
 
-// atConnections repeats a statement on so many connections for a while, and returns how often it was done in a second.
+// atConnections repeats a statement on so many connections for a while, and returns how often it
+// was done in a second.
 func (l *ledger) atConnections(ctx context.Context, connections int, d time.Duration,
 	do func(ctx context.Context, conn *pgx.Conn, n int) error) (float64, error) {
 	conns := make([]*pgx.Conn, connections)
@@ -119,7 +124,8 @@ func rawInserts(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// rawBatches measures batches of a hundred rows: of transactions alone, and with the first event of each, which is the other row that an accepted one takes.
+// rawBatches measures batches of a hundred rows: of transactions alone, and with the first event of
+// each, which is the other row that an accepted one takes.
 func rawBatches(ctx context.Context, b *bench) error {
 	l, err := b.db.newLedger(ctx)
 	if err != nil {
@@ -130,7 +136,9 @@ func rawBatches(ctx context.Context, b *bench) error {
 		return err
 	}
 	var base int // request ids go on from one measurement to the next
-	for _, kind := range []struct{ name, insert string }{{"limit.insert.batched", rawBatch}, {"limit.insert.batched.told", rawBatchTold}} {
+	for _, kind := range []struct{ name, insert string }{
+		{"limit.insert.batched", rawBatch}, {"limit.insert.batched.told", rawBatchTold},
+	} {
 		best := 0.0
 		for _, connections := range batchCallers {
 			base += 1e7
@@ -155,7 +163,8 @@ func rawBatches(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// Batches are of a hundred, of one and of four callers at a time, in what is measured and in the limit.
+// Batches are of a hundred, of one and of four callers at a time, in what is measured and in the
+// limit.
 const batchSize = 100
 
 var batchCallers = []int{1, 4}
@@ -170,7 +179,8 @@ func insertBatch(ctx context.Context, conn *pgx.Conn, insert string, from int) e
 	return err
 }
 
-// The life of a transaction with no laws at all: it is inserted, updated three times, and tells five events.
+// The life of a transaction with no laws at all: it is inserted, updated three times, and tells
+// five events.
 var rawLife = []string{
 	`WITH q AS (INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
 	 SELECT s, t, t::TEXT, $3, $4, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) RETURNING submitter_id, tx_id)
@@ -229,7 +239,8 @@ func rawLifecycle(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// liveBatch takes a hundred transactions, of a hundred submitters, through their lives. The connection's own number keeps it apart from others.
+// liveBatch takes a hundred transactions, of a hundred submitters, through their lives. The
+// connection's own number keeps it apart from others.
 func liveBatch(ctx context.Context, conn *pgx.Conn, nonce int64) error {
 	submitters, ids := make([]int32, batchSize), make([][16]byte, batchSize)
 	for i := range batchSize {

@@ -1,11 +1,14 @@
-// Command bench measures Fencepost against the limits of the machine that it runs on, in one run: what PostgreSQL, gRPC, the disk and the processor can do by
-// themselves, and what is left of it with all laws kept. Ratios travel from one machine to another, rates do not.
+// Command bench measures Fencepost against the limits of the machine that it runs on, in one run:
+// what PostgreSQL, gRPC, the disk and the processor can do by themselves, and what is left of it
+// with all laws kept. Ratios travel from one machine to another, rates do not.
 //
-// Three processes share the machine, as they would on a small one: a PostgreSQL whose commits wait for the disk, the node, which is a program of its own (bench/node),
-// and this program, which is the callers, the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
+// Three processes share the machine, as they would on a small one: a PostgreSQL whose commits wait
+// for the disk, the node, which is a program of its own (bench/node), and this program, which is
+// the callers, the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
 //
-// What a transaction costs in statements, commits, bytes of WAL, calls and requests is counted where it arrives, at the server and at the chain. It hardly depends
-// on the machine, and has budgets (budgets.yaml) that bench -check holds it to.
+// What a transaction costs in statements, commits, bytes of WAL, calls and requests is counted
+// where it arrives, at the server and at the chain. It hardly depends on the machine, and has
+// budgets (budgets.yaml) that bench -check holds it to.
 package main
 
 import (
@@ -25,7 +28,9 @@ import (
 
 func main() {
 	debug.SetGCPercent(
-		400) // the callers and the chain are small, and would collect all the time on the processors that they share with what is measured
+		// the callers and the chain are small, and would collect all the time on the processors
+		// that they share with what is measured
+		400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := measure(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
@@ -52,7 +57,8 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set.SetOutput(errs)
 	set.StringVar(&f.size, "size", "small", "how much: "+strings.Join(sizeNames(), ", "))
 	set.StringVar(&f.only, "only", "",
-		"run the scenarios whose names match this expression (-list shows them); a ratio needs what it is measured against too, as in 'limit|accept'")
+		"run the scenarios whose names match this expression (-list shows them); a ratio needs "+
+			"what it is measured against too, as in 'limit|accept'")
 	set.BoolVar(&f.list, "list", false,
 		"print the sizes and the names of their scenarios, and run none")
 	set.IntVar(&f.rounds, "rounds", 0,
@@ -61,7 +67,8 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set.BoolVar(&f.check, "check", false, "fail when a count is over its budget, or was not taken")
 	set.StringVar(&f.budgets, "budgets", "bench/budgets.yaml", "the file with the budgets")
 	set.StringVar(&f.node, "node", "",
-		"the program of the node, from go build ./bench/node (default: bench-node beside this program)")
+		"the program of the node, from go build ./bench/node (default: bench-node beside this "+
+			"program)")
 	set.StringVar(&f.profiles, "profiles", "",
 		"a folder for profiles of the node, and of this program as \"load\", taken end to end")
 	return f, set.Parse(args)
@@ -116,7 +123,8 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	b := &bench{size: size, node: program, results: newResults(), errs: errs, flags: f}
 	if self, err := os.Executable(); err == nil && older(program, self) {
 		b.say(
-			"the node, %s, is older than this program and may be of other code: \"make bench\" builds both",
+			"the node, %s, is older than this program and may be of other code: \"make bench\" "+
+				"builds both",
 			program)
 	}
 	b.say("starting PostgreSQL")
@@ -134,12 +142,16 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 		err = errors.Join(err, b.results.printJSON(out))
 	} else {
 		b.results.print(out)
-		b.say("docs/performance.md tells what each row is. On a machine with other work beside it rates and times say little; counts are what they are anywhere")
+		b.say(
+			"docs/performance.md tells what each row is. On a machine with other work beside it " +
+				"rates and times say little; counts are what they are anywhere",
+		)
 	}
 	return errors.Join(err, broken)
 }
 
-// runAll runs every scenario in each round, so that what disturbs the machine for a while disturbs limits and Fencepost alike.
+// runAll runs every scenario in each round, so that what disturbs the machine for a while disturbs
+// limits and Fencepost alike.
 func (b *bench) runAll(ctx context.Context, only *regexp.Regexp) error {
 	rounds := b.size.rounds
 	if b.flags.rounds > 0 {

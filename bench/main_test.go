@@ -11,13 +11,22 @@ import (
 	"testing"
 )
 
-// TestScenarioList: what is not there is refused before anything is started, with what there is; -list shows all of it.
+// TestScenarioList: what is not there is refused before anything is started, with what there is;
+// -list shows all of it.
 func TestScenarioList(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, says string }{
 		{"-size huge", `size "huge" is none of counts, full, growth, small, watchers`},
-		{"-only nonsense", `-only "nonsense" is none of the scenarios of size small, which are limit-fsync, limit-sign, `},
-		{"-size growth -only accept", `-only "accept" is none of the scenarios of size growth, which are growth-stored.1000, `},
+		{
+			"-only nonsense",
+			`-only "nonsense" is none of the scenarios of size small, which are limit-fsync, ` +
+				`limit-sign, `,
+		},
+		{
+			"-size growth -only accept",
+			`-only "accept" is none of the scenarios of size growth, which are ` +
+				`growth-stored.1000, `,
+		},
 	} {
 		var out, errs bytes.Buffer
 		args := append(strings.Fields(c.args), "-budgets", "budgets.yaml")

@@ -15,15 +15,16 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// database is a PostgreSQL server of the benchmark's own. Its commits wait for the disk as they would in production.
+// database is a PostgreSQL server of the benchmark's own. Its commits wait for the disk as they
+// would in production.
 type database struct {
 	server *pgembed.Server
 	dir    string
 	made   int
 }
 
-// startDatabase starts it. What follows a checkpoint writes whole pages into the WAL, which says how far apart checkpoints are and nothing of a transaction: so there
-// are neither.
+// startDatabase starts it. What follows a checkpoint writes whole pages into the WAL, which says
+// how far apart checkpoints are and nothing of a transaction: so there are neither.
 func startDatabase(ctx context.Context) (*database, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -40,7 +41,8 @@ func startDatabase(ctx context.Context) (*database, error) {
 	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf(
-			"PostgreSQL for the benchmark (with the extension pg_stat_statements, from its contrib package): %w",
+			"PostgreSQL for the benchmark (with the extension pg_stat_statements, from its "+
+				"contrib package): %w",
 			err)
 	}
 	return &database{server: server, dir: dir}, nil
@@ -62,7 +64,9 @@ func (d *database) newLedger(ctx context.Context) (*ledger, error) {
 		return nil, err
 	}
 	defer admin.Close(ctx)
-	for _, statement := range []string{"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name} {
+	for _, statement := range []string{
+		"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name,
+	} {
 		if _, err := admin.Exec(ctx, statement); err != nil {
 			return nil, fmt.Errorf("make a database: %w", err)
 		}
@@ -87,12 +91,13 @@ type work struct {
 	statements, commits, walBytes float64
 	by                            map[string]float64 // statements by their name in queries/
 	spent                         map[string]float64 // microseconds in them
-	updates                       map[string]float64 // rows by table, and again those whose next version stayed on the page ("hot")
-	at                            time.Time
+	// rows by table, and again those whose next version stayed on the page ("hot")
+	updates map[string]float64
+	at      time.Time
 }
 
-// measure reads the counters: statements that were carried out in this database, transactions that wrote (each took an xid, and each waited for the disk), and
-// what went into the WAL.
+// measure reads the counters: statements that were carried out in this database, transactions that
+// wrote (each took an xid, and each waited for the disk), and what went into the WAL.
 func (l *ledger) measure(ctx context.Context) (work, error) {
 	w := work{
 		by:      map[string]float64{},
@@ -101,7 +106,8 @@ func (l *ledger) measure(ctx context.Context) (work, error) {
 		at:      time.Now(),
 	}
 	err := l.conn.QueryRow(ctx,
-		`SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, (pg_current_wal_insert_lsn() - '0/0')::FLOAT8`).
+		`SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::NUMERIC::FLOAT8, `+
+			`(pg_current_wal_insert_lsn() - '0/0')::FLOAT8`).
 		Scan(&w.commits, &w.walBytes)
 	if err != nil {
 		return w, err
@@ -141,7 +147,8 @@ func (l *ledger) events(ctx context.Context) (n float64, err error) {
 // measureUpdates reads what the statistics know, which sessions bring up to date once a second.
 func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64) error {
 	rows, err := l.conn.Query(ctx,
-		"SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE n_tup_upd > 0 -- pg_stat_statements: not counted")
+		"SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE "+
+			"n_tup_upd > 0 -- pg_stat_statements: not counted")
 	if err != nil {
 		return err
 	}
@@ -157,7 +164,8 @@ func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64)
 // since is what was done after an earlier moment.
 func (w work) since(before work) work {
 	return work{
-		statements: w.statements - before.statements, commits: w.commits - before.commits, walBytes: w.walBytes - before.walBytes,
+		statements: w.statements - before.statements, commits: w.commits - before.commits,
+		walBytes: w.walBytes - before.walBytes,
 		by: less(w.by,
 			before.by), spent: less(w.spent, before.spent), updates: less(w.updates, before.updates), at: w.at,
 	}

@@ -41,7 +41,8 @@ const (
 	connections = 4
 )
 
-// nodeProgram finds the program of the node: the one that is named, or else the one beside this program.
+// nodeProgram finds the program of the node: the one that is named, or else the one beside this
+// program.
 func nodeProgram(named string) (string, error) {
 	path := named
 	if path == "" {
@@ -53,13 +54,16 @@ func nodeProgram(named string) (string, error) {
 	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return "", fmt.Errorf(
-			`the program of the node is not at %s: run "make bench", which builds it, or build it with "go build -o bin/bench-node ./bench/node" and name it with -node bin/bench-node`,
+			`the program of the node is not at %s: run "make bench", which builds it, or build `+
+				`it with "go build -o bin/bench-node ./bench/node" and name it with -node `+
+				`bin/bench-node`,
 			path)
 	}
 	return filepath.Abs(path) // or it would be looked for in PATH
 }
 
-// older tells whether a program was built before another, by more than building both takes: then it may be of other code.
+// older tells whether a program was built before another, by more than building both takes: then it
+// may be of other code.
 func older(program, than string) bool {
 	one, err := os.Stat(program)
 	if err != nil {
@@ -141,7 +145,8 @@ type usage struct {
 	wire.Memory
 }
 
-// resident is what a process has in memory, in bytes. The rest of it is shared memory, of which a node has none.
+// resident is what a process has in memory, in bytes. The rest of it is shared memory, of which a
+// node has none.
 type resident struct {
 	rss  float64 // all of it
 	anon float64 // its own: heap, stacks, what the runtime needs
@@ -265,7 +270,8 @@ func residentOf(pid int) (r resident, err error) {
 	return r, nil
 }
 
-// postgresCPU is the time that the sessions of a server which are alive have used, and those that have ended.
+// postgresCPU is the time that the sessions of a server which are alive have used, and those that
+// have ended.
 func postgresCPU(dir string) time.Duration {
 	text, err := os.ReadFile(filepath.Join(dir, "data", "postmaster.pid"))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/internal/arch"
 )
 
-// A program of the node that is not there is told with what to do; one that is named is taken, wherever it is named from.
+// A program of the node that is not there is told with what to do; one that is named is taken,
+// wherever it is named from.
 func TestNodeProgram(t *testing.T) {
 	t.Parallel()
 	there := filepath.Join(t.TempDir(), "some-node")
@@ -27,7 +28,9 @@ func TestNodeProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ named, at string }{
-		{there + "s", there + "s"}, {filepath.Dir(there), filepath.Dir(there)}, {"", filepath.Join(filepath.Dir(self), "bench-node")},
+		{there + "s", there + "s"}, {filepath.Dir(there), filepath.Dir(there)}, {
+			"", filepath.Join(filepath.Dir(self), "bench-node"),
+		},
 	} {
 		_, err := nodeProgram(c.named)
 		if err == nil || !strings.Contains(err.Error(), " "+c.at+": ") ||
@@ -48,8 +51,12 @@ func TestTap_OtherNodeVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for age, want := range map[time.Duration]bool{0: false, buildTime / 2: false, 2 * buildTime: true, -2 * buildTime: false} {
-		if err := errors.Join(os.Chtimes(bench, now, now), os.Chtimes(node, now, now.Add(-age))); err != nil {
+	for age, want := range map[time.Duration]bool{
+		0: false, buildTime / 2: false, 2 * buildTime: true, -2 * buildTime: false,
+	} {
+		if err := errors.Join(
+			os.Chtimes(bench, now, now), os.Chtimes(node, now, now.Add(-age)),
+		); err != nil {
 			t.Fatal(err)
 		}
 		if older(node, bench) != want {
@@ -81,7 +88,8 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// The node that is measured is linked from what "fencepost serve" is linked from, without what only the command line needs, and from nothing else.
+// The node that is measured is linked from what "fencepost serve" is linked from, without what only
+// the command line needs, and from nothing else.
 func TestNode_LinkedLikeProduct(t *testing.T) {
 	t.Parallel()
 	packages, err := arch.List("..")

@@ -13,13 +13,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// recipients are accounts that are nobody's: this one, and those that differ from it in the last four bytes, which are a number.
+// recipients are accounts that are nobody's: this one, and those that differ from it in the last
+// four bytes, which are a number.
 var recipients = common.HexToAddress("0xCb1FA194a19101E77115eFEF0BfDA1a827080C71")
 
 const recipientPrefix = common.AddressLength - 4
 
-// transfer is the payload of whoever has none of its own: one wei, with its gas limit given. To work out an address costs as much as a signature: what is measured
-// must not pay that for each transaction.
+// transfer is the payload of whoever has none of its own: one wei, with its gas limit given. To
+// work out an address costs as much as a signature: what is measured must not pay that for each
+// transaction.
 func transfer() *pb.Payload {
 	return &pb.Payload{To: recipients.Hex(), Value: "1", GasLimit: transferGas}
 }
@@ -33,9 +35,11 @@ func transferOf(i int) *pb.Payload {
 	return p
 }
 
-// senders tells who signed a transaction. To recover that from the signature is the dearest part of all that this program does, and a chain does it on processors
-// of its own; the node under test has verified each signature itself before it hands it over (package sign). So the sender is known by the recipient, where callers gave
-// each account one, and of one transaction in recoverEach the signature is looked at all the same: one that is another's is refused, as by any chain.
+// senders tells who signed a transaction. To recover that from the signature is the dearest part of
+// all that this program does, and a chain does it on processors of its own; the node under test has
+// verified each signature itself before it hands it over (package sign). So the sender is known by
+// the recipient, where callers gave each account one, and of one transaction in recoverEach the
+// signature is looked at all the same: one that is another's is refused, as by any chain.
 type senders struct {
 	types.Signer // recovers
 	accounts     []txn.Address

@@ -11,7 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// The chain knows a sender by the recipient that callers gave it, and recovers any other; a key that is not the account's is found by one transaction in recoverEach.
+// The chain knows a sender by the recipient that callers gave it, and recovers any other; a key
+// that is not the account's is found by one transaction in recoverEach.
 func TestSenders(t *testing.T) {
 	t.Parallel()
 	accounts := []txn.Address{chaintest.Address(0), chaintest.Address(1)}
@@ -46,7 +47,10 @@ func TestSenders(t *testing.T) {
 	if refused == 0 || refused > tries/4 { // 2 of 128, by hashes that are the same in every run
 		t.Errorf("%d of %d signatures of another account were found", refused, tries)
 	}
-	for _, to := range []txn.Address{accounts[0], common.HexToAddress(transferOf(2).GetTo()), common.HexToAddress(transfer().GetTo())} {
+	for _, to := range []txn.Address{
+		accounts[0], common.HexToAddress(transferOf(2).GetTo()),
+		common.HexToAddress(transfer().GetTo()),
+	} {
 		if from, err := s.Sender(signed(0, to, 0, int64(benchChain))); err != nil ||
 			from != accounts[0] {
 			t.Errorf("to %s: %s, %v", to, from, err)

@@ -51,12 +51,19 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	}
 	url, key := "", chaintest.Key
 	if o.embedded {
-		if s.dev, err = devchain.Start(devchain.Options{Period: o.period, Accounts: o.submitters}); err != nil {
+		if s.dev, err = devchain.Start(
+			devchain.Options{Period: o.period, Accounts: o.submitters},
+		); err != nil {
 			return s, err
 		}
 		url, key = s.dev.URL(), devchain.Key
 	} else {
-		if s.chain, err = startChain(chainOptions{period: o.period, accounts: o.submitters, noBlockGroups: o.byHash, lockstep: o.lockstep}); err != nil {
+		if s.chain, err = startChain(
+			chainOptions{
+				period: o.period, accounts: o.submitters, noBlockGroups: o.byHash,
+				lockstep: o.lockstep,
+			},
+		); err != nil {
 			return s, err
 		}
 		url = s.chain.url
@@ -73,7 +80,8 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 	}
 	poll := max(o.period/10, 5*time.Millisecond)
 	if o.lockstep {
-		poll = o.period / 2 // blocks wait for the machine: looks in between would be counted the more the slower it is
+		// blocks wait for the machine: looks in between would be counted the more the slower it is
+		poll = o.period / 2
 	}
 	s.config = wire.Config{Chain: url, Poll: poll, Lease: lease}
 	return s, s.addNode(ctx)
@@ -114,7 +122,8 @@ func (s *service) register(ctx context.Context) error {
 			for i := int(next.Add(1)) - 1; i < count && errs[r] == nil; i = int(next.Add(1)) - 1 {
 				s.submitters[i] = fmt.Sprintf("s%d", i)
 				_, _, errs[r] = admin.Register(ctx, store.Registration{
-					Name: s.submitters[i], Chain: benchChain, Address: s.keys.accounts[i], Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
+					Name: s.submitters[i], Chain: benchChain, Address: s.keys.accounts[i],
+					Signer: signer, Mode: txn.Strict, StartFrom: txn.StartChain,
 				})
 			}
 		})

@@ -66,7 +66,8 @@ var sizes = map[string]size{
 			period:     250 * time.Millisecond,
 		}, {submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
-	// watchers are the most that one node is made for, at twice the usual pace, and one alone for comparison.
+	// watchers are the most that one node is made for, at twice the usual pace, and one alone for
+	// comparison.
 	"watchers": {
 		rounds:    1,
 		steady:    20 * time.Second,

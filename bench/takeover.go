@@ -12,7 +12,8 @@ import (
 
 const takeoverSubmitters = 50
 
-// takeover kills the node that owns everything, and measures how long it takes until another takes nonces: the first, and the last submitter's.
+// takeover kills the node that owns everything, and measures how long it takes until another takes
+// nonces: the first, and the last submitter's.
 func takeover(ctx context.Context, b *bench) (err error) {
 	s, err := newService(
 		ctx,
@@ -28,7 +29,8 @@ func takeover(ctx context.Context, b *bench) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	if _, err := load.Create(ctx, s.nodes[0].conns, load.Plan{
-		Submitters: s.submitters, Callers: 16, Count: 200 * takeoverSubmitters, Payload: transfer(), Prefix: "takeover",
+		Submitters: s.submitters, Callers: 16, Count: 200 * takeoverSubmitters, Payload: transfer(),
+		Prefix: "takeover",
 	}); err != nil {
 		return err
 	}
@@ -43,7 +45,8 @@ func takeover(ctx context.Context, b *bench) (err error) {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(
-		func() { _ = load.Watch(ctx, s.nodes[1].conns[0], load.All(), func() { close(begun) }, h.saw) }) // a failure shows as a wait that ends in vain
+		// a failure shows as a wait that ends in vain
+		func() { _ = load.Watch(ctx, s.nodes[1].conns[0], load.All(), func() { close(begun) }, h.saw) })
 	select {
 	case <-begun:
 	case <-ctx.Done():

@@ -18,7 +18,8 @@ const (
 	eventsOfLife = 5
 	// usualEvents in a second are what the delay of watchers is measured at.
 	usualEvents = 500
-	// ofAll watch everything; every labelEvery-th of the others one label of all submitters, and the rest one submitter each: an event goes to eleven of ten thousand.
+	// ofAll watch everything; every labelEvery-th of the others one label of all submitters, and
+	// the rest one submitter each: an event goes to eleven of ten thousand.
 	ofAll, labelEvery = 1, 10
 )
 
@@ -32,8 +33,9 @@ func (w watch) name() string {
 	return fmt.Sprintf("watch.%d.%deps", w.watchers, w.events)
 }
 
-// run measures how late the watchers are, what they cost in memory and in queries, and compares what each of them saw with the ledger: one that missed an event, or
-// saw one twice or out of order, is an error.
+// run measures how late the watchers are, what they cost in memory and in queries, and compares
+// what each of them saw with the ledger: one that missed an event, or saw one twice or out of
+// order, is an error.
 func (w watch) run(ctx context.Context, b *bench) (err error) {
 	s, err := newService(ctx, b,
 		serviceOptions{submitters: watchedSubmitters, period: 250 * time.Millisecond})
@@ -73,7 +75,8 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// hold has events happen at the pace, once every owner has begun, and measures over that. One that is interrupted tells what there was until then.
+// hold has events happen at the pace, once every owner has begun, and measures over that. One that
+// is interrupted tells what there was until then.
 func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) error {
 	warm := pace{prefix: "warm", rate: 2 * w.events / eventsOfLife, count: len(s.submitters)}
 	if err := s.pace(ctx, warm); err != nil {
@@ -157,7 +160,10 @@ func (w watch) gather(ctx context.Context, s *service) *crowd {
 		c.watchers = append(c.watchers, one)
 		c.done.Go(func() {
 			ready := sync.OnceFunc(func() { c.begun.Add(1) })
-			if err := load.Watch(ctx, s.nodes[0].conns[i%connections], one.target.request(), ready, func(e load.Seen) { c.saw(one, e) }); err != nil {
+			if err := load.Watch(
+				ctx, s.nodes[0].conns[i%connections], one.target.request(), ready,
+				func(e load.Seen) { c.saw(one, e) },
+			); err != nil {
 				c.broke(fmt.Errorf("watcher %d of %s: %w", i, one.target, err))
 			}
 		})
@@ -245,7 +251,8 @@ const parts = 1000
 
 func partOf(n int) string { return fmt.Sprintf("part-%d", n%parts) }
 
-// pace creates transactions at a rate, whatever becomes of them, spread over all submitters. One that comes late is made up for.
+// pace creates transactions at a rate, whatever becomes of them, spread over all submitters. One
+// that comes late is made up for.
 func (s *service) pace(ctx context.Context, p pace) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -253,7 +260,9 @@ func (s *service) pace(ctx context.Context, p pace) error {
 	began := time.Now()
 	for n := range p.count {
 		select {
-		case <-time.After(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(p.rate)))):
+		case <-time.After(
+			time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(p.rate))),
+		):
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
@@ -264,8 +273,9 @@ func (s *service) pace(ctx context.Context, p pace) error {
 			_, err := pb.NewTxServiceClient(s.nodes[0].conns[n%connections]).CreateTx(
 				ctx,
 				&pb.CreateTxRequest{
-					Submitter: s.submitters[who], RequestId: fmt.Sprintf("%s-%d", p.prefix, n), Payload: transferOf(who),
-					Labels: map[string]string{"part": partOf(n)},
+					Submitter: s.submitters[who], RequestId: fmt.Sprintf("%s-%d", p.prefix, n),
+					Payload: transferOf(who),
+					Labels:  map[string]string{"part": partOf(n)},
 				},
 			)
 			if err != nil {
@@ -286,7 +296,11 @@ func (s *service) settle(ctx context.Context) error {
 	defer cancel()
 	for {
 		var left int
-		if err := s.ledger.conn.QueryRow(limited, "SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL -- pg_stat_statements: not counted").Scan(&left); err != nil {
+		if err := s.ledger.conn.QueryRow(
+			limited,
+			"SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL -- pg_stat_statements: "+
+				"not counted",
+		).Scan(&left); err != nil {
 			return fmt.Errorf("wait for transactions to be final: %w", err)
 		}
 		if left == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestAnvilConforms runs the connector's suite against anvil: a client of another make, so that what passes is no habit of go-ethereum. The quirks say where
-// it differs.
+// TestAnvilConforms runs the connector's suite against anvil: a client of another make, so that
+// what passes is no habit of go-ethereum. The quirks say where it differs.
 func TestAnvilConforms(t *testing.T) {
 	t.Parallel()
 	c := anvil(t)
@@ -41,7 +41,8 @@ func TestAnvilConforms(t *testing.T) {
 // anvil is a process of its own that makes a block when it is told to.
 func anvil(t *testing.T) *testChain {
 	t.Helper()
-	// The program itself: npm's wrapper would be the one that is killed in the end, and leave it running.
+	// The program itself: npm's wrapper would be the one that is killed in the end, and leave it
+	// running.
 	found, err := filepath.Glob("../node_modules/@foundry-rs/anvil-*/bin/anvil")
 	if err != nil || len(found) != 1 {
 		t.Fatalf(
@@ -73,7 +74,8 @@ func (c *testChain) ask(t *testing.T, result any, method string, args ...any) {
 	}
 }
 
-// reorg has anvil make the newest blocks anew, and one more. It forgets what was in them, so what shall be kept is handed to it again.
+// reorg has anvil make the newest blocks anew, and one more. It forgets what was in them, so what
+// shall be kept is handed to it again.
 func (c *testChain) reorg(t *testing.T, depth int, keep bool) {
 	t.Helper()
 	head, err := c.BlockNumber(t.Context())

@@ -16,8 +16,9 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestBalance_TwoThousandSubmitters has three nodes of mode worker-queue share many busy submitters. A node that dies, comes back or stops moves its own share
-// and nothing else, and renewal costs a node one statement per tick however many leases it has.
+// TestBalance_TwoThousandSubmitters has three nodes of mode worker-queue share many busy
+// submitters. A node that dies, comes back or stops moves its own share and nothing else, and
+// renewal costs a node one statement per tick however many leases it has.
 func TestBalance_TwoThousandSubmitters(t *testing.T) {
 	t.Parallel()
 	const submitters = 2000
@@ -72,13 +73,16 @@ type holder struct {
 	token int64
 }
 
-// settleLimit is longer than a node keeps what it took in another's place, thirty leases: that is what happens on a machine that has much else to do.
+// settleLimit is longer than a node keeps what it took in another's place, thirty leases: that is
+// what happens on a machine that has much else to do.
 const settleLimit = 4 * time.Minute
 
-// settledFor is for how long nothing moves once all is where it belongs: the nodes tell each other of themselves each second, and hand over in batches until then.
+// settledFor is for how long nothing moves once all is where it belongs: the nodes tell each other
+// of themselves each second, and hand over in batches until then.
 const settledFor = 4 * time.Second
 
-// settles waits until every submitter is owned by one of these nodes, each has its share, 15 % more or less, and nothing moves any more.
+// settles waits until every submitter is owned by one of these nodes, each has its share, 15 % more
+// or less, and nothing moves any more.
 func (cl *cluster) settles(t *testing.T, submitters int, names ...string) map[int]holder {
 	t.Helper()
 	begun := time.Now()
@@ -122,21 +126,25 @@ func (cl *cluster) settles(t *testing.T, submitters int, names ...string) map[in
 func (cl *cluster) holders(t *testing.T) map[int]holder {
 	t.Helper()
 	rows, err := cl.pool.Query(context.Background(),
-		"SELECT submitter_id, split_part(owner_node, '/', 1), fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
+		"SELECT submitter_id, split_part(owner_node, '/', 1), fencing_token FROM submitter_lease "+
+			"WHERE expires_at > clock_timestamp()")
 	if err != nil {
 		t.Fatal(err)
 	}
 	held := map[int]holder{}
 	var id int
 	var h holder
-	if _, err := pgx.ForEachRow(rows, []any{&id, &h.name, &h.token}, func() error { held[id] = h; return nil }); err != nil {
+	if _, err := pgx.ForEachRow(
+		rows, []any{&id, &h.name, &h.token}, func() error { held[id] = h; return nil },
+	); err != nil {
 		t.Fatal(err)
 	}
 	return held
 }
 
-// moved wants that what changed hands between two moments is what may: everything else has the lease that it had. A few strays are allowed, since leases also
-// change hands where a busy machine lets one lapse or a commit's fate is unknown; placement that is wrong would move a third.
+// moved wants that what changed hands between two moments is what may: everything else has the
+// lease that it had. A few strays are allowed, since leases also change hands where a busy machine
+// lets one lapse or a commit's fate is unknown; placement that is wrong would move a third.
 func moved(t *testing.T, before, after map[int]holder, why string, may func(was, is holder) bool) {
 	t.Helper()
 	count, strays := 0, []string{}
@@ -199,7 +207,9 @@ func (cl *cluster) verifyRest(t *testing.T, total int) {
 	t.Helper()
 	eventually(t, time.Minute, "everything is final", func() error {
 		var hash string
-		if err := cl.chain.Client.Client().CallContext(context.Background(), &hash, "dev_mine", 1); err != nil {
+		if err := cl.chain.Client.Client().CallContext(
+			context.Background(), &hash, "dev_mine", 1,
+		); err != nil {
 			return err
 		}
 		return cl.members[0].atLeast("terminal_at IS NOT NULL", total)

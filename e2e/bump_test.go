@@ -15,8 +15,9 @@ import (
 
 const threeBumps = "gas_bump: {enabled: true, multiplier: 1.125, min_interval: 1s, max_attempts: 3}"
 
-// TestAttempts_AnyOfFourMined bumps four transactions three times on geth, and has the first form of one mined, the second of another, and so on: nodes whose
-// pools never saw a replacement do that. Each ends once, as what was mined, and the next one of its account follows.
+// TestAttempts_AnyOfFourMined bumps four transactions three times on geth, and has the first form
+// of one mined, the second of another, and so on: nodes whose pools never saw a replacement do
+// that. Each ends once, as what was mined, and the next one of its account follows.
 func TestAttempts_AnyOfFourMined(t *testing.T) {
 	t.Parallel()
 	const forms = 4
@@ -47,7 +48,8 @@ func TestAttempts_AnyOfFourMined(t *testing.T) {
 	d.end(t)
 }
 
-// onlyNewest wants geth to have the newest form and none of the others: that it took each in the place of the one before.
+// onlyNewest wants geth to have the newest form and none of the others: that it took each in the
+// place of the one before.
 func (d *driven) onlyNewest(t *testing.T, tx *fencepostv1.Tx) {
 	t.Helper()
 	attempts := tx.GetOperator().GetAttempts()
@@ -59,7 +61,8 @@ func (d *driven) onlyNewest(t *testing.T, tx *fencepostv1.Tx) {
 	}
 }
 
-// verifyForm wants a transaction that was bumped three times to have ended well, once, as this form, and the watcher to have been told so.
+// verifyForm wants a transaction that was bumped three times to have ended well, once, as this
+// form, and the watcher to have been told so.
 func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	t.Helper()
 	tx, events := d.told(t, s)
@@ -77,7 +80,10 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 		t.Errorf("told as included: %v, want %s", got, hash)
 	}
 	told := kinds(events)
-	for kind, want := range map[string]int{"QUEUED": 1, "ALLOCATED": 1, "SUBMITTED": 1, "REPLACED": 3, "INCLUDED": 1, "CONFIRMED": 1, "FAILED": 0, "STUCK": 0, "REORGED": 0} {
+	for kind, want := range map[string]int{
+		"QUEUED": 1, "ALLOCATED": 1, "SUBMITTED": 1, "REPLACED": 3, "INCLUDED": 1, "CONFIRMED": 1,
+		"FAILED": 0, "STUCK": 0, "REORGED": 0,
+	} {
 		if got := strings.Count(" "+told+" ", " "+kind+" "); got != want {
 			t.Errorf("%s was told %d times, want %d: %s", kind, got, want, told)
 		}
@@ -85,8 +91,10 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	return tx
 }
 
-// TestReorg_OtherAttemptIncluded has one form of a transaction in the canonical block, and then, after a reorg, another one in its place: a newer for an older and the
-// other way round. What is told in the end is what is on the chain in the end, and the transactions that were sent meanwhile go on.
+// TestReorg_OtherAttemptIncluded has one form of a transaction in the canonical block, and then,
+// after a reorg, another one in its place: a newer for an older and the other way round. What is
+// told in the end is what is on the chain in the end, and the transactions that were sent meanwhile
+// go on.
 func TestReorg_OtherAttemptIncluded(t *testing.T) {
 	t.Parallel()
 	const forms = 4

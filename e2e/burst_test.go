@@ -24,12 +24,14 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// mostResident is what a node may take at the worst of TestBurst_BoundedMemory: 1,024 calls (grpc.max_calls) of 126 KiB, each as it came and as a message, twice
-// over because as much again may wait for the collector, and a tenth of it for all else.
+// mostResident is what a node may take at the worst of TestBurst_BoundedMemory: 1,024 calls
+// (grpc.max_calls) of 126 KiB, each as it came and as a message, twice over because as much again
+// may wait for the collector, and a tenth of it for all else.
 const mostResident = 1024 * (126 << 10) * 2 * 2 * 11 / 10
 
-// A ledger that does not answer, and callers who send far more than a node can hold: it refuses what it has no room for, with the time to come again, lives within
-// its bounds, and works on when the ledger is back.
+// A ledger that does not answer, and callers who send far more than a node can hold: it refuses
+// what it has no room for, with the time to come again, lives within its bounds, and works on when
+// the ledger is back.
 func TestBurst_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
@@ -103,8 +105,9 @@ func TestBurst_BoundedMemory(t *testing.T) {
 	})
 }
 
-// encoded is a codec for requests that are encoded already: callers by the thousand share their call data, or it is the test that fills the machine. One message after
-// the other is both of them merged.
+// encoded is a codec for requests that are encoded already: callers by the thousand share their
+// call data, or it is the test that fills the machine. One message after the other is both of them
+// merged.
 type encoded struct{ encoding.CodecV2 }
 
 func (encoded) Marshal(request any) (mem.BufferSlice, error) {

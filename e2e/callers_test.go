@@ -22,7 +22,8 @@ type callers struct {
 	each []int // accepted, by submitter
 }
 
-// call starts callers that each wait about pace between two calls. Now and then one repeats a call, as if the answer had been lost; that is still one transaction.
+// call starts callers that each wait about pace between two calls. Now and then one repeats a call,
+// as if the answer had been lost; that is still one transaction.
 func (cl *cluster) call(t *testing.T, contract common.Address, submitters int, pace time.Duration,
 	random *rand.Rand) *callers {
 	t.Helper()
@@ -37,7 +38,9 @@ func (cl *cluster) call(t *testing.T, contract common.Address, submitters int, p
 				payload := &fencepostv1.Payload{To: contract.Hex()}
 				tx := cl.create(t, cl.members[0].names[i], request, payload)
 				if own.IntN(20) == 0 {
-					if again := cl.create(t, cl.members[0].names[i], request, payload); again.GetTxId() != tx.GetTxId() {
+					if again := cl.create(
+						t, cl.members[0].names[i], request, payload,
+					); again.GetTxId() != tx.GetTxId() {
 						t.Errorf("%s of submitter %d became two transactions: %s, %s", request, i,
 							tx.GetTxId(), again.GetTxId())
 					}
@@ -85,7 +88,8 @@ func (c *callers) stop() (ids []string, each []int) {
 	return c.ids, c.each
 }
 
-// drain waits until all is final, and then holds ledger, chain, watchers and senders to everything that was accepted.
+// drain waits until all is final, and then holds ledger, chain, watchers and senders to everything
+// that was accepted.
 func (cl *cluster) drain(t *testing.T, contract common.Address, c *callers, watchers []*watcher,
 	limit time.Duration) {
 	t.Helper()

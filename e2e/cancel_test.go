@@ -11,9 +11,10 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestCancel_RacesOriginal cancels transactions that have a nonce, on geth: one whose cancel is mined, one that is mined itself although its cancel has taken its place
-// in geth's pool, one whose cancel wins in a block that does not last, and one that is cancelled before any node has it. Each is told as it went, and the next
-// one of the account follows under the next nonce.
+// TestCancel_RacesOriginal cancels transactions that have a nonce, on geth: one whose cancel is
+// mined, one that is mined itself although its cancel has taken its place in geth's pool, one whose
+// cancel wins in a block that does not last, and one that is cancelled before any node has it. Each
+// is told as it went, and the next one of the account follows under the next nonce.
 func TestCancel_RacesOriginal(t *testing.T) {
 	t.Parallel()
 	const wins, loses, turns, unsent = 0, 1, 2, 3
@@ -115,7 +116,9 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 	}
 	for _, e := range events {
 		if r := e.GetReceipt(); r != nil &&
-			r.GetKind() != map[bool]string{true: "ORIGINAL", false: "CANCEL"}[r.GetTxHash() == tx.GetOperator().GetAttempts()[0].GetTxHash()] {
+			r.GetKind() != map[bool]string{
+				true: "ORIGINAL", false: "CANCEL",
+			}[r.GetTxHash() == tx.GetOperator().GetAttempts()[0].GetTxHash()] {
 			t.Errorf("race %d: told of a form in a block: %v", submitter, e)
 		}
 	}

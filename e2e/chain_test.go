@@ -153,7 +153,9 @@ func (c *testChain) fund(t *testing.T, keys int) {
 			"value": ether,
 			"nonce": hexutil.Uint64(first + uint64(i)),
 		}
-		if err := c.Client.Client().CallContext(t.Context(), &hash, "eth_sendTransaction", tx); err != nil {
+		if err := c.Client.Client().CallContext(
+			t.Context(), &hash, "eth_sendTransaction", tx,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,16 +12,25 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestChaos is three nodes under load while everything around them fails at random. `make chaos` runs it for CHAOS_TIME; here it is a short one.
+// TestChaos is three nodes under load while everything around them fails at random. `make chaos`
+// runs it for CHAOS_TIME; here it is a short one.
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]struct {
-		chain  func(t *testing.T, keys int) *testChain
-		mode   string        // of ownership, unless CHAOS_MODE says otherwise
-		pace   time.Duration // between two calls for one submitter: what the chain's blocks can keep up with
+		chain func(t *testing.T, keys int) *testChain
+		mode  string // of ownership, unless CHAOS_MODE says otherwise
+		// between two calls for one submitter: what the chain's blocks can keep up with
+		pace   time.Duration
 		length time.Duration // unless CHAOS_TIME says otherwise
 	}{
-		"embedded": {func(t *testing.T, keys int) *testChain { return lasting(t, 250*time.Millisecond, keys) }, "basic", time.Second, time.Minute},
-		"geth":     {geth, "worker-queue", 4 * time.Second, 35 * time.Second},
+		"embedded": {
+			func(t *testing.T, keys int) *testChain {
+				return lasting(
+					t, 250*time.Millisecond, keys,
+				)
+			},
+			"basic", time.Second, time.Minute,
+		},
+		"geth": {geth, "worker-queue", 4 * time.Second, 35 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chaos(t, c.chain, cmp.Or(os.Getenv("CHAOS_MODE"), c.mode), c.pace,
@@ -72,11 +81,16 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 	found := s.measure(readChronicle(t, cl.pool))
 	t.Logf("%d transactions of %d submitters through %d faults:\n%s", len(calls.ids), submitters,
 		len(s.faults), report(found))
-	for kind, limit := range map[string]time.Duration{"killed": s.lease + time.Second, "stopped": 500 * time.Millisecond} {
+	for kind, limit := range map[string]time.Duration{
+		"killed": s.lease + time.Second, "stopped": 500 * time.Millisecond,
+	} {
 		if m := found[kind]; m == nil || len(m.clean) == 0 {
 			t.Errorf("no takeover from a node that was %s", kind)
 		} else if took := median(m.clean); took > limit {
-			t.Errorf("the median takeover from a node that was %s took %s, more than %s", kind, took, limit)
+			t.Errorf(
+				"the median takeover from a node that was %s took %s, more than %s", kind, took,
+				limit,
+			)
 		}
 	}
 	cl.stopAll(t)

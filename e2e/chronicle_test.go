@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// acquisition is one change of hands of a submitter, written down by a trigger of the test's own: what a lease row forgets when it is taken anew.
+// acquisition is one change of hands of a submitter, written down by a trigger of the test's own:
+// what a lease row forgets when it is taken anew.
 type acquisition struct {
 	Submitter int
 	Owner     string
@@ -45,7 +46,8 @@ func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// verifyFence wants that nothing was written under a token once the next one was taken (law L2), as far as rows still tell.
+// verifyFence wants that nothing was written under a token once the next one was taken (law L2), as
+// far as rows still tell.
 func (cl *cluster) verifyFence(t *testing.T) {
 	t.Helper()
 	for table, written := range map[string]string{
@@ -54,7 +56,8 @@ func (cl *cluster) verifyFence(t *testing.T) {
 		var late int
 		err := cl.pool.QueryRow(
 			context.Background(),
-			"SELECT count(*) FROM "+table+" w JOIN chronicle.acquisition a ON a.submitter = w.submitter_id AND a.token = w.fencing_token + 1 "+
+			"SELECT count(*) FROM "+table+" w JOIN chronicle.acquisition a ON a.submitter = "+
+				"w.submitter_id AND a.token = w.fencing_token + 1 "+
 				"WHERE w.fencing_token > 0 AND w."+written+" > a.at",
 		).Scan(&late)
 		if err != nil || late != 0 {
@@ -70,7 +73,8 @@ type chronicle map[int][]acquisition
 func readChronicle(t *testing.T, pool *pgxpool.Pool) chronicle {
 	t.Helper()
 	rows, err := pool.Query(context.Background(),
-		"SELECT submitter, owner, token, at, before, ended, released, work_since FROM chronicle.acquisition ORDER BY submitter, token")
+		"SELECT submitter, owner, token, at, before, ended, released, work_since FROM "+
+			"chronicle.acquisition ORDER BY submitter, token")
 	if err != nil {
 		t.Fatal(err)
 	}

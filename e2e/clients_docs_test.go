@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestClients_InstallFromCleanDirectory follows docs/clients.md where nothing is but the packages and the examples: each prints the events of a transaction to the last.
+// TestClients_InstallFromCleanDirectory follows docs/clients.md where nothing is but the packages
+// and the examples: each prints the events of a transaction to the last.
 func TestClients_InstallFromCleanDirectory(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 500*time.Millisecond, 1)
@@ -21,7 +22,9 @@ func TestClients_InstallFromCleanDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := strings.Split(string(text), "\n## ")
-	for section, language := range map[string]string{"Go": "go", "TypeScript": "ts", "Java": "java"} {
+	for section, language := range map[string]string{
+		"Go": "go", "TypeScript": "ts", "Java": "java",
+	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			script := commandsOfSection(t, sections, section)
@@ -40,7 +43,8 @@ func TestClients_InstallFromCleanDirectory(t *testing.T) {
 	}
 }
 
-// TestClientDocs_SnippetsMatchExamples: what docs/clients.md shows of a program is in the example, line by line, which is built and run.
+// TestClientDocs_SnippetsMatchExamples: what docs/clients.md shows of a program is in the example,
+// line by line, which is built and run.
 func TestClientDocs_SnippetsMatchExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/clients.md")
@@ -49,10 +53,14 @@ func TestClientDocs_SnippetsMatchExamples(t *testing.T) {
 	}
 	blank := regexp.MustCompile(`(?m)^[ \t]+`)
 	count := map[string]int{}
-	for _, block := range regexp.MustCompile("(?s)```(go|ts|java)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	for _, block := range regexp.MustCompile(
+		"(?s)```(go|ts|java)\n(.*?)```",
+	).FindAllStringSubmatch(string(text), -1) {
 		language := block[1]
 		count[language]++
-		path := map[string]string{"go": "go/wait/main.go", "ts": "ts/wait.ts", "java": "java/src/main/java/Wait.java"}[language]
+		path := map[string]string{
+			"go": "go/wait/main.go", "ts": "ts/wait.ts", "java": "java/src/main/java/Wait.java",
+		}[language]
 		program, err := os.ReadFile("../examples/" + path)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +80,9 @@ func commandsOfSection(t *testing.T, sections []string, name string) string {
 	t.Helper()
 	for _, s := range sections {
 		if strings.HasPrefix(s, name+"\n") {
-			if block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(s); block != nil {
+			if block := regexp.MustCompile(
+				"(?s)```sh\n(.*?)```",
+			).FindStringSubmatch(s); block != nil {
 				return block[1]
 			}
 		}
@@ -81,7 +91,8 @@ func commandsOfSection(t *testing.T, sections []string, name string) string {
 	return ""
 }
 
-// copyPackages copies the client of a language, its generated code and its example, as they are when `make clients` has built them.
+// copyPackages copies the client of a language, its generated code and its example, as they are
+// when `make clients` has built them.
 func copyPackages(t *testing.T, dir, language string) {
 	t.Helper()
 	for _, folder := range []string{"clients", "gen", "examples"} {
@@ -110,7 +121,8 @@ func copyPackages(t *testing.T, dir, language string) {
 	}
 }
 
-// mavenRepository is a copy of the local repository without anything of ours: what the example gets of that was installed by the test.
+// mavenRepository is a copy of the local repository without anything of ours: what the example gets
+// of that was installed by the test.
 func mavenRepository(t *testing.T, language string) string {
 	t.Helper()
 	dir := t.TempDir()

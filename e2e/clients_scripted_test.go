@@ -30,8 +30,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// scripted is a node that does what a real one does only in trouble, at once and each time. What it does is the last part of the request_id, or of the submitter
-// that is watched; the first part keeps the tests of the languages apart.
+// scripted is a node that does what a real one does only in trouble, at once and each time. What it
+// does is the last part of the request_id, or of the submitter that is watched; the first part
+// keeps the tests of the languages apart.
 type scripted struct {
 	fencepostv1.UnimplementedTxServiceServer
 	mu      sync.Mutex
@@ -39,7 +40,8 @@ type scripted struct {
 	streams map[string]int // by submitter
 }
 
-// startScripted serves the script in plain text, and with TLS for clients that have a certificate. It returns both addresses.
+// startScripted serves the script in plain text, and with TLS for clients that have a certificate.
+// It returns both addresses.
 func startScripted(t *testing.T, certs string) (plain, secure string) {
 	t.Helper()
 	s := &scripted{creates: map[string]int{}, streams: map[string]int{}}
@@ -144,7 +146,9 @@ func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest,
 	} else if what == "snapshots" {
 		return watchSnapshots(stream, out)
 	} else if stream > 1 && r.GetResumeToken() != "after 1" && what != "down" {
-		return status.Errorf(codes.InvalidArgument, "stream %d resumes with %q", stream, r.GetResumeToken())
+		return status.Errorf(
+			codes.InvalidArgument, "stream %d resumes with %q", stream, r.GetResumeToken(),
+		)
 	} else if stream > 1 && what == "expired" {
 		return refuse(codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 	} else if what == "refused" {
@@ -174,7 +178,8 @@ func refuseHeartbeat(every time.Duration, out fencepostv1.TxService_WatchTxServe
 	return refuse(codes.InvalidArgument, "INVALID_FIELD")
 }
 
-// watchSnapshots breaks before the first token, when it has shown one of two transactions; later the second is not there any more, and the other has moved on.
+// watchSnapshots breaks before the first token, when it has shown one of two transactions; later
+// the second is not there any more, and the other has moved on.
 func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 	if stream == 1 {
 		_ = out.Send(snapshot("gone", 1))
@@ -185,7 +190,10 @@ func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 		Message:     &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}},
 		ResumeToken: "start",
 	}
-	for _, m := range []*fencepostv1.WatchTxResponse{snapshot("kept", 2), heartbeat, event("kept", 2, "a"), event("kept", 3, "b"), event("new", 1, "c")} {
+	for _, m := range []*fencepostv1.WatchTxResponse{
+		snapshot("kept", 2), heartbeat, event("kept", 2, "a"), event("kept", 3, "b"),
+		event("new", 1, "c"),
+	} {
 		if err := out.Send(m); err != nil {
 			return err
 		}
@@ -194,7 +202,8 @@ func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 	return out.Context().Err()
 }
 
-// watchSeveral breaks when it has shown two transactions, one of them final, and told an event; it goes on from there to the end.
+// watchSeveral breaks when it has shown two transactions, one of them final, and told an event; it
+// goes on from there to the end.
 func watchSeveral(stream int, r *fencepostv1.WatchTxRequest,
 	out fencepostv1.TxService_WatchTxServer) error {
 	if len(r.GetTxs().GetTxIds()) != 2 || !r.GetUntilFinal() ||
@@ -208,7 +217,10 @@ func watchSeveral(stream int, r *fencepostv1.WatchTxRequest,
 		Message:     &fencepostv1.WatchTxResponse_Heartbeat{Heartbeat: &fencepostv1.Heartbeat{}},
 		ResumeToken: "start",
 	}
-	for _, m := range []*fencepostv1.WatchTxResponse{snapshot("done", 5), snapshot("on", 1), heartbeat, event("done", 5, "after 1"), event("on", 2, "after 2")} {
+	for _, m := range []*fencepostv1.WatchTxResponse{
+		snapshot("done", 5), snapshot("on", 1), heartbeat, event("done", 5, "after 1"),
+		event("on", 2, "after 2"),
+	} {
 		if err := out.Send(m); err != nil {
 			return err
 		}
@@ -258,7 +270,8 @@ func certifiedName(ctx context.Context) string {
 	return ""
 }
 
-// writeCertificates makes an authority, a node "node.test" and a client "caller", and writes what nodes and clients need.
+// writeCertificates makes an authority, a node "node.test" and a client "caller", and writes what
+// nodes and clients need.
 func writeCertificates(t *testing.T, dir string) *tls.Config {
 	t.Helper()
 	authority := newCertificate(t, "authority", nil)
@@ -278,7 +291,8 @@ func writeCertificates(t *testing.T, dir string) *tls.Config {
 	pool.AddCert(authority.cert)
 	return &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{node.der}, PrivateKey: node.key}},
-		ClientCAs:    pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		ClientCAs:    pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		MinVersion: tls.VersionTLS12,
 	}
 }
 
@@ -309,7 +323,9 @@ func newCertificate(t *testing.T, name string, parent *certificate) *certificate
 	} else {
 		issuer, signer = parent.cert, parent.key
 	}
-	if c.der, err = x509.CreateCertificate(rand.Reader, template, issuer, &key.PublicKey, signer); err != nil {
+	if c.der, err = x509.CreateCertificate(
+		rand.Reader, template, issuer, &key.PublicKey, signer,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if c.cert, err = x509.ParseCertificate(c.der); err != nil {

@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// The clients are tested from here: this starts what they talk to. `make clients` builds what is run.
+// The clients are tested from here: this starts what they talk to. `make clients` builds what is
+// run.
 
 const clientsFolder = "../clients"
 
@@ -36,8 +37,9 @@ func runIn(t *testing.T, dir string, env []string, name string, arguments ...str
 	return string(out)
 }
 
-// TestClientsAgainstNodes runs the tests that each client has of its own, against a real node, one of the same ledger that knows its callers by certificate and
-// token, one of it whose queues are full with one transaction, and one that follows a script.
+// TestClientsAgainstNodes runs the tests that each client has of its own, against a real node, one
+// of the same ledger that knows its callers by certificate and token, one of it whose queues are
+// full with one transaction, and one that follows a script.
 func TestClientsAgainstNodes(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 500*time.Millisecond, 3)
@@ -45,12 +47,14 @@ func TestClientsAgainstNodes(t *testing.T) {
 	certs := t.TempDir()
 	scripted, encrypted := startScripted(t, certs)
 	guarded := prepareNode(t, c, nodeOptions{
-		confirmations: 2, poll: 100 * time.Millisecond, name: "b", keys: filepath.Join(n.dir, "keys"),
+		confirmations: 2, poll: 100 * time.Millisecond, name: "b",
+		keys:   filepath.Join(n.dir, "keys"),
 		secure: secure{certs: certs, clientCerts: true, tokens: writeToken(t, certs)},
 	}, n.url)
 	guarded.start(t)
 	narrow := prepareNode(t, c, nodeOptions{
-		confirmations: 2, poll: 100 * time.Millisecond, name: "c", keys: filepath.Join(n.dir, "keys"), queue: "max_per_submitter: 1",
+		confirmations: 2, poll: 100 * time.Millisecond, name: "c",
+		keys: filepath.Join(n.dir, "keys"), queue: "max_per_submitter: 1",
 	}, n.url)
 	narrow.start(t)
 	env := []string{
@@ -63,13 +67,17 @@ func TestClientsAgainstNodes(t *testing.T) {
 		"FENCEPOST_TEST_CERTS=" + certs,
 	}
 	for language, command := range map[string][]string{
-		"go":   {"go", "test", "-race", "-count=1", "./..."},
-		"ts":   {"npm", "test", "--silent"},
-		"java": {"mvn", "--batch-mode", "--quiet", "-Dstyle.color=never", "--file", "all.xml", "test"},
+		"go": {"go", "test", "-race", "-count=1", "./..."},
+		"ts": {"npm", "test", "--silent"},
+		"java": {
+			"mvn", "--batch-mode", "--quiet", "-Dstyle.color=never", "--file", "all.xml", "test",
+		},
 	} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			if out := runIn(t, filepath.Join(clientsFolder, language), env, command[0], command[1:]...); strings.Contains(
+			if out := runIn(
+				t, filepath.Join(clientsFolder, language), env, command[0], command[1:]...,
+			); strings.Contains(
 				out, "\x1b") {
 				t.Errorf("no terminal is there, and it is written to: %q", out)
 			}
@@ -208,8 +216,9 @@ func (p *printer) read(out io.Reader) {
 	}
 }
 
-// TestClients_WatchSurvivesCuts watches in each language while connections are cut, nodes are killed and restarted, and the other node takes over; every event
-// must have been told once and in order.
+// TestClients_WatchSurvivesCuts watches in each language while connections are cut, nodes are
+// killed and restarted, and the other node takes over; every event must have been told once and in
+// order.
 func TestClients_WatchSurvivesCuts(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 200*time.Millisecond, 1)

@@ -17,7 +17,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// member is one node of a cluster, with the lines to its database and its chain in the hands of the test.
+// member is one node of a cluster, with the lines to its database and its chain in the hands of the
+// test.
 type member struct {
 	*node
 	name string
@@ -96,10 +97,12 @@ func (cl *cluster) stopAll(t *testing.T) {
 
 func (cl *cluster) any() *member { return cl.members[rand.IntN(len(cl.members))] }
 
-// tryFor is how long one call may take before it is repeated on another node: one that is frozen never answers.
+// tryFor is how long one call may take before it is repeated on another node: one that is frozen
+// never answers.
 const tryFor = 2 * time.Second
 
-// create asks node after node until one accepts, as a caller does who keeps to the contract: only UNAVAILABLE and a deadline are repeated.
+// create asks node after node until one accepts, as a caller does who keeps to the contract: only
+// UNAVAILABLE and a deadline are repeated.
 func (cl *cluster) create(t *testing.T, submitter, request string,
 	p *fencepostv1.Payload) *fencepostv1.Tx {
 	t.Helper()

@@ -12,10 +12,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// fenced reads what a commit says from its parameters on the wire, each found by the name that the statement's text gives it.
+// fenced reads what a commit says from its parameters on the wire, each found by the name that the
+// statement's text gives it.
 type fenced struct{ m pgproxy.Message }
 
-// fencedCommit tells whether a message is a step, B or E, of the one statement that writes the ledger.
+// fencedCommit tells whether a message is a step, B or E, of the one statement that writes the
+// ledger.
 func fencedCommit(m pgproxy.Message, step byte) bool {
 	return m.Type == step && strings.Contains(m.SQL, "name: Commit ")
 }
@@ -27,8 +29,11 @@ func (f fenced) column(name string) [][]byte {
 	known, ok := parameterNames.Load(f.m.SQL)
 	if !ok {
 		places := map[string]int{}
-		for _, found := range regexp.MustCompile(`unnest\(\$(\d+)::\w+\[\]\)\s+AS (\w+)`).FindAllStringSubmatch(f.m.SQL, -1) {
-			if _, taken := places[found[2]]; !taken { // the changes come first, then their writes, attempts, commands
+		for _, found := range regexp.MustCompile(
+			`unnest\(\$(\d+)::\w+\[\]\)\s+AS (\w+)`,
+		).FindAllStringSubmatch(f.m.SQL, -1) {
+			// the changes come first, then their writes, attempts, commands
+			if _, taken := places[found[2]]; !taken {
 				places[found[2]], _ = strconv.Atoi(found[1]) // digits
 			}
 		}
@@ -41,7 +46,8 @@ func (f fenced) column(name string) [][]byte {
 	return arrayElements(f.m.Params[place-1])
 }
 
-// arrayElements reads PostgreSQL's binary form of an array with one dimension: its count is at 12, elements begin at 20, each with its length before it.
+// arrayElements reads PostgreSQL's binary form of an array with one dimension: its count is at 12,
+// elements begin at 20, each with its length before it.
 func arrayElements(b []byte) (list [][]byte) {
 	if len(b) < 20 {
 		return nil

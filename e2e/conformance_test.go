@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestGethConforms runs the connector's suite against geth as a process of its own: the suite that the in-memory chain and the embedded one pass as well.
+// TestGethConforms runs the connector's suite against geth as a process of its own: the suite that
+// the in-memory chain and the embedded one pass as well.
 func TestGethConforms(t *testing.T) {
 	t.Parallel()
 	c := geth(t, 1)

@@ -21,7 +21,8 @@ type driven struct {
 	tap *tap
 }
 
-// newDriven starts a node. settings are what the chain's configuration says beside what all tests say; it may repeat none of that but resubmit.
+// newDriven starts a node. settings are what the chain's configuration says beside what all tests
+// say; it may repeat none of that but resubmit.
 func newDriven(t *testing.T, b *beacon, confirmations int, settings string) *driven {
 	t.Helper()
 	url := freshDatabase(t)
@@ -89,7 +90,8 @@ func (d *driven) watch(t *testing.T, id string) *story {
 	return s
 }
 
-// told waits for the end of the story and checks that every event came once and in order, and that the last one tells what the ledger has.
+// told waits for the end of the story and checks that every event came once and in order, and that
+// the last one tells what the ledger has.
 func (d *driven) told(t *testing.T, s *story) (*fencepostv1.Tx, []*fencepostv1.TxEvent) {
 	t.Helper()
 	tx := d.await(t, s.id, time.Minute)
@@ -183,7 +185,10 @@ func (d *driven) inBlock(t *testing.T, id string, hash common.Hash) {
 // raw are the signed bytes of one form, as they are recorded.
 func (d *driven) raw(t *testing.T, id string, form int) (bytes []byte) {
 	t.Helper()
-	if err := d.pool.QueryRow(context.Background(), "SELECT raw_tx FROM tx_attempt WHERE tx_id = $1 AND attempt_no = $2", id, form).Scan(&bytes); err != nil {
+	if err := d.pool.QueryRow(
+		context.Background(), "SELECT raw_tx FROM tx_attempt WHERE tx_id = $1 AND attempt_no = $2",
+		id, form,
+	).Scan(&bytes); err != nil {
 		t.Fatalf("form %d of %s: %v", form, id, err)
 	}
 	return bytes
@@ -207,7 +212,8 @@ func (d *driven) toTheEnd(t *testing.T, ids ...string) {
 	})
 }
 
-// verifyAccount wants what is on chain of a submitter to be these transactions, in this order and with these nonces from 0 on.
+// verifyAccount wants what is on chain of a submitter to be these transactions, in this order and
+// with these nonces from 0 on.
 func (d *driven) verifyAccount(t *testing.T, submitter int, want ...string) {
 	t.Helper()
 	from := crypto.PubkeyToAddress(d.b.keys[submitter].PublicKey)

@@ -24,8 +24,9 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// beacon is a consensus client in the hands of a test: geth as a process of its own, which has the blocks that the test gives it, in the order and with the
-// transactions that the test wants, and takes the block for its head that the test names. Nothing happens on such a chain by itself.
+// beacon is a consensus client in the hands of a test: geth as a process of its own, which has the
+// blocks that the test gives it, in the order and with the transactions that the test wants, and
+// takes the block for its head that the test names. Nothing happens on such a chain by itself.
 type beacon struct {
 	*testChain
 	t         *testing.T
@@ -70,7 +71,9 @@ func newBeacon(t *testing.T, o beaconOptions) *beacon {
 		genesisOf(append(keys[:o.keys-o.poor:o.keys-o.poor], b.purse), o.gasLimit), secret, o)
 	proc := start()
 	var err error
-	if b.api, err = rpc.DialOptions(t.Context(), engine, rpc.WithHTTPAuth(gethnode.NewJWTAuth(secret))); err != nil {
+	if b.api, err = rpc.DialOptions(
+		t.Context(), engine, rpc.WithHTTPAuth(gethnode.NewJWTAuth(secret)),
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.api.Close)
@@ -92,7 +95,9 @@ func newBeacon(t *testing.T, o beaconOptions) *beacon {
 func (b *beacon) await(url string) {
 	b.t.Helper()
 	eventually(b.t, 60*time.Second, "geth answers", func() error {
-		if err := b.api.CallContext(context.Background(), nil, "engine_exchangeCapabilities", []string{}); err != nil {
+		if err := b.api.CallContext(
+			context.Background(), nil, "engine_exchangeCapabilities", []string{},
+		); err != nil {
 			return err
 		}
 		return answers(url)
@@ -115,7 +120,9 @@ func prepareGeth(t *testing.T, genesis *core.Genesis, secret common.Hash,
 	}
 	writeFile(t, in("genesis.json"), string(text))
 	writeFile(t, in("secret"), secret.Hex())
-	if out, err := exec.Command(path, "init", "--datadir", in("data"), in("genesis.json")).CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		path, "init", "--datadir", in("data"), in("genesis.json"),
+	).CombinedOutput(); err != nil {
 		t.Fatalf("geth init: %v\n%s", err, out)
 	}
 	port, enginePort := freePort(t), freePort(t)
@@ -148,7 +155,8 @@ func genesisOf(rich []*ecdsa.PrivateKey, gasLimit uint64) *core.Genesis {
 	config.ChainID = big.NewInt(beaconChainID)
 	config.OsakaTime, config.BogotaTime = zero, nil
 	g := &core.Genesis{
-		Config: &config, GasLimit: gasLimit, BaseFee: big.NewInt(params.InitialBaseFee), Difficulty: new(big.Int),
+		Config: &config, GasLimit: gasLimit, BaseFee: big.NewInt(params.InitialBaseFee),
+		Difficulty: new(big.Int),
 		Timestamp: uint64(
 			time.Now().Add(-24 * time.Hour).Unix()), Alloc: types.GenesisAlloc{reverter: {Balance: new(big.Int), Code: refuseAll()}},
 	}
@@ -161,7 +169,8 @@ func genesisOf(rich []*ecdsa.PrivateKey, gasLimit uint64) *core.Genesis {
 	return g
 }
 
-// refuseAll copies what stands behind it to memory, which is Error("nope") as the ABI encodes it, and reverts with that.
+// refuseAll copies what stands behind it to memory, which is Error("nope") as the ABI encodes it,
+// and reverts with that.
 func refuseAll() []byte {
 	code := []byte{0x60, 100, 0x60, 12, 0x60, 0, 0x39, 0x60, 100, 0x60, 0, 0xfd}
 	data := make([]byte, 100)
@@ -171,7 +180,8 @@ func refuseAll() []byte {
 	return append(code, data...)
 }
 
-// build makes a block of these signed transactions on geth's head. Nobody sees it before it is extended to.
+// build makes a block of these signed transactions on geth's head. Nobody sees it before it is
+// extended to.
 func (b *beacon) build(raws ...[]byte) block {
 	b.t.Helper()
 	txs := make([]hexutil.Bytes, 0, len(raws))
@@ -193,10 +203,14 @@ func (b *beacon) make(txs *[]hexutil.Bytes) block {
 	head := b.head()
 	b.drawn++
 	attributes := beaconapi.PayloadAttributes{
-		Timestamp: head.Time + slotSeconds, Random: common.BigToHash(new(big.Int).SetUint64(b.drawn)), Withdrawals: []*types.Withdrawal{}, BeaconRoot: &common.Hash{},
+		Timestamp:   head.Time + slotSeconds,
+		Random:      common.BigToHash(new(big.Int).SetUint64(b.drawn)),
+		Withdrawals: []*types.Withdrawal{}, BeaconRoot: &common.Hash{},
 	}
 	var made beaconapi.ExecutionPayloadEnvelope
-	if err := b.Client.Client().CallContext(context.Background(), &made, "testing_buildBlockV1", head.Hash(), attributes, txs, nil); err != nil {
+	if err := b.Client.Client().CallContext(
+		context.Background(), &made, "testing_buildBlockV1", head.Hash(), attributes, txs, nil,
+	); err != nil {
 		b.t.Fatalf("build a block: %v", err)
 	}
 	if len(made.Requests) > 0 {
@@ -219,7 +233,10 @@ func (b *beacon) extend(blocks ...block) {
 	b.t.Helper()
 	for _, made := range blocks {
 		var status beaconapi.PayloadStatusV1
-		if err := b.api.CallContext(context.Background(), &status, "engine_newPayloadV4", made, []common.Hash{}, common.Hash{}, []hexutil.Bytes{}); err != nil ||
+		if err := b.api.CallContext(
+			context.Background(), &status, "engine_newPayloadV4", made, []common.Hash{},
+			common.Hash{}, []hexutil.Bytes{},
+		); err != nil ||
 			status.Status != beaconapi.VALID {
 			b.t.Fatalf("geth does not take block %d: %+v, %v", made.Number, status, err)
 		}
@@ -227,7 +244,8 @@ func (b *beacon) extend(blocks ...block) {
 	}
 }
 
-// choose names the head: a block that geth has, which may be one that it had left, or one far below.
+// choose names the head: a block that geth has, which may be one that it had left, or one far
+// below.
 func (b *beacon) choose(head common.Hash) {
 	b.t.Helper()
 	state := beaconapi.ForkchoiceStateV1{
@@ -236,7 +254,9 @@ func (b *beacon) choose(head common.Hash) {
 		FinalizedBlockHash: b.finalized,
 	}
 	var answer beaconapi.ForkChoiceResponse
-	if err := b.api.CallContext(context.Background(), &answer, "engine_forkchoiceUpdatedV3", state, nil); err != nil ||
+	if err := b.api.CallContext(
+		context.Background(), &answer, "engine_forkchoiceUpdatedV3", state, nil,
+	); err != nil ||
 		answer.PayloadStatus.Status != beaconapi.VALID {
 		b.t.Fatalf("geth does not take %s for its head: %+v, %v", head, answer, err)
 	}

@@ -60,7 +60,8 @@ type fault struct {
 	from, to time.Time
 }
 
-// rage strikes until the time is over, and returns when all faults have ended. First every kind has a turn of its own; then they overlap at times.
+// rage strikes until the time is over, and returns when all faults have ended. First every kind has
+// a turn of its own; then they overlap at times.
 func (s *storm) rage(d time.Duration) {
 	end := time.Now().Add(d)
 	first := slices.Clone(faultKinds)
@@ -113,7 +114,8 @@ func (s *storm) owner() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	rows, err := s.cl.pool.Query(ctx,
-		"SELECT DISTINCT split_part(owner_node, '/', 1) FROM submitter_lease WHERE expires_at > clock_timestamp() ORDER BY 1")
+		"SELECT DISTINCT split_part(owner_node, '/', 1) FROM submitter_lease WHERE expires_at > "+
+			"clock_timestamp() ORDER BY 1")
 	if err != nil {
 		return s.anyNode() // the database is down just now
 	}
@@ -125,7 +127,9 @@ func (s *storm) owner() string {
 }
 
 func (s *storm) member(name string) *member {
-	return s.cl.members[slices.IndexFunc(s.cl.members, func(m *member) bool { return m.name == name })]
+	return s.cl.members[slices.IndexFunc(
+		s.cl.members, func(m *member) bool { return m.name == name },
+	)]
 }
 
 func (s *storm) kill(target string) {
@@ -194,7 +198,8 @@ func (s *storm) disturbed(f fault, until time.Time) bool {
 		func(o fault) bool { return o.from != f.from && o.from.Before(until) && o.to.After(f.from) })
 }
 
-// measured are takeover times after one kind of fault: of those that nothing else disturbed, and how long the submitters were without an owner then.
+// measured are takeover times after one kind of fault: of those that nothing else disturbed, and
+// how long the submitters were without an owner then.
 type measured struct {
 	all, clean, orphaned []time.Duration
 	faults               int

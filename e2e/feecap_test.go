@@ -10,15 +10,17 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestFeeCap_BaseFeeAboveThenBelow fills blocks until the base fee is above the cap. What is in flight then is STUCK and says why, and what is queued
-// waits without a nonce and says why; once empty blocks have brought the fee down both go on by themselves, and those behind them follow.
+// TestFeeCap_BaseFeeAboveThenBelow fills blocks until the base fee is above the cap. What is in
+// flight then is STUCK and says why, and what is queued waits without a nonce and says why; once
+// empty blocks have brought the fee down both go on by themselves, and those behind them follow.
 func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 	t.Parallel()
 	const inFlight, queued = 0, 1
 	limit := big.NewInt(3 * params.GWei)
 	b := newBeacon(t, beaconOptions{keys: 2, gasLimit: 10 * params.TxGas})
 	d := newDriven(t, b, 2,
-		"fees: {max_fee_cap_gwei: 3}, gas_bump: {enabled: true, min_interval: 3s, max_fee_cap_gwei: 3}")
+		"fees: {max_fee_cap_gwei: 3}, gas_bump: {enabled: true, min_interval: 3s, "+
+			"max_fee_cap_gwei: 3}")
 	first := d.begin(t, inFlight, "first", transfer)
 	d.pending(t, first.id, 1)
 	d.tap.still(func() {
@@ -35,7 +37,7 @@ func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 	d.until(t, first.id, "it is at the cap", func(tx *fencepostv1.Tx) bool {
 		return tx.GetState() == fencepostv1.TxState_TX_STATE_STUCK &&
 			tx.GetReason() == "FEE_CAP_REACHED" &&
-			strings.Contains(tx.GetLastError(), "above the cap of 3 gwei")
+			strings.Contains(tx.GetLastError(), "3 gwei")
 	})
 	d.until(t, head.id, "it waits for lower fees", func(tx *fencepostv1.Tx) bool {
 		return tx.GetSubState() == fencepostv1.TxSubState_TX_SUB_STATE_BACKING_OFF &&

@@ -19,9 +19,10 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestForeignUse_Protects sends transactions around Fencepost with the keys of its submitters, on geth: before a nonce is taken, between that and the first
-// hand-over, and after it. Each time the submitter is protected with evidence, nothing is skipped or called a success, and an operator's decision, made with the
-// program that they have, lets it go on.
+// TestForeignUse_Protects sends transactions around Fencepost with the keys of its submitters, on
+// geth: before a nonce is taken, between that and the first hand-over, and after it. Each time the
+// submitter is protected with evidence, nothing is skipped or called a success, and an operator's
+// decision, made with the program that they have, lets it go on.
 func TestForeignUse_Protects(t *testing.T) {
 	t.Parallel()
 	c := geth(t, 4)
@@ -44,7 +45,8 @@ type foreign struct {
 	contract common.Address
 }
 
-// before: somebody sends by hand while no node runs. The next request is not answered with that nonce, and goes on above it.
+// before: somebody sends by hand while no node runs. The next request is not answered with that
+// nonce, and goes on above it.
 func (s *foreign) before(t *testing.T) {
 	const submitter = 0
 	s.m.await(t, s.call(t, submitter, "first"), time.Minute)
@@ -57,7 +59,9 @@ func (s *foreign) before(t *testing.T) {
 		"--reason", "one transfer by hand")
 	s.confirmed(t, id, 2)
 	var first, last int
-	if err := s.cl.pool.QueryRow(t.Context(), "SELECT first_nonce, last_nonce FROM nonce_gap").Scan(&first, &last); err != nil ||
+	if err := s.cl.pool.QueryRow(
+		t.Context(), "SELECT first_nonce, last_nonce FROM nonce_gap",
+	).Scan(&first, &last); err != nil ||
 		first != 1 ||
 		last != 1 {
 		t.Errorf("the gap is %d to %d (%v)", first, last, err)
@@ -65,7 +69,8 @@ func (s *foreign) before(t *testing.T) {
 	s.counted(t, submitter, 2)
 }
 
-// during: the nonce is used by somebody else just before the bytes that are recorded for it get to the chain.
+// during: the nonce is used by somebody else just before the bytes that are recorded for it get to
+// the chain.
 func (s *foreign) during(t *testing.T) {
 	const submitter = 1
 	theirs := make(chan common.Hash, 1)
@@ -109,7 +114,8 @@ func (s *foreign) call(t *testing.T, submitter int, request string) (id string) 
 		&fencepostv1.Payload{To: s.contract.Hex()}).GetTxId()
 }
 
-// useElsewhere sends a transfer with the submitter's key past Fencepost, and waits until it is in a block.
+// useElsewhere sends a transfer with the submitter's key past Fencepost, and waits until it is in a
+// block.
 func (s *foreign) useElsewhere(t *testing.T, submitter int, nonce uint64) common.Hash {
 	tx, err := s.cl.chain.spend(submitter, nonce)
 	if err != nil {
@@ -122,13 +128,16 @@ func (s *foreign) useElsewhere(t *testing.T, submitter int, nonce uint64) common
 	return tx.Hash()
 }
 
-// protected waits until an operator sees the protection and its evidence, and wants callers to be refused.
+// protected waits until an operator sees the protection and its evidence, and wants callers to be
+// refused.
 func (s *foreign) protected(t *testing.T, submitter int, theirs common.Hash) {
 	t.Helper()
 	name := s.m.names[submitter]
 	eventually(t, time.Minute, "the submitter is protected", func() error {
 		out, err := s.run("submitter", "show", name)
-		for _, want := range []string{"NONCE_USED_ELSEWHERE", theirs.Hex(), "exit-protect " + name + " --protection 1"} {
+		for _, want := range []string{
+			"NONCE_USED_ELSEWHERE", theirs.Hex(), "exit-protect " + name + " --protection 1",
+		} {
 			if err == nil && !strings.Contains(out, want) {
 				err = fmt.Errorf("it does not show %s:\n%s", want, out)
 			}
@@ -141,18 +150,22 @@ func (s *foreign) protected(t *testing.T, submitter int, theirs common.Hash) {
 		t.Errorf("CreateTx on a protected submitter: %v, %s", err, reasonOf(err))
 	}
 	var confirmed int
-	query := "SELECT count(*) FROM tx_event e JOIN submitter s USING (submitter_id) WHERE s.name = $1 AND e.kind = 'CONFIRMED' AND e.created_at > (SELECT protect_at FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)"
+	query := "SELECT count(*) FROM tx_event e JOIN submitter s USING (submitter_id) WHERE s.name " +
+		"= $1 AND e.kind = 'CONFIRMED' AND e.created_at > (SELECT protect_at FROM " +
+		"submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id)"
 	if err := s.cl.pool.QueryRow(t.Context(), query, name).Scan(&confirmed); err != nil ||
 		confirmed != 0 {
 		t.Errorf("%d were confirmed under protection (%v)", confirmed, err)
 	}
 }
 
-// spend sends a transfer with one of the keys past Fencepost. It pays so much that it takes the place of whatever else has the nonce.
+// spend sends a transfer with one of the keys past Fencepost. It pays so much that it takes the
+// place of whatever else has the nonce.
 func (c *testChain) spend(key int, nonce uint64) (*types.Transaction, error) {
 	to, id := common.HexToAddress("0xbb"), new(big.Int).SetUint64(c.id)
 	tx, err := types.SignNewTx(c.keys[key], types.LatestSignerForChainID(id), &types.DynamicFeeTx{
-		ChainID: id, Nonce: nonce, To: &to, Gas: params.TxGas, Value: big.NewInt(1), GasTipCap: big.NewInt(10 * params.GWei), GasFeeCap: big.NewInt(200 * params.GWei),
+		ChainID: id, Nonce: nonce, To: &to, Gas: params.TxGas, Value: big.NewInt(1),
+		GasTipCap: big.NewInt(10 * params.GWei), GasFeeCap: big.NewInt(200 * params.GWei),
 	})
 	if err == nil {
 		err = c.SendTransaction(context.Background(), tx)
@@ -171,12 +184,15 @@ func (s *foreign) confirmed(t *testing.T, id string, nonce uint64) {
 
 func (s *foreign) counted(t *testing.T, submitter int, calls uint64) {
 	t.Helper()
-	if got := s.cl.chain.count(t, s.contract, crypto.PubkeyToAddress(s.cl.chain.keys[submitter].PublicKey)); got != calls {
+	if got := s.cl.chain.count(
+		t, s.contract, crypto.PubkeyToAddress(s.cl.chain.keys[submitter].PublicKey),
+	); got != calls {
 		t.Errorf("the contract counts %d calls, want %d", got, calls)
 	}
 }
 
-// decide asks again while the chain does not bear the decision out yet: uses that are in a block have to become settled first.
+// decide asks again while the chain does not bear the decision out yet: uses that are in a block
+// have to become settled first.
 func (s *foreign) decide(t *testing.T, args ...string) {
 	t.Helper()
 	eventually(t, time.Minute, "fencepost "+strings.Join(args, " "), func() error {

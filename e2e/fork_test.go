@@ -14,13 +14,16 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestFork_DropsFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed over again, before N+1, and both end final with no gap.
-// Later another fork replaces some of the blocks above N: the watcher gets the whole list anew, and in the end has what the ledger has and what the chain has.
+// TestFork_DropsFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed
+// over again, before N+1, and both end final with no gap. Later another fork replaces some of the
+// blocks above N: the watcher gets the whole list anew, and in the end has what the ledger has and
+// what the chain has.
 func TestFork_DropsFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
 	d := newDriven(t, b, 6,
-		"finality: {tell_blocks: true}, resubmit: {interval: 60s, max_attempts: 20}") // what comes earlier is due to the fork
+		// what comes earlier is due to the fork
+		"finality: {tell_blocks: true}, resubmit: {interval: 60s, max_attempts: 20}")
 	n := d.begin(t, 0, "n", transfer)
 	first := d.pending(t, n.id, 1)
 	parent := b.head().Hash()
@@ -70,7 +73,8 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	d.end(t)
 }
 
-// toldAbove waits until the ledger has so many blocks above the one with the transaction, which are the chain's.
+// toldAbove waits until the ledger has so many blocks above the one with the transaction, which are
+// the chain's.
 func (d *driven) toldAbove(t *testing.T, id string, blocks int) {
 	t.Helper()
 	d.until(t, id, "the blocks above are told", func(tx *fencepostv1.Tx) bool {
@@ -99,7 +103,8 @@ func (d *driven) canonical(t *testing.T, blocks []*fencepostv1.BlockRef) (all []
 	return all
 }
 
-// verifyFork adds up what the watcher was told of the blocks above N, and compares it with the ledger and with the chain.
+// verifyFork adds up what the watcher was told of the blocks above N, and compares it with the
+// ledger and with the chain.
 func (d *driven) verifyFork(t *testing.T, s *story) {
 	t.Helper()
 	tx, events := d.told(t, s)
@@ -124,7 +129,8 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 		strings.Count(told, "CONFIRMED") != 1 {
 		t.Errorf("told: %s", told)
 	}
-	// The first fork took the block itself, so that nothing is above it; the second left two of the three above it.
+	// The first fork took the block itself, so that nothing is above it; the second left two of the
+	// three above it.
 	if len(anew) != 2 || len(anew[0]) != 0 || len(anew[1]) != 4 ||
 		!slices.Equal(anew[1], list[:4]) {
 		t.Errorf("told anew: %v; in the end it has %v", anew, list)
@@ -141,8 +147,8 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 	}
 }
 
-// TestPoolLost_Rebroadcasts stops geth with a transaction in its pool, which it does not have any more when it is back: it is handed over again, as the same
-// bytes, and ends well.
+// TestPoolLost_Rebroadcasts stops geth with a transaction in its pool, which it does not have any
+// more when it is back: it is handed over again, as the same bytes, and ends well.
 func TestPoolLost_Rebroadcasts(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1, nolocals: true})
@@ -179,7 +185,8 @@ func TestPoolLost_Rebroadcasts(t *testing.T) {
 	d.end(t)
 }
 
-// TestFinality_FollowsChainTag has a transaction deep enough, and final only once the chain calls its block finalized.
+// TestFinality_FollowsChainTag has a transaction deep enough, and final only once the chain calls
+// its block finalized.
 func TestFinality_FollowsChainTag(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
@@ -196,7 +203,9 @@ func TestFinality_FollowsChainTag(t *testing.T) {
 	d.pending(t, next.id, 1)
 	b.extend(b.build(d.raw(t, next.id, 1)))
 	d.inBlock(t, next.id, b.head().Hash()) // so it has been seen that the other one is deep enough
-	if tx := d.until(t, s.id, "it is there", func(*fencepostv1.Tx) bool { return true }); tx.GetFinalTime() != nil {
+	if tx := d.until(
+		t, s.id, "it is there", func(*fencepostv1.Tx) bool { return true },
+	); tx.GetFinalTime() != nil {
 		t.Errorf("final above the finalized block: %v", tx)
 	}
 	b.finalized = home.Hash()

@@ -18,11 +18,14 @@ import (
 
 func (f *frozen) nothing() {}
 
-// auditDepth is what no reorg is believed to change: four times the confirmations that the nodes have.
+// auditDepth is what no reorg is believed to change: four times the confirmations that the nodes
+// have.
 const auditDepth = 12
 
 func (f *frozen) chain(method string, args ...any) {
-	if err := f.cl.chain.Client.Client().CallContext(context.Background(), nil, method, args...); err != nil {
+	if err := f.cl.chain.Client.Client().CallContext(
+		context.Background(), nil, method, args...,
+	); err != nil {
 		f.t.Errorf("%s: %v", method, err)
 	}
 }
@@ -30,7 +33,8 @@ func (f *frozen) chain(method string, args ...any) {
 func (f *frozen) mine()        { f.chain("dev_mine", 1) }
 func (f *frozen) dropPending() { f.chain("dev_dropPending") }
 
-// reorg takes the block of the first transaction away, and all above it. What they had is in the pool again.
+// reorg takes the block of the first transaction away, and all above it. What they had is in the
+// pool again.
 func (f *frozen) reorg() {
 	f.t.Helper()
 	var block uint64
@@ -102,14 +106,16 @@ func (f *frozen) haveLate(m *member) {
 	f.t.Helper()
 	f.must(func(ctx context.Context) error {
 		_, err := m.CreateTx(ctx, &fencepostv1.CreateTxRequest{
-			Submitter: f.submitter, RequestId: "second", Payload: transfer, Terms: &fencepostv1.Terms{NotAfter: timestamppb.New(time.Now().Add(2 * time.Second))},
+			Submitter: f.submitter, RequestId: "second", Payload: transfer,
+			Terms: &fencepostv1.Terms{NotAfter: timestamppb.New(time.Now().Add(2 * time.Second))},
 		})
 		return err
 	})
 	f.await("the deadline has passed", "bool_or(not_after < clock_timestamp())")
 }
 
-// haveMore has one in the pool, and another one that waits for its turn for as long as that is in no block.
+// haveMore has one in the pool, and another one that waits for its turn for as long as that is in
+// no block.
 func (f *frozen) haveMore(m *member) {
 	f.t.Helper()
 	f.haveSecond(m)
@@ -178,7 +184,8 @@ func (f *frozen) pauseOnFailure(m *member) {
 	f.t.Helper()
 	f.must(func(ctx context.Context) error {
 		_, err := m.UpdateSubmitter(ctx, &fencepostv1.UpdateSubmitterRequest{
-			Submitter: f.submitter, OnFailure: fencepostv1.FailurePolicy_FAILURE_POLICY_PAUSE, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
+			Submitter: f.submitter, OnFailure: fencepostv1.FailurePolicy_FAILURE_POLICY_PAUSE,
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
 		})
 		return err
 	})

@@ -10,10 +10,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// commitCase is one kind of commit: what has to be there before it, what brings it about, how it is known on the wire, and what it writes.
+// commitCase is one kind of commit: what has to be there before it, what brings it about, how it is
+// known on the wire, and what it writes.
 type commitCase struct {
-	name    string
-	blocks  int                                // mined after the transaction was sent, before the trigger; -1: there is no transaction yet
+	name string
+	// mined after the transaction was sent, before the trigger; -1: there is no transaction yet
+	blocks  int
 	before  func(*frozen, *member)             // what else has to be there; nil: nothing
 	payload func(*frozen) *fencepostv1.Payload // nil: a transfer
 	trigger func(*frozen)
@@ -22,16 +24,21 @@ type commitCase struct {
 	event   txn.Kind        // that it writes, if any
 	command txn.CommandKind // that it ends, if any
 
-	meanwhile func(*frozen, *member) // what the other node needs so that it can take over and come to an end
-	// What the other node takes back of what the held commit says too. Only the fence keeps the old commit from being done again then: a pause expects nothing of
-	// any row, and a protection only the nonce at which the cursor still stands.
-	undo  func(*frozen, *member)
-	after func(*frozen, *member) // what the one that was frozen is asked for, so that another transaction can be sent
+	// what the other node needs so that it can take over and come to an end
+	meanwhile func(*frozen, *member)
+	// What the other node takes back of what the held commit says too. Only the fence keeps the old
+	// commit from being done again then: a pause expects nothing of any row, and a protection only
+	// the nonce at which the cursor still stands.
+	undo func(*frozen, *member)
+	// what the one that was frozen is asked for, so that another transaction can be sent
+	after func(*frozen, *member)
 }
 
-// commitCases are all kinds of commit. There is one statement that writes under a lease, so that its kinds are what a txn.Change may hold: each part of it, each
-// event and each command has a case, which TestFence_EveryCommitKindCovered checks, and where one part is written for several reasons (a decision of somebody or of
-// the owner itself; with numbers passed over or without; from a queue, from a pool or from what was final), each reason has.
+// commitCases are all kinds of commit. There is one statement that writes under a lease, so that
+// its kinds are what a txn.Change may hold: each part of it, each event and each command has a
+// case, which TestFence_EveryCommitKindCovered checks, and where one part is written for several
+// reasons (a decision of somebody or of the owner itself; with numbers passed over or without; from
+// a queue, from a pool or from what was final), each reason has.
 var commitCases = []commitCase{
 	{name: "cursor init", blocks: -1, trigger: (*frozen).create, match: fenced.startsCursor},
 	{
@@ -248,8 +255,8 @@ var commitCases = []commitCase{
 	},
 }
 
-// notFenced are the events that no commit of an owner writes, and who does. CancelTx of what was never taken out of the queue is no such commit either, but its
-// event is one of an owner, too.
+// notFenced are the events that no commit of an owner writes, and who does. CancelTx of what was
+// never taken out of the queue is no such commit either, but its event is one of an owner, too.
 var notFenced = map[txn.Kind]string{txn.EventQueued: "CreateTx, on whichever node, under no lease"}
 
 // changeParts names a case for each part of a change.
@@ -258,7 +265,8 @@ var changeParts = map[string]string{
 	"Commands": "change of a policy",
 }
 
-// TestFence_EveryCommitKindCovered compares the cases with all that a change may hold, all events and all commands: what is new needs a case.
+// TestFence_EveryCommitKindCovered compares the cases with all that a change may hold, all events
+// and all commands: what is new needs a case.
 func TestFence_EveryCommitKindCovered(t *testing.T) {
 	t.Parallel()
 	has := func(what string, is func(commitCase) bool) {

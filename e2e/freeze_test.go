@@ -17,8 +17,10 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestFence_FrozenOwner_CannotWrite stops a process in the middle of each kind of commit (see commitCases) until another has taken over and gone on, and then lets
-// it continue: the commit before the server has it, between its execution and its end, and after its end with the answer still on the way.
+// TestFence_FrozenOwner_CannotWrite stops a process in the middle of each kind of commit (see
+// commitCases) until another has taken over and gone on, and then lets it continue: the commit
+// before the server has it, between its execution and its end, and after its end with the answer
+// still on the way.
 func TestFence_FrozenOwner_CannotWrite(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]struct {
@@ -155,14 +157,16 @@ func (f *frozen) goOn(other *member) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the other node takes over", func() error {
 		return f.holds(
-			"SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE submitter_id = $1",
+			"SELECT owner_node LIKE $2 || '/%' AND fencing_token > $3 FROM submitter_lease WHERE "+
+				"submitter_id = $1",
 			other.name, f.token.Load())
 	})
 	f.end()
 	f.have(f.kind.undo, other)
 	eventually(f.t, 10*time.Second, "no command is left", func() error {
 		return f.holds(
-			"SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at IS NULL")
+			"SELECT count(*) = 0 FROM submitter_command WHERE submitter_id = $1 AND applied_at " +
+				"IS NULL")
 	})
 }
 
@@ -172,7 +176,8 @@ func (f *frozen) end() {
 	eventually(f.t, 20*time.Second, "the transaction is final", func() error {
 		f.mine()
 		return f.holds(
-			"SELECT count(*) > 0 AND bool_and(terminal_at IS NOT NULL) FROM managed_tx WHERE submitter_id = $1")
+			"SELECT count(*) > 0 AND bool_and(terminal_at IS NOT NULL) FROM managed_tx WHERE " +
+				"submitter_id = $1")
 	})
 }
 
@@ -181,7 +186,8 @@ func (f *frozen) wakesUp(victim *member) {
 	f.t.Helper()
 	lost := regexp.MustCompile(
 		fmt.Sprintf(
-			`msg="(submitter lost|lease lost|a change was refused).*submitter_id=%d fencing_token=%d\b`,
+			`msg="(submitter lost|lease lost|a change was refused).*submitter_id=%d `+
+				`fencing_token=%d\b`,
 			f.id, f.token.Load()),
 	)
 	eventually(f.t, 20*time.Second, "the frozen node notices", func() error {
@@ -199,8 +205,8 @@ func (f *frozen) wakesUp(victim *member) {
 	})
 }
 
-// heldWas looks whether what the held commit writes is there under the token of the frozen owner, as it must be if, and only if, the server had ended the
-// commit before the takeover.
+// heldWas looks whether what the held commit writes is there under the token of the frozen owner,
+// as it must be if, and only if, the server had ended the commit before the takeover.
 func (f *frozen) heldWas(done bool) {
 	f.t.Helper()
 	f.under(done, "tx_event", string(f.kind.event))
@@ -214,7 +220,8 @@ func (f *frozen) under(done bool, table, kind string) {
 	}
 	var tokens []int64
 	f.scan(&tokens,
-		"SELECT coalesce(array_agg(fencing_token), '{}') FROM "+table+" WHERE submitter_id = $1 AND kind = $2",
+		"SELECT coalesce(array_agg(fencing_token), '{}') FROM "+
+			""+table+" WHERE submitter_id = $1 AND kind = $2",
 		f.id, kind)
 	if slices.Contains(tokens, f.token.Load()) != done {
 		f.t.Errorf("%s is there under the tokens %v; the frozen owner's is %d", kind, tokens,
@@ -222,7 +229,8 @@ func (f *frozen) under(done bool, table, kind string) {
 	}
 }
 
-// finish sends one more through the node that was frozen, and holds all to the laws: each number from 0 on is a transaction's or a recorded gap.
+// finish sends one more through the node that was frozen, and holds all to the laws: each number
+// from 0 on is a transaction's or a recorded gap.
 func (f *frozen) finish(victim *member) {
 	f.t.Helper()
 	f.have(f.kind.after, victim)
@@ -237,7 +245,11 @@ func (f *frozen) finish(victim *member) {
 			f.t.Fatalf("the nonces %v are used, or recorded as gaps", nonces)
 		}
 	}
-	if err := f.holds("SELECT state = 'CONFIRMED' AND nonce = $3 FROM managed_tx WHERE submitter_id = $1 AND tx_id = $2", last, len(nonces)-1); err != nil {
+	if err := f.holds(
+		"SELECT state = 'CONFIRMED' AND nonce = $3 FROM managed_tx WHERE submitter_id = $1 AND "+
+			"tx_id = $2",
+		last, len(nonces)-1,
+	); err != nil {
 		f.t.Errorf("the last one, of the nonces %v: %v", nonces, err)
 	}
 }
@@ -253,13 +265,16 @@ func (f *frozen) create() {
 // mineAndFollow mines block after block, each once the ledger has what the one before showed.
 func (f *frozen) mineAndFollow(blocks int) {
 	f.t.Helper()
-	for i, seen := range []string{"sub_state = 'INCLUDED'", "released_at IS NOT NULL", "TRUE", "terminal_at IS NOT NULL"}[:blocks] {
+	for i, seen := range []string{
+		"sub_state = 'INCLUDED'", "released_at IS NOT NULL", "TRUE", "terminal_at IS NOT NULL",
+	}[:blocks] {
 		f.mine()
 		f.await(fmt.Sprintf("block %d is seen", i+1), seen)
 	}
 }
 
-// ask asks through the node that does not own the submitter: a call that is under way on the other would go on when that wakes up.
+// ask asks through the node that does not own the submitter: a call that is under way on the other
+// would go on when that wakes up.
 func (f *frozen) ask(call func(context.Context, *member)) {
 	f.t.Helper()
 	var owner string
@@ -316,10 +331,14 @@ func (f *frozen) closed(c <-chan struct{}, what string) {
 func (f *frozen) dump() string {
 	f.t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"submitter", "submitter_nonce_cursor", "managed_tx", "tx_attempt", "tx_event", "submitter_command", "nonce_gap"} {
+	for _, table := range []string{
+		"submitter", "submitter_nonce_cursor", "managed_tx", "tx_attempt", "tx_event",
+		"submitter_command", "nonce_gap",
+	} {
 		var rows string
 		f.scan(&rows,
-			"SELECT coalesce(string_agg(t::TEXT, E'\\n' ORDER BY t::TEXT), '') FROM "+table+" t WHERE submitter_id = $1",
+			"SELECT coalesce(string_agg(t::TEXT, E'\\n' ORDER BY t::TEXT), '') FROM "+
+				""+table+" t WHERE submitter_id = $1",
 			f.id)
 		fmt.Fprintf(&all, "%s\n%s\n", table, rows)
 	}

@@ -14,8 +14,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestQueueHead_CannotBeSent has heads of queues that the chain says would revert, or can never pass, that nobody can sign, and that the account cannot pay. The
-// first three end without a nonce, the last waits until there is money; those behind each go on, from nonce 0, in order.
+// TestQueueHead_CannotBeSent has heads of queues that the chain says would revert, or can never
+// pass, that nobody can sign, and that the account cannot pay. The first three end without a nonce,
+// the last waits until there is money; those behind each go on, from nonce 0, in order.
 func TestQueueHead_CannotBeSent(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 4, poor: 1})
@@ -25,8 +26,16 @@ func TestQueueHead_CannotBeSent(t *testing.T) {
 		payload            *fencepostv1.Payload
 	}{
 		{"reverts", "WOULD_REVERT", "nope", &fencepostv1.Payload{To: reverter.Hex()}},
-		{"a gas limit that is a little too low", "INVALID_TRANSACTION", "gas", &fencepostv1.Payload{To: transfer.GetTo(), GasLimit: params.TxGas - 1}},
-		{"a gas limit without room for the data", "INVALID_TRANSACTION", "gas", &fencepostv1.Payload{To: transfer.GetTo(), Data: make([]byte, 100), GasLimit: params.TxGas}},
+		{
+			"a gas limit that is a little too low", "INVALID_TRANSACTION", "gas",
+			&fencepostv1.Payload{To: transfer.GetTo(), GasLimit: params.TxGas - 1},
+		},
+		{
+			"a gas limit without room for the data", "INVALID_TRANSACTION", "gas",
+			&fencepostv1.Payload{
+				To: transfer.GetTo(), Data: make([]byte, 100), GasLimit: params.TxGas,
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) { d.neverSent(t, i, c.reason, c.says, c.payload) })
 	}
@@ -41,7 +50,9 @@ func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
 	s, behind := d.begin(t, submitter, "head", p), d.begin(t, submitter, "behind", transfer)
 	d.until(t, s.id, "it says what it waits for",
 		func(tx *fencepostv1.Tx) bool { return tx.GetReason() == reason || tx.GetFinalTime() != nil })
-	if tx := d.until(t, behind.id, "the one behind is there", func(*fencepostv1.Tx) bool { return true }); tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED {
+	if tx := d.until(
+		t, behind.id, "the one behind is there", func(*fencepostv1.Tx) bool { return true },
+	); tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED {
 		t.Errorf("said on one block alone, and the one behind is %v", tx)
 	}
 	eventually(t, time.Minute, "it is failed", func() error {
@@ -110,14 +121,16 @@ func (d *driven) fund(key *ecdsa.PrivateKey) {
 	)
 }
 
-// keyLater registers an account whose key the signer does not have. A head fails; with the key in the folder the next one goes on, without a restart.
+// keyLater registers an account whose key the signer does not have. A head fails; with the key in
+// the folder the next one goes on, without a restart.
 func (d *driven) keyLater(t *testing.T) {
 	key := newKey(t)
 	d.fund(key)
 	d.b.keys, d.names = append(d.b.keys, key), append(d.names, "late")
 	submitter := len(d.names) - 1
 	if _, err := d.RegisterSubmitter(t.Context(), &fencepostv1.RegisterSubmitterRequest{
-		Name: "late", ChainId: d.b.id, Address: crypto.PubkeyToAddress(key.PublicKey).Hex(), Signer: "local", Mode: fencepostv1.SubmitterMode_SUBMITTER_MODE_STRICT,
+		Name: "late", ChainId: d.b.id, Address: crypto.PubkeyToAddress(key.PublicKey).Hex(),
+		Signer: "local", Mode: fencepostv1.SubmitterMode_SUBMITTER_MODE_STRICT,
 	}); err != nil {
 		t.Fatal(err)
 	}

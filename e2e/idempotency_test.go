@@ -16,7 +16,8 @@ import (
 
 var transfer = &fencepostv1.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}
 
-// TestIdempotency_ConcurrentCreates_OneTransaction asks for the same intent a hundred times at once.
+// TestIdempotency_ConcurrentCreates_OneTransaction asks for the same intent a hundred times at
+// once.
 func TestIdempotency_ConcurrentCreates_OneTransaction(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 50*time.Millisecond, 1)
@@ -43,7 +44,10 @@ func TestIdempotency_ConcurrentCreates_OneTransaction(t *testing.T) {
 				return
 			}
 			tx := answer.GetTx()
-			answers[fmt.Sprint(tx.GetTxId(), tx.GetSubmitter(), tx.GetRequestId(), tx.GetPayload(), tx.GetCreateTime())]++
+			answers[fmt.Sprint(
+				tx.GetTxId(), tx.GetSubmitter(), tx.GetRequestId(), tx.GetPayload(),
+				tx.GetCreateTime(),
+			)]++
 			id = tx.GetTxId()
 			if answer.GetCreated() {
 				created++
@@ -63,7 +67,9 @@ func TestIdempotency_ConcurrentCreates_OneTransaction(t *testing.T) {
 		t.Errorf("the same key with another payload: %s, %s", code, reason)
 	}
 	var rows int
-	if err := n.pool.QueryRow(t.Context(), "SELECT count(*) FROM managed_tx").Scan(&rows); err != nil ||
+	if err := n.pool.QueryRow(
+		t.Context(), "SELECT count(*) FROM managed_tx",
+	).Scan(&rows); err != nil ||
 		rows != 1 {
 		t.Errorf("%d rows (%v)", rows, err)
 	}
@@ -78,7 +84,8 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// TestBurst_ThousandOnOneAccount queues a thousand from as many callers; the chain takes them one by one, in the order of the queue.
+// TestBurst_ThousandOnOneAccount queues a thousand from as many callers; the chain takes them one
+// by one, in the order of the queue.
 func TestBurst_ThousandOnOneAccount(t *testing.T) {
 	const callers = 1000
 	c := embedded(t, 20*time.Millisecond, 2)

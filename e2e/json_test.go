@@ -49,7 +49,8 @@ func at(t *testing.T, text, path string) string {
 	return fmt.Sprint(value)
 }
 
-// TestJSON_Curl: with curl alone a transaction is created, found, watched to its end, and another one is cancelled.
+// TestJSON_Curl: with curl alone a transaction is created, found, watched to its end, and another
+// one is cancelled.
 func TestJSON_Curl(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
@@ -82,7 +83,9 @@ func TestJSON_Curl(t *testing.T) {
 		at(t, body, "outcome") != "CANCEL_OUTCOME_CANCELLED" {
 		t.Errorf("cancelled: %s %s", code, body)
 	}
-	if code, body := n.curl(t, "/api/v1/tx/by-request?submitter="+submitter+"&request_id=r1"); code != "200" ||
+	if code, body := n.curl(
+		t, "/api/v1/tx/by-request?submitter="+submitter+"&request_id=r1",
+	); code != "200" ||
 		at(t, body, "tx.txId") != first {
 		t.Errorf("by request: %s %s", code, body)
 	}
@@ -92,7 +95,9 @@ func TestJSON_Curl(t *testing.T) {
 		at(t, body, "tx.executed") != "EXECUTED_SUCCESS" {
 		t.Errorf("in the end: %s %s", code, body)
 	}
-	if code, body := n.curl(t, "/api/v1/tx?labels=by%3Dcurl&states=TX_STATE_CANCELLED"); code != "200" ||
+	if code, body := n.curl(
+		t, "/api/v1/tx?labels=by%3Dcurl&states=TX_STATE_CANCELLED",
+	); code != "200" ||
 		!strings.Contains(body, last) ||
 		strings.Contains(body, first) {
 		t.Errorf("listed: %s %s", code, body)

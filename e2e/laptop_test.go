@@ -8,11 +8,14 @@ import (
 	"time"
 )
 
-// onALaptop runs the commands of docs/operations.md for a laptop, in the folder where those of the README were run: they are of one piece. All others are recipes.
+// onALaptop runs the commands of docs/operations.md for a laptop, in the folder where those of the
+// README were run: they are of one piece. All others are recipes.
 func onALaptop(t *testing.T, root, dir string) {
 	t.Helper()
 	nodes, list := map[string]*process{}, ""
-	for _, line := range typed(t, "On a laptop", section(t, documentOf(t, root, "docs/operations.md"), "### On a laptop")) {
+	for _, line := range typed(
+		t, "On a laptop", section(t, documentOf(t, root, "docs/operations.md"), "### On a laptop"),
+	) {
 		switch {
 		case strings.HasPrefix(line, "make run"):
 			dev := startDev(t, root, line)

@@ -93,17 +93,32 @@ func (c *testChain) count(t *testing.T, contract, account common.Address) uint64
 	return counter.Count(answer)
 }
 
-// TestCounters_Exact is the main job: many accounts, many calls of a contract that counts per caller.
+// TestCounters_Exact is the main job: many accounts, many calls of a contract that counts per
+// caller.
 func TestCounters_Exact(t *testing.T) {
 	const submitters, calls = 20, 50
 	for name, c := range map[string]struct {
 		chain func(t *testing.T, keys int) *testChain
 		kills int
 	}{
-		"embedded":              {func(t *testing.T, keys int) *testChain { return embedded(t, 50*time.Millisecond, keys) }, 0},
-		"embedded, node killed": {func(t *testing.T, keys int) *testChain { return embedded(t, 200*time.Millisecond, keys) }, 5},
-		"geth":                  {geth, 0},
-		"geth, node killed":     {geth, 5},
+		"embedded": {
+			func(t *testing.T, keys int) *testChain {
+				return embedded(
+					t, 50*time.Millisecond, keys,
+				)
+			},
+			0,
+		},
+		"embedded, node killed": {
+			func(t *testing.T, keys int) *testChain {
+				return embedded(
+					t, 200*time.Millisecond, keys,
+				)
+			},
+			5,
+		},
+		"geth":              {geth, 0},
+		"geth, node killed": {geth, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ch := c.chain(t, submitters+1)
@@ -120,7 +135,8 @@ func TestCounters_Exact(t *testing.T) {
 	}
 }
 
-// load creates all calls, each submitter's one after the other, while the node is killed and started again at random moments.
+// load creates all calls, each submitter's one after the other, while the node is killed and
+// started again at random moments.
 func (n *node) load(t *testing.T, contract common.Address, submitters, calls, kills int) []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -142,7 +158,8 @@ func (n *node) load(t *testing.T, contract common.Address, submitters, calls, ki
 	return ids
 }
 
-// killAtRandom kills the node and starts it again at random moments between the first transaction and the last. A failing run tells its seed.
+// killAtRandom kills the node and starts it again at random moments between the first transaction
+// and the last. A failing run tells its seed.
 func (n *node) killAtRandom(t *testing.T, total, kills int) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -164,7 +181,9 @@ func (n *node) killAtRandom(t *testing.T, total, kills int) {
 // atLeast tells whether so many transactions meet a condition.
 func (n *node) atLeast(condition string, want int) error {
 	var got int
-	if err := n.pool.QueryRow(context.Background(), "SELECT count(*) FROM managed_tx WHERE "+condition).Scan(&got); err != nil {
+	if err := n.pool.QueryRow(
+		context.Background(), "SELECT count(*) FROM managed_tx WHERE "+condition,
+	).Scan(&got); err != nil {
 		return err
 	}
 	if got < want {
@@ -207,12 +226,23 @@ func (n *node) verifyLedger(t *testing.T, c *testChain, submitters, calls int) {
 func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	for what, query := range map[string]string{
-		"not confirmed":                   "SELECT count(*) FROM managed_tx WHERE state <> 'CONFIRMED'",
-		"nonces that skip or repeat":      "SELECT count(*) FROM (SELECT nonce, row_number() OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx) q WHERE nonce <> want",
-		"nonces out of queue order":       "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER (PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx) q WHERE nonce <= before",
-		"events with a hole":              "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) FROM tx_event e WHERE e.submitter_id = t.submitter_id AND e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told FROM managed_tx t) q WHERE told <> version",
-		"tokens that fall":                "SELECT count(*) FROM (SELECT fencing_token, lag(fencing_token) OVER (PARTITION BY submitter_id, tx_id ORDER BY seq) AS before FROM tx_event WHERE seq > 1) q WHERE fencing_token < before",
-		"transactions with many attempts": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP BY tx_id HAVING count(*) <> 1) q",
+		"not confirmed": "SELECT count(*) FROM managed_tx WHERE state <> " +
+			"'CONFIRMED'",
+		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() " +
+			"OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx) q " +
+			"WHERE nonce <> want",
+		"nonces out of queue order": "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER " +
+			"(PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx) q WHERE " +
+			"nonce <= before",
+		"events with a hole": "SELECT count(*) FROM (SELECT t.version, (SELECT " +
+			"count(*) FROM tx_event e WHERE e.submitter_id = t.submitter_id AND e.tx_id = " +
+			"t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told FROM managed_tx t) q WHERE " +
+			"told <> version",
+		"tokens that fall": "SELECT count(*) FROM (SELECT fencing_token, " +
+			"lag(fencing_token) OVER (PARTITION BY submitter_id, tx_id ORDER BY seq) AS before " +
+			"FROM tx_event WHERE seq > 1) q WHERE fencing_token < before",
+		"transactions with many attempts": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt " +
+			"GROUP BY tx_id HAVING count(*) <> 1) q",
 	} {
 		var wrong int
 		if err := pool.QueryRow(context.Background(), query).Scan(&wrong); err != nil ||
@@ -222,7 +252,8 @@ func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// verifyMined looks for whatever these accounts have on the chain: so many transactions, all of them known.
+// verifyMined looks for whatever these accounts have on the chain: so many transactions, all of
+// them known.
 func verifyMined(t *testing.T, pool *pgxpool.Pool, c *testChain, from []common.Address, want int) {
 	t.Helper()
 	known := attemptHashes(t, pool)
@@ -274,7 +305,9 @@ func minedFrom(t *testing.T, c *testChain, from []common.Address) []common.Hash 
 				From common.Address `json:"from"`
 			} `json:"transactions"`
 		}{}
-		if err := c.Client.Client().CallContext(context.Background(), &block, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true); err != nil {
+		if err := c.Client.Client().CallContext(
+			context.Background(), &block, "eth_getBlockByNumber", fmt.Sprintf("0x%x", number), true,
+		); err != nil {
 			t.Fatal(err)
 		}
 		for _, tx := range block.Transactions {

@@ -1,5 +1,6 @@
-// Package e2e runs real processes: the fencepost program against a real PostgreSQL and real chains (go-ethereum in this process, and geth as its own), with
-// faults that only processes can suffer. `make e2e` builds what it needs first.
+// Package e2e runs real processes: the fencepost program against a real PostgreSQL and real chains
+// (go-ethereum in this process, and geth as its own), with faults that only processes can suffer.
+// `make e2e` builds what it needs first.
 package e2e
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// program is the built fencepost; database is the one server that all tests share, each in a schema of its own.
+// program is the built fencepost; database is the one server that all tests share, each in a schema
+// of its own.
 var (
 	program  string
 	database *pgembed.Server
@@ -29,13 +31,17 @@ func run(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program = filepath.Join(dir, "fencepost")
-	if out, err := exec.Command("go", "build", "-o", program, "../cmd/fencepost").CombinedOutput(); err != nil {
+	if out, err := exec.Command(
+		"go", "build", "-o", program, "../cmd/fencepost",
+	).CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "e2e: build fencepost: %v\n%s", err, out)
 		return 1
 	}
 	ctx := context.Background()
 	settings := pgembed.Disposable()
-	settings["max_connections"] = "1000" // for eight tests at a time with three nodes of some thirty connections each, and what a killed one leaves for a moment
+	// for eight tests at a time with three nodes of some thirty connections each, and what a killed
+	// one leaves for a moment
+	settings["max_connections"] = "1000"
 	if database, err = pgembed.Start(ctx, pgembed.Options{Settings: settings}); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: start PostgreSQL:", err)
 		return 1

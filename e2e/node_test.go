@@ -28,7 +28,8 @@ import (
 
 const password = "only for tests"
 
-// node is one fencepost process with its configuration, ledger and keys; it can be killed and started again.
+// node is one fencepost process with its configuration, ledger and keys; it can be killed and
+// started again.
 type node struct {
 	fencepostv1.TxServiceClient
 	fencepostv1.SubmitterServiceClient
@@ -150,7 +151,8 @@ func (n *node) writeConfig(t *testing.T, c *testChain, o nodeOptions) {
 		name := fmt.Sprintf("s%02d", i)
 		n.names = append(n.names, name)
 		fmt.Fprintf(&submitters,
-			"  - {name: %s, chain: dev, address: %q, signer: local, mode: strict, start_from: chain}\n",
+			"  - {name: %s, chain: dev, address: %q, signer: local, mode: strict, start_from: "+
+				"chain}\n",
 			name, crypto.PubkeyToAddress(key.PublicKey).Hex())
 	}
 	writeFile(t, n.config, fmt.Sprintf(`
@@ -176,7 +178,8 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// saveKeys writes the chain's keys as key files, encrypted as weakly as can be: nobody has to wait for them.
+// saveKeys writes the chain's keys as key files, encrypted as weakly as can be: nobody has to wait
+// for them.
 func saveKeys(t *testing.T, dir string, c *testChain) {
 	t.Helper()
 	ks := keystore.NewKeyStore(dir, 2, 1)

@@ -38,7 +38,8 @@ type process struct {
 	done chan struct{}
 }
 
-// startGroup is startProcess for a program that starts others: they are one group, which can be interrupted as a terminal would, and is killed in the end.
+// startGroup is startProcess for a program that starts others: they are one group, which can be
+// interrupted as a terminal would, and is killed in the end.
 func startGroup(t *testing.T, cmd *exec.Cmd, log string) *process {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -113,8 +114,9 @@ func tail(t *testing.T, log string) {
 	_ = os.Remove(log)
 }
 
-// ports are given out in turn, from below those that the kernel gives to whoever wants any: a port that is free now would else be somebody's connection, or be
-// given out again, before its process listens on it.
+// ports are given out in turn, from below those that the kernel gives to whoever wants any: a port
+// that is free now would else be somebody's connection, or be given out again, before its process
+// listens on it.
 var ports atomic.Int64
 
 const firstPort, portCount = 15000, 15000

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// TestReadmeCommands runs every command of the README as it is written there. `make test` is what CI runs beside this test, and not run inside it.
+// TestReadmeCommands runs every command of the README as it is written there. `make test` is what
+// CI runs beside this test, and not run inside it.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -84,7 +85,9 @@ func documentOf(t *testing.T, root, document string) string {
 // typed are the lines of a text that are there to be typed.
 func typed(t *testing.T, what, text string) (lines []string) {
 	t.Helper()
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+	for _, block := range regexp.MustCompile(
+		"(?s)```sh\n(.*?)```",
+	).FindAllStringSubmatch(text, -1) {
 		block := strings.ReplaceAll(strings.TrimSpace(block[1]), "\\\n", "")
 		lines = append(lines, strings.Split(block, "\n")...)
 	}
@@ -198,7 +201,8 @@ func inOrder(t *testing.T, what, out string, words ...string) {
 	}
 }
 
-// useIt runs the commands of "Use it" in a folder, with the README's configuration pointed at a real database and a real chain. It returns what it ran.
+// useIt runs the commands of "Use it" in a folder, with the README's configuration pointed at a
+// real database and a real chain. It returns what it ran.
 func useIt(t *testing.T, root, dir string, commands []string) []string {
 	t.Helper()
 	if err := os.Symlink(filepath.Join(root, "bin"), filepath.Join(dir, "bin")); err != nil {

@@ -15,7 +15,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// reader is somebody who does what docs/operations.md says: sets the variables that it begins with, and copies the lines of one recipe after another.
+// reader is somebody who does what docs/operations.md says: sets the variables that it begins with,
+// and copies the lines of one recipe after another.
 type reader struct {
 	*node
 	chain    *testChain
@@ -25,8 +26,8 @@ type reader struct {
 	followed map[string]bool // headings
 }
 
-// TestRecipes runs every line of the recipes in docs/operations.md as it is written there, with the real grpcurl, against a node and a chain that makes blocks
-// when it is told to.
+// TestRecipes runs every line of the recipes in docs/operations.md as it is written there, with the
+// real grpcurl, against a node and a chain that makes blocks when it is told to.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -63,13 +64,16 @@ func section(t *testing.T, text, heading string) string {
 		t.Fatalf("there is no section %q", heading)
 	}
 	level, _, _ := strings.Cut(heading, " ")
-	if next := regexp.MustCompile(`(?m)^#{1,` + fmt.Sprint(len(level)) + `} `).FindStringIndex(under); next != nil {
+	if next := regexp.MustCompile(
+		`(?m)^#{1,` + fmt.Sprint(len(level)) + `} `,
+	).FindStringIndex(under); next != nil {
 		under = under[:next[0]]
 	}
 	return under
 }
 
-// newReader starts a node whose transactions are STUCK soon, and sets the variables that the recipes begin with.
+// newReader starts a node whose transactions are STUCK soon, and sets the variables that the
+// recipes begin with.
 func newReader(t *testing.T, recipes string) *reader {
 	t.Helper()
 	c := embedded(t, 0, 2)
@@ -92,7 +96,10 @@ func newReader(t *testing.T, recipes string) *reader {
 		name, _, _ := strings.Cut(pair, "=")
 		r.vars[name] = "what the reader forgot to set"
 	}
-	for name, value := range map[string]string{"FENCEPOST_SERVER": n.addr, "SUBMITTER": "s00", "TX_ID": "", "PROTECTION": "", "ADDRESS": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"} {
+	for name, value := range map[string]string{
+		"FENCEPOST_SERVER": n.addr, "SUBMITTER": "s00", "TX_ID": "", "PROTECTION": "",
+		"ADDRESS": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+	} {
 		if r.vars[name] == "" {
 			t.Fatalf("the recipes begin with %q, which does not set %s", set, name)
 		}
@@ -116,7 +123,8 @@ func (r *reader) environment() []string {
 	return env
 }
 
-// follow runs all lines of a recipe. Each must say something that was expected of it: of the expectations the first whose key is in the line counts.
+// follow runs all lines of a recipe. Each must say something that was expected of it: of the
+// expectations the first whose key is in the line counts.
 func (r *reader) follow(t *testing.T, heading string, expected ...[2]string) {
 	t.Helper()
 	for _, line := range r.lines(t, heading) {
@@ -293,7 +301,8 @@ func (r *reader) protects(t *testing.T) {
 	r.is(t, r.create(t, "s00", "after", transfer), true, fencepostv1.TxState_TX_STATE_CONFIRMED)
 }
 
-// watchesFailures has one transaction that is STUCK before and one that fails while the lines run; those that end well are not shown.
+// watchesFailures has one transaction that is STUCK before and one that fails while the lines run;
+// those that end well are not shown.
 func (r *reader) watchesFailures(t *testing.T) {
 	t.Helper()
 	stuck := r.create(t, "s00", "stuck", transfer)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestCallersHaveRights starts a node with two callers, of which one has a token and one account, and the other, an operator of all, a certificate. Then their files
-// change under the running node.
+// TestCallersHaveRights starts a node with two callers, of which one has a token and one account,
+// and the other, an operator of all, a certificate. Then their files change under the running node.
 func TestCallersHaveRights(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 2)
@@ -55,7 +55,11 @@ ops:`, file("shop")))
 		"--key",
 		file("client-key.pem"),
 	}
-	with := func(token string) []string { return append(curl, "--header", "Authorization: Bearer "+token) }
+	with := func(token string) []string {
+		return append(
+			curl, "--header", "Authorization: Bearer "+token,
+		)
+	}
 
 	if out, good := n.program(t, known...); !good || !strings.Contains(out, "s00") ||
 		!strings.Contains(out, "s01") {
@@ -67,7 +71,10 @@ ops:`, file("shop")))
 		strings.Contains(out, "s01") {
 		t.Errorf("the shop lists %s", out)
 	}
-	for path, want := range map[string]string{"/api/v1/submitters/s00": "200", "/api/v1/submitters/s01": "403", "/api/v1/submitters/nobody": "403", "/api/v1/submitters/s01/events": "403"} {
+	for path, want := range map[string]string{
+		"/api/v1/submitters/s00": "200", "/api/v1/submitters/s01": "403",
+		"/api/v1/submitters/nobody": "403", "/api/v1/submitters/s01/events": "403",
+	} {
 		if code, body := n.secureCurl(true, path, with(token)...); code != want ||
 			want == "403" && !strings.Contains(body, `"PERMISSION_DENIED"`) {
 			t.Errorf("the shop is told %s of %s: %s", code, path, body)
@@ -81,10 +88,14 @@ ops:`, file("shop")))
 		"--data",
 		`{"reason": "a test"}`,
 	}
-	if code, body := n.secureCurl(true, "/api/v1/submitters/s00/pause", append(with(token), pause...)...); code != "403" {
+	if code, body := n.secureCurl(
+		true, "/api/v1/submitters/s00/pause", append(with(token), pause...)...,
+	); code != "403" {
 		t.Errorf("the shop pauses: %s %s", code, body)
 	}
-	if code, body := n.secureCurl(true, "/api/v1/submitters/s00/pause", append(curl, pause...)...); code != "200" {
+	if code, body := n.secureCurl(
+		true, "/api/v1/submitters/s00/pause", append(curl, pause...)...,
+	); code != "200" {
 		t.Errorf("an operator pauses: %s %s", code, body)
 	}
 	n.changesFiles(t, certs, with)
@@ -95,7 +106,9 @@ func (n *node) changesFiles(t *testing.T, certs string, with func(token string) 
 	t.Helper()
 	const another = "another-token-9876543210"
 	answers := func(token, want string) error {
-		if code, body := n.secureCurl(true, "/api/v1/submitters/s00", with(token)...); code != want {
+		if code, body := n.secureCurl(
+			true, "/api/v1/submitters/s00", with(token)...,
+		); code != want {
 			return fmt.Errorf("answered %s, not %s: %s", code, want, body)
 		}
 		return nil
@@ -121,7 +134,7 @@ func (n *node) changesFiles(t *testing.T, certs string, with func(token string) 
 		}
 	}
 	writeFile(t, filepath.Join(certs, "shop"), "short")
-	hangUp("those that were read before stay in force")
+	hangUp("credential reload failed")
 	if err := answers(another, "200"); err != nil {
 		t.Error(err)
 	}

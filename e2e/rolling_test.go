@@ -15,7 +15,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// retryUnavailable is what a caller needs to know of several nodes: use any of them, and another when one is unavailable.
+// retryUnavailable is what a caller needs to know of several nodes: use any of them, and another
+// when one is unavailable.
 const retryUnavailable = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{
@@ -24,8 +25,8 @@ const retryUnavailable = `{
 	}]
 }`
 
-// TestRollingRestart stops and starts one node after the other under load, twice. Callers notice nothing, and no submitter with work is without an owner for
-// more than a second.
+// TestRollingRestart stops and starts one node after the other under load, twice. Callers notice
+// nothing, and no submitter with work is without an owner for more than a second.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	const submitters, rounds = 30, 2
@@ -97,7 +98,8 @@ func (cl *cluster) retryingClient(t *testing.T) fencepostv1.TxServiceClient {
 	return fencepostv1.NewTxServiceClient(conn)
 }
 
-// reportOrphans tells how long submitters with work were without an owner, and wants that none was for longer than the limit.
+// reportOrphans tells how long submitters with work were without an owner, and wants that none was
+// for longer than the limit.
 func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Duration) {
 	t.Helper()
 	var spans []time.Duration
@@ -110,7 +112,8 @@ func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Durat
 			spans = append(spans, span)
 			if span > limit {
 				t.Errorf(
-					"submitter %d had work and no owner for %s before %s took it (from %q, released: %v)",
+					"submitter %d had work and no owner for %s before %s took it (from %q, "+
+						"released: %v)",
 					a.Submitter, span, a.Owner, a.Before, a.Released)
 			}
 		}

@@ -20,8 +20,8 @@ func writeToken(t *testing.T, dir string) (tokens string) {
 	return tokens
 }
 
-// TestCallers_Authenticated starts nodes that know their callers in each of the ways there are, and calls them with curl and with the program, with all that is asked for
-// and with one thing missing.
+// TestCallers_Authenticated starts nodes that know their callers in each of the ways there are, and
+// calls them with curl and with the program, with all that is asked for and with one thing missing.
 func TestCallers_Authenticated(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
@@ -73,10 +73,20 @@ func TestCallers_Authenticated(t *testing.T) {
 		lessOfCurl []string
 		code       string // of curl then; empty: no answer
 	}{
-		"tls":               {secure{certs: certs}, ca, curlCA, nil, noConnection, []string{}, ""},
-		"certificate":       {secure{certs: certs, clientCerts: true}, join(ca, certificate), join(curlCA, curlCertificate), ca, noConnection, curlCA, ""},
-		"token":             {secure{certs: certs, tokens: tokens}, join(ca, shown), join(curlCA, curlToken), ca, noToken, curlCA, "401"},
-		"both":              {secure{certs, true, tokens}, join(ca, certificate, shown), join(curlCA, curlCertificate, curlToken), join(ca, certificate), noToken, join(curlCA, curlCertificate), "401"},
+		"tls": {secure{certs: certs}, ca, curlCA, nil, noConnection, []string{}, ""},
+		"certificate": {
+			secure{certs: certs, clientCerts: true}, join(ca, certificate),
+			join(curlCA, curlCertificate), ca, noConnection, curlCA, "",
+		},
+		"token": {
+			secure{certs: certs, tokens: tokens}, join(ca, shown), join(curlCA, curlToken), ca,
+			noToken, curlCA, "401",
+		},
+		"both": {
+			secure{certs, true, tokens}, join(ca, certificate, shown),
+			join(curlCA, curlCertificate, curlToken), join(ca, certificate), noToken,
+			join(curlCA, curlCertificate), "401",
+		},
 		"token on loopback": {secure{tokens: tokens}, shown, curlToken, nil, noToken, nil, "401"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,12 +100,20 @@ func TestCallers_Authenticated(t *testing.T) {
 				!strings.Contains(out, test.refusal) {
 				t.Errorf("with less the program was told: %s", out)
 			}
-			for _, path := range []string{"/api/v1/submitters", "/api/v1/tx/01a21fca-9bb7-8000-8000-058ead4b4abd/events"} {
-				want := map[bool]string{true: "200", false: "404"}[strings.HasSuffix(path, "submitters")]
-				if code, body := n.secureCurl(test.secure.certs != "", path, test.curl...); code != want {
+			for _, path := range []string{
+				"/api/v1/submitters", "/api/v1/tx/01a21fca-9bb7-8000-8000-058ead4b4abd/events",
+			} {
+				want := map[bool]string{
+					true: "200", false: "404",
+				}[strings.HasSuffix(path, "submitters")]
+				if code, body := n.secureCurl(
+					test.secure.certs != "", path, test.curl...,
+				); code != want {
 					t.Errorf("curl %s: %s %s", path, code, body)
 				}
-				if code, body := n.secureCurl(test.secure.certs != "", path, test.lessOfCurl...); code != test.code {
+				if code, body := n.secureCurl(
+					test.secure.certs != "", path, test.lessOfCurl...,
+				); code != test.code {
 					t.Errorf("with less, curl %s: %s %s", path, code, body)
 				}
 			}

@@ -10,8 +10,9 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestDatabaseFailover_SynchronousStandby loses the primary under load, in the middle of whatever it does. The standby is promoted; the nodes find it by themselves,
-// by the two hosts of their URL, and nothing is lost or doubled.
+// TestDatabaseFailover_SynchronousStandby loses the primary under load, in the middle of whatever
+// it does. The standby is promoted; the nodes find it by themselves, by the two hosts of their URL,
+// and nothing is lost or doubled.
 func TestDatabaseFailover_SynchronousStandby(t *testing.T) {
 	t.Parallel()
 	const submitters = 20
@@ -44,7 +45,9 @@ func TestDatabaseFailover_SynchronousStandby(t *testing.T) {
 	calls.more(t, 5*submitters)
 	cl.drain(t, contract, calls, []*watcher{w}, 2*time.Minute)
 	var here bool
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM managed_tx WHERE terminal_at > $1", promoted).Scan(&here); err != nil ||
+	if err := pool.QueryRow(
+		t.Context(), "SELECT count(*) > 0 FROM managed_tx WHERE terminal_at > $1", promoted,
+	).Scan(&here); err != nil ||
 		!here {
 		t.Errorf("nothing was done on the new primary (%v)", err)
 	}
@@ -55,11 +58,15 @@ func TestDatabaseFailover_SynchronousStandby(t *testing.T) {
 func pair(t *testing.T) (primary, standby *pgembed.Server) {
 	t.Helper()
 	var err error
-	if primary, err = pgembed.Start(t.Context(), pgembed.Options{Settings: pgembed.Disposable()}); err != nil {
+	if primary, err = pgembed.Start(
+		t.Context(), pgembed.Options{Settings: pgembed.Disposable()},
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = primary.Stop(context.Background()) })
-	if standby, err = primary.Standby(t.Context(), "second", pgembed.Options{Settings: pgembed.Disposable()}); err != nil {
+	if standby, err = primary.Standby(
+		t.Context(), "second", pgembed.Options{Settings: pgembed.Disposable()},
+	); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = standby.Stop(context.Background()) })
@@ -89,7 +96,9 @@ func bothHosts(t *testing.T, primary, standby *pgembed.Server) string {
 func becomesSynchronous(t *testing.T, primary *pgembed.Server) {
 	t.Helper()
 	pool := openPool(t, primary.URL("postgres"))
-	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'second'", "SELECT pg_reload_conf()"} {
+	for _, sql := range []string{
+		"ALTER SYSTEM SET synchronous_standby_names = 'second'", "SELECT pg_reload_conf()",
+	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

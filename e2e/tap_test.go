@@ -21,8 +21,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// tap stands between one node and its chain. It writes down every transaction that the node sends, and asks the ledger at that moment whether it is recorded
-// (law L3). It can be cut.
+// tap stands between one node and its chain. It writes down every transaction that the node sends,
+// and asks the ledger at that moment whether it is recorded (law L3). It can be cut.
 type tap struct {
 	node   string
 	url    string
@@ -51,9 +51,10 @@ func newTap(t *testing.T, node, chain string, ledger *pgxpool.Pool) *tap {
 	}
 	p := &tap{node: node, ledger: ledger}
 	forward := &httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		Transport:    &http.Transport{MaxIdleConnsPerHost: 64},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { hangUp(w) }, // as the chain itself would
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport: &http.Transport{MaxIdleConnsPerHost: 64},
+		// as the chain itself would
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { hangUp(w) },
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -92,14 +93,16 @@ func (p *tap) note(body []byte) {
 	}
 }
 
-// still lets something happen to the chain of which the node sees nothing but the end: its calls wait meanwhile.
+// still lets something happen to the chain of which the node sees nothing but the end: its calls
+// wait meanwhile.
 func (p *tap) still(happen func()) {
 	p.line.Lock()
 	defer p.line.Unlock()
 	happen()
 }
 
-// onNext has the next sending meet something: it may be held up for a while, and stolen, which the sender takes for success.
+// onNext has the next sending meet something: it may be held up for a while, and stolen, which the
+// sender takes for success.
 func (p *tap) onNext(meet func(common.Hash) (steal bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +164,8 @@ func rawTransactions(body []byte) (list [][]byte) {
 	return list
 }
 
-// verify wants that nothing was sent that was not recorded before. When the ledger was down at the moment it tells that later, by the time of the record.
+// verify wants that nothing was sent that was not recorded before. When the ledger was down at the
+// moment it tells that later, by the time of the record.
 func (p *tap) verify(t *testing.T) {
 	t.Helper()
 	for _, s := range p.all() {

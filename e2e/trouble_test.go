@@ -16,7 +16,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestStart_InvalidConfig_Fails with a mistake that no waiting mends, and says in a sentence what to do.
+// TestStart_InvalidConfig_Fails with a mistake that no waiting mends, and says in a sentence what
+// to do.
 func TestStart_InvalidConfig_Fails(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 2)
@@ -25,10 +26,16 @@ func TestStart_InvalidConfig_Fails(t *testing.T) {
 		says []string
 	}{
 		"unknown key in the configuration": {
-			func(t *testing.T, n *node) { n.edit(t, "release_depth", "release_dept") }, []string{"release_dept", "release_depth", "fencepost.yaml:"},
+			func(t *testing.T, n *node) { n.edit(t, "release_depth", "release_dept") }, []string{
+				"release_dept", "release_depth", "fencepost.yaml:",
+			},
 		},
 		"wrong chain id": {
-			func(t *testing.T, n *node) { n.edit(t, "chain_id: 31337", "chain_id: 31338") }, []string{"31337", "31338", "dev"},
+			func(t *testing.T, n *node) {
+				n.edit(
+					t, "chain_id: 31337", "chain_id: 31338",
+				)
+			}, []string{"31337", "31338", "dev"},
 		},
 		"key not in the key store": {
 			func(t *testing.T, n *node) {
@@ -42,7 +49,11 @@ func TestStart_InvalidConfig_Fails(t *testing.T) {
 			}, []string{"has no key for 0x", "fencepost key import"},
 		},
 		"wrong password": {
-			func(t *testing.T, n *node) { writeFile(t, filepath.Join(n.dir, "password"), "something else") }, []string{"password"},
+			func(t *testing.T, n *node) {
+				writeFile(
+					t, filepath.Join(n.dir, "password"), "something else",
+				)
+			}, []string{"password"},
 		},
 		"schema never migrated": {
 			func(t *testing.T, n *node) { n.url = "" }, []string{"fencepost migrate up"},
@@ -70,7 +81,8 @@ func TestStart_InvalidConfig_Fails(t *testing.T) {
 	}
 }
 
-// TestDatabaseOutage_Recovers starts a node without its database, takes the database away while it works, and sees everything end well.
+// TestDatabaseOutage_Recovers starts a node without its database, takes the database away while it
+// works, and sees everything end well.
 func TestDatabaseOutage_Recovers(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 100*time.Millisecond, 1)
@@ -112,7 +124,8 @@ func TestDatabaseOutage_Recovers(t *testing.T) {
 	n.proc.stop(t)
 }
 
-// createOnceUp is create for when the database is on its way: a submitter may not be registered yet.
+// createOnceUp is create for when the database is on its way: a submitter may not be registered
+// yet.
 func (n *node) createOnceUp(t *testing.T, request string) string {
 	t.Helper()
 	eventually(t, time.Minute, "the submitter is known", func() error {
@@ -133,7 +146,8 @@ func restart(t *testing.T, s *pgembed.Server) {
 	}
 }
 
-// TestChainOutage_Recovers starts a node without its chain, takes the chain away while it works, and sees everything end well.
+// TestChainOutage_Recovers starts a node without its chain, takes the chain away while it works,
+// and sees everything end well.
 func TestChainOutage_Recovers(t *testing.T) {
 	t.Parallel()
 	o := devchain.Options{Period: 100 * time.Millisecond, Accounts: 1, DataDir: t.TempDir()}

@@ -10,7 +10,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// watcher keeps one WatchTx stream of everything open, resuming with its last token whenever it breaks.
+// watcher keeps one WatchTx stream of everything open, resuming with its last token whenever it
+// breaks.
 type watcher struct {
 	mu   sync.Mutex
 	seqs map[string][]uint64 // by tx_id, in the order of arrival
@@ -75,7 +76,8 @@ func (w *watcher) follow(ctx context.Context, n *node, token string, ready chan<
 	}
 }
 
-// lacks tells what is missing of transactions with these versions, nil when nothing is. The caller holds the lock.
+// lacks tells what is missing of transactions with these versions, nil when nothing is. The caller
+// holds the lock.
 func (w *watcher) lacks(versions map[string]uint64) error {
 	const most = 5
 	missing, all := 0, ""
@@ -92,7 +94,8 @@ func (w *watcher) lacks(versions map[string]uint64) error {
 	return fmt.Errorf("events of %d transactions are missing: it saw only %s", missing, all[2:])
 }
 
-// verify waits until the watcher has every event of these transactions, and checks that it got each once and in order.
+// verify waits until the watcher has every event of these transactions, and checks that it got each
+// once and in order.
 func (w *watcher) verify(t *testing.T, n *node, ids []string) {
 	t.Helper()
 	versions := map[string]uint64{}

@@ -1,9 +1,11 @@
-// Command node is a node for the benchmark to measure, in a program of its own, so that its memory and its time are those of the product: it is linked from what
-// "fencepost serve" works with, and neither from a chain nor from anything else of the benchmark.
+// Command node is a node for the benchmark to measure, in a program of its own, so that its memory
+// and its time are those of the product: it is linked from what "fencepost serve" works with, and
+// neither from a chain nor from anything else of the benchmark.
 //
-// It has the same parts: ledger, chain, key files, engine, server, metrics, the listener of operators. It differs in that it takes its configuration on its standard
-// input and ends in order when that does, and that it shows profiles and what the runtime counts. Its chain has "prepare.simulate: without-gas-limit", and queues have
-// no limits unless it is told of some.
+// It has the same parts: ledger, chain, key files, engine, server, metrics, the listener of
+// operators. It differs in that it takes its configuration on its standard input and ends in order
+// when that does, and that it shows profiles and what the runtime counts. Its chain has
+// "prepare.simulate: without-gas-limit", and queues have no limits unless it is told of some.
 package main
 
 import (
@@ -34,7 +36,9 @@ func serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(out).Encode(wire.Ready{GRPC: n.calls.Addr().String(), Debug: n.ops.Addr().String()}); err != nil {
+	if err := json.NewEncoder(out).Encode(
+		wire.Ready{GRPC: n.calls.Addr().String(), Debug: n.ops.Addr().String()},
+	); err != nil {
 		return err
 	}
 	go func() {

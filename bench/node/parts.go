@@ -37,7 +37,8 @@ type node struct {
 	calls, ops net.Listener
 }
 
-// openKeys opens the key files, as many as there may be: theirs are weak, so that this takes seconds.
+// openKeys opens the key files, as many as there may be: theirs are weak, so that this takes
+// seconds.
 func (n *node) openKeys(ctx context.Context) error {
 	keys, err := sign.OpenKeyStore(
 		ctx,
@@ -71,7 +72,13 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 	if err = n.openKeys(ctx); err != nil {
 		return nil, err
 	}
-	if n.store, err = store.Open(ctx, store.Config{URL: n.cfg.Database, Node: name, LeaseDuration: n.cfg.Lease, MaxQueuedTotal: n.cfg.MaxQueued, Logger: n.log}); err != nil {
+	if n.store, err = store.Open(
+		ctx,
+		store.Config{
+			URL: n.cfg.Database, Node: name, LeaseDuration: n.cfg.Lease,
+			MaxQueuedTotal: n.cfg.MaxQueued, Logger: n.log,
+		},
+	); err != nil {
 		return nil, err
 	}
 	n.chain, err = chain.Dial(
@@ -119,8 +126,12 @@ func (n *node) newEngine() (*engine.Engine, error) {
 		ResubmitMax:      20,
 	}
 	return engine.New(engine.Options{
-		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log, Meter: n.metrics.Meter("engine"), LeaseDuration: n.cfg.Lease, RenewInterval: n.cfg.Lease * 3 / 10,
-		Chains: []engine.ChainOptions{{Chain: n.chain, Policy: policy, PollInterval: n.cfg.Poll}},
+		Store: n.store, Signer: n.book, Clock: clock.Real{}, Logger: n.log,
+		Meter: n.metrics.Meter("engine"), LeaseDuration: n.cfg.Lease,
+		RenewInterval: n.cfg.Lease * 3 / 10,
+		Chains: []engine.ChainOptions{
+			{Chain: n.chain, Policy: policy, PollInterval: n.cfg.Poll},
+		},
 	})
 }
 
@@ -135,7 +146,8 @@ func (n *node) serveOperators(ctx context.Context) error {
 	mux.HandleFunc(wire.ProfilesPath, pprof.Index)
 	mux.HandleFunc(wire.ProfilesPath+"profile", func(w http.ResponseWriter, r *http.Request) {
 		runtime.SetBlockProfileRate(
-			int(100 * time.Microsecond)) // from now on: a node of which nobody wants profiles does not pay for them
+			// from now on: a node of which nobody wants profiles does not pay for them
+			int(100 * time.Microsecond))
 		runtime.SetMutexProfileFraction(100)
 		pprof.Profile(w, r)
 	})

@@ -1,4 +1,5 @@
-// Package load puts a running service under load through its API, as callers would, and says how it did. It knows nothing of what is behind the API.
+// Package load puts a running service under load through its API, as callers would, and says how it
+// did. It knows nothing of what is behind the API.
 package load
 
 import (
@@ -50,7 +51,8 @@ func Rate(count int, elapsed time.Duration) float64 {
 // ErrPlan says that a plan has nothing to do.
 var ErrPlan = errors.New("a plan needs submitters, callers, and a count or a duration")
 
-// Create carries out a plan on the given connections, which the callers share evenly. The first call that fails ends it.
+// Create carries out a plan on the given connections, which the callers share evenly. The first
+// call that fails ends it.
 func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, error) {
 	if len(conns) == 0 || len(p.Submitters) == 0 || p.Callers < 1 ||
 		p.Count <= 0 && p.Duration <= 0 {
@@ -94,8 +96,8 @@ func Create(ctx context.Context, conns []*grpc.ClientConn, p Plan) (Accepted, er
 	return done, nil
 }
 
-// caller asks for one thing after the other. Its requests are made once and used again: callers are elsewhere in life, while these take their share of the
-// processors that the service has here.
+// caller asks for one thing after the other. Its requests are made once and used again: callers are
+// elsewhere in life, while these take their share of the processors that the service has here.
 type caller struct {
 	client pb.TxServiceClient
 	plan   Plan
@@ -157,7 +159,8 @@ func (c *caller) name(r *pb.CreateTxRequest, n int) {
 // Latencies are durations of the same thing.
 type Latencies []time.Duration
 
-// At is the duration below which this part of them lies: At(0.99) is the 99th percentile; 0 of none.
+// At is the duration below which this part of them lies: At(0.99) is the 99th percentile; 0 of
+// none.
 func (l Latencies) At(part float64) time.Duration {
 	if len(l) == 0 {
 		return 0

@@ -81,7 +81,8 @@ func start(t *testing.T, s *taker) []*grpc.ClientConn {
 	return []*grpc.ClientConn{conn}
 }
 
-// A plan creates as many transactions as it says, each under an id of its own, one by one or in batches.
+// A plan creates as many transactions as it says, each under an id of its own, one by one or in
+// batches.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	for batch, calls := range map[int]int{0: 60, 1: 60, 20: 3} {

@@ -18,10 +18,12 @@ type Seen struct {
 	At time.Time
 }
 
-// Delay is the time from the event's statement to its arrival here, by the clocks of two machines unless they are one. The commit lies between the two.
+// Delay is the time from the event's statement to its arrival here, by the clocks of two machines
+// unless they are one. The commit lies between the two.
 func (s Seen) Delay() time.Duration { return s.At.Sub(s.GetTime().AsTime()) }
 
-// Watch hands over every event of the target until ctx ends, which is no error. begun is called once all that comes is new.
+// Watch hands over every event of the target until ctx ends, which is no error. begun is called
+// once all that comes is new.
 func Watch(ctx context.Context, conn *grpc.ClientConn, target *pb.WatchTxRequest, begun func(),
 	each func(Seen)) error {
 	stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, target)

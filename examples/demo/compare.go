@@ -19,7 +19,8 @@ func (d *demo) compare(ctx context.Context, out io.Writer, contract common.Addre
 	accounts []*fencepostv1.Submitter, confirmed map[string]int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table,
-		"\nACCOUNT\tCALLS CONFIRMED (LEDGER)\tCALLS COUNTED (CHAIN)\tNEXT NONCE (LEDGER)\tNEXT NONCE (CHAIN)\t")
+		"\nACCOUNT\tCALLS CONFIRMED (LEDGER)\tCALLS COUNTED (CHAIN)\tNEXT NONCE (LEDGER)\tNEXT "+
+			"NONCE (CHAIN)\t")
 	differ := 0
 	for _, a := range accounts {
 		address := common.HexToAddress(a.GetAddress())

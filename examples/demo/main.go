@@ -1,5 +1,6 @@
-// The demo sends calls of a contract through the node that `make run` started, shows how they go, and ends with a table that compares the chain with the
-// ledger. It is also an example of a Go client: it uses nothing but the generated one.
+// The demo sends calls of a contract through the node that `make run` started, shows how they go,
+// and ends with a table that compares the chain with the ledger. It is also an example of a Go
+// client: it uses nothing but the generated one.
 package main
 
 import (

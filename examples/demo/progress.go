@@ -20,14 +20,16 @@ type progress struct {
 	live  bool // a terminal, on which a line can be written over
 	shown time.Duration
 
-	mu     sync.Mutex
-	ours   map[string]bool
-	states map[string]*fencepostv1.TxEvent // newest event by tx_id, ours or not: an event may come before the answer to CreateTx
+	mu   sync.Mutex
+	ours map[string]bool
+	// newest event by tx_id, ours or not: an event may come before the answer to CreateTx
+	states map[string]*fencepostv1.TxEvent
 }
 
 func newProgress(calls int) *progress {
 	return &progress{
-		calls: calls, start: time.Now(), live: term.IsTerminal(int(os.Stdout.Fd())), ours: map[string]bool{}, states: map[string]*fencepostv1.TxEvent{},
+		calls: calls, start: time.Now(), live: term.IsTerminal(int(os.Stdout.Fd())),
+		ours: map[string]bool{}, states: map[string]*fencepostv1.TxEvent{},
 	}
 }
 
@@ -60,7 +62,8 @@ func (p *progress) until(ctx context.Context, events <-chan *fencepostv1.TxEvent
 	}
 }
 
-// show writes the line of progress and tells whether all is over, and how many calls of each account were confirmed.
+// show writes the line of progress and tells whether all is over, and how many calls of each
+// account were confirmed.
 func (p *progress) show() (bool, map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

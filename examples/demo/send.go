@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/internal/counter"
 )
 
-// create queues a transaction. After an error that leaves it open whether it was accepted, the same call again is safe: the request id names the intent.
+// create queues a transaction. After an error that leaves it open whether it was accepted, the same
+// call again is safe: the request id names the intent.
 func (d *demo) create(ctx context.Context, submitter, request string,
 	p *fencepostv1.Payload) (*fencepostv1.Tx, error) {
 	for {
@@ -89,7 +90,8 @@ func (d *demo) watch(ctx context.Context, id string) (*fencepostv1.TxEvent, erro
 	}
 }
 
-// send spreads the calls over the accounts, shows how they go, and returns when all are final, with how many of each account succeeded.
+// send spreads the calls over the accounts, shows how they go, and returns when all are final, with
+// how many of each account succeeded.
 func (d *demo) send(ctx context.Context, contract common.Address, accounts []*fencepostv1.Submitter,
 	calls int) (map[string]int, error) {
 	feed, err := d.txs.WatchTx(
@@ -101,7 +103,8 @@ func (d *demo) send(ctx context.Context, contract common.Address, accounts []*fe
 	if err != nil {
 		return nil, err
 	}
-	if _, err := feed.Header(); err != nil { // the stream is set up: from here on no event escapes it
+	// the stream is set up: from here on no event escapes it
+	if _, err := feed.Header(); err != nil {
 		return nil, err
 	}
 	p := newProgress(calls)

@@ -18,7 +18,8 @@ type Config struct {
 	MaxQueued     int // in all; 0: no limit
 }
 
-// Ready is what the node answers on its standard output once it serves: the addresses of its API, and of what operators and the benchmark ask.
+// Ready is what the node answers on its standard output once it serves: the addresses of its API,
+// and of what operators and the benchmark ask.
 type Ready struct {
 	GRPC, Debug string
 }
