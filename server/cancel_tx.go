@@ -36,7 +36,7 @@ func (s *txService) CancelTx(ctx context.Context,
 func (s *txService) cancel(ctx context.Context,
 	r *pb.CancelTxRequest) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
 	text := r.GetTxId()
-	id, info, err := s.txByID(ctx, text)
+	id, info, err := s.resolver.txByID(ctx, text)
 	if err != nil {
 		return outcome, info, err
 	}
@@ -51,12 +51,12 @@ func (s *txService) cancel(ctx context.Context,
 		if err != nil {
 			return outcome, info, status.AboutTx(text, err)
 		}
-		if _, info, err = s.txByID(ctx, text); err != nil {
+		if _, info, err = s.resolver.txByID(ctx, text); err != nil {
 			return outcome, info, err
 		}
 		if cancelled {
 			if ask.Operator != "" || ask.Reason != "" { // else it is in no log of commands either
-				s.tellAccepted(ctx, id.Submitter(), 0, ask)
+				s.commands.tellAccepted(ctx, id.Submitter(), 0, ask)
 			}
 			return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil
 		}
@@ -76,7 +76,7 @@ func (s *txService) cancel(ctx context.Context,
 	if err != nil {
 		return outcome, info, status.AboutTx(text, err)
 	}
-	s.tellAccepted(ctx, id.Submitter(), command, ask)
+	s.commands.tellAccepted(ctx, id.Submitter(), command, ask)
 	info.CancelRequested = true // the row says so once its owner has seen it; the caller is told that it is asked for, now
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 }

@@ -89,15 +89,15 @@ func onPause(info store.SubmitterInfo, p *store.Pause) error {
 
 // intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
 func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.Intent, error) {
-	if size := len(r.GetPayload().GetData()); size > s.limits.PayloadBytes {
-		return store.Intent{}, status.PayloadTooLarge(size, s.limits.PayloadBytes)
+	if size := len(r.GetPayload().GetData()); size > s.payloadBytes {
+		return store.Intent{}, status.PayloadTooLarge(size, s.payloadBytes)
 	}
 	payload, found := payloadOfWire(r.GetPayload())
 	terms, more := terms(r.GetTerms())
 	if found = append(found, more...); len(found) > 0 {
 		return store.Intent{}, status.Invalid(found...)
 	}
-	submitter, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	submitter, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
 	return store.Intent{
 		Submitter: submitter,
 		RequestID: r.GetRequestId(),

@@ -14,7 +14,7 @@ import (
 // once, and a caller who repeats the decision that was carried out gets the answer of the first call.
 func (s *submitterService) ExitProtect(ctx context.Context,
 	r *pb.ExitProtectRequest) (*pb.ExitProtectResponse, error) {
-	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}
@@ -33,13 +33,13 @@ func (s *submitterService) ExitProtect(ctx context.Context,
 }
 
 // exited leaves the decision to the owner while the protection is in force, and tells afterwards whether it is what ended it.
-func (s *Server) exited(ctx context.Context, id txn.SubmitterID,
+func (s *submitterService) exited(ctx context.Context, id txn.SubmitterID,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if info, err = s.store.Submitter(ctx, id); err != nil {
 		return info, err
 	}
 	if p := inForce(info); p != nil && p.ID == ask.Expect {
-		v, err := s.obtain(ctx, id, ask)
+		v, err := s.commands.obtain(ctx, id, ask)
 		if err != nil {
 			return info, err
 		}
@@ -55,11 +55,11 @@ func (s *Server) exited(ctx context.Context, id txn.SubmitterID,
 }
 
 // endedBy is nil when the protection that is asked about was ended by the same decision.
-func (s *Server) endedBy(ctx context.Context, info store.SubmitterInfo, ask store.Ask) error {
+func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo, ask store.Ask) error {
 	if info.Cursor == nil || ask.Expect > info.Cursor.Protections {
 		return changed(info, "it never had a protection %d", ask.Expect)
 	}
-	end, err := s.lastCommand(ctx, info.ID, func(c store.CommandInfo) bool {
+	end, err := s.commands.lastCommand(ctx, info.ID, func(c store.CommandInfo) bool {
 		return c.Kind == txn.CommandExitProtect && c.Expect == ask.Expect && c.Result == txn.Applied
 	})
 	switch {

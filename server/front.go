@@ -44,7 +44,7 @@ const pathPrefix = "/api/"
 
 // newFront makes the handler over an inner server.
 func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
-	f := &front{Server: s, txs: &txService{Server: s}, origins: allowed}
+	f := &front{Server: s, txs: s.txs, origins: allowed}
 	for most, transcode := range map[int]*http.Handler{s.limits.lightBody(): &f.light, s.limits.bodyBytes(): &f.heavy} {
 		var err error
 		if *transcode, err = f.newTranscoder(inner, int64(most)); err != nil {

@@ -87,7 +87,7 @@ func FuzzRequest(f *testing.F) {
 
 // beyondRules is what handlers check themselves before the ledger is asked.
 func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
-	txs, ctx := &txService{Server: s}, auth.WithRights(t.Context(), auth.Everything())
+	txs, ctx := s.txs, auth.WithRights(t.Context(), auth.Everything())
 	switch r := request.(type) {
 	case *pb.CreateTxRequest:
 		intent, err := txs.intent(ctx, r)

@@ -10,7 +10,7 @@ import (
 // GetSubmitter tells all of one submitter.
 func (s *submitterService) GetSubmitter(ctx context.Context,
 	r *pb.GetSubmitterRequest) (*pb.GetSubmitterResponse, error) {
-	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (s *submitterService) ListCommands(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}

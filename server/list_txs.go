@@ -69,7 +69,7 @@ func (s *txService) filter(ctx context.Context,
 		return filter, nil, err
 	}
 	if r.GetSubmitter() != "" {
-		if filter.Submitter, err = s.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
+		if filter.Submitter, err = s.resolver.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
 			return filter, nil, err
 		}
 	}

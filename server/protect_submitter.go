@@ -14,7 +14,7 @@ import (
 // by itself: the caller gets what was asked for.
 func (s *submitterService) ProtectSubmitter(ctx context.Context,
 	r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
-	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}
@@ -26,13 +26,13 @@ func (s *submitterService) ProtectSubmitter(ctx context.Context,
 	return &pb.ProtectSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-func (s *Server) protected(ctx context.Context, id txn.SubmitterID,
+func (s *submitterService) protected(ctx context.Context, id txn.SubmitterID,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if info, err = s.store.Submitter(ctx, id); err != nil {
 		return info, err
 	}
 	// An exit that is under way may end the protection that is in force before this call is answered: then this one takes effect after it.
-	commands, err := s.underway(ctx, id)
+	commands, err := s.commands.underway(ctx, id)
 	if err != nil {
 		return info, err
 	}
@@ -41,7 +41,7 @@ func (s *Server) protected(ctx context.Context, id txn.SubmitterID,
 	if p := inForce(info); p != nil && !p.EndsAutomatically() && !leaving {
 		return info, nil
 	}
-	v, err := s.obtain(ctx, id, ask)
+	v, err := s.commands.obtain(ctx, id, ask)
 	if err != nil {
 		return info, err
 	}

@@ -387,21 +387,22 @@ func TestResolveStuck(t *testing.T) {
 	n := k.serve()
 	done, lost := n.create("alice", "done").GetTxId(), n.create("alice", "lost").GetTxId()
 	o.live(txID(t, done))
-	refused := func(id string, decision pb.StuckDecision, says string) {
+	refused := func(id string, decision pb.StuckDecision, word string) {
 		t.Helper()
 		_, err := n.resolve(id, decision)
-		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
-			s.Message(), "transaction "+id+": "+says) {
-			t.Errorf("%q, want %q", s.Message(), says)
+		s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
+		if !strings.HasPrefix(s.Message(), "transaction "+id+": ") ||
+			!strings.Contains(s.Message(), word) {
+			t.Errorf("%q, want %q", s.Message(), word)
 		}
 	}
-	refused(done, fail, "it is CONFIRMED, which is final; there is nothing to decide")
+	refused(done, fail, "CONFIRMED")
 	end := o.deciding(at(1))
 	refused(lost, fail, "not in flight")
 	end()
 	o.allocate(txID(t, lost))
 	end = o.deciding(at(1))
-	refused(lost, requeue, "it is ALLOCATED, not STUCK; it is still on its way")
+	refused(lost, requeue, "ALLOCATED")
 	end()
 	o.lose(txID(t, lost))
 	if b := n.submitter().GetBlocking(); b.GetTxId() != lost || b.GetNonce() != 1 ||
@@ -410,8 +411,7 @@ func TestResolveStuck(t *testing.T) {
 		t.Errorf("blocking: %v", b)
 	}
 	end = o.deciding(at(1))
-	refused(lost, fail,
-		"nonce 1 is not used by anybody in the blocks that are at least 8 below the newest")
+	refused(lost, fail, "nonce 1 is ")
 	end()
 	o.deciding(at(2))
 	before := k.count("submitter_command")

@@ -13,7 +13,7 @@ import (
 // is now.
 func (s *submitterService) ResolveStuck(ctx context.Context,
 	r *pb.ResolveStuckRequest) (*pb.ResolveStuckResponse, error) {
-	id, info, err := s.txByID(ctx, r.GetTxId())
+	id, info, err := s.resolver.txByID(ctx, r.GetTxId())
 	if err != nil {
 		return nil, err
 	}
@@ -33,11 +33,11 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 			status.DecisionRefused("it is %s, which is final; there is nothing to decide", info.State),
 		)
 	}
-	v, err := s.obtain(ctx, id.Submitter(), ask)
+	v, err := s.commands.obtain(ctx, id.Submitter(), ask)
 	if err != nil {
 		return nil, status.AboutTx(r.GetTxId(), err)
 	}
-	if _, info, err = s.txByID(ctx, r.GetTxId()); err != nil {
+	if _, info, err = s.resolver.txByID(ctx, r.GetTxId()); err != nil {
 		return nil, err
 	}
 	if v.code == txn.Applied {
@@ -55,11 +55,11 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 
 // resolved tells whether this decision was carried out. What was asked of the owner tells, not what became of the transaction: that may have other causes, and
 // an earlier decision of the same kind is another one. A decision that names no version is about what is STUCK now, if it is.
-func (s *Server) resolved(ctx context.Context, tx txn.Tx, ask store.Ask) (bool, error) {
+func (s *submitterService) resolved(ctx context.Context, tx txn.Tx, ask store.Ask) (bool, error) {
 	if tx.State == txn.Stuck && (ask.Expect == 0 || ask.Expect == tx.Version) {
 		return false, nil
 	}
-	command, err := s.lastCommand(ctx, tx.Submitter, func(c store.CommandInfo) bool {
+	command, err := s.commands.lastCommand(ctx, tx.Submitter, func(c store.CommandInfo) bool {
 		same := c.Kind == ask.Kind && c.Tx == tx.ID && c.Action == ask.Action &&
 			(ask.Expect == 0 || c.Expect == ask.Expect)
 		return same && c.Result == txn.Applied

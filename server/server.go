@@ -72,17 +72,19 @@ type Server struct {
 	known  known
 	rules  protovalidate.Validator
 
-	limiter *limit.Limiter
-	authn   *auth.Authenticator
-	authz   *auth.Authorizer
-	feed    *feed.Feed
-	metrics *metrics
-	health  *health.Server
-	grpc    *grpc.Server // for gRPC, with a transport of its own
-	inner   *grpc.Server // for all that is transcoded
-	http    *http.Server
-	methods map[string]bool // by path
-	creds   credentials.TransportCredentials
+	txs        *txService
+	submitters *submitterService
+	limiter    *limit.Limiter
+	authn      *auth.Authenticator
+	authz      *auth.Authorizer
+	feed       *feed.Feed
+	metrics    *metrics
+	health     *health.Server
+	grpc       *grpc.Server // for gRPC, with a transport of its own
+	inner      *grpc.Server // for all that is transcoded
+	http       *http.Server
+	methods    map[string]bool // by path
+	creds      credentials.TransportCredentials
 
 	// draining ends, with errDraining as its cause, when the node begins to stop.
 	draining context.Context
@@ -132,6 +134,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.health = health.NewServer()
 	s.creds = o.Credentials
+	s.makeServices()
 	s.grpc, s.inner = grpc.NewServer(
 		s.options(o)...), grpc.NewServer(
 		append(s.common(o), grpc.ForceServerCodecV2(newDecoder()),
@@ -212,10 +215,25 @@ const headerBytes = 64 << 10
 // idleConnections is how long HTTP keeps a connection that has no request.
 const idleConnections = 5 * time.Minute
 
+func (s *Server) makeServices() {
+	r := &resolver{store: s.store, authz: s.authz}
+	commands := &commander{
+		store: s.store, log: s.log, clock: s.clock, draining: s.draining,
+		wait: s.limits.CommandWait, poll: s.limits.CommandPoll,
+	}
+	s.txs = &txService{
+		store: s.store, resolver: r, commands: commands, feed: s.feed, access: s.access,
+		metrics: s.metrics, check: s.check, payloadBytes: s.limits.PayloadBytes,
+	}
+	s.submitters = &submitterService{
+		store: s.store, resolver: r, commands: commands, known: s.known, log: s.log,
+	}
+}
+
 // register adds the services. None is healthy before Serve.
 func (s *Server) register(to *grpc.Server) {
-	pb.RegisterTxServiceServer(to, &txService{Server: s})
-	pb.RegisterSubmitterServiceServer(to, &submitterService{Server: s})
+	pb.RegisterTxServiceServer(to, s.txs)
+	pb.RegisterSubmitterServiceServer(to, s.submitters)
 	healthpb.RegisterHealthServer(to, s.health)
 	reflection.RegisterV1(to)
 	for _, name := range healthNames() {
@@ -331,16 +349,4 @@ func (s *Server) within(d time.Duration, done <-chan struct{}) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// txService answers TxService.
-type txService struct {
-	pb.UnimplementedTxServiceServer
-	*Server
-}
-
-// submitterService answers SubmitterService.
-type submitterService struct {
-	pb.UnimplementedSubmitterServiceServer
-	*Server
 }

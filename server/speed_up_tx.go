@@ -13,7 +13,7 @@ import (
 // it later asks for another raise, which the fee caps bound.
 func (s *txService) SpeedUpTx(ctx context.Context,
 	r *pb.SpeedUpTxRequest) (*pb.SpeedUpTxResponse, error) {
-	id, info, err := s.txByID(ctx, r.GetTxId())
+	id, info, err := s.resolver.txByID(ctx, r.GetTxId())
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 				says),
 		)
 	}
-	v, err := s.obtain(
+	v, err := s.commands.obtain(
 		ctx,
 		id.Submitter(),
 		store.Ask{
@@ -40,7 +40,7 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 	if v.code != txn.Applied {
 		return nil, status.AboutTx(r.GetTxId(), declined(v))
 	}
-	if _, info, err = s.txByID(ctx, r.GetTxId()); err != nil {
+	if _, info, err = s.resolver.txByID(ctx, r.GetTxId()); err != nil {
 		return nil, err
 	}
 	return &pb.SpeedUpTxResponse{Tx: wireTx(info)}, nil

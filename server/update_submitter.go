@@ -20,7 +20,7 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.lookup(ctx, "submitter", r.GetSubmitter())
+	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +32,13 @@ func (s *submitterService) UpdateSubmitter(ctx context.Context,
 	return &pb.UpdateSubmitterResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-func (s *Server) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange,
+func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID, change store.PolicyChange,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if err = s.store.SetPolicies(ctx, id, change); err != nil {
 		return info, err
 	}
 	// A command that is under way already does: its owner reads the policies after it has recorded that, and so after they were written here.
-	v, err := s.obtain(ctx, id, ask)
+	v, err := s.commands.obtain(ctx, id, ask)
 	if err != nil {
 		return info, err
 	}

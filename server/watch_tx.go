@@ -61,17 +61,17 @@ func (s *txService) watchTarget(ctx context.Context,
 	}
 	switch what := r.GetTarget().(type) {
 	case *pb.WatchTxRequest_TxId:
-		t.Tx, err = s.txID(ctx, what.TxId)
+		t.Tx, err = s.resolver.txID(ctx, what.TxId)
 		return t, err
 	case *pb.WatchTxRequest_Request:
-		info, err := s.txByRequest(ctx, what.Request)
+		info, err := s.resolver.txByRequest(ctx, what.Request)
 		t.Tx = info.ID
 		return t, err
 	case *pb.WatchTxRequest_Txs:
 		t.Txs, err = s.txIDs(ctx, what.Txs.GetTxIds())
 		return t, err
 	case *pb.WatchTxRequest_Submitter:
-		t.Submitter, err = s.lookup(ctx, "submitter", what.Submitter)
+		t.Submitter, err = s.resolver.lookup(ctx, "submitter", what.Submitter)
 	}
 	return t.WithLabels(labels), err
 }
@@ -114,7 +114,7 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*feed.IDSet, err
 				Message: fmt.Sprintf("repeats %s; name each transaction once", id),
 			})
 		}
-		if err := s.authz.MaySee(ctx, id); err != nil {
+		if err := s.resolver.authz.MaySee(ctx, id); err != nil {
 			return nil, err
 		}
 		seen[id], ids = true, append(ids, id)

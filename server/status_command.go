@@ -19,8 +19,8 @@ type demand struct {
 
 // demand records the command unless it is needless or recorded already, waits until an owner has applied it, and tells how the submitter stands then. A
 // caller who repeats the call waits for the same command.
-func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo, err error) {
-	id, err := s.lookup(ctx, "submitter", d.submitter)
+func (s *submitterService) demand(ctx context.Context, d demand) (info store.SubmitterInfo, err error) {
+	id, err := s.resolver.lookup(ctx, "submitter", d.submitter)
 	if err != nil {
 		return info, err
 	}
@@ -28,7 +28,7 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 	if err != nil {
 		return info, status.AboutSubmitter(d.submitter, err)
 	}
-	last, err := s.lastStatusCommand(ctx, id)
+	last, err := s.commands.lastStatusCommand(ctx, id)
 	if err != nil {
 		return info, status.AboutSubmitter(d.submitter, err)
 	}
@@ -41,8 +41,8 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 	} else if command, err = s.store.AddCommand(ctx, id, ask); err != nil {
 		return info, status.AboutSubmitter(d.submitter, err)
 	}
-	s.tellAccepted(ctx, id, command, ask)
-	if _, err := s.awaitCommand(ctx, id, command); err != nil {
+	s.commands.tellAccepted(ctx, id, command, ask)
+	if _, err := s.commands.awaitCommand(ctx, id, command); err != nil {
 		return info, status.AboutSubmitter(d.submitter, err)
 	}
 	info, err = s.store.Submitter(ctx, id)
@@ -50,9 +50,9 @@ func (s *Server) demand(ctx context.Context, d demand) (info store.SubmitterInfo
 }
 
 // lastStatusCommand is the newest pause or resume that no owner has applied yet: when all are applied it decides.
-func (s *Server) lastStatusCommand(ctx context.Context,
+func (m *commander) lastStatusCommand(ctx context.Context,
 	id txn.SubmitterID) (last *txn.Command, err error) {
-	commands, err := s.underway(ctx, id)
+	commands, err := m.underway(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -25,21 +25,31 @@ func verdictOf(result string) verdict {
 	return verdict{code, says}
 }
 
+// commander records commands for the owners of submitters, and waits for their results.
+type commander struct {
+	store    Store
+	log      *slog.Logger
+	clock    clock.Clock
+	draining context.Context // ends when the node stops
+	wait     time.Duration   // the longest wait for a result
+	poll     time.Duration   // how often the result is read
+}
+
 // obtain asks something of the owner of a submitter, waits until an owner has decided, and tells how. Who asks for the same as a command that no owner has
 // decided on yet, waits for that one: so a call that is repeated after a timeout leaves one command behind, not two.
-func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID,
+func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	ask store.Ask) (verdict, error) {
-	command, err := s.pending(ctx, submitter, ask)
+	command, err := m.pending(ctx, submitter, ask)
 	if err != nil {
 		return verdict{}, err
 	}
 	if command == 0 {
-		if command, err = s.store.AddCommand(ctx, submitter, ask); err != nil {
+		if command, err = m.store.AddCommand(ctx, submitter, ask); err != nil {
 			return verdict{}, fmt.Errorf("server: record a command: %w", err)
 		}
 	}
-	s.tellAccepted(ctx, submitter, command, ask)
-	result, err := s.awaitCommand(ctx, submitter, command)
+	m.tellAccepted(ctx, submitter, command, ask)
+	result, err := m.awaitCommand(ctx, submitter, command)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -48,7 +58,7 @@ func (s *Server) obtain(ctx context.Context, submitter txn.SubmitterID,
 
 // tellAccepted logs who asked: the ledger has the operator whom the caller names, and only the node that takes the call knows who the caller is. A caller who waits
 // for the command of another is told with the number of that.
-func (s *Server) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
+func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
 	ask store.Ask) {
 	attributes := []slog.Attr{
 		slog.Int64("submitter_id", int64(submitter)),
@@ -63,14 +73,14 @@ func (s *Server) tellAccepted(ctx context.Context, submitter txn.SubmitterID, co
 	}
 	attributes = append(attributes, slog.String("operator", ask.Operator),
 		slog.String("caller", auth.RightsOf(ctx).Caller()))
-	s.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
+	m.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
 }
 
 // pending is the number of a command that asks for the same and is not decided yet; 0 if there is none. Reason and operator may differ: they are the first
 // one's.
-func (s *Server) pending(ctx context.Context, submitter txn.SubmitterID,
+func (m *commander) pending(ctx context.Context, submitter txn.SubmitterID,
 	ask store.Ask) (int64, error) {
-	commands, err := s.underway(ctx, submitter)
+	commands, err := m.underway(ctx, submitter)
 	if err != nil {
 		return 0, err
 	}
@@ -84,8 +94,8 @@ func (s *Server) pending(ctx context.Context, submitter txn.SubmitterID,
 }
 
 // underway are the commands that no owner has decided on yet, in the order in which one will.
-func (s *Server) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command, error) {
-	inboxes, err := s.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
+func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command, error) {
+	inboxes, err := m.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
 	if err != nil {
 		return nil, fmt.Errorf("server: read the commands under way: %w", err)
 	}
@@ -99,11 +109,11 @@ const (
 )
 
 // lastCommand finds the newest command of a kind that the caller tells; nil if there is none, or if it is too long ago.
-func (s *Server) lastCommand(ctx context.Context, submitter txn.SubmitterID,
+func (m *commander) lastCommand(ctx context.Context, submitter txn.SubmitterID,
 	is func(store.CommandInfo) bool) (*store.CommandInfo, error) {
 	before := int64(0)
 	for range pastPages {
-		commands, err := s.store.Commands(ctx, submitter, before, pastPageSize)
+		commands, err := m.store.Commands(ctx, submitter, before, pastPageSize)
 		if err != nil {
 			return nil, fmt.Errorf("server: look for a command of before: %w", err)
 		}
@@ -134,12 +144,12 @@ func declined(v verdict) error {
 }
 
 // awaitCommand polls, since an owner on another node has no way to tell this one, and returns the result of the command.
-func (s *Server) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
+func (m *commander) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 	command int64) (result string, err error) {
-	ctx, cancel := s.commandContext(ctx)
+	ctx, cancel := m.commandContext(ctx)
 	defer cancel()
 	for {
-		result, done, err := s.store.CommandResult(ctx, submitter, command)
+		result, done, err := m.store.CommandResult(ctx, submitter, command)
 		if done {
 			return result, nil
 		}
@@ -149,7 +159,7 @@ func (s *Server) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 		if err != nil {
 			return "", fmt.Errorf("server: look for the result of command %d: %w", command, err)
 		}
-		if err := clock.Sleep(ctx, s.clock, s.limits.CommandPoll); err != nil {
+		if err := clock.Sleep(ctx, m.clock, m.poll); err != nil {
 			return "", err
 		}
 	}
@@ -159,15 +169,15 @@ func (s *Server) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 // without a reason.
 const answerMargin = 10 // one part in ten
 
-func (s *Server) commandContext(parent context.Context) (context.Context, context.CancelFunc) {
-	wait := s.limits.CommandWait
+func (m *commander) commandContext(parent context.Context) (context.Context, context.CancelFunc) {
+	wait := m.wait
 	if deadline, ok := parent.Deadline(); ok {
-		left := deadline.Sub(s.clock.Now())
+		left := deadline.Sub(m.clock.Now())
 		wait = min(wait, left-left/answerMargin)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	expired := s.after(max(wait, 0), func() { cancel(status.ErrNotApplied) })
-	undrained := context.AfterFunc(s.draining, func() { cancel(status.ErrDraining) })
+	expired := m.after(max(wait, 0), func() { cancel(status.ErrNotApplied) })
+	undrained := context.AfterFunc(m.draining, func() { cancel(status.ErrDraining) })
 	return ctx, func() {
 		undrained()
 		expired()
@@ -176,9 +186,9 @@ func (s *Server) commandContext(parent context.Context) (context.Context, contex
 }
 
 // after calls f once, unless it is called off before.
-func (s *Server) after(d time.Duration, f func()) (callOff func()) {
+func (m *commander) after(d time.Duration, f func()) (callOff func()) {
 	off := make(chan struct{})
-	timer := s.clock.NewTimer(d)
+	timer := m.clock.NewTimer(d)
 	go func() {
 		defer timer.Stop()
 		select {

@@ -1,0 +1,59 @@
+package server
+
+import (
+	"context"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/store"
+	"github.com/fencepost/fencepost/txn"
+)
+
+// resolver finds the submitters and transactions that requests name, if the caller has a right to
+// them.
+type resolver struct {
+	store Store
+	authz *auth.Authorizer
+}
+
+// lookup finds the submitter that a field names, by its name or its account id, if the caller has a right to it.
+func (r *resolver) lookup(ctx context.Context, field, text string) (txn.SubmitterID, error) {
+	if _, _, _, err := txn.ParseAccountID(text); err != nil {
+		return 0, status.InvalidField(field, "%v", err)
+	}
+	if err := r.authz.MayUse(ctx, text); err != nil {
+		return 0, err
+	}
+	id, err := r.store.Lookup(ctx, text)
+	return id, status.AboutSubmitter(text, err)
+}
+
+// txByRequest reads the transaction that a caller names by the key that created it.
+func (r *resolver) txByRequest(ctx context.Context, key *pb.RequestKey) (store.TxInfo, error) {
+	submitter, err := r.lookup(ctx, "request.submitter", key.GetSubmitter())
+	if err != nil {
+		return store.TxInfo{}, err
+	}
+	info, err := r.store.TxByRequest(ctx, submitter, key.GetRequestId())
+	return info, status.AboutRequest(key.GetSubmitter(), key.GetRequestId(), err)
+}
+
+// txByID reads the transaction that a caller names. A UUID that Fencepost did not make names none.
+func (r *resolver) txByID(ctx context.Context, text string) (txn.TxID, store.TxInfo, error) {
+	id, err := r.txID(ctx, text)
+	if err != nil {
+		return id, store.TxInfo{}, err
+	}
+	info, err := r.store.Tx(ctx, id)
+	return id, info, status.AboutTx(text, err)
+}
+
+// txID reads the id of a transaction that the caller may know of.
+func (r *resolver) txID(ctx context.Context, text string) (txn.TxID, error) {
+	id, err := txn.ParseTxID(text)
+	if err != nil {
+		return id, status.AboutTx(text, store.ErrTxNotFound)
+	}
+	return id, r.authz.MaySee(ctx, id)
+}

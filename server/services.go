@@ -1,0 +1,36 @@
+package server
+
+import (
+	"log/slog"
+
+	"google.golang.org/protobuf/proto"
+
+	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/accesslog"
+	"github.com/fencepost/fencepost/server/feed"
+)
+
+// txService implements TxService.
+type txService struct {
+	pb.UnimplementedTxServiceServer
+
+	store        Store
+	resolver     *resolver
+	commands     *commander
+	feed         *feed.Feed
+	access       *accesslog.Log
+	metrics      *metrics
+	check        func(request proto.Message) error // the rules of the contract
+	payloadBytes int                               // the most call data of a transaction
+}
+
+// submitterService implements SubmitterService.
+type submitterService struct {
+	pb.UnimplementedSubmitterServiceServer
+
+	store    Store
+	resolver *resolver
+	commands *commander
+	known    known
+	log      *slog.Logger
+}
