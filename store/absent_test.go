@@ -88,7 +88,7 @@ func TestOpen_LoginRefused_TurnsAway(t *testing.T) {
 	for where, away := range map[string]bool{other.String(): true, "postgres://fence@127.0.0.1:1/x?sslmode=disable": false} {
 		s := k.open("a", func(c *Config) { c.URL = where })
 		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrUnavailable) ||
-			errors.Is(err, ErrTurnedAway) != away {
+			errors.Is(err, ErrAccessDenied) != away {
 			t.Errorf("turned away %v: %v", away, err)
 		}
 	}

@@ -122,9 +122,9 @@ func TestCommit_Plan_UsesKeys(t *testing.T) {
 // fencedPlan is the plan that the connection of fenced statements would make now.
 func fencedPlan(k *kit, s *Store) []string {
 	k.t.Helper()
-	s.first.mu.Lock()
-	defer s.first.mu.Unlock()
-	conn, err := s.first.connected(k.ctx)
+	s.commitConn.mu.Lock()
+	defer s.commitConn.mu.Unlock()
+	conn, err := s.commitConn.connected(k.ctx)
 	k.must(err)
 	tap := &textTap{DBTX: conn}
 	_, err = db.New(tap).Commit(k.ctx, commitParams("", nil))

@@ -126,9 +126,9 @@ func TestCommit_NoDatabase_Unreached(t *testing.T) {
 	p.Refuse()
 	p.CutAll()
 	// The connections are dead, which is not known before they are used.
-	s.first.mu.Lock()
-	s.first.used = time.Time{}
-	s.first.mu.Unlock()
+	s.commitConn.mu.Lock()
+	s.commitConn.used = time.Time{}
+	s.commitConn.mu.Unlock()
 	f.check(f.commitAll(f.takes(), func() {}), all(Unreached))
 	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: f.ids[0], RequestID: "new"}); !isUnavailable(
 		err) {

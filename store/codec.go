@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// teach has a connection write the lists that statements carry, and read and write ids, as they are. By itself pgx takes a uuid.UUID for a value that only its own
+// registerCodecs has a connection write the lists that statements carry, and read and write ids, as they are. By itself pgx takes a uuid.UUID for a value that only its own
 // text tells: it prints and parses each of them, and allocates some ten times on the way, in every row that is read and every one that is written.
-func teach(m *pgtype.Map) {
-	all := new(foreseen)
+func registerCodecs(m *pgtype.Map) {
+	all := new(sizeHint)
 	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(id)
 	m.RegisterType(
@@ -34,23 +34,23 @@ func teach(m *pgtype.Map) {
 	}
 }
 
-// foreseen is how many bytes the lists of the next statement of a connection take, as far as is known: the first of them takes it for all.
-type foreseen int
+// sizeHint is how many bytes the lists of the next statement of a connection take, as far as is known: the first of them takes it for all.
+type sizeHint int
 
-// foresee is where a connection that was taught is told.
-func foresee(m *pgtype.Map) *foreseen {
+// sizeHintOf is where a connection that was taught is told.
+func sizeHintOf(m *pgtype.Map) *sizeHint {
 	if list, ok := m.TypeForOID(pgtype.Int4ArrayOID); ok {
 		if codec, ok := list.Codec.(listCodec); ok {
 			return codec.all
 		}
 	}
-	return new(foreseen)
+	return new(sizeHint)
 }
 
 // expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself pgx begins both anew with each statement, with 256 bytes and with 1 KB,
 // and comes to hundreds of them by copying again and again.
 func expect(conn *pgx.Conn, size int) {
-	*foresee(conn.TypeMap()) = foreseen(size)
+	*sizeHintOf(conn.TypeMap()) = sizeHint(size)
 	conn.PgConn().Frontend().Send(outgoing(size))
 }
 
@@ -127,7 +127,7 @@ func (r readID) Scan(src []byte, target any) error {
 // listCodec is that of an array, which writes what statements carry in quantity without a look at the type of each element.
 type listCodec struct {
 	*pgtype.ArrayCodec
-	all *foreseen
+	all *sizeHint
 }
 
 // PlanEncode is part of pgtype.Codec.
@@ -158,7 +158,7 @@ func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16,
 }
 
 // plainList writes a list whose elements the type of the array holds as they are.
-func plainList[T any](all *foreseen, element, plain uint32, size func(T) int,
+func plainList[T any](all *sizeHint, element, plain uint32, size func(T) int,
 	write func([]byte, T) []byte) pgtype.EncodePlan {
 	if element != plain {
 		return nil
@@ -167,7 +167,7 @@ func plainList[T any](all *foreseen, element, plain uint32, size func(T) int,
 }
 
 type listPlan[T any] struct {
-	all     *foreseen
+	all     *sizeHint
 	element uint32
 	size    func(element T) int // in bytes; -1 is NULL
 	write   func(buf []byte, element T) []byte

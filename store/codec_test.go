@@ -16,7 +16,7 @@ import (
 func TestListCodec_MatchesPgx(t *testing.T) {
 	t.Parallel()
 	plain, taught := pgtype.NewMap(), pgtype.NewMap()
-	teach(taught)
+	registerCodecs(taught)
 	id := uuid.New()
 	for name, list := range map[string]struct {
 		oid   uint32
@@ -57,8 +57,8 @@ func TestListCodec_GroupSize_OneAllocation(t *testing.T) {
 			lifeGroup,
 		)
 		m, size := pgtype.NewMap(), emptyCommit+sizeOf(group)
-		teach(m)
-		*foresee(m) = foreseen(size)
+		registerCodecs(m)
+		*sizeHintOf(m) = sizeHint(size)
 		buf, grown := make([]byte, 0, 256), 0
 		for _, list := range reflect.ValueOf(commitParams("node", group)).Fields() {
 			if list.Kind() != reflect.Slice {
@@ -87,7 +87,7 @@ func TestListCodec_GroupSize_OneAllocation(t *testing.T) {
 // TestIDCodec_NoAllocations: neither in a list that is written nor in a row that is read.
 func TestIDCodec_NoAllocations(t *testing.T) {
 	m := pgtype.NewMap()
-	teach(m)
+	registerCodecs(m)
 	ids, buf := make([]uuid.UUID, 1000), make([]byte, 0, 1<<16)
 	plan := m.PlanEncode(pgtype.UUIDArrayOID, pgtype.BinaryFormatCode, ids)
 	if n := testing.AllocsPerRun(10, func() {

@@ -40,7 +40,7 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	<-job.ended
 	switch job.outcome {
 	case Done:
-		s.tellFeed(change)
+		s.signalFeed(change)
 		return Done, nil
 	case Fenced, Unsettled:
 		lease.spent.Store(true)
@@ -49,10 +49,10 @@ func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 		lease.submitter, lease.token, job.err)
 }
 
-// tellFeed wakes the reader of the feed when there is something to read.
-func (s *Store) tellFeed(change txn.Change) {
+// signalFeed wakes the reader of the feed when there is something to read.
+func (s *Store) signalFeed(change txn.Change) {
 	if slices.ContainsFunc(change.Writes, func(w txn.Write) bool { return w.Kind != "" }) {
-		s.wakes.told()
+		s.wakes.signalEvents()
 	}
 }
 
@@ -114,9 +114,9 @@ var (
 
 // sendCommits sends a group as one statement and ends each job of it, unless the server refuses the statement.
 func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
-	l := s.first
+	l := s.commitConn
 	if aside {
-		l = s.side
+		l = s.retryConn
 	}
 	var answers []db.CommitRow
 	fate, err := l.run(
@@ -134,7 +134,7 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 		return nil
 	case refused, again:
 		s.log.Debug("the database refused a fenced statement", "changes", len(group), "cause",
-			sayWhy(err))
+			describeError(err))
 		return &refusal{err: err, again: fate == again}
 	}
 	outcome := Unsettled
@@ -142,8 +142,8 @@ func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 		outcome = Unreached
 	}
 	s.log.Debug("a fenced statement failed", "changes", len(group), "outcome", outcome.String(),
-		"cause", sayWhy(err))
-	why := sayWhy(err)
+		"cause", describeError(err))
+	why := describeError(err)
 	for _, job := range group {
 		job.end(outcome, why)
 	}
@@ -159,7 +159,7 @@ func (s *Store) refuseCommit(job *commitJob, why *refusal) {
 		job.end(Conflict, errContend)
 		return
 	}
-	job.end(Refused, sayWhy(why.err))
+	job.end(Refused, describeError(why.err))
 }
 
 func answerAll(group []*commitJob, answers []db.CommitRow) {

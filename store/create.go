@@ -114,7 +114,7 @@ func (s *Store) settleCreates(fates []Created, jobs []createJob) {
 	}
 	for submitter := range woken {
 		s.wakes.queue(submitter)
-		s.wakes.told()
+		s.wakes.signalEvents()
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 		return why
 	}
 	if err != nil {
-		failAll(group, sayWhy(err))
+		failAll(group, describeError(err))
 		return nil
 	}
 	why := s.insertCreates(ctx, group, seated)
@@ -254,7 +254,7 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	}
 	rows, err := s.insertNamed(ctx, names, seated)
 	if fate := judge(err, true); fate == nothing ||
-		fate == nobodyKnows { // a connection that broke while idle, mostly; the keys make a second time safe
+		fate == outcomeUnknown { // a connection that broke while idle, mostly; the keys make a second time safe
 		rows, err = s.insertNamed(ctx, names, seated)
 	}
 	if why := refusalOf(err); why != nil {
@@ -262,8 +262,8 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	}
 	if err != nil {
 		s.log.Debug("transactions could not be inserted", "transactions", len(group), "cause",
-			sayWhy(err))
-		failAll(group, sayWhy(err))
+			describeError(err))
+		failAll(group, describeError(err))
 		return nil
 	}
 	inserted := make(map[txn.TxID]db.InsertTxsRow, len(rows))
@@ -280,7 +280,7 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	}
 	if len(left) > 0 {
 		if why := s.findCreated(ctx, left); why != nil {
-			failAll(left, sayWhy(why.err))
+			failAll(left, describeError(why.err))
 		}
 	}
 	return nil
@@ -318,7 +318,7 @@ func refusalOf(err error) *refusal {
 }
 
 // refuseCreate ends a job that the database refuses also alone.
-func (s *Store) refuseCreate(job *createJob, why *refusal) { job.fail(sayWhy(why.err)) }
+func (s *Store) refuseCreate(job *createJob, why *refusal) { job.fail(describeError(why.err)) }
 
 func failAll(group []*createJob, err error) {
 	for _, job := range group {
@@ -334,7 +334,7 @@ func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
 		return why
 	}
 	if err != nil {
-		failAll(group, sayWhy(err))
+		failAll(group, describeError(err))
 		return nil
 	}
 	if len(left) > 0 {
@@ -381,7 +381,7 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 	}
 	rows, err := s.read().Gate(ctx, ids)
 	if err != nil {
-		failAll(group, sayWhy(err))
+		failAll(group, describeError(err))
 		return
 	}
 	gates := make(map[txn.SubmitterID]db.GateRow, len(rows))

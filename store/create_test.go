@@ -321,7 +321,7 @@ func TestWakeUps(t *testing.T) {
 	told := func(what string, want bool) {
 		t.Helper()
 		select {
-		case <-s.Told():
+		case <-s.EventsWritten():
 			if !want {
 				t.Fatalf("%s tells of events", what)
 			}

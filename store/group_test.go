@@ -284,10 +284,10 @@ func TestCommit_Group_OneWrite(t *testing.T) {
 	s := k.open("a")
 	f := newFleet(k, s, 40)
 	tap := &writeTap{}
-	s.first.mu.Lock()
-	tap.Conn = s.first.wire.Conn
-	s.first.wire.Conn = tap
-	s.first.mu.Unlock()
+	s.commitConn.mu.Lock()
+	tap.Conn = s.commitConn.wire.Conn
+	s.commitConn.wire.Conn = tap
+	s.commitConn.mu.Unlock()
 	f.check(f.together(f.takes()), all(Done))
 	tap.mu.Lock()
 	defer tap.mu.Unlock()

@@ -35,7 +35,7 @@ func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 	switch {
 	case err == nil:
 		s.wakes.wake(id.Submitter())
-		s.wakes.told()
+		s.wakes.signalEvents()
 		return true, nil
 	case !errors.Is(err, pgx.ErrNoRows):
 		return false, s.failed(ctx, verb, err)

@@ -94,7 +94,7 @@ func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 			ended, err := s.own().TerminateBlockers(ctx,
 				db.TerminateBlockersParams{WaitingPid: int32(waiting), Seconds: patience.Seconds()})
 			if err != nil && ctx.Err() == nil {
-				s.log.Warn("what blocks a takeover could not be ended", "error", sayWhy(err))
+				s.log.Warn("what blocks a takeover could not be ended", "error", describeError(err))
 			}
 			for _, e := range ended {
 				s.log.Warn("ended a session that blocked a takeover", "pid", e.Pid, "told", e.Told)

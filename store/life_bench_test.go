@@ -21,9 +21,9 @@ func BenchmarkLife(b *testing.B) {
 	s := k.open("a")
 	f := crowd(k, s, 100_000)
 	k.exec("ANALYZE managed_tx, submitter, submitter_lease, submitter_nonce_cursor")
-	_, err := s.first.connected(k.ctx)
+	_, err := s.commitConn.connected(k.ctx)
 	k.must(err)
-	server := cpuClock(fmt.Sprintf("/proc/%d/schedstat", s.first.conn.PgConn().PID()))
+	server := cpuClock(fmt.Sprintf("/proc/%d/schedstat", s.commitConn.conn.PgConn().PID()))
 	steps := []string{"take", "pending", "included", "confirmed"}
 	spent := map[string]float64{}
 	wal := value[int64](k, walNow)

@@ -171,10 +171,10 @@ func looking(ctx context.Context, url, schema string, look func(*pgx.Conn) error
 	cfg.RuntimeParams["application_name"] = "fencepost/migrate"
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return sayMigration(err)
+		return describeMigrationError(err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return sayMigration(look(conn))
+	return describeMigrationError(look(conn))
 }
 
 // errNoStep says that there is nothing to take back.
@@ -249,7 +249,7 @@ func migrating(ctx context.Context, url, schema string, loseLedger bool,
 	conn := stdlib.OpenDB(*cfg)
 	defer conn.Close()
 	if err := migrateWith(ctx, conn, schema, step); err != nil {
-		return sayMigration(explained(ctx, conn, schema, err))
+		return describeMigrationError(explained(ctx, conn, schema, err))
 	}
 	return nil
 }
@@ -308,12 +308,12 @@ func lockID(schema string) int64 {
 	return int64(h.Sum64())
 }
 
-// sayMigration explains a failed migration. Its SQL is ours and holds no data, so the server's words may be repeated here; a failure to connect is named as
+// describeMigrationError explains a failed migration. Its SQL is ours and holds no data, so the server's words may be repeated here; a failure to connect is named as
 // everywhere.
-func sayMigration(err error) error {
+func describeMigrationError(err error) error {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {
-		return sayWhy(err)
+		return describeError(err)
 	}
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code != objectInUse &&
 		pg.Code != notInThisState {

@@ -113,7 +113,7 @@ func (n *notices) take() (ids []txn.SubmitterID, all, some bool) {
 func (n *notices) send(ids []txn.SubmitterID, all bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), noticeLimit)
 	defer cancel()
-	_, err := n.s.tell.run(ctx, 2*noticeLimit, func(conn *pgx.Conn, q *db.Queries) error {
+	_, err := n.s.notifyConn.run(ctx, 2*noticeLimit, func(conn *pgx.Conn, q *db.Queries) error {
 		channel, err := n.s.channel(ctx, conn)
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (n *notices) send(ids []txn.SubmitterID, all bool) {
 	})
 	if err != nil {
 		n.s.log.Debug("other nodes could not be woken; they find out by themselves", "submitters",
-			len(ids), "cause", sayWhy(err))
+			len(ids), "cause", describeError(err))
 	}
 }
 
@@ -220,7 +220,7 @@ func (s *Store) Listen(ctx context.Context) {
 			wait = listenBackoff
 		}
 		s.log.Debug("wake-ups of other nodes are not heard; connecting again", "wait", wait,
-			"cause", sayWhy(err))
+			"cause", describeError(err))
 		pause := s.clock.NewTimer(wait)
 		select {
 		case <-pause.C:

@@ -86,7 +86,7 @@ func TestNotify_DoesNotWaitForDisk(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	for l, want := range map[*lane]string{s.tell: "off", s.renew: "on", s.first: "on"} {
+	for l, want := range map[*dedicatedConn]string{s.notifyConn: "off", s.renew: "on", s.commitConn: "on"} {
 		var got string
 		_, err := l.run(k.ctx, patience, func(conn *pgx.Conn, _ *db.Queries) error {
 			return conn.QueryRow(k.ctx, "SHOW synchronous_commit").Scan(&got)
@@ -178,7 +178,7 @@ func TestNotify_WithoutListen_Ignored(t *testing.T) {
 	k.listening(b)
 	a.Notify(1)
 	a.notices.close()
-	if a.tell.conn != nil {
+	if a.notifyConn.conn != nil {
 		t.Error("it tells, and never listened")
 	}
 	c := k.open("c")

@@ -239,7 +239,7 @@ func (s *Store) notCounted(err error, gauges []*gauge) error {
 	}
 	s.log.Warn(
 		"what waits in the queues could not be counted; their limits are those of what this node knows of them",
-		"queues", len(gauges), "cause", sayWhy(err))
+		"queues", len(gauges), "cause", describeError(err))
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()
 	for _, g := range gauges {

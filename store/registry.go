@@ -118,7 +118,7 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	changed, err := s.read().SetStartFrom(ctx,
 		db.SetStartFromParams{SubmitterID: int32(id), StartFrom: r.StartFrom})
 	if err != nil {
-		return SubmitterInfo{}, sayWhy(err)
+		return SubmitterInfo{}, describeError(err)
 	}
 	if changed == 0 {
 		return SubmitterInfo{}, fmt.Errorf(

@@ -259,9 +259,9 @@ func TestSessions(t *testing.T) {
 		c.URL += join + "synchronous_commit=off&default_transaction_isolation=serializable&statement_timeout=0"
 		c.LeaseDuration, c.StatementTimeout = 12*time.Second, 2*time.Second
 	})
-	s.first.mu.Lock()
-	defer s.first.mu.Unlock()
-	commit, err := s.first.connected(k.ctx)
+	s.commitConn.mu.Lock()
+	defer s.commitConn.mu.Unlock()
+	commit, err := s.commitConn.connected(k.ctx)
 	k.must(err)
 	for setting, want := range map[string]string{
 		"statement_timeout": "2s", "lock_timeout": "1500ms", "idle_in_transaction_session_timeout": "2s", "synchronous_commit": "on",

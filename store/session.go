@@ -94,7 +94,7 @@ func (s *Store) newPool(role string, statement, lock time.Duration, size int,
 	}
 	cfg.ConnConfig, cfg.MaxConns = session, int32(size)
 	cfg.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		teach(conn.TypeMap())
+		registerCodecs(conn.TypeMap())
 		return nil
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)

@@ -134,14 +134,14 @@ type Store struct {
 	clock clock.Clock
 	nodes string // the stable part of the node's name, for application_name
 
-	api   *pgxpool.Pool
-	owner *pgxpool.Pool
-	taker *pgxpool.Pool // acquisitions: AcquireOne may wait for long
-	tail  *pgxpool.Pool // see TailFeed
-	renew *lane         // and releases, and heartbeats
-	first *lane         // fenced statements
-	side  *lane         // those that failed, in parts
-	tell  *lane         // wake-ups of other nodes
+	api        *pgxpool.Pool
+	owner      *pgxpool.Pool
+	taker      *pgxpool.Pool  // acquisitions: AcquireOne may wait for long
+	tail       *pgxpool.Pool  // see TailFeed
+	renew      *dedicatedConn // and releases, and heartbeats
+	commitConn *dedicatedConn // fenced statements
+	retryConn  *dedicatedConn // those that failed, in parts
+	notifyConn *dedicatedConn // wake-ups of other nodes
 
 	commits *combiner[*commitJob]
 	creates *combiner[*createJob]
@@ -217,9 +217,9 @@ func (s *Store) connect() (err error) {
 		return err
 	}
 	hasten(notify)
-	s.renew = newLane(s, renew, nil)
-	s.tell = newLane(s, notify, nil)
-	s.first, s.side = newLane(s, commit, prepareCommit), newLane(s, commit, prepareCommit)
+	s.renew = newDedicatedConn(s, renew, nil)
+	s.notifyConn = newDedicatedConn(s, notify, nil)
+	s.commitConn, s.retryConn = newDedicatedConn(s, commit, prepareCommit), newDedicatedConn(s, commit, prepareCommit)
 	return nil
 }
 
@@ -228,7 +228,7 @@ func (s *Store) Close() {
 	s.commits.close()
 	s.creates.close()
 	s.notices.close()
-	for _, l := range []*lane{s.first, s.side, s.renew, s.tell} {
+	for _, l := range []*dedicatedConn{s.commitConn, s.retryConn, s.renew, s.notifyConn} {
 		l.close()
 	}
 	for _, p := range []*pgxpool.Pool{s.api, s.owner, s.taker, s.tail} {

@@ -73,7 +73,7 @@ var (
 	ErrTokenExpired      = errors.New("resume token lies before what is kept")
 	ErrBusy              = errors.New("as much is on its way to the database as this node may hold")
 	ErrUnavailable       = errors.New("database unavailable")
-	ErrTurnedAway        = errors.New(
+	ErrAccessDenied      = errors.New(
 		"it does not let this user in") // with ErrUnavailable: the database answers, and somebody has to correct something
 	ErrSchema = errors.New("database schema does not fit this program")
 )

@@ -68,8 +68,8 @@ func TestJudgeSession(t *testing.T) {
 
 func TestOpen_SessionRefused_TurnsAway(t *testing.T) {
 	t.Parallel()
-	err := sayWhy(refusedSession("x"))
-	if !errors.Is(err, ErrTurnedAway) || !errors.Is(err, ErrUnavailable) {
-		t.Errorf("got %v, want ErrTurnedAway, so that a node which starts says so and ends", err)
+	err := describeError(refusedSession("x"))
+	if !errors.Is(err, ErrAccessDenied) || !errors.Is(err, ErrUnavailable) {
+		t.Errorf("got %v, want ErrAccessDenied, so that a node which starts says so and ends", err)
 	}
 }

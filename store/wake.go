@@ -37,7 +37,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (w *wakes) told() { signal(w.events) }
+func (w *wakes) signalEvents() { signal(w.events) }
 
 func (w *wakes) wake(ids ...txn.SubmitterID) { w.note(w.ids, ids) }
 
@@ -96,5 +96,5 @@ func drain(set map[txn.SubmitterID]struct{}) []txn.SubmitterID {
 	return ids
 }
 
-// Told signals that something on this node wrote events. It has one reader.
-func (s *Store) Told() <-chan struct{} { return s.wakes.events }
+// EventsWritten signals that something on this node wrote events. It has one reader.
+func (s *Store) EventsWritten() <-chan struct{} { return s.wakes.events }

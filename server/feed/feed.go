@@ -27,8 +27,8 @@ type Reader interface {
 
 // Store is the part of the ledger that the feed and its streams read.
 type Store interface {
-	// Told signals commits of this node. Signals may be coalesced or lost.
-	Told() <-chan struct{}
+	// EventsWritten signals commits of this node. Signals may be coalesced or lost.
+	EventsWritten() <-chan struct{}
 	Reader
 	EventsOfTx(ctx context.Context, id txn.TxID, afterSeq int64,
 		limit int) ([]store.EventInfo, error)
@@ -169,7 +169,7 @@ func (f *Feed) wait(ctx context.Context, gap time.Duration) {
 	timer := f.clock.NewTimer(f.limits.Poll - gap)
 	defer timer.Stop()
 	select {
-	case <-f.store.Told():
+	case <-f.store.EventsWritten():
 	case <-f.requests:
 	case <-timer.C:
 	case <-ctx.Done():

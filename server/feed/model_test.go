@@ -37,7 +37,7 @@ func newModel() *model {
 	}
 }
 
-func (m *model) Told() <-chan struct{} { return m.told }
+func (m *model) EventsWritten() <-chan struct{} { return m.told }
 
 func (m *model) begin(events ...store.EventInfo) (xid uint64) {
 	xid = m.nextXid

@@ -16,7 +16,7 @@ import (
 // to correct; after an outage it is waited for.
 func TestStart_WrongSetup_Fails(t *testing.T) {
 	t.Parallel()
-	away := fmt.Errorf("store: check the schema: %w: %w", store.ErrUnavailable, store.ErrTurnedAway)
+	away := fmt.Errorf("store: check the schema: %w: %w", store.ErrUnavailable, store.ErrAccessDenied)
 	for name, c := range map[string]struct {
 		answers []error
 		want    string // of the error; empty: none

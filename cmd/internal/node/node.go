@@ -150,7 +150,7 @@ func (n *Node) findLedger(ctx context.Context, delayed func(),
 	first := true
 	err := n.patiently(ctx, delayed, func(ctx context.Context) error {
 		err := check(ctx)
-		if first && errors.Is(err, store.ErrTurnedAway) {
+		if first && errors.Is(err, store.ErrAccessDenied) {
 			away = Unreachable(err, n.cfg.Database.URL.Reveal(), "database.url")
 			return nil
 		}

@@ -21,13 +21,13 @@ func TestJudge(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		sent bool
-		want fate
+		want commitOutcome
 	}{
 		{nil, true, settled},
 		{io.ErrUnexpectedEOF, false, nothing},
-		{io.ErrUnexpectedEOF, true, nobodyKnows},
-		{context.DeadlineExceeded, true, nobodyKnows},
-		{pgconn.ErrConnClosed, true, nobodyKnows}, // which the driver has called safe to retry
+		{io.ErrUnexpectedEOF, true, outcomeUnknown},
+		{context.DeadlineExceeded, true, outcomeUnknown},
+		{pgconn.ErrConnClosed, true, outcomeUnknown}, // which the driver has called safe to retry
 		{fmt.Errorf("refused: %w", syscall.ECONNREFUSED), false, nothing},
 		{server("23505"), true, refused},
 		{server("22P02"), true, refused},
@@ -38,14 +38,14 @@ func TestJudge(t *testing.T) {
 		{server("40001"), true, again},
 		{server("55P03"), true, again},
 		{server("57014"), true, again},
-		{server("57P01"), true, nobodyKnows},
-		{server("57P02"), true, nobodyKnows},
-		{server("57P03"), true, nobodyKnows},
-		{server("08006"), true, nobodyKnows},
-		{server("40003"), true, nobodyKnows}, // of class 40, and says so itself
-		{&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "23505"}, true, nobodyKnows},
-		{&pgconn.PgError{SeverityUnlocalized: "PANIC", Code: "40001"}, true, nobodyKnows},
-		{&pgconn.PgError{Code: "40001"}, true, nobodyKnows},
+		{server("57P01"), true, outcomeUnknown},
+		{server("57P02"), true, outcomeUnknown},
+		{server("57P03"), true, outcomeUnknown},
+		{server("08006"), true, outcomeUnknown},
+		{server("40003"), true, outcomeUnknown}, // of class 40, and says so itself
+		{&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "23505"}, true, outcomeUnknown},
+		{&pgconn.PgError{SeverityUnlocalized: "PANIC", Code: "40001"}, true, outcomeUnknown},
+		{&pgconn.PgError{Code: "40001"}, true, outcomeUnknown},
 		{server("25006"), true, nothing},
 		{server("53100"), true, nothing},
 		{server("42P01"), true, nothing},

@@ -13,8 +13,8 @@ import (
 	"github.com/fencepost/fencepost/store/internal/db"
 )
 
-// lane is one connection for one kind of statement. It is made when it is first needed and again after it broke. One statement runs on it at a time.
-type lane struct {
+// dedicatedConn is one connection for one kind of statement. It is made when it is first needed and again after it broke. One statement runs on it at a time.
+type dedicatedConn struct {
 	s       *Store
 	cfg     *pgx.ConnConfig
 	prepare func(context.Context, *pgx.Conn) error // nil: nothing to prepare
@@ -34,14 +34,14 @@ const idleLimit = time.Second
 // ageLimit ends a connection together with the plans that it keeps: they were made for the ledger as it was then.
 const ageLimit = 10 * time.Minute
 
-func newLane(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *lane {
-	return &lane{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
+func newDedicatedConn(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *dedicatedConn {
+	return &dedicatedConn{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
 }
 
 // run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and the statements too unless they ignore it. A watchdog closes
 // the connection when nothing has come back for longer than the server itself allows.
-func (l *lane) run(ctx context.Context, limit time.Duration,
-	statement func(*pgx.Conn, *db.Queries) error) (fate, error) {
+func (l *dedicatedConn) run(ctx context.Context, limit time.Duration,
+	statement func(*pgx.Conn, *db.Queries) error) (commitOutcome, error) {
 	if err := l.mu.LockUntil(ctx); err != nil {
 		return nothing, err
 	}
@@ -56,13 +56,13 @@ func (l *lane) run(ctx context.Context, limit time.Duration,
 	unwatch()
 	l.used = l.s.clock.Now()
 	fate := judge(err, l.wire.written.Load() != before)
-	if fate == nothing || fate == nobodyKnows || conn.IsClosed() {
+	if fate == nothing || fate == outcomeUnknown || conn.IsClosed() {
 		l.drop()
 	}
 	return fate, err
 }
 
-func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
+func (l *dedicatedConn) connected(ctx context.Context) (*pgx.Conn, error) {
 	if l.closed {
 		return nil, errClosed
 	}
@@ -85,7 +85,7 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	teach(conn.TypeMap())
+	registerCodecs(conn.TypeMap())
 	l.conn, l.wire = conn, wireUnder(conn)
 	if l.prepare != nil {
 		if err := l.prepare(ctx, conn); err != nil {
@@ -99,7 +99,7 @@ func (l *lane) connected(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // alive tells whether the connection that is there, if one is, can be used.
-func (l *lane) alive(ctx context.Context) bool {
+func (l *dedicatedConn) alive(ctx context.Context) bool {
 	if l.conn == nil || l.conn.IsClosed() {
 		return false
 	}
@@ -116,7 +116,7 @@ func (l *lane) alive(ctx context.Context) bool {
 }
 
 // watch closes the wire when the limit passes before the returned function is called.
-func (l *lane) watch(w *wire, limit time.Duration) (unwatch func()) {
+func (l *dedicatedConn) watch(w *wire, limit time.Duration) (unwatch func()) {
 	timer := l.s.clock.NewTimer(limit)
 	done := make(chan struct{})
 	var watching sync.WaitGroup
@@ -137,7 +137,7 @@ func (l *lane) watch(w *wire, limit time.Duration) (unwatch func()) {
 }
 
 // drop ends the connection, if there is one, and does not wait for the server's part in it.
-func (l *lane) drop() {
+func (l *dedicatedConn) drop() {
 	if l.conn == nil {
 		return
 	}
@@ -146,7 +146,7 @@ func (l *lane) drop() {
 	l.conn = nil
 }
 
-func (l *lane) close() {
+func (l *dedicatedConn) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true

@@ -11,20 +11,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// fate is what became of a statement.
-type fate int
+// commitOutcome is the outcome of a statement.
+type commitOutcome int
 
 const (
-	settled fate = iota // it ran, and committed
-	nothing             // nothing of it was done, and trying it again elsewhere or later may help
-	refused             // nothing of it was done, because of what it says
-	again               // nothing of it was done, because of what ran beside it
-	nobodyKnows
+	settled commitOutcome = iota // it ran, and committed
+	nothing                      // nothing of it was done, and trying it again elsewhere or later may help
+	refused                      // nothing of it was done, because of what it says
+	again                        // nothing of it was done, because of what ran beside it
+	outcomeUnknown
 )
 
 // judge tells what became of a statement that is its own transaction. sent says whether a byte of it left this process. The driver's own opinion on what is
 // safe to retry is not asked: it has been wrong.
-func judge(err error, sent bool) fate {
+func judge(err error, sent bool) commitOutcome {
 	if err == nil {
 		return settled
 	}
@@ -33,11 +33,11 @@ func judge(err error, sent bool) fate {
 	case !ok && !sent:
 		return nothing
 	case !ok, pg.SeverityUnlocalized != "ERROR":
-		return nobodyKnows // FATAL and PANIC end the session, and say nothing of what it was doing
+		return outcomeUnknown // FATAL and PANIC end the session, and say nothing of what it was doing
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
 	case class == "08", class == "57" && pg.Code != queryCanceled, pg.Code == completionUnknown:
-		return nobodyKnows
+		return outcomeUnknown
 	case pg.Code == serializationFailure,
 		pg.Code == deadlockDetected,
 		pg.Code == lockNotAvailable,
@@ -77,16 +77,16 @@ func (s *Store) failed(ctx context.Context, verb string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("store: %s: %w", verb, context.Cause(ctx))
 	}
-	why := sayWhy(err)
+	why := describeError(err)
 	s.log.Debug("database error", "while", verb, "cause", why)
 	return fmt.Errorf("store: %s: %w", verb, why)
 }
 
-// sayWhy names the cause of a database error, without a word of the driver's.
-func sayWhy(err error) error {
+// describeError names the cause of a database error, without a word of the driver's.
+func describeError(err error) error {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if refused, is := errors.AsType[refusedSession](err); is {
-		return fmt.Errorf("%w: %w", ErrUnavailable, turnedAway(refused))
+		return fmt.Errorf("%w: %w", ErrUnavailable, accessDenied(refused))
 	}
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrUnavailable, netReason(err))
@@ -99,16 +99,16 @@ func sayWhy(err error) error {
 	}
 	switch pg.Code {
 	case wrongPassword, mayNotLogIn, noDatabase:
-		return fmt.Errorf("%w: %w", ErrUnavailable, turnedAway(serverReason(pg)))
+		return fmt.Errorf("%w: %w", ErrUnavailable, accessDenied(serverReason(pg)))
 	}
 	return fmt.Errorf("%w: %s", ErrUnavailable, serverReason(pg))
 }
 
-// turnedAway is a reason to let nobody in.
-type turnedAway string
+// accessDenied is a reason to let nobody in.
+type accessDenied string
 
-func (t turnedAway) Error() string        { return string(t) }
-func (t turnedAway) Is(target error) bool { return target == ErrTurnedAway }
+func (t accessDenied) Error() string        { return string(t) }
+func (t accessDenied) Is(target error) bool { return target == ErrAccessDenied }
 
 func constraint(pg *pgconn.PgError) string {
 	if pg.ConstraintName == "" {
