@@ -51,9 +51,16 @@ func TestReceiptsByBlock(t *testing.T) {
 	}{
 		"many of a block":  {blockFetchThreshold, nil, 1, 0},
 		"a few of a block": {blockFetchThreshold - 1, nil, 0, blockFetchThreshold - 1},
-		"no such method":   {blockFetchThreshold, func(n *fakeNode) { n.inBlock = nil }, 1, blockFetchThreshold},
+		"no such method": {
+			blockFetchThreshold,
+			func(n *fakeNode) { n.inBlock = nil },
+			1,
+			blockFetchThreshold,
+		},
 		"the block is another by now": {blockFetchThreshold, func(n *fakeNode) {
-			n.inBlock = func(uint64) ([]map[string]any, error) { return []map[string]any{receiptOf(hashes[0])}, nil }
+			n.inBlock = func(uint64) ([]map[string]any, error) {
+				return []map[string]any{receiptOf(hashes[0])}, nil
+			}
 		}, 1, blockFetchThreshold},
 		"one is missing": {blockFetchThreshold, func(n *fakeNode) {
 			whole := n.inBlock
@@ -66,7 +73,9 @@ func TestReceiptsByBlock(t *testing.T) {
 			n.inBlock = func(uint64) ([]map[string]any, error) { return nil, nil }
 		}, 1, blockFetchThreshold},
 		"indexing": {blockFetchThreshold, func(n *fakeNode) {
-			n.inBlock = func(uint64) ([]map[string]any, error) { return nil, errors.New("transaction indexing is in progress") }
+			n.inBlock = func(uint64) ([]map[string]any, error) {
+				return nil, errors.New("transaction indexing is in progress")
+			}
 		}, 1, blockFetchThreshold},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +96,9 @@ func TestReceiptsByBlock(t *testing.T) {
 					t.Fatalf("answer %d: %+v", i, a)
 				}
 			}
-			if blocks, single := n.called("eth_getBlockReceipts"), n.called("eth_getTransactionReceipt"); blocks != c.blocks ||
+			if blocks, single := n.called("eth_getBlockReceipts"), n.called(
+				"eth_getTransactionReceipt",
+			); blocks != c.blocks ||
 				single != c.single {
 				t.Errorf("%d calls by block and %d by hash, want %d and %d", blocks, single,
 					c.blocks, c.single)

@@ -82,12 +82,21 @@ func TestDial_InvalidOptions_Fails(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"no chain id":      {func(o *Options) { o.ChainID = 0 }, "chain_id"},
-		"no endpoint":      {func(o *Options) { o.Endpoints = nil }, "no RPC endpoint"},
-		"other scheme":     {func(o *Options) { o.Endpoints = []string{"ftp://secret-host/x"} }, "endpoint 1"},
-		"no host":          {func(o *Options) { o.Endpoints = []string{"http://"} }, "endpoint 1"},
-		"second endpoint":  {func(o *Options) { o.Endpoints = append(o.Endpoints, "secret-host:8545") }, "endpoint 2"},
-		"not an address":   {func(o *Options) { o.Endpoints = []string{"http://secret-host:port"} }, "endpoint 1"},
+		"no chain id": {func(o *Options) { o.ChainID = 0 }, "chain_id"},
+		"no endpoint": {func(o *Options) { o.Endpoints = nil }, "no RPC endpoint"},
+		"other scheme": {
+			func(o *Options) { o.Endpoints = []string{"ftp://secret-host/x"} },
+			"endpoint 1",
+		},
+		"no host": {func(o *Options) { o.Endpoints = []string{"http://"} }, "endpoint 1"},
+		"second endpoint": {
+			func(o *Options) { o.Endpoints = append(o.Endpoints, "secret-host:8545") },
+			"endpoint 2",
+		},
+		"not an address": {
+			func(o *Options) { o.Endpoints = []string{"http://secret-host:port"} },
+			"endpoint 1",
+		},
 		"margin below 1":   {func(o *Options) { o.GasMargin = 0.5 }, "gas margin"},
 		"negative timeout": {func(o *Options) { o.Timeout = -1 }, "negative"},
 		"long history":     {func(o *Options) { o.Fees.HistoryBlocks = 5000 }, "fee history"},
@@ -133,7 +142,9 @@ func TestHeadAndBlocks(t *testing.T) {
 			}
 			for name, get := range map[string]func() (*txn.Block, error){
 				"by number": func() (*txn.Block, error) { return r.BlockByNumber(t.Context(), 7) },
-				"by hash":   func() (*txn.Block, error) { return r.BlockByHash(t.Context(), n.hash(7)) },
+				"by hash": func() (*txn.Block, error) {
+					return r.BlockByHash(t.Context(), n.hash(7))
+				},
 			} {
 				if b, err := get(); err != nil || b == nil || b.Number != 7 || b.Hash != n.hash(7) {
 					t.Errorf("%s: %+v, %v", name, b, err)
@@ -322,14 +333,19 @@ func TestClient_ChainReplaced_Detected(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
 			n.set(func(n *fakeNode) {
-				n.send = func(raw hexutil.Bytes) (common.Hash, error) { return common.HexToHash("0x1"), nil }
+				n.send = func(raw hexutil.Bytes) (common.Hash, error) {
+					return common.HexToHash("0x1"), nil
+				}
 			})
 			r := dial(t, nil, n.url())
 			r.mustHead(t)
 			r.endpoints[0].idle() // the next call opens a new connection, and no call fails
 			n.set(swap.change)
 			n.set(func(n *fakeNode) { n.head = 11 })
-			if o := r.Send(t.Context(), txn.Signed{Hash: common.HexToHash("0x1"), Raw: []byte{1}}); o.Class == txn.Accepted {
+			if o := r.Send(
+				t.Context(),
+				txn.Signed{Hash: common.HexToHash("0x1"), Raw: []byte{1}},
+			); o.Class == txn.Accepted {
 				t.Errorf("a send over an unchecked connection: %+v", o)
 			}
 			r.clock.Advance(longBackoff)

@@ -75,7 +75,8 @@ func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err err
 		last++
 	}
 	if last+1 == len(states) {
-		return 0, heights[last] == 0, nil // older than the search range; nothing is below the genesis
+		// older than the search range; nothing is below the genesis
+		return 0, heights[last] == 0, nil
 	}
 	// The nonce is used at high. At low it is unused or unknown.
 	high, low, at := heights[last], heights[last+1], states[last+1]
@@ -142,13 +143,20 @@ func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer
 			Nonce hexutil.Uint64 `json:"nonce"`
 		} `json:"transactions"`
 	}
-	if err := s.client.CallContext(ctx, &block, "eth_getBlockByNumber", hexutil.Uint64(number), true); err != nil {
+	if err := s.client.CallContext(
+		ctx,
+		&block,
+		"eth_getBlockByNumber",
+		hexutil.Uint64(number),
+		true,
+	); err != nil {
 		return nil, err
 	}
 	switch {
 	case block == nil:
 		return nil, nil // the block left the chain meanwhile
-	case block.Number == nil || !block.Number.ToInt().IsUint64() || block.Number.ToInt().Uint64() != number || block.Hash == (txn.Hash{}):
+	case block.Number == nil || !block.Number.ToInt().IsUint64() ||
+		block.Number.ToInt().Uint64() != number || block.Hash == (txn.Hash{}):
 		return nil, fmt.Errorf("%w: not the requested block", errMalformed)
 	}
 	c := &txn.Consumer{Block: number, BlockHash: block.Hash}

@@ -71,19 +71,44 @@ func TestConsumer(t *testing.T) {
 		nonce int
 		block uint64 // 0: not found
 	}{
-		"in the newest block":           {history{head: 100, uses: []uint64{100}}, 0, 100},
-		"in block 1":                    {history{head: 100, uses: []uint64{1, 2}}, 0, 1},
-		"some blocks ago":               {history{head: 10_000, uses: []uint64{5, 9_000, 9_001}}, 1, 9_000},
-		"several in a block":            {history{head: 10_000, uses: []uint64{9_000, 9_000, 9_000}}, 1, 9_000},
-		"not used":                      {history{head: 100, uses: []uint64{5}}, 1, 0},
-		"at the end of the reach":       {history{head: 10_000, uses: []uint64{10_000 - consumerReach + 1}}, 0, 10_000 - consumerReach + 1},
-		"below the reach":               {history{head: 10_000, uses: []uint64{10_000 - consumerReach}}, 0, 0},
+		"in the newest block": {history{head: 100, uses: []uint64{100}}, 0, 100},
+		"in block 1":          {history{head: 100, uses: []uint64{1, 2}}, 0, 1},
+		"some blocks ago": {
+			history{head: 10_000, uses: []uint64{5, 9_000, 9_001}},
+			1,
+			9_000,
+		},
+		"several in a block": {
+			history{head: 10_000, uses: []uint64{9_000, 9_000, 9_000}},
+			1,
+			9_000,
+		},
+		"not used": {history{head: 100, uses: []uint64{5}}, 1, 0},
+		"at the end of the reach": {
+			history{head: 10_000, uses: []uint64{10_000 - consumerReach + 1}},
+			0,
+			10_000 - consumerReach + 1,
+		},
+		"below the reach": {
+			history{head: 10_000, uses: []uint64{10_000 - consumerReach}},
+			0,
+			0,
+		},
 		"on a chain with one block":     {history{head: 0, uses: nil}, 0, 0},
 		"the node still has that state": {history{10_000, []uint64{9_990}, 9_900, trie}, 0, 9_990},
 		"just above what is pruned":     {history{10_000, []uint64{9_901}, 9_900, trie}, 0, 9_901},
 		"at what is pruned":             {history{10_000, []uint64{9_900}, 9_900, trie}, 0, 0},
 		"below what is pruned":          {history{10_000, []uint64{5}, 9_900, trie}, 0, 0},
-		"archives cost extra":           {history{10_000, []uint64{9_990}, 9_900, "project ID does not have access to archive state"}, 0, 9_990},
+		"archives cost extra": {
+			history{
+				10_000,
+				[]uint64{9_990},
+				9_900,
+				"project ID does not have access to archive state",
+			},
+			0,
+			9_990,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +153,9 @@ func TestConsumer_NonceUsedWithoutTransaction(t *testing.T) {
 func TestConsumer_ReadFails(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fakeNode){
-		"the state of the head is not served": func(n *fakeNode) { history{100, []uint64{50}, 1000, "missing trie node"}.on(n) },
+		"the state of the head is not served": func(n *fakeNode) {
+			history{100, []uint64{50}, 1000, "missing trie node"}.on(n)
+		},
 		"a request limit on the way": func(n *fakeNode) {
 			history{10_000, []uint64{9_990}, 9_900, "rate limit exceeded"}.on(n)
 		},

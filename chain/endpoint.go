@@ -58,19 +58,23 @@ type endpoint struct {
 	sends      sendBackoff
 	outbox     outbox
 
-	mu            sync.Mutex
-	client        *rpc.Client // nil: not connected
-	wsConn        *wsConn     // below the client; nil over HTTP
-	idle          func()      // closes idle connections; nil for a WebSocket
-	verifiedDials uint64      // dials at the last successful verification; neverVerified before the first
-	failures      int         // consecutive; a successful probe does not reset it, because an endpoint may pass a probe and fail calls
-	unhealthy     bool        // the last call failed, and none has succeeded since
-	mustVerify    bool        // must be verified before the next use: another chain may answer after a failure
-	retryAt       time.Time
-	last          *fault
-	head          uint64 // newest reported block number
-	highest       uint64 // highest block number ever reported
-	headAt        time.Time
+	mu     sync.Mutex
+	client *rpc.Client // nil: not connected
+	wsConn *wsConn     // below the client; nil over HTTP
+	idle   func()      // closes idle connections; nil for a WebSocket
+	// dials at the last successful verification; neverVerified before the first
+	verifiedDials uint64
+	// consecutive; a successful probe does not reset it, because an endpoint may pass a probe and
+	// fail calls
+	failures  int
+	unhealthy bool // the last call failed, and none has succeeded since
+	// must be verified before the next use: another chain may answer after a failure
+	mustVerify bool
+	retryAt    time.Time
+	last       *fault
+	head       uint64 // newest reported block number
+	highest    uint64 // highest block number ever reported
+	headAt     time.Time
 }
 
 // genesisPin is the genesis hash that all endpoints must share.
@@ -100,7 +104,12 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 	scheme, _, _ := strings.Cut(address, ":")
 	return &endpoint{
 		label: fmt.Sprintf("endpoint %d",
-			i+1), url: address, ws: isWebSocket(strings.ToLower(scheme)), o: o, pin: pin, secrets: redactorFor(address),
+			i+1),
+		url:     address,
+		ws:      isWebSocket(strings.ToLower(scheme)),
+		o:       o,
+		pin:     pin,
+		secrets: redactorFor(address),
 		slots: make(chan struct{},
 			o.MaxInFlight), connecting: make(chan struct{}, 1), verifiedDials: neverVerified,
 	}
@@ -379,7 +388,8 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 	}
 	if got := id.ToInt(); !got.IsUint64() || txn.ChainID(got.Uint64()) != e.o.ChainID {
 		return &fault{class: txn.WrongChain, cause: ErrWrongChain, detail: fmt.Sprintf(
-			"chain_id is %d in the configuration and %s at the node; correct the chain's rpc or chain_id",
+			"chain_id is %d in the configuration and %s at the node; correct the chain's rpc "+
+				"or chain_id",
 			e.o.ChainID,
 			got,
 		)}

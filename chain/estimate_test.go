@@ -15,7 +15,9 @@ import (
 func estimatesFail(msg string) reply {
 	return func(n *fakeNode) {
 		n.set(func(n *fakeNode) {
-			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, coded{code: -32000, msg: msg} }
+			n.estimate = func(map[string]any) (hexutil.Uint64, error) {
+				return 0, coded{code: -32000, msg: msg}
+			}
 		})
 	}
 }
@@ -38,23 +40,51 @@ func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 		want      txn.Class
 		asked     []int // estimates
 	}{
-		"broken, then well":             {[]reply{crashed, works}, txn.Accepted, []int{1, 1}},
-		"broken, then no funds":         {[]reply{crashed, poor}, txn.InsufficientFunds, []int{1, 1}},
-		"broken, then reverts":          {[]reply{crashed, reverts}, txn.ExecutionReverted, []int{1, 1}},
-		"broken everywhere":             {[]reply{crashed, crashed}, txn.Ambiguous, []int{1, 1}},
-		"broken, alone":                 {[]reply{crashed}, txn.Ambiguous, []int{1}},
-		"broken, then down":             {[]reply{crashed, down}, txn.Ambiguous, []int{1, 0}},
-		"invalid, alone":                {[]reply{tooMuch}, txn.Invalid, []int{1}},
-		"invalid here, well there":      {[]reply{invalid, works}, txn.Accepted, []int{1, 1}},
-		"invalid here, no funds there":  {[]reply{invalid, poor}, txn.InsufficientFunds, []int{1, 1}},
-		"invalid twice is enough":       {[]reply{tooMuch, tooMuch, works}, txn.Invalid, []int{1, 1, 0}},
-		"invalid, and nobody else":      {[]reply{tooMuch, limited, down}, txn.Invalid, []int{1, 1, 0}},
-		"invalid, then broken":          {[]reply{tooMuch, crashed}, txn.Ambiguous, []int{1, 1}},
-		"broken, then invalid":          {[]reply{crashed, tooMuch}, txn.Ambiguous, []int{1, 1}},
-		"broken, then invalid twice":    {[]reply{crashed, tooMuch, tooMuch}, txn.Invalid, []int{1, 1, 1}},
-		"invalid, broken, then invalid": {[]reply{tooMuch, crashed, tooMuch}, txn.Invalid, []int{1, 1, 1}},
-		"no funds, settled at once":     {[]reply{poor, works}, txn.InsufficientFunds, []int{1, 0}},
-		"reverts, settled at once":      {[]reply{reverts, works}, txn.ExecutionReverted, []int{1, 0}},
+		"broken, then well": {[]reply{crashed, works}, txn.Accepted, []int{1, 1}},
+		"broken, then no funds": {
+			[]reply{crashed, poor},
+			txn.InsufficientFunds,
+			[]int{1, 1},
+		},
+		"broken, then reverts": {
+			[]reply{crashed, reverts},
+			txn.ExecutionReverted,
+			[]int{1, 1},
+		},
+		"broken everywhere":        {[]reply{crashed, crashed}, txn.Ambiguous, []int{1, 1}},
+		"broken, alone":            {[]reply{crashed}, txn.Ambiguous, []int{1}},
+		"broken, then down":        {[]reply{crashed, down}, txn.Ambiguous, []int{1, 0}},
+		"invalid, alone":           {[]reply{tooMuch}, txn.Invalid, []int{1}},
+		"invalid here, well there": {[]reply{invalid, works}, txn.Accepted, []int{1, 1}},
+		"invalid here, no funds there": {
+			[]reply{invalid, poor},
+			txn.InsufficientFunds,
+			[]int{1, 1},
+		},
+		"invalid twice is enough": {
+			[]reply{tooMuch, tooMuch, works},
+			txn.Invalid,
+			[]int{1, 1, 0},
+		},
+		"invalid, and nobody else": {
+			[]reply{tooMuch, limited, down},
+			txn.Invalid,
+			[]int{1, 1, 0},
+		},
+		"invalid, then broken": {[]reply{tooMuch, crashed}, txn.Ambiguous, []int{1, 1}},
+		"broken, then invalid": {[]reply{crashed, tooMuch}, txn.Ambiguous, []int{1, 1}},
+		"broken, then invalid twice": {
+			[]reply{crashed, tooMuch, tooMuch},
+			txn.Invalid,
+			[]int{1, 1, 1},
+		},
+		"invalid, broken, then invalid": {
+			[]reply{tooMuch, crashed, tooMuch},
+			txn.Invalid,
+			[]int{1, 1, 1},
+		},
+		"no funds, settled at once": {[]reply{poor, works}, txn.InsufficientFunds, []int{1, 0}},
+		"reverts, settled at once":  {[]reply{reverts, works}, txn.ExecutionReverted, []int{1, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,11 +124,32 @@ func TestEstimate_ValueAboveBalance_IncludesGas(t *testing.T) {
 		want    uint64
 		atLeast bool
 	}{
-		"a transfer":           {txn.Payload{}, "insufficient funds for transfer", value + 31_500*price, true},
-		"a node that counts":   {txn.Payload{}, "insufficient funds for transfer: have 7 want 5000000", value + 31_500*price, true},
-		"a node that has more": {txn.Payload{}, "insufficient funds for transfer: have 7 want 900000000", 900_000_000, true},
-		"with data":            {txn.Payload{Data: []byte{0, 1}}, "insufficient funds for transfer", value + 31_530*price, true},
-		"a limit of its own":   {txn.Payload{GasLimit: 40_000}, "insufficient funds for transfer", value + 40_000*price, false},
+		"a transfer": {txn.Payload{}, "insufficient funds for transfer", value +
+			31_500*price, true},
+		"a node that counts": {
+			txn.Payload{},
+			"insufficient funds for transfer: have 7 want 5000000",
+			value + 31_500*price,
+			true,
+		},
+		"a node that has more": {
+			txn.Payload{},
+			"insufficient funds for transfer: have 7 want 900000000",
+			900_000_000,
+			true,
+		},
+		"with data": {
+			txn.Payload{Data: []byte{0, 1}},
+			"insufficient funds for transfer",
+			value + 31_530*price,
+			true,
+		},
+		"a limit of its own": {
+			txn.Payload{GasLimit: 40_000},
+			"insufficient funds for transfer",
+			value + 40_000*price,
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

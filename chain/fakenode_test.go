@@ -33,27 +33,30 @@ type fakeNode struct {
 	rpc   *rpc.Server
 	heads chan struct{} // a send notifies every subscription of a head
 
-	mu        sync.Mutex
-	chainID   uint64
-	idErr     error
-	shift     uint64 // blocks are returned with numbers lower by this
-	genesis   common.Hash
-	head      uint64
-	baseFee   *hexutil.Big
-	txs       map[uint64][]common.Hash // in the blocks
-	calls     map[string]int
-	sends     int
-	requests  int // HTTP requests that reached the JSON-RPC server
-	send      func(raw hexutil.Bytes) (common.Hash, error)
-	receipt   func(hash common.Hash) (map[string]any, error)
-	count     func(tag string) (hexutil.Uint64, error)
-	full      func(number uint64) map[string]any // a block with its transactions; nil: one without
-	estimate  func(args map[string]any) (hexutil.Uint64, error)
-	history   func() (map[string]any, error)
-	asked     []float64                                      // percentiles of the last eth_feeHistory
-	known     func(hash common.Hash) (map[string]any, error) // eth_getTransactionByHash
-	inBlock   func(number uint64) ([]map[string]any, error)  // eth_getBlockReceipts; nil: there is no such method
-	tagged    func(tag string) (map[string]any, error)       // eth_getBlockByNumber of a tag; nil: tags are unsupported
+	mu       sync.Mutex
+	chainID  uint64
+	idErr    error
+	shift    uint64 // blocks are returned with numbers lower by this
+	genesis  common.Hash
+	head     uint64
+	baseFee  *hexutil.Big
+	txs      map[uint64][]common.Hash // in the blocks
+	calls    map[string]int
+	sends    int
+	requests int // HTTP requests that reached the JSON-RPC server
+	send     func(raw hexutil.Bytes) (common.Hash, error)
+	receipt  func(hash common.Hash) (map[string]any, error)
+	count    func(tag string) (hexutil.Uint64, error)
+	full     func(number uint64) map[string]any // a block with its transactions; nil: one without
+	estimate func(args map[string]any) (hexutil.Uint64, error)
+	history  func() (map[string]any, error)
+	// percentiles of the last eth_feeHistory
+	asked []float64
+	known func(hash common.Hash) (map[string]any, error) // eth_getTransactionByHash
+	// eth_getBlockReceipts; nil: there is no such method
+	inBlock func(number uint64) ([]map[string]any, error)
+	// eth_getBlockByNumber of a tag; nil: tags are unsupported
+	tagged    func(tag string) (map[string]any, error)
 	balance   *hexutil.Big
 	gasPrice  *hexutil.Big
 	intercept func(w http.ResponseWriter, r *http.Request) bool // returns true if it responded
@@ -228,8 +231,12 @@ func (n *fakeNode) block(number uint64) map[string]any {
 	}
 	b := map[string]any{
 		"number": hexutil.Uint64(
-			number), "hash": n.hash(number), "timestamp": hexutil.Uint64(number), "gasLimit": hexutil.Uint64(30_000_000), "transactions": txs,
-		"parentHash": common.Hash{},
+			number),
+		"hash":         n.hash(number),
+		"timestamp":    hexutil.Uint64(number),
+		"gasLimit":     hexutil.Uint64(30_000_000),
+		"transactions": txs,
+		"parentHash":   common.Hash{},
 	}
 	if number > 0 {
 		b["parentHash"] = n.hash(number - 1)

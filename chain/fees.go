@@ -164,7 +164,12 @@ func (m Market) Gas(margin float64) uint64 {
 
 func insufficientFunds(have, want txn.Wei) txn.Outcome {
 	return txn.Outcome{
-		Class: txn.InsufficientFunds, Detail: fmt.Sprintf("balance %s wei is below the maximum cost %s wei", have.Dec(), want.Dec()),
+		Class: txn.InsufficientFunds,
+		Detail: fmt.Sprintf(
+			"balance %s wei is below the maximum cost %s wei",
+			have.Dec(),
+			want.Dec(),
+		),
 		Have: &have, Want: &want, Short: new(txn.Wei).Sub(&want, &have),
 	}
 }

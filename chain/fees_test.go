@@ -35,33 +35,124 @@ func TestOffer(t *testing.T) {
 		tip       uint64
 		wantWords string // of the rejection
 	}{
-		"base fee":                         {m: london, limitFee: 202, tip: 2},
-		"own cap":                          {m: london, limit: 150 * gwei, limitFee: 150, tip: 2},
-		"own cap above the chain's":        {f: FeeOptions{MaxFee: wei(120 * gwei)}, m: london, limit: 150 * gwei, limitFee: 120, tip: 2},
-		"own cap below the base fee":       {m: london, limit: 99 * gwei, wantWords: "base fee of 100 gwei is above the cap of 99 gwei"},
-		"own cap with room for a tip":      {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101 * gwei, limitFee: 101, tip: 2},
-		"own cap without room for a tip":   {f: FeeOptions{MinTip: wei(gwei)}, m: london, limit: 101*gwei - 1, wantWords: "101 gwei, is above the cap of 100.999999999 gwei"},
-		"cap without room for a tip":       {f: FeeOptions{MaxFee: wei(100*gwei + 7)}, m: london, wantWords: "100.001 gwei, is above the cap of 100.000000007 gwei"},
-		"least price":                      {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limitFee: 300, tip: 2},
-		"least price above own cap":        {f: FeeOptions{MinPrice: wei(300 * gwei)}, m: london, limit: 250 * gwei, wantWords: "300 gwei is above the cap of 250 gwei"},
-		"learned tip":                      {m: with(london, Floor{Tip: wei(25 * gwei)}), limitFee: 225, tip: 25},
-		"learned tip below the usual":      {m: with(london, Floor{Tip: wei(gwei)}), limitFee: 202, tip: 2},
-		"learned tip above own cap":        {m: with(london, Floor{Tip: wei(125 * gwei)}), limit: 120 * gwei, wantWords: "125 gwei is above"},
-		"learned price":                    {m: with(london, Floor{Price: wei(500 * gwei)}), limitFee: 500, tip: 2},
-		"learned price above own cap":      {m: with(london, Floor{Price: wei(500 * gwei)}), limit: 400 * gwei, wantWords: "minimum fee"},
-		"legacy":                           {m: old, limitFee: 8, tip: 8},
-		"legacy, slow":                     {speed: txn.Slow, m: old, limitFee: 8, tip: 8},
-		"legacy, fast":                     {speed: txn.Fast, m: old, limitFee: 10, tip: 10},
-		"legacy, own cap":                  {m: old, limit: 7 * gwei, limitFee: 7, tip: 7},
-		"legacy, least price":              {f: FeeOptions{MinPrice: wei(9 * gwei)}, m: old, limitFee: 9, tip: 9},
-		"legacy, learned as tip":           {m: with(old, Floor{Tip: wei(9 * gwei)}), limitFee: 9, tip: 9},
-		"legacy, learned as price":         {m: with(old, Floor{Price: wei(9 * gwei)}), limitFee: 9, tip: 9},
-		"legacy, no price":                 {m: Market{}, wantWords: "no gas price"},
-		"legacy, learned above own cap":    {m: with(old, Floor{Tip: wei(9 * gwei)}), limit: 8 * gwei, wantWords: "minimum fee"},
-		"fixed":                            {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, speed: txn.Fast, limitFee: 3, tip: 3},
-		"fixed, within own cap":            {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, limit: 3 * gwei, limitFee: 3, tip: 3},
-		"fixed, above own cap":             {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: london, limit: 2 * gwei, wantWords: "fixed price of 3 gwei is above the cap of 2 gwei"},
-		"fixed stays fixed, come what may": {f: FeeOptions{FixedPrice: ptr(3 * gwei)}, m: with(london, Floor{Tip: wei(25 * gwei)}), limitFee: 3, tip: 3},
+		"base fee": {m: london, limitFee: 202, tip: 2},
+		"own cap":  {m: london, limit: 150 * gwei, limitFee: 150, tip: 2},
+		"own cap above the chain's": {
+			f:        FeeOptions{MaxFee: wei(120 * gwei)},
+			m:        london,
+			limit:    150 * gwei,
+			limitFee: 120,
+			tip:      2,
+		},
+		"own cap below the base fee": {
+			m:         london,
+			limit:     99 * gwei,
+			wantWords: "base fee of 100 gwei is above the cap of 99 gwei",
+		},
+		"own cap with room for a tip": {
+			f:        FeeOptions{MinTip: wei(gwei)},
+			m:        london,
+			limit:    101 * gwei,
+			limitFee: 101,
+			tip:      2,
+		},
+		"own cap without room for a tip": {
+			f:         FeeOptions{MinTip: wei(gwei)},
+			m:         london,
+			limit:     101*gwei - 1,
+			wantWords: "101 gwei, is above the cap of 100.999999999 gwei",
+		},
+		"cap without room for a tip": {f: FeeOptions{MaxFee: wei(100*gwei +
+			7)}, m: london, wantWords: "100.001 gwei, is above the cap of 100.000000007 gwei"},
+		"least price": {
+			f:        FeeOptions{MinPrice: wei(300 * gwei)},
+			m:        london,
+			limitFee: 300,
+			tip:      2,
+		},
+		"least price above own cap": {
+			f:         FeeOptions{MinPrice: wei(300 * gwei)},
+			m:         london,
+			limit:     250 * gwei,
+			wantWords: "300 gwei is above the cap of 250 gwei",
+		},
+		"learned tip": {
+			m:        with(london, Floor{Tip: wei(25 * gwei)}),
+			limitFee: 225,
+			tip:      25,
+		},
+		"learned tip below the usual": {
+			m:        with(london, Floor{Tip: wei(gwei)}),
+			limitFee: 202,
+			tip:      2,
+		},
+		"learned tip above own cap": {
+			m:         with(london, Floor{Tip: wei(125 * gwei)}),
+			limit:     120 * gwei,
+			wantWords: "125 gwei is above",
+		},
+		"learned price": {
+			m:        with(london, Floor{Price: wei(500 * gwei)}),
+			limitFee: 500,
+			tip:      2,
+		},
+		"learned price above own cap": {
+			m:         with(london, Floor{Price: wei(500 * gwei)}),
+			limit:     400 * gwei,
+			wantWords: "minimum fee",
+		},
+		"legacy":          {m: old, limitFee: 8, tip: 8},
+		"legacy, slow":    {speed: txn.Slow, m: old, limitFee: 8, tip: 8},
+		"legacy, fast":    {speed: txn.Fast, m: old, limitFee: 10, tip: 10},
+		"legacy, own cap": {m: old, limit: 7 * gwei, limitFee: 7, tip: 7},
+		"legacy, least price": {
+			f:        FeeOptions{MinPrice: wei(9 * gwei)},
+			m:        old,
+			limitFee: 9,
+			tip:      9,
+		},
+		"legacy, learned as tip": {
+			m:        with(old, Floor{Tip: wei(9 * gwei)}),
+			limitFee: 9,
+			tip:      9,
+		},
+		"legacy, learned as price": {
+			m:        with(old, Floor{Price: wei(9 * gwei)}),
+			limitFee: 9,
+			tip:      9,
+		},
+		"legacy, no price": {m: Market{}, wantWords: "no gas price"},
+		"legacy, learned above own cap": {
+			m:         with(old, Floor{Tip: wei(9 * gwei)}),
+			limit:     8 * gwei,
+			wantWords: "minimum fee",
+		},
+		"fixed": {
+			f:        FeeOptions{FixedPrice: ptr(3 * gwei)},
+			m:        london,
+			speed:    txn.Fast,
+			limitFee: 3,
+			tip:      3,
+		},
+		"fixed, within own cap": {
+			f:        FeeOptions{FixedPrice: ptr(3 * gwei)},
+			m:        london,
+			limit:    3 * gwei,
+			limitFee: 3,
+			tip:      3,
+		},
+		"fixed, above own cap": {
+			f:         FeeOptions{FixedPrice: ptr(3 * gwei)},
+			m:         london,
+			limit:     2 * gwei,
+			wantWords: "fixed price of 3 gwei is above the cap of 2 gwei",
+		},
+		"fixed stays fixed, come what may": {
+			f:        FeeOptions{FixedPrice: ptr(3 * gwei)},
+			m:        with(london, Floor{Tip: wei(25 * gwei)}),
+			limitFee: 3,
+			tip:      3,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +279,10 @@ func TestQuote_Speed_UsesPercentile(t *testing.T) {
 				t.Errorf("fees at %q: %+v, %+v, asked for %v, want %v", speed, fees, o, n.asked,
 					c.want[i])
 			}
-			if _, o := r.Quote(t.Context(), txn.Draft{Speed: speed, Payload: txn.Payload{To: &txn.Address{}}}); o.Class != txn.Accepted ||
+			if _, o := r.Quote(
+				t.Context(),
+				txn.Draft{Speed: speed, Payload: txn.Payload{To: &txn.Address{}}},
+			); o.Class != txn.Accepted ||
 				!slices.Equal(n.asked, c.want[i:i+1]) {
 				t.Errorf("quote at %q: %+v, asked for %v, want %v", speed, o, n.asked, c.want[i])
 			}
@@ -213,16 +307,43 @@ func TestFees(t *testing.T) {
 		cap   uint64
 		tip   uint64
 	}{
-		"legacy":                 {[]func(*fakeNode){price(7)}, 0, txn.Accepted, 7, 7},
-		"own cap":                {[]func(*fakeNode){london}, 1_002_000, txn.Accepted, 1_002_000, 1_000_000},
-		"own cap, just enough":   {[]func(*fakeNode){london}, 1_001_125, txn.Accepted, 1_001_125, 1_000_000},
-		"own cap without a tip":  {[]func(*fakeNode){london}, 1_001_124, txn.FeeCapBelowBaseFee, 0, 0},
-		"own cap below":          {[]func(*fakeNode){london}, 1_100, txn.FeeCapBelowBaseFee, 0, 0},
-		"without a history":      {[]func(*fakeNode){london, price(3_001_000)}, 0, txn.Accepted, 2250 + 3_000_000, 3_000_000},
-		"a price below the base": {[]func(*fakeNode){london, price(3)}, 0, txn.Accepted, 2250 + 1_000_000, 1_000_000},
-		"no price":               {nil, 0, txn.Unavailable, 0, 0},
+		"legacy": {[]func(*fakeNode){price(7)}, 0, txn.Accepted, 7, 7},
+		"own cap": {
+			[]func(*fakeNode){london},
+			1_002_000,
+			txn.Accepted,
+			1_002_000,
+			1_000_000,
+		},
+		"own cap, just enough": {
+			[]func(*fakeNode){london},
+			1_001_125,
+			txn.Accepted,
+			1_001_125,
+			1_000_000,
+		},
+		"own cap without a tip": {
+			[]func(*fakeNode){london},
+			1_001_124,
+			txn.FeeCapBelowBaseFee,
+			0,
+			0,
+		},
+		"own cap below": {[]func(*fakeNode){london}, 1_100, txn.FeeCapBelowBaseFee, 0, 0},
+		"without a history": {
+			[]func(*fakeNode){london, price(3_001_000)},
+			0,
+			txn.Accepted,
+			2250 + 3_000_000,
+			3_000_000,
+		},
+		"a price below the base": {[]func(*fakeNode){london, price(3)}, 0, txn.Accepted, 2250 +
+			1_000_000, 1_000_000},
+		"no price": {nil, 0, txn.Unavailable, 0, 0},
 		"the history comes later": {[]func(*fakeNode){london, func(n *fakeNode) {
-			n.history = func() (map[string]any, error) { return nil, coded{code: -32005, msg: "rate limited, try again in 3s"} }
+			n.history = func() (map[string]any, error) {
+				return nil, coded{code: -32005, msg: "rate limited, try again in 3s"}
+			}
 		}}, 0, txn.RateLimited, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,7 +367,11 @@ func TestFees(t *testing.T) {
 	}
 	n := newNode(t)
 	n.stop()
-	if fees, o := dial(t, nil, n.url()).Fees(t.Context(), txn.Standard, txn.Wei{}); o.Class != txn.Unavailable {
+	if fees, o := dial(t, nil, n.url()).Fees(
+		t.Context(),
+		txn.Standard,
+		txn.Wei{},
+	); o.Class != txn.Unavailable {
 		t.Errorf("of a node that is down: %+v, %+v", fees, o)
 	}
 	n.listen(t)
@@ -257,7 +382,13 @@ var learnerKey, _ = crypto.ToECDSA(crypto.Keccak256([]byte("learner")))
 // offered is a signed transaction with these fees; legacy if the tip is above the cap.
 func offered(t *testing.T, limit, tip int64) txn.Signed {
 	t.Helper()
-	var data types.TxData = &types.DynamicFeeTx{ChainID: big.NewInt(int64(testChain)), To: &common.Address{}, Gas: 21000, GasFeeCap: big.NewInt(limit), GasTipCap: big.NewInt(tip)}
+	var data types.TxData = &types.DynamicFeeTx{
+		ChainID:   big.NewInt(int64(testChain)),
+		To:        &common.Address{},
+		Gas:       21000,
+		GasFeeCap: big.NewInt(limit),
+		GasTipCap: big.NewInt(tip),
+	}
 	if tip > limit {
 		data = &types.LegacyTx{To: &common.Address{}, Gas: 21000, GasPrice: big.NewInt(limit)}
 	}
@@ -295,19 +426,64 @@ func TestFloorsLearn(t *testing.T) {
 		limit  uint64
 		want   Floor
 	}{
-		"a tip":                          {offered(t, 400, 100), asks(0, 500), 0, Floor{Tip: wei(500)}},
-		"a price":                        {offered(t, 400, 100), asks(500, 0), 0, Floor{Price: wei(500)}},
-		"both":                           {offered(t, 400, 100), asks(500, 300), 0, Floor{Price: wei(500), Tip: wei(300)}},
-		"both, and one is kept":          {offered(t, 600, 100), asks(500, 300), 0, Floor{Tip: wei(300)}},
-		"the tip, for the cap is enough": {offered(t, 600, 100), asks(500, 0), 0, Floor{Tip: wei(500)}},
-		"a gas price":                    {offered(t, 400, 401), asks(500, 0), 0, Floor{Price: wei(500)}},
-		"the tip of a gas price":         {offered(t, 400, 401), asks(0, 500), 0, Floor{Tip: wei(500)}},
-		"no more than the cap":           {offered(t, 400, 100), asks(0, 500), 450, Floor{Tip: wei(450)}},
-		"no higher price than the cap":   {offered(t, 400, 100), asks(500, 0), 450, Floor{Price: wei(450)}},
-		"what was offered was enough":    {offered(t, 600, 500), asks(0, 500), 0, Floor{}},
-		"no number":                      {offered(t, 400, 100), asks(0, 0), 0, Floor{}},
-		"another class":                  {offered(t, 400, 100), another, 0, Floor{}},
-		"bytes that are none":            {txn.Signed{Raw: []byte{1}}, asks(0, 500), 0, Floor{}},
+		"a tip": {
+			offered(t, 400, 100),
+			asks(0, 500),
+			0,
+			Floor{Tip: wei(500)},
+		},
+		"a price": {
+			offered(t, 400, 100),
+			asks(500, 0),
+			0,
+			Floor{Price: wei(500)},
+		},
+		"both": {
+			offered(t, 400, 100),
+			asks(500, 300),
+			0,
+			Floor{Price: wei(500), Tip: wei(300)},
+		},
+		"both, and one is kept": {
+			offered(t, 600, 100),
+			asks(500, 300),
+			0,
+			Floor{Tip: wei(300)},
+		},
+		"the tip, for the cap is enough": {
+			offered(t, 600, 100),
+			asks(500, 0),
+			0,
+			Floor{Tip: wei(500)},
+		},
+		"a gas price": {
+			offered(t, 400, 401),
+			asks(500, 0),
+			0,
+			Floor{Price: wei(500)},
+		},
+		"the tip of a gas price": {
+			offered(t, 400, 401),
+			asks(0, 500),
+			0,
+			Floor{Tip: wei(500)},
+		},
+		"no more than the cap": {
+			offered(t, 400, 100),
+			asks(0, 500),
+			450,
+			Floor{Tip: wei(450)},
+		},
+		"no higher price than the cap": {
+			offered(t, 400, 100),
+			asks(500, 0),
+			450,
+			Floor{Price: wei(450)},
+		},
+		"what was offered was enough": {offered(t, 600, 500), asks(0, 500), 0, Floor{}},
+		"no number":                   {offered(t, 400, 100), asks(0, 0), 0, Floor{}},
+		"another class":               {offered(t, 400, 100), another, 0, Floor{}},
+		"bytes that are none":         {txn.Signed{Raw: []byte{1}}, asks(0, 500), 0, Floor{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -332,7 +508,13 @@ func TestFloorsFade(t *testing.T) {
 		return held.Tip.Dec() + " " + held.Price.Dec()
 	}
 	for d, want := range map[time.Duration]string{
-		0: "500 800", floorHold - 1: "500 800", floorHold: "250 400", 3 * floorHold: "62 100", 300 * floorHold: "0 0", 1 << 62: "0 0", -floorHold: "500 800",
+		0:               "500 800",
+		floorHold - 1:   "500 800",
+		floorHold:       "250 400",
+		3 * floorHold:   "62 100",
+		300 * floorHold: "0 0",
+		1 << 62:         "0 0",
+		-floorHold:      "500 800",
 	} {
 		if got := at(d); got != want {
 			t.Errorf("after %v: %s, want %s", d, got, want)

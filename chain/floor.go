@@ -56,7 +56,8 @@ func (f *Floors) Learn(now time.Time, signed txn.Signed, o txn.Outcome, limit tx
 	switch {
 	case below(tx.GasFeeCap(), fee):
 		learned.Price = fee
-	case below(tx.GasTipCap(), fee) && o.TipNeeded == nil: // the cap was sufficient, so the tip is meant
+	// the cap was sufficient, so the tip is meant
+	case below(tx.GasTipCap(), fee) && o.TipNeeded == nil:
 		learned.Tip = fee
 	default:
 		told = lacksTip

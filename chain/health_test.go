@@ -67,8 +67,10 @@ func TestRateLimit(t *testing.T) {
 func TestRateLimit_HintInBody(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
-		"one":   `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit","data":{"try_again_in":"3s"}}}`,
-		"batch": `[{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit","data":{"try_again_in":"3s"}}}]`,
+		"one": `{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit",` +
+			`"data":{"try_again_in":"3s"}}}`,
+		"batch": `[{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit",` +
+			`"data":{"try_again_in":"3s"}}}]`,
 	} {
 		n := newNode(t)
 		r := dial(t, nil, n.url())
@@ -130,10 +132,15 @@ func TestRateLimit_TriesNext(t *testing.T) {
 		}
 	})
 	b.set(
-		func(n *fakeNode) { n.send = func(hexutil.Bytes) (common.Hash, error) { return hash, nil } })
+		func(n *fakeNode) {
+			n.send = func(hexutil.Bytes) (common.Hash, error) { return hash, nil }
+		})
 	r := dial(t, nil, a.url(), b.url())
 	for range 2 {
-		if o := r.Send(t.Context(), txn.Signed{Hash: hash, Raw: []byte{1}}); o.Class != txn.Accepted {
+		if o := r.Send(
+			t.Context(),
+			txn.Signed{Hash: hash, Raw: []byte{1}},
+		); o.Class != txn.Accepted {
 			t.Fatalf("%+v; the second endpoint would take it", o)
 		}
 	}
@@ -164,7 +171,8 @@ func TestMaxInFlight(t *testing.T) {
 	}
 	go func() { done <- r.Send(t.Context(), signed) }()
 	close(release)
-	for range 2 { // the second starts when the first ends; a local limit is not a fault of the endpoint
+	// the second starts when the first ends; a local limit is not a fault of the endpoint
+	for range 2 {
 		if o := <-done; o.Class != txn.NonceTooLow {
 			t.Errorf("%+v", o)
 		}
@@ -182,7 +190,17 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 		"echo": func(n *fakeNode) {
 			n.set(func(n *fakeNode) {
 				n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
-					http.Error(w, fmt.Sprintf("<h1>failed</h1> http://%s%s and %s%s for user:hunter2", r.Host, r.URL, r.Host, r.URL), http.StatusInternalServerError)
+					http.Error(
+						w,
+						fmt.Sprintf(
+							"<h1>failed</h1> http://%s%s and %s%s for user:hunter2",
+							r.Host,
+							r.URL,
+							r.Host,
+							r.URL,
+						),
+						http.StatusInternalServerError,
+					)
 					return true
 				}
 			})
@@ -191,14 +209,24 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 			n.set(func(n *fakeNode) {
 				n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 					w.WriteHeader(http.StatusForbidden)
-					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"key SeCrEtKeY0123456789 at http://%s%s is not valid"}}`, r.Host, r.URL)
+					fmt.Fprintf(
+						w,
+						`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"key `+
+							`SeCrEtKeY0123456789 at http://%s%s is not valid"}}`,
+						r.Host,
+						r.URL,
+					)
 					return true
 				}
 			})
 		},
 		"not JSON": func(n *fakeNode) { n.answerHTTP(200, nil, "<html>hello</html>") },
 		"redirect": func(n *fakeNode) {
-			n.answerHTTP(302, map[string]string{"Location": "http://127.0.0.1:1/SeCrEtKeY0123456789"}, "")
+			n.answerHTTP(
+				302,
+				map[string]string{"Location": "http://127.0.0.1:1/SeCrEtKeY0123456789"},
+				"",
+			)
 		},
 		"cut": func(n *fakeNode) { n.set(func(n *fakeNode) { n.intercept = cutConnection }) },
 	} {
@@ -207,7 +235,8 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 				t.Parallel()
 				n := newNode(t)
 				r := dial(t, nil,
-					transport+"://user:hunter2@"+n.addr+"/v3/SeCrEtKeY0123456789?token=queryToken987")
+					transport+"://user:hunter2@"+n.addr+
+						"/v3/SeCrEtKeY0123456789?token=queryToken987")
 				breakIt(n)
 				_, headErr := r.Head(t.Context())
 				if headErr == nil {

@@ -84,28 +84,42 @@ func TestNormalize_NullError_Ignored(t *testing.T) {
 func TestNormalize_HashNextToError(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		response := func(result, message string) string {
-			return `{"jsonrpc":"2.0","id":ID,"result":` + result + `,"error":{"code":-32000,"message":"` + message + `"}}`
+			return `{"jsonrpc":"2.0","id":ID,"result":` + result +
+				`,"error":{"code":-32000,"message":"` + message + `"}}`
 		}
 		ours := `"` + signed.Hash.Hex() + `"`
 		for name, c := range map[string]struct {
 			body string
 			want txn.Class
 		}{
-			"refused for good":   {response(ours, "intrinsic gas too low"), txn.Ambiguous},
-			"refused for now":    {response(ours, "txpool is full"), txn.Ambiguous},
-			"not looked at":      {response(ours, "node is not synced"), txn.Ambiguous},
-			"known":              {response(ours, "already known"), txn.AlreadyKnown},
-			"outbid":             {response(ours, "replacement transaction underpriced"), txn.ReplacementUnderpriced},
-			"another hash":       {response(`"`+txn.Hash{7}.Hex()+`"`, "intrinsic gas too low"), txn.Invalid},
-			"null":               {response(`null`, "intrinsic gas too low"), txn.Invalid},
-			"no hash":            {response(`{"hash":1}`, "intrinsic gas too low"), txn.Invalid},
-			"null error":         {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":null}`, txn.Accepted},
-			"null error, spaced": {"\n {\"error\" :\tnull , \"jsonrpc\":\"2.0\",\"id\":ID,\"result\":" + ours + "}", txn.Accepted},
-			"nothing but nulls":  {`{"jsonrpc":"2.0","id":ID,"result":null,"error":null}`, txn.Ambiguous},
-			"broken":             {`{"jsonrpc":"2.0","id":ID,"error":null,"result":"0x`, txn.Ambiguous},
-			"with data": {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":{"code":-32000,"message":"server error","data":"intrinsic gas too low"}}`,
+			"refused for good": {response(ours, "intrinsic gas too low"), txn.Ambiguous},
+			"refused for now":  {response(ours, "txpool is full"), txn.Ambiguous},
+			"not looked at":    {response(ours, "node is not synced"), txn.Ambiguous},
+			"known":            {response(ours, "already known"), txn.AlreadyKnown},
+			"outbid": {
+				response(ours, "replacement transaction underpriced"),
+				txn.ReplacementUnderpriced,
+			},
+			"another hash": {response(`"`+txn.Hash{7}.Hex()+
+				`"`, "intrinsic gas too low"), txn.Invalid},
+			"null":    {response(`null`, "intrinsic gas too low"), txn.Invalid},
+			"no hash": {response(`{"hash":1}`, "intrinsic gas too low"), txn.Invalid},
+			"null error": {`{"jsonrpc":"2.0","id":ID,"result":` + ours +
+				`,"error":null}`, txn.Accepted},
+			"null error, spaced": {
+				"\n {\"error\" :\tnull , \"jsonrpc\":\"2.0\",\"id\":ID,\"result\":" + ours + "}",
+				txn.Accepted,
+			},
+			"nothing but nulls": {
+				`{"jsonrpc":"2.0","id":ID,"result":null,"error":null}`,
+				txn.Ambiguous,
+			},
+			"broken": {`{"jsonrpc":"2.0","id":ID,"error":null,"result":"0x`, txn.Ambiguous},
+			"with data": {`{"jsonrpc":"2.0","id":ID,"result":` + ours +
+				`,"error":{"code":-32000,"message":"server error","data":"intrinsic gas too low"}}`,
 				txn.Ambiguous},
-			"an error that is a text": {`{"jsonrpc":"2.0","id":ID,"result":` + ours + `,"error":"no"}`, txn.Ambiguous},
+			"an error that is a text": {`{"jsonrpc":"2.0","id":ID,"result":` + ours +
+				`,"error":"no"}`, txn.Ambiguous},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -139,7 +153,8 @@ func TestNormalize_HashNextToError_HTTP400(t *testing.T) {
 	r := dial(t, nil, n.url())
 	r.mustHead(t)
 	overHTTP(400, nil,
-		`{"jsonrpc":"2.0","id":1,"result":"`+signed.Hash.Hex()+`","error":{"code":-32000,"message":"invalid sender"}}`)(
+		`{"jsonrpc":"2.0","id":1,"result":"`+signed.Hash.Hex()+
+			`","error":{"code":-32000,"message":"invalid sender"}}`)(
 		n,
 	)
 	if o := r.Send(t.Context(), signed); o.Class != txn.Ambiguous || o.Detail == "" {
@@ -154,11 +169,23 @@ func TestNormalize_ErrorDataNextToResult_Kept(t *testing.T) {
 		response, result string
 		data             any
 	}{
-		"a text":       {`{"result":"0x1","error":{"code":3,"message":"m","data":"0x08c3"}}`, `"0x1"`, "0x08c3"},
-		"an object":    {`{"result":{"a":1},"error":{"code":3,"message":"m","data":{"b":"c"}}}`, `{"a":1}`, map[string]any{"b": "c"}},
-		"none":         {`{"result":7,"error":{"code":3,"message":"m"}}`, `7`, nil},
-		"no result":    {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
-		"a null there": {`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
+		"a text": {
+			`{"result":"0x1","error":{"code":3,"message":"m","data":"0x08c3"}}`,
+			`"0x1"`,
+			"0x08c3",
+		},
+		"an object": {
+			`{"result":{"a":1},"error":{"code":3,"message":"m","data":{"b":"c"}}}`,
+			`{"a":1}`,
+			map[string]any{"b": "c"},
+		},
+		"none":      {`{"result":7,"error":{"code":3,"message":"m"}}`, `7`, nil},
+		"no result": {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
+		"a null there": {
+			`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`,
+			``,
+			"0x08c3",
+		},
 	} {
 		read, ok := outcome.ReadResponse(normalized([]byte(c.response)))
 		data, result := splitResult(read.Data)

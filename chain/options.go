@@ -14,9 +14,10 @@ import (
 
 // Options configure a client. Zero values mean the default named with each field.
 type Options struct {
-	Name        string        // the chain's name in configuration, errors and logs
-	ChainID     txn.ChainID   // EIP-155 chain id that every endpoint must report
-	Genesis     txn.Hash      // hash of block 0 that every endpoint must report; zero takes the first endpoint's
+	Name    string      // the chain's name in configuration, errors and logs
+	ChainID txn.ChainID // EIP-155 chain id that every endpoint must report
+	// hash of block 0 that every endpoint must report; zero takes the first endpoint's
+	Genesis     txn.Hash
 	Endpoints   []string      // http, https, ws or wss addresses in order of preference
 	Timeout     time.Duration // for one call to one endpoint; 10 s
 	MaxInFlight int           // concurrent calls per endpoint; 100
@@ -46,7 +47,8 @@ type FeeOptions struct {
 	MinPrice       txn.Wei  // minimum fee cap and gas price; zero means none
 	MaxFee         txn.Wei  // maximum fee cap and gas price; zero means none
 	FixedPrice     *txn.Wei // legacy transactions at this price; nil is off
-	MaxGas         uint64   // maximum gas of one transaction in the chain's pools, 16,777,216 since EIP-7825; 0 is no limit
+	// maximum gas of one transaction in the chain's pools, 16,777,216 since EIP-7825; 0 is no limit
+	MaxGas uint64
 }
 
 const (
@@ -133,7 +135,8 @@ func (o Options) check() error {
 func (f FeeOptions) check() error {
 	switch {
 	case f.HistoryBlocks < 1 || f.HistoryBlocks > maxHistoryBlocks:
-		return fmt.Errorf("fee history of %d blocks is out of range: it must be between 1 and %d", f.HistoryBlocks,
+		return fmt.Errorf("fee history of %d blocks is out of range: it must be between 1 and %d",
+			f.HistoryBlocks,
 			maxHistoryBlocks)
 	case f.SlowPercentile < 0 || f.FastPercentile > 100:
 		return fmt.Errorf("fee percentiles %g, %g and %g: each must be between 0 and 100",

@@ -166,7 +166,8 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
 			e.outbox.pauseBatches(
-				e.o.Clock.Now()) // it may not support batches, and no further transaction should wait for one
+				// it may not support batches, and no further transaction should wait for one
+				e.o.Clock.Now())
 		}
 		return f
 	}
@@ -176,7 +177,8 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 			continue
 		}
 		said := e.elementFault(elems[n])
-		p.doubt = said == nil || !said.answered || outcome.RankOf(said.class) <= outcome.RankUnknown ||
+		p.doubt = said == nil || !said.answered ||
+			outcome.RankOf(said.class) <= outcome.RankUnknown ||
 			isHash(said.result, p.signed.Hash)
 	}
 	return nil
@@ -237,5 +239,9 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		return alone
 	}
 	// It was sent in a batch before. The new response does not show the result of the first one.
-	return *outcome.Prefer(&txn.Outcome{Class: txn.Ambiguous, Detail: "result of its batch unknown; sent alone: " + alone.Detail}, alone)
+	return *outcome.Prefer(
+		&txn.Outcome{Class: txn.Ambiguous, Detail: "result of its batch unknown; sent alone: " +
+			alone.Detail},
+		alone,
+	)
 }

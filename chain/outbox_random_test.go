@@ -106,7 +106,8 @@ func TestOutbox_RandomNode_OutcomesAreTrue(t *testing.T) {
 			m.mu.Lock()
 			took, maybe := m.took[string(crowd[i].Raw)], m.maybe[string(crowd[i].Raw)]
 			m.mu.Unlock()
-			if o.Class == txn.Accepted && !took || outcome.RankOf(o.Class) > outcome.RankUnknown && (took || maybe) {
+			if o.Class == txn.Accepted && !took || outcome.RankOf(o.Class) > outcome.RankUnknown &&
+				(took || maybe) {
 				t.Errorf("%s %s, taken %t, perhaps %t", o.Class, o.Detail, took, maybe)
 			}
 		}

@@ -68,7 +68,8 @@ func TestOutbox_ConcurrentSends_ShareRequests(t *testing.T) {
 		}
 	})
 	c := dial(t, func(o *Options) { o.BatchLimit = 50 }, n.url()).Client
-	if o := c.Send(t.Context(), manySigned(301)[300]); o.Class != txn.Accepted { // connected and verified
+	// connected and verified
+	if o := c.Send(t.Context(), manySigned(301)[300]); o.Class != txn.Accepted {
 		t.Fatalf("%+v", o)
 	}
 	n.set(func(n *fakeNode) { n.requests = 0 })
@@ -91,15 +92,27 @@ func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 	t.Parallel()
 	for name, response := range map[string]func(w http.ResponseWriter){
 		"refused as one": func(w http.ResponseWriter) {
-			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid transaction batch"}}`)
+			fmt.Fprint(
+				w,
+				`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"invalid `+
+					`transaction batch"}}`,
+			)
 		},
 		"refused in a batch": func(w http.ResponseWriter) {
-			fmt.Fprint(w, `[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}]`)
+			fmt.Fprint(
+				w,
+				`[{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"batch too large"}}]`,
+			)
 		},
-		"bad request":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
-		"too large":       func(w http.ResponseWriter) { w.WriteHeader(http.StatusRequestEntityTooLarge) },
-		"gateway timeout": func(w http.ResponseWriter) { w.WriteHeader(http.StatusGatewayTimeout) }, // the server behind it may have accepted them
-		"others answered": func(w http.ResponseWriter) { fmt.Fprint(w, `[{"jsonrpc":"2.0","id":987654321,"result":"0x00"}]`) },
+		"bad request": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) },
+		"too large": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		},
+		// the server behind it may have accepted them
+		"gateway timeout": func(w http.ResponseWriter) { w.WriteHeader(http.StatusGatewayTimeout) },
+		"others answered": func(w http.ResponseWriter) {
+			fmt.Fprint(w, `[{"jsonrpc":"2.0","id":987654321,"result":"0x00"}]`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,10 +130,12 @@ func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 			})
 			r := dial(t, nil, n.url())
 			ails := strings.HasPrefix(name, "gateway") ||
-				name == "refused as one" // it backs off, and transactions sent meanwhile are unprocessed
+				// it backs off, and transactions sent meanwhile are unprocessed
+				name == "refused as one"
 			for i, o := range sendAll(t.Context(), r.Client, manySigned(100)) {
 				if o.Class != txn.Accepted &&
-					(!ails || o.Class != txn.Ambiguous && outcome.RankOf(o.Class) != outcome.RankUnprocessed) {
+					(!ails || o.Class != txn.Ambiguous &&
+						outcome.RankOf(o.Class) != outcome.RankUnprocessed) {
 					t.Errorf("transaction %d: %+v", i, o)
 				}
 			}

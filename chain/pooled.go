@@ -58,7 +58,8 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 // element.
 func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
 	for start := 0; start < len(elems); start += e.o.BatchLimit {
-		if err := client.BatchCallContext(ctx, elems[start:min(start+e.o.BatchLimit, len(elems))]); err != nil {
+		if err := client.BatchCallContext(ctx, elems[start:min(start+
+			e.o.BatchLimit, len(elems))]); err != nil {
 			return err
 		}
 	}

@@ -18,17 +18,47 @@ func TestPooled(t *testing.T) {
 		known           map[common.Hash]string // "pool", "block", or the error
 		want            txn.Diagnosis          // empty: unavailable
 	}{
-		"in the pool":                       {7, 8, map[common.Hash]string{{2}: "pool"}, txn.InPool},
-		"in the pool above a gap":           {5, 5, map[common.Hash]string{{3}: "pool"}, txn.InPool},
-		"nothing anywhere":                  {7, 7, nil, txn.PossiblyLost},
-		"another one there":                 {7, 8, nil, txn.PossiblyReplaced},
-		"another one there, long ago":       {7, 12, nil, txn.PossiblyReplaced},
-		"used":                              {8, 8, nil, txn.NonceConsumed},
-		"used by ours":                      {8, 8, map[common.Hash]string{{1}: "block"}, txn.NonceConsumed},
-		"included while we asked":           {7, 8, map[common.Hash]string{{1}: "block"}, txn.NonceConsumed},
-		"cannot be looked for":              {7, 7, map[common.Hash]string{{1}: indexing}, ""},
-		"cannot be looked for, one is":      {7, 7, map[common.Hash]string{{1}: indexing, {3}: "pool"}, txn.InPool},
-		"cannot be looked for, and is past": {8, 8, map[common.Hash]string{{1}: indexing}, txn.NonceConsumed},
+		"in the pool": {
+			7,
+			8,
+			map[common.Hash]string{{2}: "pool"},
+			txn.InPool,
+		},
+		"in the pool above a gap": {
+			5,
+			5,
+			map[common.Hash]string{{3}: "pool"},
+			txn.InPool,
+		},
+		"nothing anywhere":            {7, 7, nil, txn.PossiblyLost},
+		"another one there":           {7, 8, nil, txn.PossiblyReplaced},
+		"another one there, long ago": {7, 12, nil, txn.PossiblyReplaced},
+		"used":                        {8, 8, nil, txn.NonceConsumed},
+		"used by ours": {
+			8,
+			8,
+			map[common.Hash]string{{1}: "block"},
+			txn.NonceConsumed,
+		},
+		"included while we asked": {
+			7,
+			8,
+			map[common.Hash]string{{1}: "block"},
+			txn.NonceConsumed,
+		},
+		"cannot be looked for": {7, 7, map[common.Hash]string{{1}: indexing}, ""},
+		"cannot be looked for, one is": {
+			7,
+			7,
+			map[common.Hash]string{{1}: indexing, {3}: "pool"},
+			txn.InPool,
+		},
+		"cannot be looked for, and is past": {
+			8,
+			8,
+			map[common.Hash]string{{1}: indexing},
+			txn.NonceConsumed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,29 +108,49 @@ func TestTagged(t *testing.T) {
 	t.Parallel()
 	refuse := func(code int, words string) func(*fakeNode) {
 		return func(n *fakeNode) {
-			n.tagged = func(string) (map[string]any, error) { return nil, coded{code: code, msg: words} }
+			n.tagged = func(string) (map[string]any, error) {
+				return nil, coded{code: code, msg: words}
+			}
 		}
 	}
 	for name, c := range map[string]struct {
 		node func(*fakeNode)
 		want string // "block", "none", "no tags", "unavailable"
 	}{
-		"a block":                {func(n *fakeNode) { n.tagged = func(string) (map[string]any, error) { return n.block(5), nil } }, "block"},
-		"null":                   {func(n *fakeNode) { n.tagged = func(string) (map[string]any, error) { return nil, nil } }, "none"},
+		"a block": {
+			func(n *fakeNode) {
+				n.tagged = func(string) (map[string]any, error) { return n.block(5), nil }
+			},
+			"block",
+		},
+		"null": {
+			func(n *fakeNode) {
+				n.tagged = func(string) (map[string]any, error) { return nil, nil }
+			},
+			"none",
+		},
 		"go-ethereum, safe":      {refuse(-32000, "safe block not found"), "none"},
 		"go-ethereum, finalized": {refuse(-32000, "finalized block not found"), "none"},
 		"by the specification":   {refuse(-39001, "Unknown block"), "none"},
 		"by the code alone":      {refuse(-39001, "no such thing"), "none"},
 		"Reth":                   {refuse(-32001, "block not found: finalized"), "none"},
 		"an old go-ethereum":     {func(*fakeNode) {}, "no tags"},
-		"OpenEthereum":           {refuse(-32602, "Invalid params: Invalid block number: missing 0x prefix."), "no tags"},
-		"without a known code":   {refuse(-32000, "unsupported block tag: safe"), "no tags"},
-		"could not parse":        {refuse(-32000, "failed to parse block number 'finalized'"), "no tags"},
+		"OpenEthereum": {
+			refuse(-32602, "Invalid params: Invalid block number: missing 0x prefix."),
+			"no tags",
+		},
+		"without a known code": {refuse(-32000, "unsupported block tag: safe"), "no tags"},
+		"could not parse": {
+			refuse(-32000, "failed to parse block number 'finalized'"),
+			"no tags",
+		},
 		"the node is syncing":    {refuse(-32000, "node is syncing"), "unavailable"},
 		"a request limit":        {refuse(-32005, "rate limit exceeded"), "unavailable"},
 		"words that say nothing": {refuse(-32603, "internal error"), "unavailable"},
 		"a block without a hash": {func(n *fakeNode) {
-			n.tagged = func(string) (map[string]any, error) { return map[string]any{"number": "0x5"}, nil }
+			n.tagged = func(string) (map[string]any, error) {
+				return map[string]any{"number": "0x5"}, nil
+			}
 		}, "unavailable"},
 		"a header not found here": {refuse(-32000, "header not found"), "unavailable"},
 	} {

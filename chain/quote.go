@@ -165,7 +165,10 @@ func (c *Client) withGas(o txn.Outcome, draft txn.Draft, m market) txn.Outcome {
 		return o
 	}
 	poor := insufficientFunds(facts.Balance, need)
-	o.Have, o.Want, o.Short, o.AtLeast = poor.Have, poor.Want, poor.Short, draft.Payload.GasLimit == 0
+	o.Have = poor.Have
+	o.Want = poor.Want
+	o.Short = poor.Short
+	o.AtLeast = draft.Payload.GasLimit == 0
 	return o
 }
 
@@ -218,7 +221,8 @@ const txGas = 21_000
 
 // fetchMarket sends the batch. Only the head and, for a draft, the balance are required. The others
 // have substitutes, or their error is the answer.
-func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q marketQuery, m *market) error {
+func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q marketQuery,
+	m *market) error {
 	elems := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &m.head},
 		{

@@ -178,7 +178,8 @@ func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote
 		return txn.Quote{}, false
 	}
 	need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value)
-	return quote, ok && (c.cache.reserve(draft.From, need, now) || c.hasBalance(ctx, draft.From, need))
+	return quote, ok && (c.cache.reserve(draft.From, need, now) ||
+		c.hasBalance(ctx, draft.From, need))
 }
 
 // hasBalance queries a balance and reports whether it covers need.

@@ -46,7 +46,10 @@ func TestQuoteCache_Hit_NoCall(t *testing.T) {
 		for i := range quotes {
 			wg.Go(func() {
 				var o txn.Outcome
-				if quotes[i], o = r.Quote(t.Context(), ownGas(common.BigToAddress(big.NewInt(int64(i%5+1))))); o.Class != txn.Accepted {
+				if quotes[i], o = r.Quote(
+					t.Context(),
+					ownGas(common.BigToAddress(big.NewInt(int64(i%5+1)))),
+				); o.Class != txn.Accepted {
 					t.Errorf("%+v", o)
 				}
 			})
@@ -116,7 +119,11 @@ func TestQuoteCache_Balance_TracksSpending(t *testing.T) {
 		types.LatestSignerForChainID(big.NewInt(int64(testChain))),
 		&types.DynamicFeeTx{
 			ChainID: big.NewInt(
-				int64(testChain)), To: &from, Gas: 21_000, GasFeeCap: q.Fees.Cap.ToBig(), GasTipCap: q.Fees.Tip.ToBig(),
+				int64(testChain)),
+			To:        &from,
+			Gas:       21_000,
+			GasFeeCap: q.Fees.Cap.ToBig(),
+			GasTipCap: q.Fees.Tip.ToBig(),
 		},
 	)
 	if err != nil {
@@ -126,7 +133,10 @@ func TestQuoteCache_Balance_TracksSpending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := r.Send(t.Context(), txn.Signed{Hash: tx.Hash(), Raw: raw}); o.Class != txn.InsufficientFunds {
+	if o := r.Send(
+		t.Context(),
+		txn.Signed{Hash: tx.Hash(), Raw: raw},
+	); o.Class != txn.InsufficientFunds {
 		t.Fatalf("%+v", o)
 	}
 	quote(txn.InsufficientFunds)
@@ -144,7 +154,9 @@ func TestQuote_OwnGasLimitTooLow_Invalid(t *testing.T) {
 	r := dial(t, trustGasLimits, "http://127.0.0.1:1")
 	to := common.HexToAddress("0xb0b")
 	for name, p := range map[string]txn.Payload{
-		"a transfer": {To: &to, GasLimit: 20_999}, "with data": {To: &to, Data: []byte{0, 1}, GasLimit: 21_019}, "a creation": {Data: []byte{1}, GasLimit: 53_015},
+		"a transfer": {To: &to, GasLimit: 20_999},
+		"with data":  {To: &to, Data: []byte{0, 1}, GasLimit: 21_019},
+		"a creation": {Data: []byte{1}, GasLimit: 53_015},
 	} {
 		if _, o := r.Quote(t.Context(), txn.Draft{Payload: p}); o.Class != txn.Invalid {
 			t.Errorf("%s: %+v", name, o)
@@ -178,7 +190,9 @@ func TestQuote_Simulation(t *testing.T) {
 			n.set(func(n *fakeNode) {
 				n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(
 					big.NewInt(1e18))
-				n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, errors.New("execution reverted: nope") }
+				n.estimate = func(map[string]any) (hexutil.Uint64, error) {
+					return 0, errors.New("execution reverted: nope")
+				}
 			})
 			r := dial(t, func(o *Options) { o.TrustGasLimits = c.trust }, n.url())
 			draft := ownGas(common.HexToAddress("0xa1"))

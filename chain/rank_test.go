@@ -39,7 +39,9 @@ func cut(n *fakeNode) {
 // takenThenCut accepts the bytes and loses the reply.
 func takenThenCut(n *fakeNode) {
 	n.set(func(n *fakeNode) {
-		n.known = func(hash common.Hash) (map[string]any, error) { return map[string]any{"hash": hash}, nil }
+		n.known = func(hash common.Hash) (map[string]any, error) {
+			return map[string]any{"hash": hash}, nil
+		}
 	})
 	cut(n)
 }
@@ -77,42 +79,122 @@ func TestSend_ResponsesByRank(t *testing.T) {
 		asked     int           // endpoints; 0: all
 		after     time.Duration // hint
 	}{
-		"accepted ends the round":                     {[]reply{accepts, invalid}, txn.Accepted, 1, 0},
-		"known ends the round":                        {[]reply{known, accepts}, txn.AlreadyKnown, 1, 0},
-		"nonce too low ends the round":                {[]reply{low, accepts}, txn.NonceTooLow, 1, 0},
-		"another attempt there ends the round":        {[]reply{outbid, accepts}, txn.ReplacementUnderpriced, 1, 0},
-		"cut, alone":                                  {[]reply{cut}, txn.Ambiguous, 0, 0},
-		"taken and the reply lost, alone":             {[]reply{takenThenCut}, txn.Ambiguous, 0, 0},
-		"cut, then accepted":                          {[]reply{cut, accepts}, txn.Accepted, 0, 0},
-		"cut, then known":                             {[]reply{takenThenCut, known}, txn.AlreadyKnown, 0, 0},
-		"cut, then nonce too low":                     {[]reply{cut, low}, txn.NonceTooLow, 0, 0},
-		"cut, then refused":                           {[]reply{cut, poor}, txn.Ambiguous, 0, 0},
-		"cut, then refused for good":                  {[]reply{cut, invalid}, txn.Ambiguous, 0, 0},
-		"cut, then down":                              {[]reply{cut, closing}, txn.Ambiguous, 0, 0},
-		"refused, then cut":                           {[]reply{invalid, cut}, txn.Ambiguous, 0, 0},
-		"502, then accepted":                          {[]reply{gateway, accepts}, txn.Accepted, 0, 0},
-		"504, then refused":                           {[]reply{upstream, invalid}, txn.Ambiguous, 0, 0},
-		"500, then closed":                            {[]reply{insides, shut}, txn.Ambiguous, 0, 0},
-		"zero hash, then known":                       {[]reply{zero, known}, txn.AlreadyKnown, 0, 0},
-		"another hash, then refused":                  {[]reply{another, invalid}, txn.Ambiguous, 0, 0},
-		"unknown words, then accepted":                {[]reply{gibber, accepts}, txn.Accepted, 0, 0},
-		"unknown words everywhere":                    {[]reply{gibber, gibber}, txn.Ambiguous, 0, 0},
-		"no room here, room there":                    {[]reply{full, accepts}, txn.Accepted, 0, 0},
-		"a floor here, none there":                    {[]reply{cheap, accepts}, txn.Accepted, 0, 0},
-		"a gap here, none there":                      {[]reply{gap, accepts}, txn.Accepted, 0, 0},
-		"no funds by one that lags":                   {[]reply{poor, accepts}, txn.Accepted, 0, 0},
-		"invalid to one that is old, accepted by one": {[]reply{invalid, accepts}, txn.Accepted, 0, 0},
-		"invalid here, no room there":                 {[]reply{invalid, full}, txn.PoolFull, 0, 0},
-		"no room here, invalid there":                 {[]reply{full, invalid}, txn.PoolFull, 0, 0},
-		"invalid everywhere":                          {[]reply{invalid, invalid}, txn.Invalid, 0, 0},
-		"invalid, and nobody else looked":             {[]reply{invalid, closing, limited}, txn.Invalid, 0, 0},
-		"reverts here, known there":                   {[]reply{revert, known}, txn.AlreadyKnown, 0, 0},
-		"two refusals: of the preferred one":          {[]reply{poor, full}, txn.InsufficientFunds, 0, 0},
-		"closed, then accepted":                       {[]reply{shut, accepts}, txn.Accepted, 0, 0},
-		"down, then no funds":                         {[]reply{closing, poor}, txn.InsufficientFunds, 0, 0},
-		"limited everywhere: the soonest":             {[]reply{limited, sooner}, txn.RateLimited, 0, 4 * time.Second},
-		"limited, then accepted":                      {[]reply{limited, accepts}, txn.Accepted, 0, 0},
-		"success without acceptance":                  {[]reply{accepts}, txn.Accepted, 0, 0},
+		"accepted ends the round": {
+			[]reply{accepts, invalid},
+			txn.Accepted,
+			1,
+			0,
+		},
+		"known ends the round": {
+			[]reply{known, accepts},
+			txn.AlreadyKnown,
+			1,
+			0,
+		},
+		"nonce too low ends the round": {
+			[]reply{low, accepts},
+			txn.NonceTooLow,
+			1,
+			0,
+		},
+		"another attempt there ends the round": {
+			[]reply{outbid, accepts},
+			txn.ReplacementUnderpriced,
+			1,
+			0,
+		},
+		"cut, alone":                      {[]reply{cut}, txn.Ambiguous, 0, 0},
+		"taken and the reply lost, alone": {[]reply{takenThenCut}, txn.Ambiguous, 0, 0},
+		"cut, then accepted":              {[]reply{cut, accepts}, txn.Accepted, 0, 0},
+		"cut, then known": {
+			[]reply{takenThenCut, known},
+			txn.AlreadyKnown,
+			0,
+			0,
+		},
+		"cut, then nonce too low":    {[]reply{cut, low}, txn.NonceTooLow, 0, 0},
+		"cut, then refused":          {[]reply{cut, poor}, txn.Ambiguous, 0, 0},
+		"cut, then refused for good": {[]reply{cut, invalid}, txn.Ambiguous, 0, 0},
+		"cut, then down":             {[]reply{cut, closing}, txn.Ambiguous, 0, 0},
+		"refused, then cut":          {[]reply{invalid, cut}, txn.Ambiguous, 0, 0},
+		"502, then accepted": {
+			[]reply{gateway, accepts},
+			txn.Accepted,
+			0,
+			0,
+		},
+		"504, then refused": {
+			[]reply{upstream, invalid},
+			txn.Ambiguous,
+			0,
+			0,
+		},
+		"500, then closed": {
+			[]reply{insides, shut},
+			txn.Ambiguous,
+			0,
+			0,
+		},
+		"zero hash, then known": {
+			[]reply{zero, known},
+			txn.AlreadyKnown,
+			0,
+			0,
+		},
+		"another hash, then refused": {
+			[]reply{another, invalid},
+			txn.Ambiguous,
+			0,
+			0,
+		},
+		"unknown words, then accepted": {
+			[]reply{gibber, accepts},
+			txn.Accepted,
+			0,
+			0,
+		},
+		"unknown words everywhere": {
+			[]reply{gibber, gibber},
+			txn.Ambiguous,
+			0,
+			0,
+		},
+		"no room here, room there": {[]reply{full, accepts}, txn.Accepted, 0, 0},
+		"a floor here, none there": {
+			[]reply{cheap, accepts},
+			txn.Accepted,
+			0,
+			0,
+		},
+		"a gap here, none there":    {[]reply{gap, accepts}, txn.Accepted, 0, 0},
+		"no funds by one that lags": {[]reply{poor, accepts}, txn.Accepted, 0, 0},
+		"invalid to one that is old, accepted by one": {
+			[]reply{invalid, accepts},
+			txn.Accepted,
+			0,
+			0,
+		},
+		"invalid here, no room there": {[]reply{invalid, full}, txn.PoolFull, 0, 0},
+		"no room here, invalid there": {[]reply{full, invalid}, txn.PoolFull, 0, 0},
+		"invalid everywhere":          {[]reply{invalid, invalid}, txn.Invalid, 0, 0},
+		"invalid, and nobody else looked": {
+			[]reply{invalid, closing, limited},
+			txn.Invalid,
+			0,
+			0,
+		},
+		"reverts here, known there":          {[]reply{revert, known}, txn.AlreadyKnown, 0, 0},
+		"two refusals: of the preferred one": {[]reply{poor, full}, txn.InsufficientFunds, 0, 0},
+		"closed, then accepted":              {[]reply{shut, accepts}, txn.Accepted, 0, 0},
+		"down, then no funds":                {[]reply{closing, poor}, txn.InsufficientFunds, 0, 0},
+		"limited everywhere: the soonest": {
+			[]reply{limited, sooner},
+			txn.RateLimited,
+			0,
+			4 * time.Second,
+		},
+		"limited, then accepted":     {[]reply{limited, accepts}, txn.Accepted, 0, 0},
+		"success without acceptance": {[]reply{accepts}, txn.Accepted, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +260,12 @@ func TestSend_Ambiguous_Outcomes(t *testing.T) {
 			}
 			n.set(func(n *fakeNode) { n.intercept = nil })
 			r.clock.Advance(lastBackoff)
-			if d, err := r.Pooled(t.Context(), txn.Address{1}, 0, []txn.Hash{signed.Hash}); err != nil ||
+			if d, err := r.Pooled(
+				t.Context(),
+				txn.Address{1},
+				0,
+				[]txn.Hash{signed.Hash},
+			); err != nil ||
 				d != c.pool {
 				t.Errorf("the pool: %q, %v; want %q", d, err, c.pool)
 			}

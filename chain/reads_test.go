@@ -18,8 +18,11 @@ import (
 
 func receiptOf(hash common.Hash) map[string]any {
 	return map[string]any{
-		"transactionHash": hash, "blockHash": common.HexToHash("0xb1"), "blockNumber": hexutil.Uint64(7), "status": hexutil.Uint64(1),
-		"gasUsed": hexutil.Uint64(21000), "effectiveGasPrice": hexutil.Uint64(9),
+		"transactionHash": hash,
+		"blockHash":       common.HexToHash("0xb1"),
+		"blockNumber":     hexutil.Uint64(7),
+		"status":          hexutil.Uint64(1),
+		"gasUsed":         hexutil.Uint64(21000), "effectiveGasPrice": hexutil.Uint64(9),
 	}
 }
 
@@ -50,7 +53,15 @@ func TestReceipts(t *testing.T) {
 	})
 	r := dial(t, nil, n.url())
 	got := r.Receipts(t.Context(), []txn.Hash{h(1), h(2), h(3), h(4), h(5), h(6), h(7)})
-	for i, want := range []string{"found", "missing", "unavailable", "failed", "missing", "unavailable", "unavailable"} {
+	for i, want := range []string{
+		"found",
+		"missing",
+		"unavailable",
+		"failed",
+		"missing",
+		"unavailable",
+		"unavailable",
+	} {
 		a, is := got[i], "missing"
 		switch {
 		case errors.Is(a.Err, txn.ErrUnavailable):
@@ -128,7 +139,9 @@ func TestReceipts_EndpointFails_TriesNext(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)
 	a.set(func(n *fakeNode) {
-		n.receipt = func(common.Hash) (map[string]any, error) { return nil, coded{code: -32000, msg: "missing trie node"} }
+		n.receipt = func(common.Hash) (map[string]any, error) {
+			return nil, coded{code: -32000, msg: "missing trie node"}
+		}
 	})
 	b.set(func(n *fakeNode) {
 		n.receipt = func(hash common.Hash) (map[string]any, error) { return receiptOf(hash), nil }
@@ -324,16 +337,62 @@ func TestQuote(t *testing.T) {
 		fees    txn.Fees
 		detail  string
 	}{
-		"base fee":        {node: london, class: txn.Accepted, gas: 25200, fees: dynamic(2*1000+3_000_000, 3_000_000)},
-		"no fee history":  {node: func(n *fakeNode) { london(n); n.history = nil }, class: txn.Accepted, gas: 25200, fees: dynamic(2*(900+112)+1_000_000, 1_000_000)},
-		"tip floor":       {node: london, options: func(o *Options) { o.Fees.MinTip.SetUint64(5_000_000) }, class: txn.Accepted, gas: 25200, fees: dynamic(2000+5_000_000, 5_000_000)},
-		"fee cap":         {node: london, options: func(o *Options) { o.Fees.MaxFee.SetUint64(2_000_000) }, class: txn.Accepted, gas: 25200, fees: dynamic(2_000_000, 2_000_000)},
-		"cap below base":  {node: london, options: func(o *Options) { o.Fees.MaxFee.SetUint64(999); o.Fees.MinTip.SetUint64(1) }, class: txn.FeeCapBelowBaseFee, detail: "0.000001 gwei"},
-		"legacy":          {node: legacy, class: txn.Accepted, gas: 25200, fees: flat(7_000_000_000)},
-		"legacy cap":      {node: legacy, options: func(o *Options) { o.Fees.MaxFee.SetUint64(6_000_000_000) }, class: txn.Accepted, gas: 25200, fees: flat(6_000_000_000)},
+		"base fee": {node: london, class: txn.Accepted, gas: 25200, fees: dynamic(2*1000+
+			3_000_000, 3_000_000)},
+		"no fee history": {
+			node:  func(n *fakeNode) { london(n); n.history = nil },
+			class: txn.Accepted,
+			gas:   25200,
+			fees:  dynamic(2*(900+112)+1_000_000, 1_000_000),
+		},
+		"tip floor": {
+			node:    london,
+			options: func(o *Options) { o.Fees.MinTip.SetUint64(5_000_000) },
+			class:   txn.Accepted,
+			gas:     25200,
+			fees:    dynamic(2000+5_000_000, 5_000_000),
+		},
+		"fee cap": {
+			node:    london,
+			options: func(o *Options) { o.Fees.MaxFee.SetUint64(2_000_000) },
+			class:   txn.Accepted,
+			gas:     25200,
+			fees:    dynamic(2_000_000, 2_000_000),
+		},
+		"cap below base": {
+			node:    london,
+			options: func(o *Options) { o.Fees.MaxFee.SetUint64(999); o.Fees.MinTip.SetUint64(1) },
+			class:   txn.FeeCapBelowBaseFee,
+			detail:  "0.000001 gwei",
+		},
+		"legacy": {
+			node:  legacy,
+			class: txn.Accepted,
+			gas:   25200,
+			fees:  flat(7_000_000_000),
+		},
+		"legacy cap": {
+			node:    legacy,
+			options: func(o *Options) { o.Fees.MaxFee.SetUint64(6_000_000_000) },
+			class:   txn.Accepted,
+			gas:     25200,
+			fees:    flat(6_000_000_000),
+		},
 		"legacy no price": {node: rich, class: txn.Unavailable, detail: "gas price"},
-		"fixed price":     {node: london, options: func(o *Options) { o.Fees.FixedPrice = uint256.NewInt(0) }, class: txn.Accepted, gas: 25200, fees: flat(0)},
-		"own gas limit":   {node: london, draft: func(d *txn.Draft) { d.Payload.GasLimit = 60000 }, class: txn.Accepted, gas: 60000, fees: dynamic(2000+3_000_000, 3_000_000)},
+		"fixed price": {
+			node:    london,
+			options: func(o *Options) { o.Fees.FixedPrice = uint256.NewInt(0) },
+			class:   txn.Accepted,
+			gas:     25200,
+			fees:    flat(0),
+		},
+		"own gas limit": {
+			node:  london,
+			draft: func(d *txn.Draft) { d.Payload.GasLimit = 60000 },
+			class: txn.Accepted,
+			gas:   60000,
+			fees:  dynamic(2000+3_000_000, 3_000_000),
+		},
 		"margin within the block": {node: func(n *fakeNode) {
 			london(n)
 			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 29_000_000, nil }
@@ -342,15 +401,51 @@ func TestQuote(t *testing.T) {
 			london(n)
 			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 16_000_000, nil }
 		}, class: txn.Accepted, gas: maxTxGas, fees: dynamic(2000+3_000_000, 3_000_000)},
-		"poor":                     {node: func(n *fakeNode) { london(n); n.balance = (*hexutil.Big)(big.NewInt(1)) }, class: txn.InsufficientFunds, detail: "balance 1 wei"},
-		"revert":                   {node: refuse(coded{code: 3, msg: "execution reverted: nope"}), class: txn.ExecutionReverted, detail: "execution reverted: nope"},
-		"revert text about nonces": {node: refuse(coded{code: 3, msg: "execution reverted: nonce too low"}), class: txn.ExecutionReverted, detail: "nonce too low"},
-		"no funds by the node":     {node: refuse(coded{code: -32000, msg: "insufficient funds for transfer"}), class: txn.InsufficientFunds, detail: "insufficient"},
-		"too much gas":             {node: refuse(coded{code: -32000, msg: "gas required exceeds allowance (30000000)"}), class: txn.Invalid, detail: "allowance"},
-		"nonce talk":               {node: refuse(coded{code: -32000, msg: "nonce too low"}), class: txn.Ambiguous, detail: "nonce"},
-		"rate limited":             {node: refuse(coded{code: -32005, msg: "rate limited, try again in 3s"}), class: txn.RateLimited, detail: "rate limited"},
-		"node is syncing":          {node: refuse(coded{code: -32000, msg: "node is syncing"}), class: txn.Unavailable, detail: "syncing"},
-		"unknown words":            {node: refuse(coded{code: -32000, msg: "no idea"}), class: txn.Ambiguous, detail: "no idea"},
+		"poor": {
+			node:   func(n *fakeNode) { london(n); n.balance = (*hexutil.Big)(big.NewInt(1)) },
+			class:  txn.InsufficientFunds,
+			detail: "balance 1 wei",
+		},
+		"revert": {
+			node:   refuse(coded{code: 3, msg: "execution reverted: nope"}),
+			class:  txn.ExecutionReverted,
+			detail: "execution reverted: nope",
+		},
+		"revert text about nonces": {
+			node:   refuse(coded{code: 3, msg: "execution reverted: nonce too low"}),
+			class:  txn.ExecutionReverted,
+			detail: "nonce too low",
+		},
+		"no funds by the node": {
+			node:   refuse(coded{code: -32000, msg: "insufficient funds for transfer"}),
+			class:  txn.InsufficientFunds,
+			detail: "insufficient",
+		},
+		"too much gas": {
+			node:   refuse(coded{code: -32000, msg: "gas required exceeds allowance (30000000)"}),
+			class:  txn.Invalid,
+			detail: "allowance",
+		},
+		"nonce talk": {
+			node:   refuse(coded{code: -32000, msg: "nonce too low"}),
+			class:  txn.Ambiguous,
+			detail: "nonce",
+		},
+		"rate limited": {
+			node:   refuse(coded{code: -32005, msg: "rate limited, try again in 3s"}),
+			class:  txn.RateLimited,
+			detail: "rate limited",
+		},
+		"node is syncing": {
+			node:   refuse(coded{code: -32000, msg: "node is syncing"}),
+			class:  txn.Unavailable,
+			detail: "syncing",
+		},
+		"unknown words": {
+			node:   refuse(coded{code: -32000, msg: "no idea"}),
+			class:  txn.Ambiguous,
+			detail: "no idea",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -382,15 +477,33 @@ func TestQuoteArguments(t *testing.T) {
 	})
 	r := dial(t, nil, n.url())
 	to := common.HexToAddress("0xb0b")
-	if _, o := r.Quote(t.Context(), txn.Draft{From: common.HexToAddress("0xa1"), Payload: txn.Payload{To: &to, Value: *uint256.NewInt(5), Data: []byte{1, 2}, GasLimit: 30000}}); o.Class != txn.Accepted {
+	if _, o := r.Quote(
+		t.Context(),
+		txn.Draft{
+			From: common.HexToAddress("0xa1"),
+			Payload: txn.Payload{
+				To:       &to,
+				Value:    *uint256.NewInt(5),
+				Data:     []byte{1, 2},
+				GasLimit: 30000,
+			},
+		},
+	); o.Class != txn.Accepted {
 		t.Fatal(o)
 	}
 	if got, want := fmt.Sprint(args), fmt.Sprint(map[string]any{
-		"from": strings.ToLower(common.HexToAddress("0xa1").Hex()), "to": strings.ToLower(to.Hex()), "value": "0x5", "data": "0x0102", "gas": "0x7530",
+		"from":  strings.ToLower(common.HexToAddress("0xa1").Hex()),
+		"to":    strings.ToLower(to.Hex()),
+		"value": "0x5",
+		"data":  "0x0102",
+		"gas":   "0x7530",
 	}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if _, o := r.Quote(t.Context(), txn.Draft{Payload: txn.Payload{Data: []byte{1}}}); o.Class != txn.Accepted {
+	if _, o := r.Quote(
+		t.Context(),
+		txn.Draft{Payload: txn.Payload{Data: []byte{1}}},
+	); o.Class != txn.Accepted {
 		t.Fatal(o)
 	}
 	if _, named := args["to"]; named {

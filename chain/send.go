@@ -79,7 +79,8 @@ func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn
 	o := f.outcome()
 	o.Class = outcome.UnderHTTPStatus(o.Class, f.status)
 	if outcome.RankOf(o.Class) > outcome.RankUnknown && isHash(f.result, signed.Hash) {
-		o.Class, o.Detail = txn.Ambiguous, "the node returned the hash of these bytes and an error: "+o.Detail
+		o.Class, o.Detail = txn.Ambiguous, "the node returned the hash of these bytes and an "+
+			"error: "+o.Detail
 	}
 	return o
 }

@@ -17,7 +17,9 @@ var signed = txn.Signed{Hash: common.HexToHash("0x5e"), Raw: []byte{0x02, 0xab}}
 func accept(hexutil.Bytes) (common.Hash, error) { return signed.Hash, nil }
 
 func says(code int, msg string) func(hexutil.Bytes) (common.Hash, error) {
-	return func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, coded{code: code, msg: msg} }
+	return func(hexutil.Bytes) (common.Hash, error) {
+		return common.Hash{}, coded{code: code, msg: msg}
+	}
 }
 
 func TestSend(t *testing.T) {
@@ -37,37 +39,109 @@ func TestSend(t *testing.T) {
 		node func(*fakeNode)
 		want txn.Class
 	}{
-		"accepted":               {response(accept), txn.Accepted},
-		"known":                  {response(says(-32000, "already known")), txn.AlreadyKnown},
-		"another hash":           {response(func(hexutil.Bytes) (common.Hash, error) { return common.HexToHash("0xbad"), nil }), txn.Ambiguous},
-		"zero hash":              {response(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil }), txn.Ambiguous},
-		"null":                   {body(200, `{"jsonrpc":"2.0","id":1,"result":null}`), txn.Ambiguous},
-		"no result":              {body(200, `{"jsonrpc":"2.0","id":1}`), txn.Ambiguous},
-		"not JSON":               {body(200, `<html>welcome</html>`), txn.Ambiguous},
-		"half an answer":         {body(200, `{"jsonrpc":"2.0","id":1,"res`), txn.Ambiguous},
-		"empty":                  {body(200, ``), txn.Ambiguous},
-		"unknown words":          {response(says(-32000, "the moon is in the wrong house")), txn.Ambiguous},
-		"500":                    {body(500, `Internal Server Error`), txn.Ambiguous},
-		"502":                    {body(502, `<h1>502 Bad Gateway</h1>`), txn.Ambiguous},
-		"503":                    {body(503, `Service Unavailable`), txn.Ambiguous},
-		"504":                    {body(504, `upstream timed out`), txn.Ambiguous},
-		"429":                    {body(429, ``), txn.RateLimited},
-		"401":                    {body(401, ``), txn.Unauthorized},
-		"302":                    {body(302, ``), txn.Unavailable},
-		"nonce too low in a 400": {body(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"nonce too low"}}`), txn.NonceTooLow},
-		"known in a 500":         {body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"already known"}}`), txn.AlreadyKnown},
-		"invalid in a 400":       {body(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"invalid sender"}}`), txn.Invalid},
-		"invalid in a 500":       {body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"intrinsic gas too low"}}`), txn.Ambiguous},
-		"invalid in a 502":       {body(502, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"invalid sender"}}`), txn.Ambiguous},
-		"wrong chain in a 503":   {body(503, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"invalid chain id"}}`), txn.Ambiguous},
-		"reverts in a 500":       {body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"execution reverted"}}`), txn.Ambiguous},
-		"invalid page in a 504":  {body(504, `<html>transaction type not supported</html>`), txn.Ambiguous},
-		"no funds in a 500":      {body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"insufficient funds"}}`), txn.InsufficientFunds},
-		"batch answer in a 429":  {body(429, `[{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit"}}]`), txn.RateLimited},
-		"invalid":                {response(says(-32000, "intrinsic gas too low: gas 20000, minimum needed 21000")), txn.Invalid},
-		"wrong chain":            {response(says(-32000, "invalid sender: invalid chain id for signer: have 1 want 31337")), txn.WrongChain},
-		"method is closed":       {response(says(-32601, "the method eth_sendRawTransaction does not exist/is not available")), txn.Unauthorized},
-		"node shuts down":        {response(says(-32000, "server shutting down")), txn.Unavailable},
+		"accepted": {response(accept), txn.Accepted},
+		"known":    {response(says(-32000, "already known")), txn.AlreadyKnown},
+		"another hash": {
+			response(
+				func(hexutil.Bytes) (common.Hash, error) { return common.HexToHash("0xbad"), nil },
+			),
+			txn.Ambiguous,
+		},
+		"zero hash": {
+			response(func(hexutil.Bytes) (common.Hash, error) { return common.Hash{}, nil }),
+			txn.Ambiguous,
+		},
+		"null": {
+			body(200, `{"jsonrpc":"2.0","id":1,"result":null}`),
+			txn.Ambiguous,
+		},
+		"no result":      {body(200, `{"jsonrpc":"2.0","id":1}`), txn.Ambiguous},
+		"not JSON":       {body(200, `<html>welcome</html>`), txn.Ambiguous},
+		"half an answer": {body(200, `{"jsonrpc":"2.0","id":1,"res`), txn.Ambiguous},
+		"empty":          {body(200, ``), txn.Ambiguous},
+		"unknown words": {
+			response(says(-32000, "the moon is in the wrong house")),
+			txn.Ambiguous,
+		},
+		"500": {body(500, `Internal Server Error`), txn.Ambiguous},
+		"502": {body(502, `<h1>502 Bad Gateway</h1>`), txn.Ambiguous},
+		"503": {body(503, `Service Unavailable`), txn.Ambiguous},
+		"504": {body(504, `upstream timed out`), txn.Ambiguous},
+		"429": {body(429, ``), txn.RateLimited},
+		"401": {body(401, ``), txn.Unauthorized},
+		"302": {body(302, ``), txn.Unavailable},
+		"nonce too low in a 400": {
+			body(400, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"nonce too low"}}`),
+			txn.NonceTooLow,
+		},
+		"known in a 500": {
+			body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"already known"}}`),
+			txn.AlreadyKnown,
+		},
+		"invalid in a 400": {
+			body(
+				400,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"invalid sender"}}`,
+			),
+			txn.Invalid,
+		},
+		"invalid in a 500": {
+			body(
+				500,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"intrinsic gas too low"}}`,
+			),
+			txn.Ambiguous,
+		},
+		"invalid in a 502": {
+			body(
+				502,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"invalid sender"}}`,
+			),
+			txn.Ambiguous,
+		},
+		"wrong chain in a 503": {
+			body(
+				503,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"invalid chain id"}}`,
+			),
+			txn.Ambiguous,
+		},
+		"reverts in a 500": {
+			body(500, `{"jsonrpc":"2.0","id":1,"error":{"code":3,"message":"execution reverted"}}`),
+			txn.Ambiguous,
+		},
+		"invalid page in a 504": {
+			body(504, `<html>transaction type not supported</html>`),
+			txn.Ambiguous,
+		},
+		"no funds in a 500": {
+			body(
+				500,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"insufficient funds"}}`,
+			),
+			txn.InsufficientFunds,
+		},
+		"batch answer in a 429": {
+			body(429, `[{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit"}}]`),
+			txn.RateLimited,
+		},
+		"invalid": {
+			response(says(-32000, "intrinsic gas too low: gas 20000, minimum needed 21000")),
+			txn.Invalid,
+		},
+		"wrong chain": {
+			response(
+				says(-32000, "invalid sender: invalid chain id for signer: have 1 want 31337"),
+			),
+			txn.WrongChain,
+		},
+		"method is closed": {
+			response(
+				says(-32601, "the method eth_sendRawTransaction does not exist/is not available"),
+			),
+			txn.Unauthorized,
+		},
+		"node shuts down": {response(says(-32000, "server shutting down")), txn.Unavailable},
 		"cut": {func(n *fakeNode) {
 			n.onSend(func(w http.ResponseWriter, r *http.Request) { cutConnection(w, r) })
 		}, txn.Ambiguous},
@@ -183,12 +257,15 @@ func TestSend_Ambiguous_TriesNextEndpoint(t *testing.T) {
 		second func(hexutil.Bytes) (common.Hash, error)
 		want   txn.Class
 	}{
-		"settled by acceptance":       {accept, txn.Accepted},
-		"settled by known":            {says(-32000, "already known"), txn.AlreadyKnown},
-		"settled by nonce":            {says(-32000, "nonce too low"), txn.NonceTooLow},
-		"a refusal says nothing":      {says(-32000, "intrinsic gas too low"), txn.Ambiguous},
-		"no funds there says nothing": {says(-32000, "insufficient funds for gas * price + value"), txn.Ambiguous},
-		"unavailable says nothing":    {says(-32000, "server shutting down"), txn.Ambiguous},
+		"settled by acceptance":  {accept, txn.Accepted},
+		"settled by known":       {says(-32000, "already known"), txn.AlreadyKnown},
+		"settled by nonce":       {says(-32000, "nonce too low"), txn.NonceTooLow},
+		"a refusal says nothing": {says(-32000, "intrinsic gas too low"), txn.Ambiguous},
+		"no funds there says nothing": {
+			says(-32000, "insufficient funds for gas * price + value"),
+			txn.Ambiguous,
+		},
+		"unavailable says nothing": {says(-32000, "server shutting down"), txn.Ambiguous},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,4 +39,7 @@ func (s *sendBackoff) expired(now time.Time) bool {
 }
 
 // refusesService reports whether a fault is about the endpoint rather than the request.
-func refusesService(f *fault) bool { return f.class == txn.Unavailable || f.class == txn.Unauthorized }
+func refusesService(f *fault) bool {
+	return f.class == txn.Unavailable ||
+		f.class == txn.Unauthorized
+}

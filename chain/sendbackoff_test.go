@@ -16,10 +16,16 @@ func TestSendBackoff(t *testing.T) {
 		refusal reply
 		first   time.Duration // of the backoffs
 	}{
-		"not synced":         {words(-32000, "node is not synced"), firstBackoff},
-		"method not found":   {words(-32601, "the method eth_sendRawTransaction does not exist/is not available"), longBackoff},
-		"key is not valid":   {words(-32000, "invalid api key"), longBackoff},
-		"asks for some time": {words(-32000, "node is not synced, try again in 20s"), 20 * time.Second},
+		"not synced": {words(-32000, "node is not synced"), firstBackoff},
+		"method not found": {
+			words(-32601, "the method eth_sendRawTransaction does not exist/is not available"),
+			longBackoff,
+		},
+		"key is not valid": {words(-32000, "invalid api key"), longBackoff},
+		"asks for some time": {
+			words(-32000, "node is not synced, try again in 20s"),
+			20 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +94,10 @@ func TestSendBackoff_NoOtherEndpoint_StillTried(t *testing.T) {
 				other(nodes[1])
 			}
 			for range 2 {
-				if o := r.Send(t.Context(), signed); outcome.RankOf(o.Class) != outcome.RankUnprocessed {
+				if o := r.Send(
+					t.Context(),
+					signed,
+				); outcome.RankOf(o.Class) != outcome.RankUnprocessed {
 					t.Errorf("%+v", o)
 				}
 			}

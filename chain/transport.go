@@ -39,7 +39,8 @@ var errConnClosed = errors.New("connection lost")
 type callInfo struct {
 	mayHaveLeft atomic.Bool  // false: no byte of the request was sent
 	retryAfter  atomic.Int64 // nanoseconds, from the Retry-After header
-	limited     *fault       // part of a batch hit a request limit: the responses count, and the endpoint backs off
+	// part of a batch hit a request limit: the responses count, and the endpoint backs off
+	limited *fault
 }
 
 func (n *callInfo) hint() time.Duration {
@@ -89,7 +90,9 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
 			&sync.Pool{New: func() any { return new(bytes.Buffer) }},
 		},
 		// A redirect would send signed bytes to an address that is not configured.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
 	}
 	client, err = rpc.DialOptions(ctx, url, rpc.WithHTTPClient(caller))
 	return client, transport.CloseIdleConnections, err
@@ -109,7 +112,9 @@ func (t headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	n, _ := r.Context().Value(callInfoKey{}).(*callInfo)
 	if n != nil {
-		n.retryAfter.Store(int64(outcome.RetryAfter(resp.Header.Get("Retry-After"), resp.Header.Get("Date"))))
+		n.retryAfter.Store(
+			int64(outcome.RetryAfter(resp.Header.Get("Retry-After"), resp.Header.Get("Date"))),
+		)
 	}
 	resp.Body = &responseNormalizer{
 		ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer),

@@ -149,7 +149,8 @@ func TestUnhealthy_HeadRefused(t *testing.T) {
 	a, b := newNode(t), newNode(t)
 	r := dial(t, nil, a.url(), b.url())
 	r.mustHead(t)
-	const refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"project ID is required, invalid API key"}}`
+	const refusal = `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"project ID is ` +
+		`required, invalid API key"}}`
 	asked := 0
 	a.set(func(n *fakeNode) {
 		n.intercept = func(w http.ResponseWriter, r *http.Request) bool {
@@ -217,7 +218,8 @@ func TestRetryAfter_ErrorWithStatus200_Used(t *testing.T) {
 		id := strings.SplitN(strings.SplitN(readBody(req), `"id":`, 2)[1], ",", 2)[0]
 		_, _ = w.Write(
 			[]byte(
-				`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32005,"message":"limit exceeded"}}`),
+				`{"jsonrpc":"2.0","id":` + id +
+					`,"error":{"code":-32005,"message":"limit exceeded"}}`),
 		)
 	})
 	if o := r.Send(t.Context(), signed); o.Class != txn.RateLimited ||

@@ -52,8 +52,10 @@ func TestWSConn_Broken_NoCallLost(t *testing.T) {
 func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func(context.Context, *endpoint) error{
-		"call":  func(ctx context.Context, _ *endpoint) error { return ctx.Err() },
-		"batch": func(ctx context.Context, e *endpoint) error { return e.batchFault(ctx, ctx.Err()) },
+		"call": func(ctx context.Context, _ *endpoint) error { return ctx.Err() },
+		"batch": func(ctx context.Context, e *endpoint) error {
+			return e.batchFault(ctx, ctx.Err())
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +69,8 @@ func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
 				<-ctx.Done()
 				return say(ctx, e)
 			})
-			if f == nil || f.late || f.class != txn.Ambiguous || f.detail != describe(errConnClosed) {
+			if f == nil || f.late || f.class != txn.Ambiguous ||
+				f.detail != describe(errConnClosed) {
 				t.Fatalf("%+v; want the connection lost, with the request perhaps taken", f)
 			}
 			n.listen(t)

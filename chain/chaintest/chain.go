@@ -36,17 +36,19 @@ import (
 
 // Options configure a chain. Zero values mean the default named with each field.
 type Options struct {
-	ChainID   txn.ChainID           // 31337
-	GasLimit  uint64                // of a block; 30,000,000
-	MaxTxGas  uint64                // of a transaction, EIP-7825; 16,777,216
-	BaseFee   txn.Wei               // 1 gwei; SetBaseFee changes it
-	Legacy    bool                  // a chain without EIP-1559: no base fee, and only legacy transactions
-	GasPrice  txn.Wei               // suggested price of a legacy chain; 1 gwei
-	MinTip    txn.Wei               // minimum tip of the pool; 1 wei
-	Tips      map[txn.Speed]txn.Wei // tip for each speed; none: MinTip. SetTips changes it
-	PoolLimit int                   // pool capacity in transactions; 6144. A full pool drops its cheapest for a better one
-	BlockTime uint64                // seconds between the timestamps of two blocks; 1
-	AutoMine  bool                  // mine each accepted transaction at once
+	ChainID  txn.ChainID // 31337
+	GasLimit uint64      // of a block; 30,000,000
+	MaxTxGas uint64      // of a transaction, EIP-7825; 16,777,216
+	BaseFee  txn.Wei     // 1 gwei; SetBaseFee changes it
+	// a chain without EIP-1559: no base fee, and only legacy transactions
+	Legacy   bool
+	GasPrice txn.Wei               // suggested price of a legacy chain; 1 gwei
+	MinTip   txn.Wei               // minimum tip of the pool; 1 wei
+	Tips     map[txn.Speed]txn.Wei // tip for each speed; none: MinTip. SetTips changes it
+	// pool capacity in transactions; 6144. A full pool drops its cheapest for a better one
+	PoolLimit int
+	BlockTime uint64 // seconds between the timestamps of two blocks; 1
+	AutoMine  bool   // mine each accepted transaction at once
 	// StrictFeeCap refuses a fee cap below the base fee, as sequencers do. go-ethereum keeps such a
 	// transaction until the base fee falls.
 	StrictFeeCap bool
@@ -132,7 +134,10 @@ func New(o Options) *Chain {
 	}
 	c := &Chain{
 		o: o, signer: o.Senders,
-		state: newState(), pool: newPool(), all: map[txn.Hash]*block{}, watchers: map[chan struct{}]struct{}{},
+		state:    newState(),
+		pool:     newPool(),
+		all:      map[txn.Hash]*block{},
+		watchers: map[chan struct{}]struct{}{},
 	}
 	genesis := &block{}
 	if !o.Legacy {

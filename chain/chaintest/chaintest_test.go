@@ -37,7 +37,12 @@ func (c *Chain) signed(t testing.TB, i int, nonce, feeGwei uint64, to txn.Addres
 	t.Helper()
 	fee := new(big.Int).SetUint64(feeGwei * gwei)
 	tx, err := types.SignNewTx(Key(i), c.signer, &types.DynamicFeeTx{
-		ChainID: c.signer.ChainID(), Nonce: nonce, To: &to, Gas: 100_000, GasFeeCap: fee, GasTipCap: new(big.Int).Div(fee, big.NewInt(2)),
+		ChainID:   c.signer.ChainID(),
+		Nonce:     nonce,
+		To:        &to,
+		Gas:       100_000,
+		GasFeeCap: fee,
+		GasTipCap: new(big.Int).Div(fee, big.NewInt(2)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -83,15 +88,21 @@ func TestSendFaults(t *testing.T) {
 		arrived, took bool
 		pooled        bool
 	}{
-		"none":           {Fault{}, txn.Accepted, true, true, true},
-		"unavailable":    {Unavailable(), txn.Unavailable, false, false, false},
-		"request lost":   {LoseRequest(), txn.Ambiguous, false, false, false},
-		"reply lost":     {LoseReply(), txn.Ambiguous, true, true, true},
-		"swallowed":      {Swallow(), txn.Accepted, false, false, false},
-		"evicted":        {Evict(), txn.Accepted, true, true, false},
-		"false nonce":    {FalseNonceTooLow(), txn.NonceTooLow, false, false, false},
-		"words":          {Say("txpool is full"), txn.PoolFull, false, false, false},
-		"words as a lie": {Fault{Reply: Say("nonce too low").Reply}, txn.NonceTooLow, true, true, true},
+		"none":         {Fault{}, txn.Accepted, true, true, true},
+		"unavailable":  {Unavailable(), txn.Unavailable, false, false, false},
+		"request lost": {LoseRequest(), txn.Ambiguous, false, false, false},
+		"reply lost":   {LoseReply(), txn.Ambiguous, true, true, true},
+		"swallowed":    {Swallow(), txn.Accepted, false, false, false},
+		"evicted":      {Evict(), txn.Accepted, true, true, false},
+		"false nonce":  {FalseNonceTooLow(), txn.NonceTooLow, false, false, false},
+		"words":        {Say("txpool is full"), txn.PoolFull, false, false, false},
+		"words as a lie": {
+			Fault{Reply: Say("nonce too low").Reply},
+			txn.NonceTooLow,
+			true,
+			true,
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +118,8 @@ func TestSendFaults(t *testing.T) {
 				t.Fatalf("%d received", len(got))
 			}
 			r := got[0]
-			if r.Arrived != c.arrived || r.Accepted != c.took || r.Outcome.Class != c.outcomeOf || r.Hash != signed.Hash || r.Sender != Address(0) || r.Nonce != 0 ||
+			if r.Arrived != c.arrived || r.Accepted != c.took || r.Outcome.Class != c.outcomeOf ||
+				r.Hash != signed.Hash || r.Sender != Address(0) || r.Nonce != 0 ||
 				*r.Payload.To != shop || !r.At.Equal(time.Unix(5, 0)) ||
 				string(r.Raw) != string(signed.Raw) ||
 				r.Fees.Cap.Uint64() != 10*gwei {
@@ -131,7 +143,8 @@ func TestReceived_InvalidBytes_Kept(t *testing.T) {
 	good := c.signed(t, 0, 0, 10, shop)
 	c.mustSend(t, txn.Signed{Hash: txn.Hash{2}, Raw: good.Raw}, txn.Ambiguous)
 	got := c.Received()
-	if len(got) != 2 || got[0].Hash != (txn.Hash{1}) || got[0].Accepted || got[1].Hash != good.Hash ||
+	if len(got) != 2 || got[0].Hash != (txn.Hash{1}) || got[0].Accepted ||
+		got[1].Hash != good.Hash ||
 		got[1].Accepted ||
 		len(c.Pool()) != 0 {
 		t.Errorf("%+v, pool %v", got, c.Pool())
@@ -227,7 +240,11 @@ func TestTrustedGasLimits(t *testing.T) {
 	t.Parallel()
 	c := fresh(Options{TrustGasLimits: true})
 	draft := txn.Draft{From: Address(0), Payload: txn.Payload{To: &closed}}
-	for gas, want := range map[uint64]txn.Class{0: txn.ExecutionReverted, txGas: txn.Accepted, txGas - 1: txn.Invalid} {
+	for gas, want := range map[uint64]txn.Class{
+		0:         txn.ExecutionReverted,
+		txGas:     txn.Accepted,
+		txGas - 1: txn.Invalid,
+	} {
 		draft.Payload.GasLimit = gas
 		if q, o := c.Quote(t.Context(), draft); o.Class != want ||
 			o.Class == txn.Accepted && q.GasLimit != gas {
@@ -416,7 +433,10 @@ func TestState_Reorg_Reverted(t *testing.T) {
 				}
 			case 4:
 				if c.head().Number > 0 {
-					if err := c.Rollback(1, rapid.SampledFrom([]Fate{Return, Drop}).Draw(rt, "fate")); err != nil {
+					if err := c.Rollback(
+						1,
+						rapid.SampledFrom([]Fate{Return, Drop}).Draw(rt, "fate"),
+					); err != nil {
 						rt.Fatal(err)
 					}
 				}

@@ -80,7 +80,10 @@ func Lag(blocks uint64) Fault { return Fault{Lag: blocks} }
 func KeepState(blocks uint64) Fault { return Fault{KeepState: blocks} }
 
 // tells reports whether the node has the state of a block.
-func (f Fault) tells(head, number uint64) bool { return f.KeepState == 0 || head-number < f.KeepState }
+func (f Fault) tells(head, number uint64) bool {
+	return f.KeepState == 0 ||
+		head-number < f.KeepState
+}
 
 // Say rejects with a node's message and drops the bytes. Set Fault.Lost to false for a false
 // message: the pool accepts the bytes.

@@ -56,7 +56,12 @@ func TestFloor_Learned(t *testing.T) {
 func (c *Chain) priced(t *testing.T, i int, nonce uint64, fees txn.Fees) txn.Signed {
 	t.Helper()
 	tx, err := types.SignNewTx(Key(i), c.signer, &types.DynamicFeeTx{
-		ChainID: c.signer.ChainID(), Nonce: nonce, To: &shop, Gas: 100_000, GasFeeCap: fees.Cap.ToBig(), GasTipCap: fees.Tip.ToBig(),
+		ChainID:   c.signer.ChainID(),
+		Nonce:     nonce,
+		To:        &shop,
+		Gas:       100_000,
+		GasFeeCap: fees.Cap.ToBig(),
+		GasTipCap: fees.Tip.ToBig(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +148,12 @@ func TestPooled_Diagnosis(t *testing.T) {
 	ours, other := c.signed(t, 0, 0, 10, shop), c.signed(t, 0, 0, 20, shop)
 	is := func(want txn.Diagnosis) {
 		t.Helper()
-		if got, err := c.Pooled(t.Context(), Address(0), 0, []txn.Hash{{4, 0, 4}, ours.Hash}); err != nil ||
+		if got, err := c.Pooled(
+			t.Context(),
+			Address(0),
+			0,
+			[]txn.Hash{{4, 0, 4}, ours.Hash},
+		); err != nil ||
 			got != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
@@ -182,7 +192,13 @@ func (c *Chain) authorize(t *testing.T, i, j int, nonce, authNonce uint64,
 		t.Fatal(err)
 	}
 	tx, err := types.SignNewTx(Key(j), c.signer, &types.SetCodeTx{
-		ChainID: &id, Nonce: nonce, To: shop, Gas: 200_000, GasFeeCap: uint256.NewInt(10 * gwei), GasTipCap: uint256.NewInt(gwei), AuthList: []types.SetCodeAuthorization{auth},
+		ChainID:   &id,
+		Nonce:     nonce,
+		To:        shop,
+		Gas:       200_000,
+		GasFeeCap: uint256.NewInt(10 * gwei),
+		GasTipCap: uint256.NewInt(gwei),
+		AuthList:  []types.SetCodeAuthorization{auth},
 	})
 	if err != nil {
 		t.Fatal(err)

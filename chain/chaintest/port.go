@@ -161,8 +161,10 @@ func (c *Chain) Account(ctx context.Context, address txn.Address,
 	a := c.state.account(address)
 	return txn.Account{
 		Latest: txn.Nonce(
-			latest), Pending: txn.Nonce(c.pool.pendingNonce(address, latest)), Settled: txn.Nonce(c.nonceAt(address, height-min(settled, height))),
-		Head: height, HeadHash: c.blocks[height].Hash, HasCode: a.code, BalanceAt: a.balance,
+			latest),
+		Pending: txn.Nonce(c.pool.pendingNonce(address, latest)),
+		Settled: txn.Nonce(c.nonceAt(address, height-min(settled, height))),
+		Head:    height, HeadHash: c.blocks[height].Hash, HasCode: a.code, BalanceAt: a.balance,
 	}, nil
 }
 
@@ -328,7 +330,10 @@ func (c *Chain) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	depth, known := map[string]uint64{chain.Safe: c.o.SafeDepth, chain.Finalized: c.o.FinalDepth}[tag]
+	depth, known := map[string]uint64{
+		chain.Safe:      c.o.SafeDepth,
+		chain.Finalized: c.o.FinalDepth,
+	}[tag]
 	if c.o.NoTags || !known {
 		return nil, fmt.Errorf("chaintest: the %q block: %w", tag, chain.ErrNoTags)
 	}
@@ -350,7 +355,9 @@ func (c *Chain) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 func (c *Chain) estimate(draft txn.Draft) (uint64, *txn.Outcome) {
 	a, p := c.state.account(draft.From), draft.Payload
 	if a.balance.Lt(&p.Value) {
-		return 0, refusal(outcome.Response{Code: -32000, Message: "insufficient funds for transfer"})
+		return 0, refusal(
+			outcome.Response{Code: -32000, Message: "insufficient funds for transfer"},
+		)
 	}
 	defer c.state.unwind(len(c.state.undo))
 	gas, err := c.state.run(draft.From, p.To, p.Value, p.Data, a.nonce)

@@ -69,7 +69,8 @@ type state struct {
 	undo      []func()
 	extraGas  uint64 // added to every transaction
 
-	authorities []txn.Address // accounts whose nonce the current block raised without a transaction of them
+	// accounts whose nonce the current block raised without a transaction of them
+	authorities []txn.Address
 }
 
 func newState() *state {

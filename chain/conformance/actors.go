@@ -38,7 +38,12 @@ func (s *suite) sign(o order) txn.Signed {
 	}
 	chainID := new(big.Int).SetUint64(uint64(id))
 	var data types.TxData = &types.DynamicFeeTx{
-		ChainID: chainID, Nonce: o.nonce, To: o.to, Value: new(big.Int).SetUint64(o.value), Data: o.data, Gas: o.gas,
+		ChainID:   chainID,
+		Nonce:     o.nonce,
+		To:        o.to,
+		Value:     new(big.Int).SetUint64(o.value),
+		Data:      o.data,
+		Gas:       o.gas,
 		GasFeeCap: o.fees.Cap.ToBig(), GasTipCap: o.fees.Tip.ToBig(),
 	}
 	if o.fees.Legacy {
@@ -125,7 +130,8 @@ func raised(fees txn.Fees, capPercent, tipPercent uint64) txn.Fees {
 	return fees
 }
 
-// reverterRuntime is a contract that reverts with Error("nope"): it copies the return data, which stands behind the code, to memory and reverts with it.
+// reverterRuntime is a contract that reverts with Error("nope"): it copies the return data, which
+// follows the code, to memory and reverts with it.
 //
 //	PUSH1 100  PUSH1 12  PUSH1 0  CODECOPY  PUSH1 100  PUSH1 0  REVERT
 var reverterRuntime = append(

@@ -239,7 +239,10 @@ func (s *suite) noFunds() {
 	key := s.stranger()
 	s.mustSend(s.sign(s.transfer(key, 0)), txn.InsufficientFunds)
 	to := txn.Address{0xfe}
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}}); o.Class != txn.InsufficientFunds {
+	if q, o := s.Chain.Quote(
+		s.Context(),
+		txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}},
+	); o.Class != txn.InsufficientFunds {
 		s.Errorf("quote %+v, %+v for an account without funds", q, o)
 	}
 }
@@ -287,7 +290,8 @@ func (s *suite) account() {
 	s.mustSend(signed, txn.Accepted)
 	if s.Manual {
 		s.soon("the pending nonce",
-			func() bool { return s.view(address, 0).Pending == 1 }) // a node's pool reorders after it responded
+			// a node's pool reorders after it responded
+			func() bool { return s.view(address, 0).Pending == 1 })
 		if a := s.view(address, 0); a.Latest != 0 {
 			s.Errorf("with one in the pool: %+v", a)
 		}
@@ -326,16 +330,25 @@ func (s *suite) quote() {
 	signed := s.sign(order{key: key, to: &to, gas: q.GasLimit, fees: q.Fees})
 	s.mustSend(signed, txn.Accepted)
 	s.mined(signed.Hash)
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 77_777}}); o.Class != txn.Accepted ||
+	if q, o := s.Chain.Quote(
+		s.Context(),
+		txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 77_777}},
+	); o.Class != txn.Accepted ||
 		q.GasLimit != 77_777 {
 		s.Errorf("quote %+v, %+v for a payload with its own gas limit", q, o)
 	}
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 20_999}}); o.Class != txn.Invalid {
+	if q, o := s.Chain.Quote(
+		s.Context(),
+		txn.Draft{From: from, Payload: txn.Payload{To: &to, GasLimit: 20_999}},
+	); o.Class != txn.Invalid {
 		s.Errorf("quote %+v, %+v for a gas limit below the minimum", q, o)
 	}
 	s.until("the state of the block", func() bool { return s.view(from, 0).Latest == 1 })
 	contract, _ := s.reverter(key, 1)
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &contract}}); o.Class != txn.ExecutionReverted ||
+	if q, o := s.Chain.Quote(
+		s.Context(),
+		txn.Draft{From: from, Payload: txn.Payload{To: &contract}},
+	); o.Class != txn.ExecutionReverted ||
 		!strings.Contains(o.Detail, "nope") {
 		s.Errorf("quote %+v, %+v for a call that reverts", q, o)
 	}

@@ -30,7 +30,11 @@ func TestChaintest(t *testing.T) {
 				reverter := txn.Address{0x4e, 0x0e}
 				c.Register(reverter, chaintest.Reverter("nope"))
 				return &conformance.Harness{
-					Chain: c, ChainID: c.ID(), Key: chaintest.Key(0), Manual: true, Reverter: &reverter,
+					Chain:    c,
+					ChainID:  c.ID(),
+					Key:      chaintest.Key(0),
+					Manual:   true,
+					Reverter: &reverter,
 					Quirks: conformance.Quirks{
 						RefusesGaps:  o.StrictNonce,
 						NoDelegation: o.Legacy,

@@ -42,13 +42,24 @@ func (s *suite) market() {
 		s.Errorf("fees %+v, %+v for a cap far below the base fee", fees, o)
 	}
 	to := txn.Address{0xfe}
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: low}); o.Class != txn.FeeCapBelowBaseFee {
+	if q, o := s.Chain.Quote(
+		s.Context(),
+		txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: low},
+	); o.Class != txn.FeeCapBelowBaseFee {
 		s.Errorf("quote %+v, %+v for a cap far below the base fee", q, o)
 	}
 	var room txn.Wei
 	room.Mul(base, uint256.NewInt(3))
 	room.AddUint64(&room, leastTip) // below it nothing is sent, however low the base fee is
-	if q, o := s.Chain.Quote(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &to}, MaxFee: room, Speed: txn.Fast}); o.Class != txn.Accepted ||
+	if q, o := s.Chain.Quote(
+		s.Context(),
+		txn.Draft{
+			From:    addressOf(key),
+			Payload: txn.Payload{To: &to},
+			MaxFee:  room,
+			Speed:   txn.Fast,
+		},
+	); o.Class != txn.Accepted ||
 		q.Fees.Cap.Gt(&room) {
 		s.Errorf("quote %+v, %+v within a cap of %s", q, o, room.Dec())
 	}
@@ -59,14 +70,20 @@ func (s *suite) gas() {
 	self := addressOf(s.Key)
 	poor := txn.Address{0x90, 0x0e}
 	for _, from := range []txn.Address{self, poor} {
-		if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: from, Payload: txn.Payload{To: &from}}); o.Class != txn.Accepted ||
+		if gas, o := s.Chain.Gas(
+			s.Context(),
+			txn.Draft{From: from, Payload: txn.Payload{To: &from}},
+		); o.Class != txn.Accepted ||
 			gas != 21_000 {
 			s.Errorf("gas of a self-transfer of 0 from %s: %d, %+v", from, gas, o)
 		}
 	}
 	key := s.actor()
 	reverter, _ := s.reverter(key, 0)
-	if gas, o := s.Chain.Gas(s.Context(), txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &reverter}}); o.Class != txn.ExecutionReverted {
+	if gas, o := s.Chain.Gas(
+		s.Context(),
+		txn.Draft{From: addressOf(key), Payload: txn.Payload{To: &reverter}},
+	); o.Class != txn.ExecutionReverted {
 		s.Errorf("gas of a revert: %d, %+v", gas, o)
 	}
 }
@@ -200,7 +217,12 @@ func (s *suite) delegated() {
 		sponsor,
 		types.LatestSignerForChainID(auth.ChainID.ToBig()),
 		&types.SetCodeTx{
-			ChainID: &auth.ChainID, To: txn.Address{0xfe}, Gas: 200_000, GasFeeCap: &fees.Cap, GasTipCap: &fees.Tip, AuthList: []types.SetCodeAuthorization{auth},
+			ChainID:   &auth.ChainID,
+			To:        txn.Address{0xfe},
+			Gas:       200_000,
+			GasFeeCap: &fees.Cap,
+			GasTipCap: &fees.Tip,
+			AuthList:  []types.SetCodeAuthorization{auth},
 		},
 	)
 	if err != nil {

@@ -97,7 +97,9 @@ func newTwins(t *testing.T, seed uint64) *twins {
 // draw creates a transfer that may be valid or invalid in any way.
 func (w *twins) draw() txn.Signed {
 	pick := func(choices ...int64) int64 { return choices[w.dice.IntN(len(choices))] }
-	gwei := func(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(params.GWei)) }
+	gwei := func(n int64) *big.Int {
+		return new(big.Int).Mul(big.NewInt(n), big.NewInt(params.GWei))
+	}
 	to := txn.Address{0xfe}
 	signer := types.LatestSignerForChainID(
 		new(big.Int).SetUint64(uint64(w.real.ID()) + uint64(pick(0, 0, 0, 0, 0, 0, 0, 0, 0, 1))))
@@ -107,7 +109,13 @@ func (w *twins) draw() txn.Signed {
 			20_999, 17_000_000, 100_000_000),
 	)
 	value := big.NewInt(pick(0, 1, 5*finney, 20*finney, 50*finney))
-	var data types.TxData = &types.LegacyTx{Nonce: nonce, To: &to, Value: value, Gas: gas, GasPrice: gwei(pick(20, 22, 23, 40))}
+	var data types.TxData = &types.LegacyTx{
+		Nonce:    nonce,
+		To:       &to,
+		Value:    value,
+		Gas:      gas,
+		GasPrice: gwei(pick(20, 22, 23, 40)),
+	}
 	if w.dice.IntN(4) > 0 {
 		data = &types.DynamicFeeTx{
 			ChainID:   signer.ChainID(),
@@ -144,7 +152,9 @@ func (w *twins) send(signed txn.Signed) {
 			w.steps[max(0, len(w.steps)-8):])
 	}
 	w.compare("pool",
-		func(a txn.Account) string { return fmt.Sprintf("next %d, pending %d", a.Latest, a.Pending) })
+		func(a txn.Account) string {
+			return fmt.Sprintf("next %d, pending %d", a.Latest, a.Pending)
+		})
 }
 
 func (w *twins) mine() {

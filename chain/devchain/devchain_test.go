@@ -81,7 +81,9 @@ func (c chain) sign(from *ecdsa.PrivateKey, nonce uint64) *types.Transaction {
 		types.LatestSignerForChainID(new(big.Int).SetUint64(c.ID())),
 		&types.DynamicFeeTx{
 			ChainID: new(big.Int).SetUint64(c.ID()), Nonce: nonce, To: &to, Value: big.NewInt(1),
-			Gas: 21_000, GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
+			Gas:       21_000,
+			GasTipCap: big.NewInt(params.GWei),
+			GasFeeCap: big.NewInt(100 * params.GWei),
 		},
 	)
 }
@@ -278,7 +280,8 @@ func TestReorg(t *testing.T) {
 	type outcome struct {
 		included bool // right after the reorg
 		later    bool // after one more block
-		pending  int  // right after the reorg, a transaction that was never mined on the other branch
+		// right after the reorg, a transaction that was never mined on the other branch
+		pending int
 	}
 	for fate, want := range map[Fate]outcome{
 		Keep:   {included: true, later: true},
@@ -387,7 +390,12 @@ func TestDevRPC(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		t.Parallel()
 		c := mustStart(t, Options{})
-		for _, method := range []string{"dev_mine", "dev_reorg", "dev_dropPending", "debug_setHead"} {
+		for _, method := range []string{
+			"dev_mine",
+			"dev_reorg",
+			"dev_dropPending",
+			"debug_setHead",
+		} {
 			err := c.Client.Client().Call(nil, method)
 			if err == nil || !strings.Contains(err.Error(), "does not exist") {
 				t.Errorf("%s: %v", method, err)

@@ -126,7 +126,11 @@ func TestStart_FolderOfOtherChain_Fails(t *testing.T) {
 func TestStart_UnreadablePool_Succeeds(t *testing.T) {
 	t.Parallel()
 	o := Options{DataDir: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(o.DataDir, journalFile), []byte("rubbish"), 0o600); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(o.DataDir, journalFile),
+		[]byte("rubbish"),
+		0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	mustStart(t, o).mine(1)

@@ -64,7 +64,11 @@ func (c *Chain) build(parent *types.Header, txs types.Transactions,
 	if err != nil {
 		return nil, fmt.Errorf("build block %d: %w", parent.Number.Uint64()+1, err)
 	}
-	if _, err := c.eth.BlockChain().InsertBlockWithoutSetHead(context.Background(), block, false); err != nil {
+	if _, err := c.eth.BlockChain().InsertBlockWithoutSetHead(
+		context.Background(),
+		block,
+		false,
+	); err != nil {
 		return nil, fmt.Errorf("import block %d: %w", block.NumberU64(), err)
 	}
 	return block, nil

@@ -108,7 +108,13 @@ func TestClassifyCorpus(t *testing.T) {
 		}
 	}
 	if accuracy := 1 - float64(wrong)/float64(decidedRule); accuracy < wantAccuracy {
-		t.Errorf("%d of %d wrong: accuracy %.3f, want %.2f", wrong, decidedRule, accuracy, wantAccuracy)
+		t.Errorf(
+			"%d of %d wrong: accuracy %.3f, want %.2f",
+			wrong,
+			decidedRule,
+			accuracy,
+			wantAccuracy,
+		)
 	}
 }
 
@@ -123,7 +129,10 @@ func TestClassify_Wrapped(t *testing.T) {
 		{"grpc", func(m string) string { return "rpc error: code = Unknown desc = " + m }},
 		{
 			"forwarded",
-			func(m string) string { return "failed to forward tx to sequencer. Error message: '" + m + "'" },
+			func(m string) string {
+				return "failed to forward tx to sequencer. Error message: '" +
+					m + "'"
+			},
 		},
 		{"json in text", func(m string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","error":{"code":-32000,"message":%q}}`, m)
@@ -137,7 +146,9 @@ func TestClassify_Wrapped(t *testing.T) {
 			decidedRule, same := 0, 0
 			for i, s := range readSamples(t) {
 				if i%2 != w%2 {
-					continue // half of the texts each, because the race detector slows regular expressions down
+					// half of the texts each, because the race detector slows regular expressions
+					// down
+					continue
 				}
 				bare := s.response()
 				wrapped := bare
@@ -169,7 +180,8 @@ func TestClassifyRevertText(t *testing.T) {
 			strings.Contains(s.Message, "Failed to pay") {
 			continue // zkSync's checks of fee and sender use the word revert themselves
 		}
-		if got, _ := Explain(Response{Message: "execution reverted: " + s.Message}); got != txn.ExecutionReverted {
+		if got, _ := Explain(Response{Message: "execution reverted: " +
+			s.Message}); got != txn.ExecutionReverted {
 			t.Errorf("the revert text %q is read as %s", s.Message, got)
 		}
 	}
@@ -187,16 +199,22 @@ func TestRevertReason(t *testing.T) {
 		data any
 		want string
 	}{
-		"error string":     {nope, "execution reverted: nope"},
-		"panic":            {panic, "execution reverted: arithmetic underflow or overflow"},
-		"custom":           {other, "execution reverted with a custom error, selector 0xdeadbeef, 36 bytes"},
+		"error string": {nope, "execution reverted: nope"},
+		"panic":        {panic, "execution reverted: arithmetic underflow or overflow"},
+		"custom": {
+			other,
+			"execution reverted with a custom error, selector 0xdeadbeef, 36 bytes",
+		},
 		"words around it":  {"Reverted " + nope, "execution reverted: nope"},
 		"object around it": {map[string]any{"data": nope}, "execution reverted: nope"},
-		"deep in objects":  {map[string]any{"originalError": map[string]any{"data": nope}}, "execution reverted: nope"},
-		"as a result":      {map[string]any{"result": "0x", "return": nope}, "execution reverted: nope"},
-		"no data":          {nil, "execution reverted"},
-		"empty data":       {"0x", "execution reverted"},
-		"broken hex":       {"0x08c379a", "execution reverted"},
+		"deep in objects": {
+			map[string]any{"originalError": map[string]any{"data": nope}},
+			"execution reverted: nope",
+		},
+		"as a result": {map[string]any{"result": "0x", "return": nope}, "execution reverted: nope"},
+		"no data":     {nil, "execution reverted"},
+		"empty data":  {"0x", "execution reverted"},
+		"broken hex":  {"0x08c379a", "execution reverted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -216,20 +234,47 @@ func TestRetryHint(t *testing.T) {
 	}{
 		{Response{Message: "rate limited, try again in 3s"}, 3 * time.Second},
 		{Response{Message: "Too many requests, retry in 10 seconds"}, 10 * time.Second},
-		{Response{Message: "Public RPC Rate Limit Hit, limit will reset in 60 seconds"}, time.Minute},
+		{
+			Response{Message: "Public RPC Rate Limit Hit, limit will reset in 60 seconds"},
+			time.Minute,
+		},
 		{Response{Message: "retry after 2 minutes"}, 2 * time.Minute},
-		{Response{Message: "slow down", Data: map[string]any{"try_again_in": "312.5ms"}}, 312500 * time.Microsecond},
-		{Response{Message: "limit", Data: map[string]any{"rate": map[string]any{"backoff_seconds": 30.0}}}, 30 * time.Second},
-		{Response{Message: "limit", Data: map[string]any{"rate": map[string]any{"backoff_seconds": 0.0}}}, 0},
+		{
+			Response{Message: "slow down", Data: map[string]any{"try_again_in": "312.5ms"}},
+			312500 * time.Microsecond,
+		},
+		{
+			Response{
+				Message: "limit",
+				Data:    map[string]any{"rate": map[string]any{"backoff_seconds": 30.0}},
+			},
+			30 * time.Second,
+		},
+		{
+			Response{
+				Message: "limit",
+				Data:    map[string]any{"rate": map[string]any{"backoff_seconds": 0.0}},
+			},
+			0,
+		},
 		{Response{Message: "monthly quota is used up, try again in 40000 minutes"}, maxRetryHint},
 		{Response{Message: "wait for at least 5 seconds"}, 5 * time.Second},
 		{Response{Message: "too many requests, retry in 1m30s."}, 90 * time.Second},
 		{Response{Message: "retry after 5 h"}, maxRetryHint},
 		{Response{Message: "retry after 3. Minutes count"}, 3 * time.Second},
 		{Response{Message: "wait 30 more requests"}, 30 * time.Second},
-		{Response{Message: "limit", Data: map[string]any{"retry_after": "5 seconds"}}, 5 * time.Second},
-		{Response{Message: "limit", Data: map[string]any{"info": "try again in 2 minutes"}}, 2 * time.Minute},
-		{Response{Message: "limit", Data: []any{map[string]any{"retryAfterMs": 90.0}}}, 90 * time.Millisecond},
+		{
+			Response{Message: "limit", Data: map[string]any{"retry_after": "5 seconds"}},
+			5 * time.Second,
+		},
+		{
+			Response{Message: "limit", Data: map[string]any{"info": "try again in 2 minutes"}},
+			2 * time.Minute,
+		},
+		{
+			Response{Message: "limit", Data: []any{map[string]any{"retryAfterMs": 90.0}}},
+			90 * time.Millisecond,
+		},
 		{Response{Message: "limit", Data: map[string]any{"x-retry-after": 4.0}}, 4 * time.Second},
 		{Response{Message: "rate limited"}, 0},
 		{Response{Message: "nonce too low: next nonce 12, tx nonce 11"}, 0},

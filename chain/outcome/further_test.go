@@ -82,7 +82,10 @@ func TestClassifyFurther(t *testing.T) {
 	}
 	for _, held := range []bool{false, true} {
 		accuracy := 1 - float64(wrong[held])/float64(decidedRule[held])
-		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f", held, decidedRule[held], wrong[held],
+		t.Logf("held out %v: %d answers, %d wrong, accuracy %.3f",
+			held,
+			decidedRule[held],
+			wrong[held],
 			accuracy)
 		if accuracy < wantAccuracy {
 			t.Errorf("held out %v: accuracy %.3f, want %.2f", held, accuracy, wantAccuracy)
@@ -112,6 +115,12 @@ func TestClassifyLater(t *testing.T) {
 		}
 	}
 	if accuracy := 1 - float64(wrong)/float64(decidedRule); accuracy < wantAccuracy {
-		t.Errorf("%d of %d wrong: accuracy %.3f, want %.2f", wrong, decidedRule, accuracy, wantAccuracy)
+		t.Errorf(
+			"%d of %d wrong: accuracy %.3f, want %.2f",
+			wrong,
+			decidedRule,
+			accuracy,
+			wantAccuracy,
+		)
 	}
 }

@@ -15,7 +15,10 @@ func TestOutcomesReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != Reference() {
-		t.Error("docs/outcomes.md is not what the table of outcomes says; run: go generate ./chain/outcome")
+		t.Error(
+			"docs/outcomes.md is not what the table of outcomes says; run: go generate " +
+				"./chain/outcome",
+		)
 	}
 }
 

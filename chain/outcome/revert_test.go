@@ -80,20 +80,60 @@ func TestReason(t *testing.T) {
 	}{
 		"require":                {nil, required(t, "not yours"), "execution reverted: not yours"},
 		"require without reason": {nil, required(t, ""), "execution reverted without a reason"},
-		"require with a URL":     {nil, required(t, "see https://secret.example/key"), "execution reverted: see " + Redacted},
-		"require, cut off":       {nil, required(t, "not yours")[:40], unnamed + "08c379a0"},
-		"assert":                 {nil, panicked(1), "execution reverted: panic 0x1: assert(false)"},
-		"overflow":               {nil, panicked(0x11), "execution reverted: panic 0x11: arithmetic underflow or overflow"},
-		"division by zero":       {nil, panicked(0x12), "execution reverted: panic 0x12: division or modulo by zero"},
-		"index":                  {nil, panicked(0x32), "execution reverted: panic 0x32: out-of-bounds access of an array or bytesN"},
-		"a panic of one's own":   {nil, panicked(0x99), "execution reverted: panic 0x99: a code that Solidity does not define"},
-		"panic, cut off":         {nil, panicked(1)[:20], unnamed + "4e487b71"},
-		"custom":                 {known, poor, "execution reverted: ERC20InsufficientBalance(sender: 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266, balance: 5, needed: 1000000000000000000)"},
-		"custom without values":  {known, thrown(t, "Closed"), "execution reverted: Closed()"},
-		"custom, of every kind":  {known, odd, `execution reverted: Odd(arg0: 0xdeadbeef, why: "no\x00\nway", list: [1, 2], pair: (-7, true), raw: 0x010203)`},
-		"custom, cut off":        {known, poor[:len(poor)-1], unnamed},
-		"custom, not in the ABI": {known, []byte{1, 2, 3, 4, 5}, "execution reverted with a custom error, selector 0x01020304, 5 bytes; add the contract's ABI to abi_files to decode it"},
-		"custom without an ABI":  {nil, poor, unnamed},
+		"require with a URL": {
+			nil,
+			required(t, "see https://secret.example/key"),
+			"execution reverted: see " + Redacted,
+		},
+		"require, cut off": {nil, required(t, "not yours")[:40], unnamed + "08c379a0"},
+		"assert": {
+			nil,
+			panicked(1),
+			"execution reverted: panic 0x1: assert(false)",
+		},
+		"overflow": {
+			nil,
+			panicked(0x11),
+			"execution reverted: panic 0x11: arithmetic underflow or overflow",
+		},
+		"division by zero": {
+			nil,
+			panicked(0x12),
+			"execution reverted: panic 0x12: division or modulo by zero",
+		},
+		"index": {
+			nil,
+			panicked(0x32),
+			"execution reverted: panic 0x32: out-of-bounds access of an array or bytesN",
+		},
+		"a panic of one's own": {
+			nil,
+			panicked(0x99),
+			"execution reverted: panic 0x99: a code that Solidity does not define",
+		},
+		"panic, cut off": {nil, panicked(1)[:20], unnamed + "4e487b71"},
+		"custom": {
+			known,
+			poor,
+			"execution reverted: ERC20InsufficientBalance(sender: " +
+				"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266, balance: 5, needed: " +
+				"1000000000000000000)",
+		},
+		"custom without values": {known, thrown(t, "Closed"), "execution reverted: Closed()"},
+		"custom, of every kind": {
+			known,
+			odd,
+			`execution reverted: Odd(arg0: 0xdeadbeef, why: "no\x00\nway", list: [1, 2], pair: ` +
+				`(-7, true), raw: 0x010203)`,
+		},
+		"custom, cut off": {known, poor[:len(poor)-1], unnamed},
+		"custom, not in the ABI": {
+			known,
+			[]byte{1, 2, 3, 4, 5},
+			"execution reverted with a custom error, selector 0x01020304, 5 bytes; add the " +
+				"contract's ABI to abi_files to decode it",
+		},
+		"custom without an ABI": {nil, poor, unnamed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,11 +170,27 @@ func TestReason_Random_BoundedAndClean(t *testing.T) {
 		check(t, known, data)
 	})
 	for name, data := range map[string][]byte{
-		"long reason":  required(t, strings.Repeat("very ", 10_000)),
-		"long secret":  required(t, "key0123456789abcdefghijkl"),
-		"long bytes":   thrown(t, "Odd", [4]byte{}, "", make([]uint16, 300), pair{new(big.Int), false}, make([]byte, 300)),
-		"huge by far":  append(errorSelector[:], make([]byte, maxReturn)...),
-		"many letters": thrown(t, "Odd", [4]byte{}, strings.Repeat("x", 9000), []uint16{}, pair{new(big.Int), false}, []byte{}),
+		"long reason": required(t, strings.Repeat("very ", 10_000)),
+		"long secret": required(t, "key0123456789abcdefghijkl"),
+		"long bytes": thrown(
+			t,
+			"Odd",
+			[4]byte{},
+			"",
+			make([]uint16, 300),
+			pair{new(big.Int), false},
+			make([]byte, 300),
+		),
+		"huge by far": append(errorSelector[:], make([]byte, maxReturn)...),
+		"many letters": thrown(
+			t,
+			"Odd",
+			[4]byte{},
+			strings.Repeat("x", 9000),
+			[]uint16{},
+			pair{new(big.Int), false},
+			[]byte{},
+		),
 	} {
 		t.Run(name, func(t *testing.T) { check(t, known, data) })
 	}
@@ -157,8 +213,20 @@ func check(t interface {
 func TestReturnData(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
-		`"0x01020304"`: 4, `"Reverted 0x01020304"`: 4, `"0x0102030"`: 0, `"0x"`: 0, `"nope"`: 0, `null`: 0, `5`: 0, `["0x01020304"]`: 0, `{"data":"0x0102030405"}`: 5,
-		`{"data":{"data":"0x01020304"}}`: 4, `{"result":"0x01020304"}`: 4, `{"data":"0x","return":"0x01020304"}`: 4, `{"other":"0x01020304"}`: 0, `"0xzz020304"`: 0,
+		`"0x01020304"`:                        4,
+		`"Reverted 0x01020304"`:               4,
+		`"0x0102030"`:                         0,
+		`"0x"`:                                0,
+		`"nope"`:                              0,
+		`null`:                                0,
+		`5`:                                   0,
+		`["0x01020304"]`:                      0,
+		`{"data":"0x0102030405"}`:             5,
+		`{"data":{"data":"0x01020304"}}`:      4,
+		`{"result":"0x01020304"}`:             4,
+		`{"data":"0x","return":"0x01020304"}`: 4,
+		`{"other":"0x01020304"}`:              0,
+		`"0xzz020304"`:                        0,
 	} {
 		var data any
 		if err := json.Unmarshal([]byte(text), &data); err != nil {

@@ -104,10 +104,15 @@ var poolRules = []rule{
 		`\b(nonce|sequence number) `+fewWords+`(already |been )+(used|consumed|taken|spent)\b`,
 		`\bnonce already (used|exists)\b.*\bexecuted\b`, `\(stale\)`, `::stale\b`,
 		`\b`+txWord+` (is )?(outdated|stale)\b`),
-	newRule(txn.NonceGap, "a lower nonce is missing at this node, which does not queue transactions",
+	newRule(txn.NonceGap,
+		"a lower nonce is missing at this node, which does not queue transactions",
 		`\bnonce (value )?(is |was )?(too )?(high|big|large|distant|`+
 			`far)\b`, `\bnonce `+fewWords+`gap\b`,
-		`\bgapped\b`, `\bfuture nonce\b`, `\bnonce `+fewWords+`future\b`, `\(future\)`, `::future\b`,
+		`\bgapped\b`,
+		`\bfuture nonce\b`,
+		`\bnonce `+fewWords+`future\b`,
+		`\(future\)`,
+		`::future\b`,
 		`\btransaction (is |will be valid )?(in the )?future\b`, `\b(too )?distant future\b`,
 		`\blower nonce\b`,
 		`\bnonces? (is |are )?(must be |should be |not |non ?)+(sequential|contiguous|`+
@@ -179,7 +184,13 @@ var notTheseBytes = []string{
 	`\balready (rejected|failed|invalid|reserved|terminated|expired|banned|reverted|` +
 		`dropped)\b`, `\bknown (to be )?(an )?(bad|invalid|rejected|banned|malicious)\b`,
 	`\b(known|duplicated?) (transaction|txn?|message) (type|format|` +
-		`version)`, `\bconflict`, `\bpriority\b`, `\bnot already\b`, `\btoo many\b`, `\banother one\b`, `\bas (an )?(invalid|bad|spam|malicious)\b`,
+		`version)`,
+	`\bconflict`,
+	`\bpriority\b`,
+	`\bnot already\b`,
+	`\btoo many\b`,
+	`\banother one\b`,
+	`\bas (an )?(invalid|bad|spam|malicious)\b`,
 	`\b(contract|code) (that |which )?already\b`, `\b(black|deny|block|ban|` +
 		`sanctions?) ?list`, `\binsufficient (funds|balance)\b`, `\b(another|other|different|` +
 		`newer|older) ` + txWord + `\b`,

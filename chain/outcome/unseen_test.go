@@ -26,15 +26,18 @@ var unseen = []struct {
 	{
 		"gateway",
 		Response{
-			Message: "err: max fee per gas less than block base fee: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c, maxFeePerGas: 1, baseFee: 7 (supplied gas 21000)",
+			Message: "err: max fee per gas less than block base fee: address " +
+				"0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c, maxFeePerGas: 1, baseFee: 7 " +
+				"(supplied gas 21000)",
 		},
 		txn.FeeCapBelowBaseFee,
 	},
 	{
 		"gateway",
 		Response{
-			Code:    -32000,
-			Message: "failed to send transaction: insufficient funds for gas * price + value: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c have 5 want 9",
+			Code: -32000,
+			Message: "failed to send transaction: insufficient funds for gas * price + value: " +
+				"address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c have 5 want 9",
 		},
 		txn.InsufficientFunds,
 	},
@@ -45,7 +48,10 @@ var unseen = []struct {
 	},
 	{
 		"gateway",
-		Response{HTTPStatus: 400, Message: "intrinsic gas too low: gas 20000, minimum needed 21000"},
+		Response{
+			HTTPStatus: 400,
+			Message:    "intrinsic gas too low: gas 20000, minimum needed 21000",
+		},
 		txn.Invalid,
 	},
 	{"gateway", Response{HTTPStatus: 500, Message: "already known"}, txn.AlreadyKnown},
@@ -59,7 +65,11 @@ var unseen = []struct {
 	{"geth", Response{Message: "txpool is full"}, txn.PoolFull},
 	{"geth", Response{Message: "future transaction tries to replace pending"}, txn.PoolFull},
 	{"geth", Response{Message: "address already reserved"}, txn.PoolFull},
-	{"geth", Response{Message: "max priority fee per gas higher than max fee per gas"}, txn.Invalid},
+	{
+		"geth",
+		Response{Message: "max priority fee per gas higher than max fee per gas"},
+		txn.Invalid,
+	},
 	{
 		"geth",
 		Response{Message: "transaction gas limit too high (cap: 16777216, tx: 20000000)"},
@@ -109,20 +119,24 @@ var unseen = []struct {
 	{
 		"avalanche",
 		Response{
-			Message: "call failed: nonce too low: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c current nonce (5833) > tx nonce (5511)",
+			Message: "call failed: nonce too low: address " +
+				"0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c current nonce (5833) > tx nonce (5511)",
 		},
 		txn.NonceTooLow,
 	},
 	{
 		"optimism",
 		Response{
-			Message: "fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = 15000000",
+			Message: "fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and " +
+				"tx.gasPrice = 15000000",
 		},
 		txn.Underpriced,
 	},
 	{
 		"optimism",
-		Response{Message: "fee too high: 5835750750000000, use less than 467550750000000 * 0.700000"},
+		Response{
+			Message: "fee too high: 5835750750000000, use less than 467550750000000 * 0.700000",
+		},
 		txn.Invalid,
 	},
 	{"arbitrum", Response{Message: "gas price too low"}, txn.Underpriced},
@@ -146,8 +160,9 @@ var unseen = []struct {
 	{
 		"rsk",
 		Response{
-			Code:    -32010,
-			Message: "transaction's gas limit of 9000000 is higher than the block's gas limit of 6800000",
+			Code: -32010,
+			Message: "transaction's gas limit of 9000000 is higher than the block's gas limit " +
+				"of 6800000",
 		},
 		txn.Invalid,
 	},
@@ -168,7 +183,10 @@ var unseen = []struct {
 	},
 	{
 		"rsk",
-		Response{Code: -32010, Message: "insufficient funds to pay for pending and new transactions"},
+		Response{
+			Code:    -32010,
+			Message: "insufficient funds to pay for pending and new transactions",
+		},
 		txn.InsufficientFunds,
 	},
 	{"rsk", Response{Code: -32010, Message: "account exceeds quota"}, txn.PoolFull},
@@ -200,7 +218,8 @@ var unseen = []struct {
 		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
-			Data:    "Tx with same nonce already inserted. To replace it, you need to specify a gas price > 20000000000",
+			Data: "Tx with same nonce already inserted. To replace it, you need to specify " +
+				"a gas price > 20000000000",
 		},
 		txn.ReplacementUnderpriced,
 	},
@@ -218,7 +237,8 @@ var unseen = []struct {
 		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
-			Data:    "\"transaction gas 20000000 exceeds the maximum value 15000000, the half of pivot block gas limit\"",
+			Data: "\"transaction gas 20000000 exceeds the maximum value 15000000, the half " +
+				"of pivot block gas limit\"",
 		},
 		txn.Invalid,
 	},
@@ -245,13 +265,17 @@ var unseen = []struct {
 		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
-			Data:    "Transaction 0x84b6 is discarded due to out of balance, needs 200 but account balance is 100",
+			Data: "Transaction 0x84b6 is discarded due to out of balance, needs 200 but " +
+				"account balance is 100",
 		},
 		txn.InsufficientFunds,
 	},
 	{
 		"conflux",
-		Response{Code: -32077, Message: "Failed imported to deferred pool: Transaction Pool is full"},
+		Response{
+			Code:    -32077,
+			Message: "Failed imported to deferred pool: Transaction Pool is full",
+		},
 		txn.PoolFull,
 	},
 	{
@@ -284,7 +308,11 @@ var unseen = []struct {
 	},
 	{
 		"substrate",
-		Response{Code: 1010, Message: "Invalid Transaction", Data: "Transaction has a bad signature"},
+		Response{
+			Code:    1010,
+			Message: "Invalid Transaction",
+			Data:    "Transaction has a bad signature",
+		},
 		txn.Invalid,
 	},
 	{"substrate", Response{Code: 1010, Message: "Invalid Transaction"}, txn.Ambiguous},
@@ -307,7 +335,8 @@ var unseen = []struct {
 	{
 		"moonriver",
 		Response{
-			Message: "submit transaction to pool failed: Pool(TooLowPriority { old: 20000, new: 20000 })",
+			Message: "submit transaction to pool failed: Pool(TooLowPriority { old: 20000, " +
+				"new: 20000 })",
 		},
 		txn.ReplacementUnderpriced,
 	},
@@ -319,21 +348,24 @@ var unseen = []struct {
 	{
 		"moonriver",
 		Response{
-			Message: "submit transaction to pool failed: InvalidTransaction(InvalidTransaction::Stale)",
+			Message: "submit transaction to pool failed: " +
+				"InvalidTransaction(InvalidTransaction::Stale)",
 		},
 		txn.NonceTooLow,
 	},
 	{
 		"moonriver",
 		Response{
-			Message: "submit transaction to pool failed: InvalidTransaction(InvalidTransaction::Future)",
+			Message: "submit transaction to pool failed: " +
+				"InvalidTransaction(InvalidTransaction::Future)",
 		},
 		txn.NonceGap,
 	},
 	{
 		"moonriver",
 		Response{
-			Message: "submit transaction to pool failed: InvalidTransaction(InvalidTransaction::Payment)",
+			Message: "submit transaction to pool failed: " +
+				"InvalidTransaction(InvalidTransaction::Payment)",
 		},
 		txn.InsufficientFunds,
 	},
@@ -370,8 +402,9 @@ var unseen = []struct {
 	{
 		"cosmos",
 		Response{
-			Code:    -32000,
-			Message: "mempool is full: number of txs 5000 (max: 5000), total txs bytes 12345 (max: 1073741824)",
+			Code: -32000,
+			Message: "mempool is full: number of txs 5000 (max: 5000), total txs bytes 12345 " +
+				"(max: 1073741824)",
 		},
 		txn.PoolFull,
 	},
@@ -402,7 +435,10 @@ var unseen = []struct {
 	{"erigon", Response{Code: -32000, Message: "nonce too low"}, txn.NonceTooLow},
 	{
 		"erigon",
-		Response{Code: -32000, Message: "INTERNAL_ERROR: NotReplaced: could not replace existing tx"},
+		Response{
+			Code:    -32000,
+			Message: "INTERNAL_ERROR: NotReplaced: could not replace existing tx",
+		},
 		txn.ReplacementUnderpriced,
 	},
 	{"besu", Response{Code: -32001, Message: "Nonce too low"}, txn.NonceTooLow},
@@ -439,29 +475,33 @@ var unseen = []struct {
 	{
 		"parity",
 		Response{
-			Code:    -32010,
-			Message: "Transaction cost exceeds current gas limit. Limit: 50, got: 100. Try decreasing supplied gas.",
+			Code: -32010,
+			Message: "Transaction cost exceeds current gas limit. Limit: 50, got: 100. Try " +
+				"decreasing supplied gas.",
 		},
 		txn.Invalid,
 	},
 	{
 		"ganache",
 		Response{
-			Message: "VM Exception while processing transaction: the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 3",
+			Message: "VM Exception while processing transaction: the tx doesn't have the " +
+				"correct nonce. account has nonce of: 5 tx has nonce of: 3",
 		},
 		txn.NonceTooLow,
 	},
 	{
 		"ganache",
 		Response{
-			Message: "the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 8",
+			Message: "the tx doesn't have the correct nonce. account has nonce of: 5 tx has " +
+				"nonce of: 8",
 		},
 		txn.NonceGap,
 	},
 	{
 		"ganache",
 		Response{
-			Message: "VM Exception while processing transaction: sender doesn't have enough funds to send tx. The upfront cost is: 200 and the sender's account only has: 100",
+			Message: "VM Exception while processing transaction: sender doesn't have enough " +
+				"funds to send tx. The upfront cost is: 200 and the sender's account only has: 100",
 		},
 		txn.InsufficientFunds,
 	},
@@ -469,7 +509,11 @@ var unseen = []struct {
 	{"iotex", Response{Message: "insufficient balance for gas"}, txn.InsufficientFunds},
 	{"unnamed", Response{Message: "nonce gap too large: current 5, tx nonce 90"}, txn.NonceGap},
 	{"unnamed", Response{Message: "per-sender transaction limit exceeded"}, txn.PoolFull},
-	{"unnamed", Response{Message: "max fee per gas less than max priority fee per gas"}, txn.Invalid},
+	{
+		"unnamed",
+		Response{Message: "max fee per gas less than max priority fee per gas"},
+		txn.Invalid,
+	},
 	{"unnamed", Response{Message: "transaction pool is full"}, txn.PoolFull},
 	{
 		"unnamed",
@@ -502,8 +546,9 @@ var unseen = []struct {
 	{
 		"quicknode",
 		Response{
-			Code:    -32007,
-			Message: "100/second request limit reached - reduce calls per second or upgrade your account at quicknode.com",
+			Code: -32007,
+			Message: "100/second request limit reached - reduce calls per second or upgrade " +
+				"your account at quicknode.com",
 		},
 		txn.RateLimited,
 	},
