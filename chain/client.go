@@ -275,7 +275,9 @@ func (c *Client) acceptHead(e *endpoint, number uint64) bool {
 	if number < c.mark && highest < c.mark {
 		return false
 	}
-	c.mark, c.current, c.behindSince = number, e, time.Time{}
+	c.mark = number
+	c.current = e
+	c.behindSince = time.Time{}
 	e.resetHighest(number)
 	return true
 }
@@ -302,5 +304,7 @@ func (c *Client) lowerMark(e *endpoint, number uint64) {
 	c.o.Logger.Warn(
 		"no RPC endpoint reaches the highest known block, lower head accepted",
 		"chain", c.o.Name, "endpoint", e.label, "seen", c.mark, "head", number)
-	c.mark, c.current, c.behindSince = number, e, time.Time{}
+	c.mark = number
+	c.current = e
+	c.behindSince = time.Time{}
 }

@@ -509,7 +509,7 @@ func TestHead_OwnReorg_Accepted(t *testing.T) {
 	}
 }
 
-// After an endpoint went back it must reach the mark again, whatever its highest head was.
+// After an endpoint went back it must reach the mark again, regardless of its highest head.
 func TestHead_OwnReorg_HighestReset(t *testing.T) {
 	t.Parallel()
 	a, b := newNode(t), newNode(t)

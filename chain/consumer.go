@@ -79,7 +79,9 @@ func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err err
 		return 0, heights[last] == 0, nil
 	}
 	// The nonce is used at high. At low it is unused or unknown.
-	high, low, at := heights[last], heights[last+1], states[last+1]
+	high := heights[last]
+	low := heights[last+1]
+	at := states[last+1]
 	for high-low > 1 {
 		middle := low + (high-low)/2
 		state, err := s.at(ctx, middle)

@@ -259,7 +259,10 @@ func (e *endpoint) markHealthy() {
 	if e.unhealthy {
 		e.o.Logger.Info("RPC endpoint healthy", "chain", e.o.Name, "endpoint", e.label)
 	}
-	e.unhealthy, e.mustVerify, e.retryAt, e.last = false, false, time.Time{}, nil
+	e.unhealthy = false
+	e.mustVerify = false
+	e.retryAt = time.Time{}
+	e.last = nil
 }
 
 func (e *endpoint) isUnhealthy() bool {
@@ -480,7 +483,9 @@ func backoff(failures int, f *fault) time.Duration {
 func (e *endpoint) recordHead(number uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.head, e.highest, e.headAt = number, max(e.highest, number), e.o.Clock.Now()
+	e.head = number
+	e.highest = max(e.highest, number)
+	e.headAt = e.o.Clock.Now()
 }
 
 // resetHighest forgets heights that the endpoint no longer reports.

@@ -92,8 +92,9 @@ func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 			for i, behave := range c.endpoints {
 				nodes[i] = newNode(t)
 				nodes[i].set(func(n *fakeNode) {
-					n.gasPrice, n.baseFee, n.balance = (*hexutil.Big)(common.Big1), (*hexutil.Big)(
-						common.Big1), (*hexutil.Big)(hexutil.MustDecodeBig("0xffffffffffffff"))
+					n.gasPrice = (*hexutil.Big)(common.Big1)
+					n.baseFee = (*hexutil.Big)(common.Big1)
+					n.balance = (*hexutil.Big)(hexutil.MustDecodeBig("0xffffffffffffff"))
 				})
 				behave(nodes[i])
 				urls[i] = nodes[i].url()
@@ -117,7 +118,11 @@ func TestEstimate_EndpointFails_TriesNext(t *testing.T) {
 // once is enough.
 func TestEstimate_ValueAboveBalance_IncludesGas(t *testing.T) {
 	t.Parallel()
-	const price, value, have = 1000, 5_000_000, 7
+	const (
+		price = 1000
+		value = 5_000_000
+		have  = 7
+	)
 	for name, c := range map[string]struct {
 		payload txn.Payload
 		words   string

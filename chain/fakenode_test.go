@@ -168,7 +168,7 @@ func (a *fakeAPI) begin(method string) *fakeNode {
 
 //
 //lint:ignore ST1003 the name is the method's on the wire, eth_chainId
-func (a *fakeAPI) ChainId() (hexutil.Uint64, error) { //nolint:staticcheck // the method's name on the wire is eth_chainId
+func (a *fakeAPI) ChainId() (hexutil.Uint64, error) { //nolint:staticcheck // eth_chainId
 	n := a.begin("eth_chainId")
 	defer n.mu.Unlock()
 	return hexutil.Uint64(n.chainID), n.idErr

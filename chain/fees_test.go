@@ -222,7 +222,9 @@ func TestOffer_CapsAndFloors(t *testing.T) {
 		}
 		price := amount("market")
 		if m.GasPrice = &price; rapid.Bool().Draw(t, "base fee") {
-			m.BaseFee, m.NextBaseFee, m.GasPrice = &price, &price, nil
+			m.BaseFee = &price
+			m.NextBaseFee = &price
+			m.GasPrice = nil
 		}
 		limit := amount("own cap")
 		fees, o := f.Offer(rapid.SampledFrom(txn.Speeds).Draw(t, "speed"), limit, m)

@@ -180,7 +180,7 @@ func TestMaxInFlight(t *testing.T) {
 	r.mustHead(t)
 }
 
-// No text that leaves the package contains a part of the address, whatever fails.
+// No text that leaves the package contains a part of the address.
 func TestErrors_Secrets_Hidden(t *testing.T) {
 	t.Parallel()
 	secrets := []string{"hunter2", "SeCrEtKeY0123456789", "queryToken987"}

@@ -48,7 +48,8 @@ func (m *randomNode) intercept(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(
 			[]byte(
-				`[{"jsonrpc":"2.0","id":77777777,"result":"0x00"},{"jsonrpc":"2.0","id":77777777}]`),
+				`[{"jsonrpc":"2.0","id":77777777,"result":"0x00"},` +
+					`{"jsonrpc":"2.0","id":77777777}]`),
 		)
 	default:
 		return false

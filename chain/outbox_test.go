@@ -86,7 +86,7 @@ func TestOutbox_ConcurrentSends_ShareRequests(t *testing.T) {
 	}
 }
 
-// An endpoint without batches gets each transaction alone, whatever its response to a batch. Bytes
+// An endpoint without batches gets each transaction alone, for any response to a batch. Bytes
 // that it may have accepted are never reported as unprocessed.
 func TestOutbox_UnansweredBatch_SendsAlone(t *testing.T) {
 	t.Parallel()

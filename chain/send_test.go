@@ -88,7 +88,8 @@ func TestSend(t *testing.T) {
 		"invalid in a 500": {
 			body(
 				500,
-				`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"intrinsic gas too low"}}`,
+				`{"jsonrpc":"2.0","id":1,`+
+					`"error":{"code":-32000,"message":"intrinsic gas too low"}}`,
 			),
 			txn.Ambiguous,
 		},

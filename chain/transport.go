@@ -152,7 +152,9 @@ func (f *fault) Unwrap() []error {
 // outcome is the outcome of a send or an estimate with this fault.
 func (f *fault) outcome() txn.Outcome {
 	o := f.said
-	o.Class, o.Detail, o.RetryAfter = f.class, f.detail, f.retryAfter
+	o.Class = f.class
+	o.Detail = f.detail
+	o.RetryAfter = f.retryAfter
 	return o
 }
 

@@ -232,14 +232,22 @@ func TestRetryAfter_ErrorWithStatus200_Used(t *testing.T) {
 // slots. The other works normally.
 func TestClients_OneChainDown_OthersUnaffected(t *testing.T) {
 	t.Parallel()
-	const room, callers, rounds = 4, 60, 20
+	const (
+		room    = 4
+		callers = 60
+		rounds  = 20
+	)
 	dead, live := newNode(t), newNode(t)
 	live.set(func(n *fakeNode) {
 		n.send = func(hexutil.Bytes) (common.Hash, error) { return signed.Hash, nil }
 		n.receipt = func(hash common.Hash) (map[string]any, error) { return receiptOf(hash), nil }
 		n.baseFee = (*hexutil.Big)(common.Big1)
 	})
-	hung := dial(t, func(o *Options) { o.Name, o.Timeout, o.MaxInFlight = "dead", time.Hour, room },
+	hung := dial(t, func(o *Options) {
+		o.Name = "dead"
+		o.Timeout = time.Hour
+		o.MaxInFlight = room
+	},
 		dead.url())
 	fast := dial(t, func(o *Options) { o.Name, o.MaxInFlight = "live", room }, live.url())
 	hung.mustHead(t)

@@ -418,8 +418,9 @@ func (c *Chain) sealAt(baseFee *txn.Wei, from source) {
 			continue // not affordable, or out of order: go-ethereum omits it as well
 		}
 		gas += receipt.GasUsed
-		b.txs, b.senders, b.Txs = append(b.txs, p.tx), append(b.senders,
-			p.from), append(b.Txs, receipt.TxHash)
+		b.txs = append(b.txs, p.tx)
+		b.senders = append(b.senders, p.from)
+		b.Txs = append(b.Txs, receipt.TxHash)
 		b.receipts[receipt.TxHash] = receipt
 	}
 	b.authorities, c.state.authorities = c.state.authorities, nil

@@ -125,7 +125,7 @@ func TestSendFaults(t *testing.T) {
 				r.Fees.Cap.Uint64() != 10*gwei {
 				t.Errorf("recorded %+v", r)
 			}
-			// Whatever the response was, sending the same bytes again succeeds.
+			// After any response, sending the same bytes again succeeds.
 			ch.Intercept(nil)
 			ch.Send(t.Context(), signed)
 			ch.Mine(1)

@@ -151,13 +151,17 @@ func (c *Chain) Received() []Received {
 
 // record decodes and stores a Send call.
 func (c *Chain) record(signed txn.Signed, tx *types.Transaction, r Received) {
-	r.Height, r.Raw, r.Hash = c.head().Number, slices.Clone(signed.Raw), signed.Hash
+	r.Height = c.head().Number
+	r.Raw = slices.Clone(signed.Raw)
+	r.Hash = signed.Hash
 	if c.o.Now != nil {
 		r.At = c.o.Now()
 	}
 	if tx != nil {
-		r.Hash, r.Nonce, r.Payload, r.Fees = tx.Hash(), txn.Nonce(tx.Nonce()), payloadOf(
-			tx), feesOf(tx)
+		r.Hash = tx.Hash()
+		r.Nonce = txn.Nonce(tx.Nonce())
+		r.Payload = payloadOf(tx)
+		r.Fees = feesOf(tx)
 		r.Sender, _ = types.Sender(c.signer, tx) // zero if the signature is for another chain
 	}
 	c.received = append(c.received, r)

@@ -32,8 +32,13 @@ func nodeConfig(o Options) *node.Config {
 	if o.DevRPC {
 		modules = append(modules, "debug", "dev")
 	}
-	c.HTTPHost, c.HTTPPort, c.HTTPModules = loopback, o.Port, modules
-	c.WSHost, c.WSPort, c.WSModules, c.WSOrigins = loopback, o.Port, modules, []string{"*"}
+	c.HTTPHost = loopback
+	c.HTTPPort = o.Port
+	c.HTTPModules = modules
+	c.WSHost = loopback
+	c.WSPort = o.Port
+	c.WSModules = modules
+	c.WSOrigins = []string{"*"}
 	c.Logger = gethLogger(o.Log)
 	return &c
 }
@@ -47,7 +52,9 @@ func ethConfig(o Options) *ethconfig.Config {
 	c.TxPool.NoLocals = true
 	// The defaults reserve gigabytes.
 	c.DatabaseCache, c.DatabaseHandles = cacheMB, openFiles
-	c.TrieCleanCache, c.TrieDirtyCache, c.SnapshotCache = cacheMB, cacheMB, 0
+	c.TrieCleanCache = cacheMB
+	c.TrieDirtyCache = cacheMB
+	c.SnapshotCache = 0
 	c.LogNoHistory = true // searching logs without an index is fast enough here
 	c.StateScheme = rawdb.HashScheme
 	c.NoPruning = o.DataDir != "" // write each block's state to disk at once

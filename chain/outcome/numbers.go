@@ -81,7 +81,9 @@ func numberAt(text string, from, to int) (f number, length int, ok bool) {
 		negative(text[:from]) {
 		return f, 0, false
 	}
-	digits, rest, exponent := text[from:to], text[to:], 0
+	digits := text[from:to]
+	rest := text[to:]
+	exponent := 0
 	if m := moneyUnit.FindStringSubmatch(rest); m != nil {
 		f.unit, exponent = true, coinDigits
 		if n, known := unitDigits[m[1]]; known {

@@ -41,111 +41,161 @@ func numbersText(o txn.Outcome) string {
 
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
+	for _, c := range []struct{ text, want string }{
 		// Nonces.
-		"nonce too low: next nonce 12, tx nonce 11":                                                "expected=12 given=11",
-		"nonce too low: next nonce 5, tx nonce 5":                                                  "",
-		"nonce too high: tx nonce 15, gapped nonce 12":                                             "expected=12 given=15",
-		"nonce too low: address 0x336394A3219e71D9d9bd18201d34E95C1Bb7122C, tx: 8089 state: 8090":  "expected=8090 given=8089",
-		"nonce too high: address 0x336394A3219e71D9d9bd18201d34E95C1Bb7122C, tx: 8089 state: 8090": "",
-		"nonce too low. allowed nonce range: 427 - 447, actual: 426":                               "expected=427 given=426",
-		"OldNonce, Current nonce: 22, nonce of rejected tx: 17":                                    "expected=22 given=17",
-		"NonceGap, Future nonce. Expected nonce: 10":                                               "expected=10",
-		"Transaction nonce too low. Expected nonce to be at least 5 but got 3.":                    "expected=5 given=3",
-		"Nonce too high. Provided nonce: 16, current nonce: 15":                                    "expected=15 given=16",
-		"the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 3":        "expected=5 given=3",
-		"message nonce has too big a gap from expected nonce (Nonce: 20, nextNonce: 12): " +
-			"unfulfilled nonce gap": "expected=12 given=20",
-		"invalid nonce; got 18, expected 32: invalid sequence: invalid sequence":     "expected=32 given=18",
-		"account sequence mismatch, expected 12, got 14: incorrect account sequence": "expected=12 given=14",
-		"call failed: nonce too low: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c " +
-			"current nonce (5833) > tx nonce (5511)": "expected=5833 given=5511",
-		"Transaction nonce 5 is lower than the account nonce 7":            "expected=7 given=5",
-		"ERR_INCORRECT_NONCE: ac: 5, tx: 9":                                "expected=5 given=9",
-		"nonce too low: state: 12, tx: 10":                                 "expected=12 given=10",
-		"nonce too low: next nonce 0x1f, tx nonce 0x1e":                    "expected=31 given=30",
-		"nonce too low: next nonce 99999999999999999999999999, tx nonce 7": "given=7",
-		"nonce too low: next nonce -5, tx nonce 7":                         "given=7",
-		"nonce too low": "",
+		{"nonce too low: next nonce 12, tx nonce 11", "expected=12 given=11"},
+		{"nonce too low: next nonce 5, tx nonce 5", ""},
+		{"nonce too high: tx nonce 15, gapped nonce 12", "expected=12 given=15"},
+		{
+			"nonce too low: address 0x336394A3219e71D9d9bd18201d34E95C1Bb7122C, tx: 8089 " +
+				"state: 8090",
+			"expected=8090 given=8089",
+		},
+		{
+			"nonce too high: address 0x336394A3219e71D9d9bd18201d34E95C1Bb7122C, tx: 8089 " +
+				"state: 8090",
+			"",
+		},
+		{"nonce too low. allowed nonce range: 427 - 447, actual: 426", "expected=427 given=426"},
+		{"OldNonce, Current nonce: 22, nonce of rejected tx: 17", "expected=22 given=17"},
+		{"NonceGap, Future nonce. Expected nonce: 10", "expected=10"},
+		{
+			"Transaction nonce too low. Expected nonce to be at least 5 but got 3.",
+			"expected=5 given=3",
+		},
+		{"Nonce too high. Provided nonce: 16, current nonce: 15", "expected=15 given=16"},
+		{
+			"the tx doesn't have the correct nonce. account has nonce of: 5 tx has nonce of: 3",
+			"expected=5 given=3",
+		},
+		{"message nonce has too big a gap from expected nonce (Nonce: 20, nextNonce: 12): " +
+			"unfulfilled nonce gap", "expected=12 given=20"},
+		{
+			"invalid nonce; got 18, expected 32: invalid sequence: invalid sequence",
+			"expected=32 given=18",
+		},
+		{
+			"account sequence mismatch, expected 12, got 14: incorrect account sequence",
+			"expected=12 given=14",
+		},
+		{"call failed: nonce too low: address 0x0499BEA33347cb62D79A9C0b1EDA01d8d329894c " +
+			"current nonce (5833) > tx nonce (5511)", "expected=5833 given=5511"},
+		{"Transaction nonce 5 is lower than the account nonce 7", "expected=7 given=5"},
+		{"ERR_INCORRECT_NONCE: ac: 5, tx: 9", "expected=5 given=9"},
+		{"nonce too low: state: 12, tx: 10", "expected=12 given=10"},
+		{"nonce too low: next nonce 0x1f, tx nonce 0x1e", "expected=31 given=30"},
+		{"nonce too low: next nonce 99999999999999999999999999, tx nonce 7", "given=7"},
+		{"nonce too low: next nonce -5, tx nonce 7", "given=7"},
+		{"nonce too low", ""},
 
 		// Fees.
-		"transaction underpriced: gas tip cap 1, minimum needed 25000000000":    "tip=25000000000",
-		"transaction underpriced: tip needed 1000000000, tip permitted 1":       "tip=1000000000",
-		"transaction gas price below minimum: blob fee cap 0, minimum needed 1": "",
-		"max fee per gas less than block base fee: address " +
-			"0x8db97C7cEcE249c2b98bDC0226Cc4C2A57BF52FC, maxFeePerGas: 1, baseFee: 30000000000": "fee=30000000000",
-		"max fee per gas less than block base fee (1 < 7): insufficient fee: insufficient fee": "fee=7",
-		"Transaction maxFeePerGas (1) is too low for the next block, which has a baseFeePerGas " +
-			"of 875000000": "fee=875000000",
-		"FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 50, BaseFee: 100, " +
-			"MaxPriorityFeePerGas:200, Block number: 5": "fee=100",
-		"FeeTooLow, EffectivePriorityFeePerGas too low 10 < 20, BaseFee: 30": "fee=30 tip=20",
-		"FeeTooLow, FeePerGas needs to be higher than 100 to be added to the TxPool. " +
-			"Affordable FeePerGas of rejected tx: 50.": "fee=101",
-		"Gas price '830000000000' is below configured minimum gas price '950000000000'": "fee=950000000000",
-		"transaction priority fee below minimum required priority fee 1000000":          "tip=1000000",
-		"Transaction gas price is too low. It does not satisfy your node's minimal gas price " +
-			"(minimal: 100, got: 50). Try increasing the gas price.": "fee=100",
-		"Transaction max gas price is lower then the required base fee (gas_price: 1, " +
-			"base_fee: 7). Try increasing the max gas price.": "fee=7",
-		"GasFeeCap doesn't meet base fee lower bound for inclusion in the next 20 blocks " +
-			"(GasFeeCap: 100, baseFeeLowerBound: 200)": "fee=200",
-		"transaction underpriced: address 0x8db97C7cEcE249c2b98bDC0226Cc4C2A57BF52FC have gas " +
-			"fee cap (1) < pool minimum fee cap (25000000000)": "fee=25000000000",
-		"invalid: failed transaction: the minimum accepted gas price for transactions is: 100000000": "fee=100000000",
-		"Tx does not pay the minimum gas price of 0.1 gwei":                                          "fee=100000000",
-		"Tx cannot pay basefee of 1000000000, have 5 (not within 50% range of current basefee)":      "fee=1000000000",
-		"replacement transaction underpriced: new tx gas fee cap 100 <= 100 queued":                  "fee=101",
-		"replacement transaction underpriced: new tx gas tip cap 1 < 3 queued + 10% " +
-			"replacement penalty": "tip=4",
-		"replacement transaction underpriced: new tx blob gas fee cap 1 < 1 queued + 100% " +
-			"replacement penalty": "",
-		"Replacement transaction underpriced. A gasPrice/maxPriorityFeePerGas of at least " +
-			"1100000000 is necessary to replace the existing transaction with nonce 5.": "tip=1100000000",
-		"Transaction gas price 100wei is too low. There is another transaction with same nonce " +
-			"in the queue with gas price: 150wei.": "fee=151",
-		"increase GasPremium to 125 from 100 to trigger replace by fee: replace by fee has too " +
-			"low GasPremium": "tip=125",
-		"Tx with same nonce already inserted. To replace it, you need to specify a gas price > " +
-			"20000000000": "fee=20000000001",
-		"insufficient fees; got: 100aevmos required: 200aevmos: insufficient fee": "",
-		"gas price is below the base fee of block 20":                             "",
+		{"transaction underpriced: gas tip cap 1, minimum needed 25000000000", "tip=25000000000"},
+		{"transaction underpriced: tip needed 1000000000, tip permitted 1", "tip=1000000000"},
+		{"transaction gas price below minimum: blob fee cap 0, minimum needed 1", ""},
+		{"max fee per gas less than block base fee: address " +
+			"0x8db97C7cEcE249c2b98bDC0226Cc4C2A57BF52FC, maxFeePerGas: 1, baseFee: 30000000000",
+			"fee=30000000000"},
+		{
+			"max fee per gas less than block base fee (1 < 7): insufficient fee: insufficient fee",
+			"fee=7",
+		},
+		{"Transaction maxFeePerGas (1) is too low for the next block, which has a baseFeePerGas " +
+			"of 875000000", "fee=875000000"},
+		{"FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 50, BaseFee: 100, " +
+			"MaxPriorityFeePerGas:200, Block number: 5", "fee=100"},
+		{"FeeTooLow, EffectivePriorityFeePerGas too low 10 < 20, BaseFee: 30", "fee=30 tip=20"},
+		{"FeeTooLow, FeePerGas needs to be higher than 100 to be added to the TxPool. " +
+			"Affordable FeePerGas of rejected tx: 50.", "fee=101"},
+		{
+			"Gas price '830000000000' is below configured minimum gas price '950000000000'",
+			"fee=950000000000",
+		},
+		{"transaction priority fee below minimum required priority fee 1000000", "tip=1000000"},
+		{"Transaction gas price is too low. It does not satisfy your node's minimal gas price " +
+			"(minimal: 100, got: 50). Try increasing the gas price.", "fee=100"},
+		{"Transaction max gas price is lower then the required base fee (gas_price: 1, " +
+			"base_fee: 7). Try increasing the max gas price.", "fee=7"},
+		{"GasFeeCap doesn't meet base fee lower bound for inclusion in the next 20 blocks " +
+			"(GasFeeCap: 100, baseFeeLowerBound: 200)", "fee=200"},
+		{"transaction underpriced: address 0x8db97C7cEcE249c2b98bDC0226Cc4C2A57BF52FC have gas " +
+			"fee cap (1) < pool minimum fee cap (25000000000)", "fee=25000000000"},
+		{
+			"invalid: failed transaction: the minimum accepted gas price for transactions is: " +
+				"100000000",
+			"fee=100000000",
+		},
+		{"Tx does not pay the minimum gas price of 0.1 gwei", "fee=100000000"},
+		{
+			"Tx cannot pay basefee of 1000000000, have 5 (not within 50% range of current basefee)",
+			"fee=1000000000",
+		},
+		{"replacement transaction underpriced: new tx gas fee cap 100 <= 100 queued", "fee=101"},
+		{"replacement transaction underpriced: new tx gas tip cap 1 < 3 queued + 10% " +
+			"replacement penalty", "tip=4"},
+		{"replacement transaction underpriced: new tx blob gas fee cap 1 < 1 queued + 100% " +
+			"replacement penalty", ""},
+		{"Replacement transaction underpriced. A gasPrice/maxPriorityFeePerGas of at least " +
+			"1100000000 is necessary to replace the existing transaction with nonce 5.",
+			"tip=1100000000"},
+		{"Transaction gas price 100wei is too low. There is another transaction with same nonce " +
+			"in the queue with gas price: 150wei.", "fee=151"},
+		{"increase GasPremium to 125 from 100 to trigger replace by fee: replace by fee has too " +
+			"low GasPremium", "tip=125"},
+		{"Tx with same nonce already inserted. To replace it, you need to specify a gas price > " +
+			"20000000000", "fee=20000000001"},
+		{"insufficient fees; got: 100aevmos required: 200aevmos: insufficient fee", ""},
+		{"gas price is below the base fee of block 20", ""},
 		// 110 % of it is 24 above 2^256.
-		"replacement transaction underpriced: new tx gas fee cap 1 < " +
+		{"replacement transaction underpriced: new tx gas fee cap 1 < " +
 			"1052655356702874503850645318260799162302454406051277854904159854617392087636 " +
-			"queued + 10% replacement penalty": "",
-		"transaction underpriced: gas price below minimum 99999999999999999999999999":                "",
-		"fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = 15000000": "",
+			"queued + 10% replacement penalty", ""},
+		{"transaction underpriced: gas price below minimum 99999999999999999999999999", ""},
+		{
+			"fee too low: 30365610000000, use at least tx.gasLimit = 5874374 and tx.gasPrice = " +
+				"15000000",
+			"",
+		},
 
 		// Amounts.
-		"insufficient funds for gas * price + value: have 100 want 21000": "have=100 want=21000 short=20900",
-		"insufficient funds for gas * price + value: address " +
-			"0x8db97C7cEcE249c2b98bDC0226Cc4C2A57BF52FC have (100) want (200)": "have=100 want=200 short=100",
-		"insufficient funds for gas * price + value: balance 100, tx cost 210, overshot 110": "have=100 want=210 short=110",
-		"insufficient funds for gas * price + value: balance 100, queued cost 50, tx cost 210, " +
-			"overshot 160": "have=100 want=260 short=160",
-		"Insufficient funds. The account you tried to send transaction from does not have " +
-			"enough funds. Required 200 and got: 100.": "have=100 want=200 short=100",
-		"Sender doesn't have enough funds to send tx. The max upfront cost is: 21000000000000 " +
-			"and the sender's balance is: 0.": "have=0 want=21000000000000 short=21000000000000",
-		"InsufficientFunds, Balance is 1092404690719251702 less than sending value + gas " +
-			"7165512000464000000": "have=1092404690719251702 want=7165512000464000000 " +
-			"short=6073107309744748298",
-		"InsufficientFunds, Account balance: 47, cumulative cost: 220": "have=47 want=220 short=173",
-		"not enough funds including pending messages (required: 2 FIL, balance: 1.5 FIL): " +
-			"validation failure": "have=1500000000000000000 want=2000000000000000000 " +
-			"short=500000000000000000",
-		"sender balance < tx cost (100 < 200): insufficient funds":          "have=100 want=200 short=100",
-		"Insufficient balance for transaction. Balance=100.25, Cost=200.50": "",
-		"lack of funds (100) for max fee (200)":                             "have=100 want=200 short=100",
-		"insufficient funds: have 500 want 20":                              "",
-		"insufficient funds for gas * price + value":                        "",
+		{
+			"insufficient funds for gas * price + value: have 100 want 21000",
+			"have=100 want=21000 short=20900",
+		},
+		{"insufficient funds for gas * price + value: address " +
+			"0x8db97C7cEcE249c2b98bDC0226Cc4C2A57BF52FC have (100) want (200)",
+			"have=100 want=200 short=100"},
+		{
+			"insufficient funds for gas * price + value: balance 100, tx cost 210, overshot 110",
+			"have=100 want=210 short=110",
+		},
+		{"insufficient funds for gas * price + value: balance 100, queued cost 50, tx cost 210, " +
+			"overshot 160", "have=100 want=260 short=160"},
+		{"Insufficient funds. The account you tried to send transaction from does not have " +
+			"enough funds. Required 200 and got: 100.", "have=100 want=200 short=100"},
+		{"Sender doesn't have enough funds to send tx. The max upfront cost is: 21000000000000 " +
+			"and the sender's balance is: 0.", "have=0 want=21000000000000 short=21000000000000"},
+		{"InsufficientFunds, Balance is 1092404690719251702 less than sending value + gas " +
+			"7165512000464000000", "have=1092404690719251702 want=7165512000464000000 " +
+			"short=6073107309744748298"},
+		{
+			"InsufficientFunds, Account balance: 47, cumulative cost: 220",
+			"have=47 want=220 short=173",
+		},
+		{"not enough funds including pending messages (required: 2 FIL, balance: 1.5 FIL): " +
+			"validation failure", "have=1500000000000000000 want=2000000000000000000 " +
+			"short=500000000000000000"},
+		{"sender balance < tx cost (100 < 200): insufficient funds", "have=100 want=200 short=100"},
+		{"Insufficient balance for transaction. Balance=100.25, Cost=200.50", ""},
+		{"lack of funds (100) for max fee (200)", "have=100 want=200 short=100"},
+		{"insufficient funds: have 500 want 20", ""},
+		{"insufficient funds for gas * price + value", ""},
 
 		// Other classes have none.
-		"intrinsic gas too low: gas 20000, minimum needed 21000": "",
-		"already known": "",
-		"some words with have 1 want 2 and minimum needed 5 and next nonce 7": "",
+		{"intrinsic gas too low: gas 20000, minimum needed 21000", ""},
+		{"already known", ""},
+		{"some words with have 1 want 2 and minimum needed 5 and next nonce 7", ""},
 	} {
+		text, want := c.text, c.want
 		o := Classify(Response{Message: text})
 		if got := numbersText(o); got != want {
 			t.Errorf("%s %q:\n got %s\nwant %s", o.Class, text, got, want)

@@ -13,10 +13,17 @@ import (
 )
 
 const vaultABI = `[
- {"type":"function","name":"withdraw","inputs":[{"name":"amount","type":"uint256"}],"outputs":[],"stateMutability":"nonpayable"},
- {"type":"error","name":"ERC20InsufficientBalance","inputs":[{"name":"sender","type":"address"},{"name":"balance","type":"uint256"},{"name":"needed","type":"uint256"}]},
+ {"type":"function","name":"withdraw","inputs":[{"name":"amount","type":"uint256"}],
+  "outputs":[],"stateMutability":"nonpayable"},
+ {"type":"error","name":"ERC20InsufficientBalance","inputs":[
+  {"name":"sender","type":"address"},{"name":"balance","type":"uint256"},
+  {"name":"needed","type":"uint256"}]},
  {"type":"error","name":"Closed","inputs":[]},
- {"type":"error","name":"Odd","inputs":[{"name":"","type":"bytes4"},{"name":"why","type":"string"},{"name":"list","type":"uint16[]"},{"name":"pair","type":"tuple","components":[{"name":"a","type":"int256"},{"name":"b","type":"bool"}]},{"name":"raw","type":"bytes"}]}
+ {"type":"error","name":"Odd","inputs":[
+  {"name":"","type":"bytes4"},{"name":"why","type":"string"},{"name":"list","type":"uint16[]"},
+  {"name":"pair","type":"tuple",
+  "components":[{"name":"a","type":"int256"},{"name":"b","type":"bool"}]},
+  {"name":"raw","type":"bytes"}]}
 ]`
 
 func vault(t *testing.T) *Errors {

@@ -195,7 +195,9 @@ var unseen = []struct {
 		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
-			Data:    "\"Transaction 0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff is discarded due to a too stale nonce\"",
+			Data: "\"Transaction " +
+				"0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff " +
+				"is discarded due to a too stale nonce\"",
 		},
 		txn.NonceTooLow,
 	},
@@ -204,7 +206,9 @@ var unseen = []struct {
 		Response{
 			Code:    -32602,
 			Message: "Invalid parameters: tx",
-			Data:    "\"Transaction 0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff is discarded due to in too distant future\"",
+			Data: "\"Transaction " +
+				"0x84b64ffdfb5246153420e73f142fbbc939e2879f17ca11c5a38e77770c4990ff " +
+				"is discarded due to in too distant future\"",
 		},
 		txn.NonceGap,
 	},
