@@ -43,10 +43,10 @@ type actor struct {
 	account   *txn.Account
 	suspicion *txn.Suspicion
 	warned    *txn.Suspicion // that was told loudly
-	taken     takenNonce
-	used      *txn.NonceUse
-	conflicts int       // in a row
-	busyAt    time.Time // last time that there was anything to follow or to do
+	used      txn.UsedNonce  // by the last account read
+	nonceUse  *txn.NonceUse  // for the decision of an operator
+	conflicts int            // in a row
+	busyAt    time.Time      // last time that there was anything to follow or to do
 }
 
 // errIdle ends an actor that has had nothing to do for a while; its lease is given back.
@@ -293,7 +293,7 @@ func (a *actor) load(ctx context.Context) error {
 		a.follow(ended[i].Attempts, nil)
 	}
 	a.ledger, a.audited, a.auditTold, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, false, ended, nil, nil, true
-	a.taken = takenNonce{}
+	a.used = txn.UsedNonce{}
 	for i := range a.inbox.Queue {
 		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
 	}
@@ -342,7 +342,7 @@ func (a *actor) view() *txn.View {
 	v := &a.known
 	*v = txn.View{
 		Now: a.e.Clock.Now(), Policy: a.track.Policy(), Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.used, Head: seen.Head, Inclusion: seen.Inclusion,
+		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.nonceUse, Head: seen.Head, Inclusion: seen.Inclusion,
 		Canonical: seen.Canonical,
 	}
 	a.letGo(v)
@@ -406,16 +406,22 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
 		return nil, ctx.Err() // to read the ledger may have taken long
 	}
-	change, err := a.perform(ctx, view, next)
+	did, err := a.perform(ctx, view, next)
 	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
-	if err != nil || change.Empty() {
+	if err != nil {
 		return nil, err
 	}
+	if did.change.Empty() {
+		did.remembered()
+		return nil, nil
+	}
+	change := did.change
 	outcome, err := a.e.Store.Commit(a.lease, change)
 	a.busyAt = a.e.Clock.Now() // however long that took among thousands of others, it was work and no rest
 	a.tellCommit(ctx, next, &change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
+		did.remembered()
 		a.apply(view, &change)
 		return nil, a.e.Gate(ctx, afterCommit(next), a.id)
 	}

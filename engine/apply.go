@@ -93,7 +93,7 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	a.tell(tx, w)
 	a.measure(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
-		a.taken = takenNonce{}
+		a.used = txn.UsedNonce{}
 	}
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
 		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost

@@ -14,69 +14,81 @@ func (a *actor) calls(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, a.e.ProgressTimeout/5*4)
 }
 
-// perform does the one outside effect of a step, if it has one, and tells what shall be recorded.
-func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (txn.Change, error) {
+// performed is the result of a step's outside effect.
+type performed struct {
+	change txn.Change
+	// remember changes the actor's memory; nil: nothing. It runs once the commit of the change is
+	// known to be done, or at once if there is nothing to commit.
+	remember func()
+}
+
+func (p *performed) remembered() {
+	if p.remember != nil {
+		p.remember()
+	}
+}
+
+// perform does the one outside effect of a step, if it has one. It does not change the actor's
+// memory.
+func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (performed, error) {
+	change, err := txn.Change{}, error(nil)
 	switch s := step.(type) {
 	case txn.Record:
-		return s.Change, a.e.Gate(ctx, BeforeRecord, a.id)
+		change, err = s.Change, a.e.Gate(ctx, BeforeRecord, a.id)
 	case txn.ReadAccount:
-		return a.lookAtAccount(ctx, v, s)
+		return a.readAccount(ctx, v, s)
 	case txn.Investigate:
 		return a.investigate(ctx, v, s)
 	case txn.FindConsumer:
-		return a.askWho(ctx, v, s)
+		return a.findConsumer(ctx, v, s)
 	case txn.Prepare:
-		return a.prepare(ctx, v, s)
+		change, err = a.prepare(ctx, v, s)
 	case txn.Broadcast:
-		return a.broadcast(ctx, v, s)
+		change, err = a.broadcast(ctx, v, s)
 	case *txn.Replace:
-		return a.replace(ctx, v, s)
+		change, err = a.replace(ctx, v, s)
 	case txn.Diagnose:
-		return txn.Change{}, a.diagnose(ctx, v, s)
+		return a.diagnose(ctx, v, s)
 	case txn.AskPolicy:
-		return txn.Change{}, a.askPolicy(ctx, v, s)
+		return a.askPolicy(ctx, v, s)
+	default:
+		panic("engine: unknown step")
 	}
-	panic("engine: a step that is not known")
+	return performed{change: change}, err
 }
 
-// lookAtAccount asks for the account, and for the receipts of the transaction that it is about: evidence against a transaction is never older than the view of
-// the account. A look that finds a nonce used says nothing yet, since ours may be in a block that came after its receipt was asked for: that is asked for once
-// more, and only if there is none is the look at the account that follows a suspicion.
-func (a *actor) lookAtAccount(ctx context.Context, v *txn.View,
-	s txn.ReadAccount) (txn.Change, error) {
-	a.doubt(s.Tx)
+// readAccount reads the account, and has the receipts of the step's transaction looked up again:
+// evidence against a transaction is never older than the read of the account.
+func (a *actor) readAccount(ctx context.Context, v *txn.View,
+	s txn.ReadAccount) (performed, error) {
+	a.recheck(s.Tx)
 	calls, cancel := a.calls(ctx)
 	defer cancel()
 	account, err := a.askAccount(calls, v, s)
 	if ctx.Err() != nil {
-		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
+		return performed{}, ctx.Err() // the lease may be gone: the result proves nothing
 	}
+	failed := func() { a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil) }
 	if errors.Is(err, txn.ErrNoState) && s.CommandID != 0 {
-		a.log.Warn("the account cannot be looked at as deep as a decision asks for", "depth",
+		a.log.Warn("account state unavailable at the depth that a decision requires", "depth",
 			s.Depth, "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
-		return txn.OldStateMissing(v, s), nil
+		return performed{txn.OldStateMissing(v, s), failed}, nil
 	}
 	if err != nil {
-		a.log.Debug("account cannot be looked at", "error", err)
-		a.suspicion, a.ledger.Open = txn.AccountReadDone(v, nil)
-		return txn.AccountReadFailed(v, s), nil
+		a.log.Debug("account read failed", "error", err)
+		return performed{txn.AccountReadFailed(v, s), failed}, nil
 	}
-	switch own := s.CommandID == 0 && s.Tx.Nonce != nil; {
-	case own && account.Latest <= *s.Tx.Nonce:
-		a.taken = takenNonce{}
-	case own && a.taken.first(s.Tx.ID, account.Head, v.Head):
-		a.doubt(s.Tx)
-		return txn.Change{}, nil
+	r := txn.AccountRead(v, s, account, a.used)
+	if r.Recheck {
+		a.recheck(s.Tx)
 	}
-	account.CommandID = s.CommandID
-	if v.Cursor != nil {
-		account.Expected = v.Expected()
-	}
-	a.suspicion, a.ledger.Open = txn.AccountReadDone(v, &account)
-	a.account = &account
-	a.tellSuspicion(v.Suspicion, account)
-	return txn.Change{}, nil
+	return performed{remember: func() {
+		a.used, a.suspicion, a.ledger.Open = r.Used, r.Suspicion, r.Open
+		if r.Account != nil {
+			a.account = r.Account
+			a.logSuspicion(v.Suspicion, *r.Account)
+		}
+	}}, nil
 }
 
 // askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
@@ -94,46 +106,25 @@ func (a *actor) askAccount(ctx context.Context, v *txn.View,
 	return account, err
 }
 
-// takenNonce is a look at the account that found the nonce of a transaction used, for which no receipt of ours was known.
-type takenNonce struct {
-	tx    txn.TxID
-	head  uint64 // of that look
-	looks int
-}
-
-// receiptLooks is how often receipts are asked for whose answers turn out to be older than the look at the account: the endpoints may differ for longer.
-const receiptLooks = 3
-
-// first tells whether a look at the account comes before the receipts could have shown what it shows.
-func (n *takenNonce) first(tx txn.TxID, head, seen uint64) bool {
-	if n.tx != tx {
-		*n = takenNonce{tx: tx, head: head}
-	} else if seen >= n.head || n.looks >= receiptLooks {
-		return false
-	}
-	n.looks++
-	return true
-}
-
-// doubt asks for the receipts of a transaction again.
-func (a *actor) doubt(tx *txn.Tx) {
+// recheck looks up the receipts of a transaction again.
+func (a *actor) recheck(tx *txn.Tx) {
 	for i := range tx.Attempts {
 		a.track.Recheck(tx.Attempts[i].Hash)
 	}
 }
 
-// tellSuspicion tells what a look at the account makes of what was known before. One look may be from anywhere, and is nobody's business; that a later block says the
-// same is told loudly, once.
-func (a *actor) tellSuspicion(before *txn.Suspicion, account txn.Account) {
+// logSuspicion logs what an account read makes of what was known before. One read may come from any
+// branch and is logged for debugging only; a warning follows once a later block shows the same.
+func (a *actor) logSuspicion(before *txn.Suspicion, account txn.Account) {
 	if a.suspicion == nil {
 		return
 	}
-	log, message := a.log.Debug, "the chain disagrees with the ledger about the account; looking again at a later block before anything follows"
+	log, message := a.log.Debug, "account differs from the ledger; checking at a later block"
 	switch {
 	case before != a.suspicion:
 	case account.Head > before.Head && a.warned != before:
 		a.warned = before
-		log, message = a.log.Warn, "the chain still disagrees with the ledger about the account, at a later block; nothing is taken meanwhile"
+		log, message = a.log.Warn, "account still differs from the ledger; allocation paused"
 	default:
 		return
 	}
@@ -142,46 +133,47 @@ func (a *actor) tellSuspicion(before *txn.Suspicion, account txn.Account) {
 		uint64(account.Settled), "block", account.Head)
 }
 
-// investigate asks who used the nonce. That nobody can tell is no reason to wait: the finding stands without it.
+// investigate finds out who used the nonce. The finding stands without an answer.
 func (a *actor) investigate(ctx context.Context, v *txn.View,
-	s txn.Investigate) (txn.Change, error) {
-	calls, cancel := a.calls(ctx)
-	defer cancel()
-	by, err := a.chain.Consumer(calls, v.Submitter.Address, s.Finding.Nonce)
+	s txn.Investigate) (performed, error) {
+	by, err := a.consumer(ctx, v, s.Finding.Nonce)
 	if ctx.Err() != nil {
-		return txn.Change{}, ctx.Err()
+		return performed{}, ctx.Err()
 	}
-	if err != nil {
-		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(s.Finding.Nonce),
-			"error", err)
-		by = nil
-	}
-	if s.Finding.RefutedBy(by) {
-		a.log.Warn(
-			"a transaction that seemed to have lost its nonce is in a block; its receipt comes late",
-			"tx_hash", by.TxHash.Hex(), "block", by.Block)
+	if err == nil && s.Finding.RefutedBy(by) {
+		a.log.Warn("transaction found in a block; its receipt was late", "tx_hash",
+			by.TxHash.Hex(), "block", by.Block)
 		a.track.Locate(by.TxHash, by.Block, by.BlockHash)
-		a.account, a.suspicion = nil, nil
-		return txn.Change{}, nil
+		return performed{remember: func() { a.account, a.suspicion = nil, nil }}, nil
 	}
-	return txn.Investigated(v, s, by), a.e.Gate(ctx, BeforeRecord, a.id)
+	return performed{change: txn.Investigated(v, s, by)}, a.e.Gate(ctx, BeforeRecord, a.id)
 }
 
-// askWho asks who used the nonce of a transaction that an operator decides on. That nobody can tell is an answer.
-func (a *actor) askWho(ctx context.Context, v *txn.View, s txn.FindConsumer) (txn.Change, error) {
+// findConsumer finds out who used the nonce of a transaction that an operator decides on. No answer
+// is an answer too.
+func (a *actor) findConsumer(ctx context.Context, v *txn.View,
+	s txn.FindConsumer) (performed, error) {
+	by, err := a.consumer(ctx, v, *s.Tx.Nonce)
+	if ctx.Err() != nil {
+		return performed{}, ctx.Err()
+	}
+	use := &txn.NonceUse{CommandID: s.CommandID, By: by, Unavailable: err != nil}
+	return performed{remember: func() { a.nonceUse = use }}, nil
+}
+
+// consumer returns nil for a nonce of unknown use.
+func (a *actor) consumer(ctx context.Context, v *txn.View,
+	nonce txn.Nonce) (*txn.Consumer, error) {
 	calls, cancel := a.calls(ctx)
 	defer cancel()
-	by, err := a.chain.Consumer(calls, v.Submitter.Address, *s.Tx.Nonce)
-	if ctx.Err() != nil {
-		return txn.Change{}, ctx.Err()
-	}
+	by, err := a.chain.Consumer(calls, v.Submitter.Address, nonce)
 	if err != nil {
-		a.log.Warn("who used the nonce cannot be found out", "nonce", uint64(*s.Tx.Nonce), "error",
-			err)
-		by = nil
+		if ctx.Err() == nil {
+			a.log.Warn("consumer of a nonce unknown", "nonce", uint64(nonce), "error", err)
+		}
+		return nil, err
 	}
-	a.used = &txn.NonceUse{CommandID: s.CommandID, By: by, Unavailable: err != nil}
-	return txn.Change{}, nil
+	return by, nil
 }
 
 // prepare quotes and signs for the nonce at which the cursor stands. Nothing is taken yet: bytes that are not recorded are dropped.
@@ -243,12 +235,12 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		return txn.Change{}, err
 	}
 	if s.CommandID != 0 {
-		a.doubt(s.Tx)
+		a.recheck(s.Tx)
 		return txn.OriginalSent(v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted ||
 		s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
-		a.doubt(s.Tx)
+		a.recheck(s.Tx)
 	}
 	return txn.Sent(v, s, answer), nil
 }

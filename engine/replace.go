@@ -51,7 +51,8 @@ func (a *actor) cancelGas(ctx context.Context, v *txn.View, s *txn.Replace) uint
 }
 
 // diagnose looks for a transaction in a pool. That nobody can tell changes nothing: it is handed over all the same.
-func (a *actor) diagnose(ctx context.Context, v *txn.View, s txn.Diagnose) error {
+func (a *actor) diagnose(ctx context.Context, v *txn.View,
+	s txn.Diagnose) (performed, error) {
 	var hashes []txn.Hash
 	for _, attempt := range s.Tx.Attempts {
 		if attempt.Nonce == *s.Tx.Nonce {
@@ -62,23 +63,23 @@ func (a *actor) diagnose(ctx context.Context, v *txn.View, s txn.Diagnose) error
 	defer cancel()
 	found, err := a.chain.Pooled(calls, v.Submitter.Address, *s.Tx.Nonce, hashes)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return performed{}, ctx.Err()
 	}
 	if err != nil {
 		a.log.Debug("the pool cannot be looked into", "tx_id", s.Tx.ID.String(), "error", err)
 		found = txn.Undiagnosed
 	}
-	a.ledger.Open = txn.Diagnosed(v, s, found)
-	return nil
+	return performed{remember: func() { a.ledger.Open = txn.Diagnosed(v, s, found) }}, nil
 }
 
 // askPolicy asks what to do about a STUCK transaction. The asking is in the ledger already, so that whoever takes over waits before it asks again.
-func (a *actor) askPolicy(ctx context.Context, v *txn.View, s txn.AskPolicy) error {
+func (a *actor) askPolicy(ctx context.Context, v *txn.View,
+	s txn.AskPolicy) (performed, error) {
 	limited, cancel := context.WithTimeout(ctx, a.e.StuckTimeout)
 	defer cancel()
 	action, err := a.e.Stuck.Decide(limited, *s.Case)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return performed{}, ctx.Err()
 	}
 	switch {
 	case err != nil:
@@ -92,6 +93,5 @@ func (a *actor) askPolicy(ctx context.Context, v *txn.View, s txn.AskPolicy) err
 	a.e.metrics.decisions.Add(ctx, 1, labelled("action", string(action)))
 	a.log.Info("a policy decided about a stuck transaction", "tx_id", s.Case.Tx.ID.String(),
 		"action_id", s.Case.ActionID, "action", string(action), "reason", s.Case.Tx.Reason)
-	a.ledger.Open = txn.PolicyAnswered(v, s, action)
-	return nil
+	return performed{remember: func() { a.ledger.Open = txn.PolicyAnswered(v, s, action) }}, nil
 }

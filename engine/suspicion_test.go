@@ -12,8 +12,8 @@ import (
 
 // What is told of an account that disagrees with the ledger: at the first look, and at a later block.
 const (
-	onceTold  = "the chain disagrees with the ledger about the account; looking again at a later block before anything follows"
-	twiceTold = "the chain still disagrees with the ledger about the account, at a later block; nothing is taken meanwhile"
+	onceTold  = "account differs from the ledger; checking at a later block"
+	twiceTold = "account still differs from the ledger; allocation paused"
 )
 
 // loudNode starts a node whose log is kept.
