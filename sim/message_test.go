@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 )
@@ -37,7 +38,6 @@ func readMessage(b []byte, names map[string]string) (m message, whole bool) {
 			return message{bytes: text, label: "start", role: role, startup: true, answers: 1}, true
 		}
 	}
-	m.bytes = b
 	for rest := b; len(rest) > 0; {
 		if len(rest) < 5 {
 			return m, false
@@ -47,6 +47,7 @@ func readMessage(b []byte, names map[string]string) (m message, whole bool) {
 			return m, false
 		}
 		m.read(rest[0], rest[5:n], names)
+		m.bytes = append(m.bytes, restated(rest[:n])...)
 		rest = rest[n:]
 	}
 	return m, m.answers > 0 || m.goodbye
@@ -96,7 +97,25 @@ func cString(b []byte) string {
 	return string(b)
 }
 
-// restart takes the server's own time limits out of a start-up message: they count real time, in which a simulation lasts as long as the machine needs.
+// limitKept is the prefix of a setting that keeps the value of a limit which restart took out.
+const limitKept = "sim."
+
+// restated has the statement that verifies a session read the limits that restart took out.
+func restated(frame []byte) []byte {
+	if frame[0] != 'P' {
+		return frame
+	}
+	const setting = "s.setting) FROM pg_settings s"
+	was, is := []byte(setting), []byte("coalesce(current_setting('"+limitKept+"' || s.name, TRUE), "+
+		setting)
+	is = bytes.Replace(is, []byte("s.setting)"), []byte("s.setting))"), 1)
+	out := bytes.Replace(frame, was, is, 1)
+	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-1))
+	return out
+}
+
+// restart takes the server's own time limits out of a start-up message: they count real time, and
+// a simulation takes as much of that as the machine needs.
 func restart(b []byte) (text []byte, role string) {
 	out := append([]byte(nil), b[:8]...)
 	for rest := b[8:]; len(rest) > 1; {
@@ -105,6 +124,7 @@ func restart(b []byte) (text []byte, role string) {
 		rest = rest[len(key)+len(value)+2:]
 		switch key {
 		case "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout":
+			out = append(append(append(append(out, limitKept+key...), 0), value...), 0)
 			value = "0"
 		case "application_name":
 			if parts := strings.Split(value, "/"); len(parts) > 1 {
