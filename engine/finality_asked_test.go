@@ -30,7 +30,8 @@ func TestAProtectionThatWasAskedForStays(t *testing.T) {
 	}
 	p := v.protection()
 	if p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator ||
-		!strings.HasPrefix(p.Evidence, "looked at it (in place of "+txn.ReasonReorgedFinal) {
+		!strings.HasPrefix(p.Evidence, "looked at it") ||
+		!strings.Contains(p.Evidence, txn.ReasonReorgedFinal) {
 		t.Errorf("protection %+v", p)
 	}
 	if waiting, err := v.admin.Tx(t.Context(), behind); err != nil || waiting.Nonce != nil {

@@ -260,7 +260,7 @@ func TestAChainThatLostWhatWasFinal(t *testing.T) {
 	})
 	w.chain.Intercept(nil) // not before: a quote that is under way would go by a look from before
 	w.awaitProtected(txn.ReasonChainBehind)
-	w.want(w.exit(txn.ActionResume), txn.ResultRefused, "does not have them")
+	w.want(w.exit(txn.ActionResume), txn.ResultRefused, "lacks them")
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused)
 	first := w.chain.Received()[0]
 	if o := w.chain.Send(t.Context(), txn.Signed{Hash: first.Hash, Raw: first.Raw}); o.Class != txn.Accepted {
