@@ -111,8 +111,8 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// profile takes a profile of what a node does from now on for so long, where profiles are wanted.
-// What it returns waits for it.
+// profile starts a profile of a node, if profiles are requested, and returns a function that waits
+// for it.
 func (b *bench) profile(ctx context.Context, n *node, name string,
 	d time.Duration) (taken func() error) {
 	if b.flags.profiles == "" {

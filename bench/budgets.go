@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// budget is what a number may be. Counts are held to it by -check; ratios and times are shown
-// beside it, for they depend on what else the machine does.
+// budget is the limit of a number. -check enforces the limits of counts. Ratios and times are only
+// shown, because they depend on the load of the machine.
 type budget struct {
 	Most  *float64 `yaml:"most"`
 	Least *float64 `yaml:"least"`
@@ -77,7 +77,7 @@ func (all budgets) judge(r *results, check bool) error {
 	case len(broken) > 0:
 		return errors.New(
 			"over budget: " + strings.Join(broken,
-				"; ") + "; mend it, or change bench/budgets.yaml and say why",
+				"; ") + "; fix it, or change bench/budgets.yaml with a reason",
 		)
 	case taken == 0:
 		return errors.New("no count with a budget was taken")

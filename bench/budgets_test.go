@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// The file is good, and every name in it is that of a number that a run takes: a budget of nothing
-// would hold nothing.
+// The file is valid, and every name in it is the name of a number that a run takes.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	all, err := readBudgets("budgets.yaml")

@@ -148,7 +148,7 @@ func (n *chainNode) count(method string) {
 	n.calls[method]++
 }
 
-// asked is what a node was asked up to a moment.
+// asked counts the requests to a node so far.
 type asked struct {
 	requests, calls float64
 	by              map[string]float64

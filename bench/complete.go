@@ -12,7 +12,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// target is what a watcher watches: a submitter, a label, or, empty, everything.
+// target is the target of a watcher: a submitter, a label, or, if empty, all.
 type target struct{ submitter, label string }
 
 func (t target) String() string {
@@ -61,7 +61,7 @@ type told struct {
 	events           uint64
 }
 
-// told reads them, and finds whether numbers are missing.
+// told reads the events and finds missing numbers.
 func (l *ledger) told(ctx context.Context) (all []told, err error) {
 	rows, err := l.conn.Query(
 		ctx,
@@ -88,7 +88,7 @@ func (l *ledger) told(ctx context.Context) (all []told, err error) {
 	return all, err
 }
 
-// truth is what every watcher must have seen, by its target.
+// truth has the expected events of every watcher, by target.
 type truth map[target][]told
 
 func truthOf(all []told) truth {
@@ -109,7 +109,7 @@ func (t truth) events(who target) (n int) {
 	return n
 }
 
-// check tells in what a watcher, which has ended, differs from the ledger.
+// check compares the events of a watcher, after its end, with the ledger.
 func (t truth) check(w *watcher) error {
 	if w.fault != nil {
 		return w.fault

@@ -7,8 +7,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// What a watcher saw is compared with the ledger event by event: whatever is missing, twice, out of
-// order, or not for it, is told.
+// Missing, repeated, reordered and foreign events are reported.
 func TestClients_WatchMatchesLedger(t *testing.T) {
 	t.Parallel()
 	ledger := truthOf(
@@ -72,7 +71,7 @@ func TestClients_WatchMatchesLedger(t *testing.T) {
 	}
 }
 
-// A crowd has watchers of each kind, and what each asks for is what it is compared by.
+// A crowd has watchers of each kind, each compared by its target.
 func TestWatcherTargets(t *testing.T) {
 	t.Parallel()
 	submitters := []string{"s0", "s1", "s2"}

@@ -52,7 +52,7 @@ func (l *ledger) commits(ctx context.Context) (map[eventKey]time.Time, error) {
 	return all, err
 }
 
-// addDelays adds how late events came, and tells of the latest where it lost its time.
+// addDelays adds the delays of events, and reports the parts of the longest one.
 func (w watch) addDelays(ctx context.Context, b *bench, s *service, came []arrival) error {
 	commits, err := s.ledger.commits(ctx)
 	if err != nil {
@@ -148,8 +148,7 @@ func (p *probe) sleep() {
 	}
 }
 
-// probed does something with a probe beside it, which ends with it whatever comes of it, and adds
-// what the probe saw if it went well.
+// probed runs a function with a probe, and adds the result of the probe if the function succeeds.
 func (b *bench) probed(name string, do func() error) error {
 	p := startProbe(b.db.dir)
 	err := do()
@@ -161,10 +160,10 @@ func (b *bench) probed(name string, do func() error) error {
 	return err
 }
 
-// add adds what it saw; it has ended.
+// add adds the result of a probe that has ended.
 func (p *probe) add(b *bench, name string) {
 	if p.fault != nil {
-		b.say("  the disk could not be looked at: %v", p.fault)
+		b.say("  cannot probe the disk: %v", p.fault)
 	}
 	b.add(name+"machine.disk.p99", "ms", millis(p.disk.At(0.99)))
 	b.add(name+"machine.disk.max", "ms", millis(p.disk.At(1)))

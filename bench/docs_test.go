@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestPerformanceDocument: what docs/performance.md tells the reader to run is there, in the sizes
-// that it names, and measures something; so do the numbers that it names.
+// TestPerformanceDocument: the commands, sizes, scenarios and numbers in docs/performance.md exist.
 func TestPerformanceDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/performance.md")

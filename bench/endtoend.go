@@ -44,8 +44,8 @@ const (
 	window = 2
 )
 
-// run keeps the window of each submitter full, by what a watcher sees, and counts over a while in
-// which nothing begins and nothing ends.
+// run keeps the window of each submitter full, as seen by a watcher, and counts over a while in
+// steady state.
 func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 	s, err := newService(
 		ctx,
@@ -187,7 +187,7 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 	b.add(name+"memory", "MB", after.node.rss/(1<<20))
 }
 
-// seen is what a watcher saw over a while.
+// seen counts the events of a watcher over a while.
 type seen struct {
 	count map[pb.TxEventKind]int
 	since map[pb.TxEventKind]load.Latencies // from the acceptance of the transaction
@@ -221,7 +221,7 @@ func newFlow(s *service) *flow {
 	return f
 }
 
-// reset returns what was seen since the last time.
+// reset returns the counts since the last reset.
 func (f *flow) reset() seen {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,7 +25,7 @@ type grown struct {
 	maxQueued  int // in all
 }
 
-// restBlocks follow the past on the chain: deeper than any audit of what is final looks back.
+// restBlocks follow the past on the chain: more than the audit depth.
 const restBlocks = 64
 
 func newGrown(ctx context.Context, b *bench, o grown) (s *service, err error) {
@@ -97,9 +97,9 @@ const (
 	checkpointEach = 50 * fillChunk
 )
 
-// fill writes what the engine would have left of a past in which each submitter had a transaction
-// in each of the first blocks, and what now waits on the first one. The triggers that guard moves
-// are passed over, since nothing moves; all constraints hold.
+// fill writes the rows that the engine would have left: a past in which each submitter had a
+// transaction in each of the first blocks, and the queue of the first submitter. The triggers on
+// moves are disabled, because nothing moves; all constraints hold.
 func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 	each, queued int) error {
 	for _, prepare := range []string{

@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/cmd/load"
 )
 
-// growth is what is compared: each list begins with the smallest, which the others are measured
-// against.
+// growth lists the sizes to compare. Each list begins with the smallest, the reference of the
+// others.
 type growth struct {
 	stored     []int // final transactions of 500 submitters, all busy
 	submitters []int // of which 10 are busy
@@ -43,7 +43,7 @@ const (
 	fewPast     = 8   // final transactions of each submitter, where those are what grows
 )
 
-// scenarios are what growth compares.
+// scenarios are the scenarios of growth.
 func (g *growth) scenarios() (all []scenario) {
 	for _, n := range g.stored {
 		o := grown{
@@ -116,7 +116,7 @@ func (g *growth) scenarios() (all []scenario) {
 	return all
 }
 
-// against tells which of the numbers are compared with those of the smallest.
+// against lists the numbers that are compared with those of the smallest.
 func (g *growth) against() map[string]string {
 	pairs := map[string]string{}
 	if g == nil {
@@ -137,7 +137,7 @@ func (g *growth) against() map[string]string {
 	return pairs
 }
 
-// lifeNumbers are what a transaction costs, of which the last is about its acceptance alone.
+// lifeNumbers are the costs of a transaction; the last is of its acceptance alone.
 var lifeNumbers = []string{
 	"statements",
 	"commits",
@@ -173,8 +173,8 @@ func grownScenario(what string, n int, o grown, lives int) scenario {
 	}
 }
 
-// livesOf measures what a transaction costs from its creation to its end, as endToEnd.wholeLives
-// does, and what PostgreSQL touches for it.
+// livesOf measures the cost of a transaction from creation to finality, like endToEnd.wholeLives,
+// and the pages that PostgreSQL reads for it.
 func livesOf(ctx context.Context, b *bench, s *service, name string, lives int) error {
 	f := newFlow(s)
 	f.left = 0
@@ -200,7 +200,7 @@ func livesOf(ctx context.Context, b *bench, s *service, name string, lives int) 
 	return nil
 }
 
-// grownCallers create a few transactions each, to tell how long that takes.
+// grownCallers create a few transactions each, to measure the latency.
 const (
 	grownCallers = 16
 	grownCreates = 4000
@@ -225,11 +225,11 @@ func acceptGrown(ctx context.Context, b *bench, s *service, name string) error {
 	return nil
 }
 
-// cost is what the work up to a moment has taken.
+// cost is the cost of the work so far.
 type cost struct {
 	at                 time.Time
 	work               work
-	buffers, execution float64 // pages looked at, microseconds in statements
+	buffers, execution float64 // pages read, microseconds in statements
 	reads              float64 // of the pages, those that PostgreSQL had not in its own memory
 	by                 map[string]float64
 	node               usage

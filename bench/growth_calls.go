@@ -51,7 +51,7 @@ var queueCalls = []call{
 	}},
 }
 
-// callNumbers are what is told of each call.
+// callNumbers are the numbers of each call.
 func callNumbers() (names []string) {
 	for _, c := range queueCalls {
 		names = append(names, c.name+".p50", c.name+".buffers")
@@ -64,8 +64,8 @@ const (
 	queueLives  = 60
 )
 
-// longQueue measures what it costs to take the head of a queue, and what callers pay of a submitter
-// with such a queue. Meanwhile it is worked off as usual.
+// longQueue measures the cost of taking the head of a long queue, and of calls for such a
+// submitter.
 func longQueue(ctx context.Context, b *bench, queued int) (err error) {
 	s, err := newGrown(
 		ctx,
@@ -114,8 +114,7 @@ func longQueue(ctx context.Context, b *bench, queued int) (err error) {
 	return nil
 }
 
-// callStatements are those that a call sends, so that the work that goes on beside it is not
-// counted.
+// callStatements are the statements of a call, without those of concurrent work.
 var callStatements = map[string][]string{
 	"create": {
 		"InsertTxs",

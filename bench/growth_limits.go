@@ -15,7 +15,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// idleNumbers are what a node takes that has nothing to do.
+// idleNumbers are the resources of an idle node.
 var idleNumbers = []string{"statements", "buffers", "execution", "cpu.node", "cpu.postgres"}
 
 const (
@@ -74,7 +74,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// busyMemory tells how much memory a node needs at work, most of whose submitters have none.
+// busyMemory measures the memory of a busy node, most of whose submitters are idle.
 func busyMemory(ctx context.Context, b *bench, o grown) (err error) {
 	o.stored = o.submitters * fewPast
 	s, err := newGrown(ctx, b, o)
@@ -103,8 +103,8 @@ func busyMemory(ctx context.Context, b *bench, o grown) (err error) {
 
 const memoryLives = 6
 
-// bloat keeps a service busy for a while, with PostgreSQL's own settings for autovacuum, and tells
-// what the tables have become.
+// bloat keeps a service busy for a while, with PostgreSQL's own autovacuum settings, and reports
+// the size of the tables.
 func bloat(ctx context.Context, b *bench, spell time.Duration) (err error) {
 	s, err := newService(ctx, b, serviceOptions{submitters: storedBusy, period: grownPeriod})
 	if err != nil {
@@ -138,7 +138,7 @@ func bloat(ctx context.Context, b *bench, spell time.Duration) (err error) {
 
 const bloatLook = 5 * time.Second
 
-// tableSizes are those of all tables of the ledger together.
+// tableSizes is the size of all tables of the ledger.
 type tableSizes struct{ txs, tables, indexes, live, dead, vacuums float64 }
 
 func (l *ledger) sizes(ctx context.Context) (t tableSizes, err error) {
@@ -218,10 +218,10 @@ func burst(ctx context.Context, b *bench, spell time.Duration) (err error) {
 	return nil
 }
 
-// burstCount is what callers were answered.
+// burstCount counts the results of the calls.
 type burstCount struct {
 	accepted, refused atomic.Int64
-	unadvised         atomic.Int64 // refused without being told when to come again
+	unadvised         atomic.Int64 // rejected without a retry delay
 	failed            atomic.Int64 // in any other way
 }
 

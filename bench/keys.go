@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// signer is what submitters call the holder of their keys.
+	// signer is the name of the signer.
 	signer = "keys"
 	// weakN and weakP make scrypt quick: a strong file takes a second of a core, there are
 	// thousands, and their keys are no secret.

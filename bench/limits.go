@@ -102,7 +102,7 @@ func rawInserts(ctx context.Context, b *bench) error {
 	if err := l.makeRaw(ctx); err != nil {
 		return err
 	}
-	var base, best float64 // request ids go on from one measurement to the next
+	var base, best float64 // request ids continue across measurements
 	for _, connections := range []int{1, 16, 64} {
 		base += 1e7
 		rate, err := l.atConnections(
@@ -135,7 +135,7 @@ func rawBatches(ctx context.Context, b *bench) error {
 	if err := l.makeRaw(ctx); err != nil {
 		return err
 	}
-	var base int // request ids go on from one measurement to the next
+	var base int // request ids continue across measurements
 	for _, kind := range []struct{ name, insert string }{
 		{"limit.insert.batched", rawBatch}, {"limit.insert.batched.told", rawBatchTold},
 	} {
@@ -163,7 +163,7 @@ func rawBatches(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// Batches are of a hundred, of one and of four callers at a time, in what is measured and in the
+// Batches have a hundred rows, from one and from four callers, in the measurement and in the
 // limit.
 const batchSize = 100
 
@@ -179,8 +179,7 @@ func insertBatch(ctx context.Context, conn *pgx.Conn, insert string, from int) e
 	return err
 }
 
-// The life of a transaction with no laws at all: it is inserted, updated three times, and tells
-// five events.
+// The life of a transaction without constraints: an insert, three updates and five events.
 var rawLife = []string{
 	`WITH q AS (INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
 	 SELECT s, t, t::TEXT, $3, $4, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) RETURNING submitter_id, tx_id)
@@ -302,7 +301,7 @@ type bareService struct {
 	pb.UnimplementedTxServiceServer
 }
 
-// CreateTx answers what it was asked.
+// CreateTx returns a transaction.
 func (bareService) CreateTx(_ context.Context,
 	r *pb.CreateTxRequest) (*pb.CreateTxResponse, error) {
 	return &pb.CreateTxResponse{

@@ -29,7 +29,7 @@ import (
 func main() {
 	debug.SetGCPercent(
 		// the callers and the chain are small, and would collect all the time on the processors
-		// that they share with what is measured
+		// that they share with the node
 		400)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// flags are what a run can be told.
+// flags are the command line.
 type flags struct {
 	size     string
 	only     string
@@ -86,7 +86,7 @@ type bench struct {
 
 func (b *bench) add(name, unit string, value float64) { b.results.add(name, unit, value) }
 
-// say tells how far a run is.
+// say reports progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.errs, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
@@ -135,7 +135,7 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	err = errors.Join(err, b.db.stop(context.WithoutCancel(ctx)))
 	b.results.compare(against())
 	if missing := b.results.missing(against()); f.only != "" && len(missing) > 0 {
-		b.say("there are no ratios to what was not measured: %s", strings.Join(missing, ", "))
+		b.say("no ratios, because these were not measured: %s", strings.Join(missing, ", "))
 	}
 	broken := budgets.judge(b.results, f.check || size.check)
 	if f.json {
@@ -150,8 +150,8 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	return errors.Join(err, broken)
 }
 
-// runAll runs every scenario in each round, so that what disturbs the machine for a while disturbs
-// limits and Fencepost alike.
+// runAll runs every scenario in each round, so that temporary load on the machine affects limits
+// and Fencepost equally.
 func (b *bench) runAll(ctx context.Context, only *regexp.Regexp) error {
 	rounds := b.size.rounds
 	if b.flags.rounds > 0 {

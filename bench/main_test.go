@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// TestScenarioList: what is not there is refused before anything is started, with what there is;
-// -list shows all of it.
+// TestScenarioList: unknown names are rejected before anything starts; -list prints the known ones.
 func TestScenarioList(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, says string }{
@@ -63,7 +62,7 @@ func TestRatios_Missing(t *testing.T) {
 	}
 }
 
-// A probe ends and leaves no file, also when what it looked at fails; then it adds nothing.
+// A probe ends and leaves no file, also if the measured function fails; then it adds nothing.
 func TestProbes_End(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -23,8 +23,8 @@ type database struct {
 	made   int
 }
 
-// startDatabase starts it. What follows a checkpoint writes whole pages into the WAL, which says
-// how far apart checkpoints are and nothing of a transaction: so there are neither.
+// startDatabase starts it. After a checkpoint, PostgreSQL writes whole pages into the WAL, which
+// would measure the checkpoints instead of the transactions: so there are none.
 func startDatabase(ctx context.Context) (*database, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *database) stop(ctx context.Context) error { return d.server.Stop(ctx) }
 // ledger is an empty ledger in a database of its own.
 type ledger struct {
 	url  string
-	conn *pgx.Conn // for what the benchmark itself asks
+	conn *pgx.Conn // for queries of the benchmark
 }
 
 func (d *database) newLedger(ctx context.Context) (*ledger, error) {
@@ -86,7 +86,7 @@ func (d *database) newLedger(ctx context.Context) (*ledger, error) {
 
 func (l *ledger) close() { _ = l.conn.Close(context.Background()) }
 
-// work is what a server has done up to a moment.
+// work is the work of a server so far.
 type work struct {
 	statements, commits, walBytes float64
 	by                            map[string]float64 // statements by their name in queries/
@@ -96,8 +96,8 @@ type work struct {
 	at      time.Time
 }
 
-// measure reads the counters: statements that were carried out in this database, transactions that
-// wrote (each took an xid, and each waited for the disk), and what went into the WAL.
+// measure reads the counters: statements in this database, transactions that wrote (each took an
+// xid and waited for the disk), and bytes of WAL.
 func (l *ledger) measure(ctx context.Context) (work, error) {
 	w := work{
 		by:      map[string]float64{},
@@ -144,7 +144,7 @@ func (l *ledger) events(ctx context.Context) (n float64, err error) {
 	return n, err
 }
 
-// measureUpdates reads what the statistics know, which sessions bring up to date once a second.
+// measureUpdates reads the statistics, which sessions update once a second.
 func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64) error {
 	rows, err := l.conn.Query(ctx,
 		"SELECT relname, n_tup_upd::FLOAT8, n_tup_hot_upd::FLOAT8 FROM pg_stat_user_tables WHERE "+
@@ -161,7 +161,7 @@ func (l *ledger) measureUpdates(ctx context.Context, updates map[string]float64)
 	return err
 }
 
-// since is what was done after an earlier moment.
+// since is the work after an earlier moment.
 func (w work) since(before work) work {
 	return work{
 		statements: w.statements - before.statements, commits: w.commits - before.commits,
@@ -171,7 +171,7 @@ func (w work) since(before work) work {
 	}
 }
 
-// less is what was counted after an earlier moment, without what stayed as it was.
+// less is the difference to an earlier count, without unchanged entries.
 func less(after, before map[string]float64) map[string]float64 {
 	d := map[string]float64{}
 	for name, n := range after {

@@ -138,7 +138,7 @@ func (n *node) stop() error {
 // kill ends it at once, as a crash would.
 func (n *node) kill() error { return n.cmd.Process.Kill() }
 
-// usage is what a process has used up to a moment.
+// usage is the CPU time of a process so far.
 type usage struct {
 	cpu time.Duration
 	resident
@@ -194,7 +194,7 @@ func (n *node) saveProfile(ctx context.Context, query, path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// profileSelf profiles this program until what it returns is called.
+// profileSelf profiles this program until the returned function is called.
 func profileSelf(path string) (end func() error, err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -265,7 +265,7 @@ func residentOf(pid int) (r resident, err error) {
 		delete(fields, name)
 	}
 	if len(fields) > 0 {
-		return r, fmt.Errorf("/proc/%d/status does not tell VmRSS, RssAnon and RssFile", pid)
+		return r, fmt.Errorf("/proc/%d/status lacks VmRSS, RssAnon or RssFile", pid)
 	}
 	return r, nil
 }
@@ -295,7 +295,7 @@ func postgresCPU(dir string) time.Duration {
 	return total
 }
 
-// childTime is what children that have ended used.
+// childTime is the CPU time of children that have ended.
 func childTime(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

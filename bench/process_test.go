@@ -12,8 +12,7 @@ import (
 	"github.com/fencepost/fencepost/internal/arch"
 )
 
-// A program of the node that is not there is told with what to do; one that is named is taken,
-// wherever it is named from.
+// A missing program of the node is reported with the remedy; a named one is used.
 func TestNodeProgram(t *testing.T) {
 	t.Parallel()
 	there := filepath.Join(t.TempDir(), "some-node")
@@ -41,7 +40,7 @@ func TestNodeProgram(t *testing.T) {
 	}
 }
 
-// A node that was built long before the benchmark is told from one that was built with it.
+// A node built long before the benchmark is detected.
 func TestTap_OtherNodeVersion(t *testing.T) {
 	t.Parallel()
 	node, bench := filepath.Join(t.TempDir(), "bench-node"), filepath.Join(t.TempDir(), "bench")
@@ -68,7 +67,7 @@ func TestTap_OtherNodeVersion(t *testing.T) {
 	}
 }
 
-// What is resident is what it is made of; a process that is gone has nothing.
+// The parts of the resident memory add up; a process that has ended has none.
 func TestResident(t *testing.T) {
 	t.Parallel()
 	r, err := residentOf(os.Getpid())
@@ -88,8 +87,8 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// The node that is measured is linked from what "fencepost serve" is linked from, without what only
-// the command line needs, and from nothing else.
+// The measured node is linked from the packages of "fencepost serve", without the command line, and
+// from nothing else.
 func TestNode_LinkedLikeProduct(t *testing.T) {
 	t.Parallel()
 	packages, err := arch.List("..")

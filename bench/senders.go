@@ -13,15 +13,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// recipients are accounts that are nobody's: this one, and those that differ from it in the last
-// four bytes, which are a number.
+// recipients are unused accounts: this one, and those that differ from it in the last four bytes, a
+// number.
 var recipients = common.HexToAddress("0xCb1FA194a19101E77115eFEF0BfDA1a827080C71")
 
 const recipientPrefix = common.AddressLength - 4
 
-// transfer is the payload of whoever has none of its own: one wei, with its gas limit given. To
-// work out an address costs as much as a signature: what is measured must not pay that for each
-// transaction.
+// transfer is the default payload: one wei with a fixed gas limit. Computing an address costs as
+// much as a signature, which the measurement must not include.
 func transfer() *pb.Payload {
 	return &pb.Payload{To: recipients.Hex(), Value: "1", GasLimit: transferGas}
 }
@@ -59,7 +58,7 @@ func (s *senders) Sender(tx *types.Transaction) (txn.Address, error) {
 	}
 	from, err := s.Signer.Sender(tx)
 	if err == nil && ok && from != known {
-		return from, fmt.Errorf("%s signed what %s should have", from, known)
+		return from, fmt.Errorf("signed by %s instead of %s", from, known)
 	}
 	return from, err
 }
@@ -78,5 +77,5 @@ func (s *senders) known(tx *types.Transaction) (account txn.Address, ok bool) {
 	return s.accounts[i], true
 }
 
-// Equal tells whether what another found out holds here: only itself.
+// Equal reports whether both are the same signer.
 func (s *senders) Equal(other types.Signer) bool { return other == types.Signer(s) }

@@ -29,7 +29,7 @@ type scenario struct {
 	run  func(context.Context, *bench) error
 }
 
-// size says how much is measured and for how long.
+// size is the amount and the duration of the measurements.
 type size struct {
 	rounds    int
 	spell     time.Duration // of one measurement of a rate
@@ -110,7 +110,7 @@ var sizes = map[string]size{
 
 func sizeNames() []string { return slices.Sorted(maps.Keys(sizes)) }
 
-// scenarios are what a size measures, the limits first.
+// scenarios are the scenarios of a size, the limits first.
 func (s size) scenarios() (all []scenario) {
 	if !s.countOnly {
 		all = []scenario{
@@ -149,14 +149,14 @@ func (s size) names() (all []string) {
 	return all
 }
 
-// printScenarios shows what can be asked for.
+// printScenarios prints the sizes and scenarios.
 func printScenarios(w io.Writer) {
 	for _, name := range sizeNames() {
 		fmt.Fprintf(w, "%s: %s\n", name, strings.Join(sizes[name].names(), " "))
 	}
 }
 
-// against tells which limit a number is measured against.
+// against is the limit that a number is compared with.
 func against() map[string]string {
 	pairs := map[string]string{
 		"limit.insert.batched":      "limit.insert.best",

@@ -74,7 +74,7 @@ type heirs struct {
 	all    chan struct{}
 }
 
-// inFlight is how long what the dead node began may still be seen.
+// inFlight is how long the transactions of the dead node may still arrive.
 const inFlight = 200 * time.Millisecond
 
 func (h *heirs) kill(n *node) {

@@ -16,7 +16,7 @@ const (
 	watchedSubmitters = 1000
 	// eventsOfLife are the events of a transaction that nothing befalls.
 	eventsOfLife = 5
-	// usualEvents in a second are what the delay of watchers is measured at.
+	// usualEvents is the rate, in events per second, at which delays are measured.
 	usualEvents = 500
 	// ofAll watch everything; every labelEvery-th of the others one label of all submitters, and
 	// the rest one submitter each: an event goes to eleven of ten thousand.
@@ -181,7 +181,7 @@ func (w watch) targetOf(i int, submitters []string) target {
 	return target{submitter: submitters[i%len(submitters)]}
 }
 
-// end ends what has not ended yet.
+// end ends the watchers that still run.
 func (c *crowd) end() {
 	c.cancel()
 	c.done.Wait()
@@ -209,7 +209,7 @@ func (c *crowd) failed() error {
 	return c.fault
 }
 
-// take returns what came since the last time.
+// take returns the events since the last call.
 func (c *crowd) take() []arrival {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +240,7 @@ func (c *crowd) wait(ctx context.Context, what string, want int, have func() int
 	return nil
 }
 
-// pace says at which rate transactions are created, and how many.
+// pace is the rate and number of transactions.
 type pace struct {
 	prefix      string
 	rate, count int

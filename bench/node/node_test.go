@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A program that nobody told anything ends, and says who starts it; one whose keys are not there
-// says that.
+// The program reports missing input and missing keys.
 func TestServe_MissingInput(t *testing.T) {
 	t.Parallel()
 	for input, says := range map[string]string{

@@ -135,7 +135,7 @@ func (n *node) newEngine() (*engine.Engine, error) {
 	})
 }
 
-// serveOperators shows what a node shows, and beside it profiles and what the runtime counts.
+// serveOperators serves the endpoints of a node, profiles and runtime statistics.
 func (n *node) serveOperators(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle(
@@ -146,7 +146,7 @@ func (n *node) serveOperators(ctx context.Context) error {
 	mux.HandleFunc(wire.ProfilesPath, pprof.Index)
 	mux.HandleFunc(wire.ProfilesPath+"profile", func(w http.ResponseWriter, r *http.Request) {
 		runtime.SetBlockProfileRate(
-			// from now on: a node of which nobody wants profiles does not pay for them
+			// from now on: a node without profiles does not pay for them
 			int(100 * time.Microsecond))
 		runtime.SetMutexProfileFraction(100)
 		pprof.Profile(w, r)
@@ -162,7 +162,7 @@ func (n *node) serveOperators(ctx context.Context) error {
 	s := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
-	} // no limit on answers: a profile takes as long as it was told to
+	} // no write timeout: a profile takes a while
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := s.Serve(n.ops); !errors.Is(err, http.ErrServerClosed) {
 		return err

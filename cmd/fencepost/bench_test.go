@@ -54,8 +54,8 @@ func TestBench(t *testing.T) {
 	l.bad(exitUsage, "--submitter and --to are required", "bench", "--count", "7")
 }
 
-// What nobody works for is accepted and goes no further: the command shows what there is, want how
-// many were left and where, and fails.
+// Without an owner the transactions stay queued: the command reports their number and submitter,
+// and fails.
 func TestBench_NotFinished(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

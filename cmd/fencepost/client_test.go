@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	waitLimit = 30 * time.Second // for what must happen; nothing waits that long unless it fails
+	waitLimit = 30 * time.Second // reached only by a failing test
 	recipient = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 )
 
@@ -55,7 +55,7 @@ func newLedger(t *testing.T) *ledger {
 			Node:          "a/boot",
 			LeaseDuration: 10 * time.Minute,
 		},
-	) // nobody renews here
+	) // not renewed here
 	l.must(err)
 	t.Cleanup(l.store.Close)
 	l.serve("127.0.0.1:0", nil)
@@ -181,8 +181,8 @@ func (l *ledger) live(id txn.TxID, success bool) {
 	})
 }
 
-// work carries out commands and lives what is queued until the test ends. What has a request id
-// that begins with "bad" comes to a bad end.
+// work applies commands and executes queued transactions until the test ends. A transaction whose
+// request id begins with "bad" reverts.
 func (l *ledger) work() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	var working sync.WaitGroup

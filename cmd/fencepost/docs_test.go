@@ -30,8 +30,8 @@ func commandLines(doc string) (lines []string) {
 	return lines
 }
 
-// words splits a command line as a shell would, without the signs for what may be left out or
-// repeated. What the reader has set is 1.
+// words splits a command line as a shell would, without the signs for optional and repeated parts.
+// Variables become 1.
 func words(line string) (all []string) {
 	line = regexp.MustCompile(`\$[A-Z_]+`).ReplaceAllString(
 		strings.NewReplacer("[", "", "]", "", "...", "").Replace(line), "1")
@@ -76,7 +76,7 @@ func understood(args []string) error {
 	return c.ParseFlags(flags)
 }
 
-// The check itself must refuse what is wrong.
+// The check rejects invalid command lines.
 func TestDocuments_InvalidCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{

@@ -12,7 +12,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// jargon are words of what lies below, which tell a person nothing.
+// jargon are terms of lower layers.
 var jargon = []string{
 	"rpc error",
 	"desc =",
@@ -315,8 +315,8 @@ func TestFlags_EmptyValues(t *testing.T) {
 	}
 }
 
-// What a caller chooses, such as a request_id or a label, does nothing to the terminal of whoever
-// looks at it, and does not show the line in another order.
+// Client-chosen text, such as a request_id or a label, cannot control the terminal or reorder a
+// line.
 func TestOutput_ControlCharactersRemoved(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

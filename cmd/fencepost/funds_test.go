@@ -8,8 +8,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What waits for money says so wherever it is shown, and what to do: at the head of the queue, on
-// its way, STUCK, and while it is cancelled.
+// An UNFUNDED transaction is shown as such everywhere, with the remedy.
 func TestUnfunded_Shown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

@@ -78,7 +78,7 @@ func TestPrompt_Terminal(t *testing.T) {
 			}
 			slave.Close()
 			rest, _ := io.ReadAll(
-				master) // ends with an error, for nobody has the terminal any more
+				master) // ends with an error, because the terminal is closed
 			if shown += string(rest); strings.Trim(shown, "\r\n") != "Say: " {
 				t.Errorf("the terminal shows %q", shown)
 			}

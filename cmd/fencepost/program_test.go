@@ -35,8 +35,7 @@ type shell struct {
 
 func newShell(t *testing.T) *shell { return &shell{t: t, dir: t.TempDir()} }
 
-// run executes a command line in which @ stands for the folder, and puts @ for the folder into what
-// it printed.
+// run executes a command line. @ stands for the folder, in the arguments and in the output.
 func (s *shell) run(line ...string) (out, errs string, code int) {
 	s.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -137,8 +136,7 @@ func TestHelp_ListsCommands(t *testing.T) {
 	}
 }
 
-// Whoever asks a command for help gets a sentence, an example that the program takes as it stands,
-// and a word on each flag.
+// Every command has a description, a valid example, and a text for each flag.
 func TestHelp_EveryCommandComplete(t *testing.T) {
 	t.Parallel()
 	all := []*cobra.Command{(&program{}).root()}
@@ -287,8 +285,7 @@ func TestKeyImport(t *testing.T) {
 	}
 }
 
-// opens tells whether the key store of the shell opens with its password file and holds so many
-// keys.
+// opens reports whether the key store opens with its password file and has this many keys.
 func opens(t *testing.T, s *shell, keys int) bool {
 	t.Helper()
 	var log bytes.Buffer

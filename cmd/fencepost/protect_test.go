@@ -14,9 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// deciding decides on commands as an owner would to which the chain shows an account that stands
-// still at a nonce, and none of our attempts in a block. It goes on until the test, or the function
-// that it returns, ends it.
+// deciding applies commands like an owner whose account has this nonce on chain and whose attempts
+// are in no block. It runs until the test, or the returned function, ends it.
 func (l *ledger) deciding(nonce txn.Nonce) (end func()) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	var working sync.WaitGroup
@@ -457,7 +456,7 @@ func TestNextSteps_Accepted(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    *pb.Submitter
 		lost *pb.Tx
-		want []string // what each line has after the command, in order
+		want []string // in each line after the command, in order
 	}{
 		"the chain is ahead": {
 			protected(elsewhere, 5), nil,
@@ -569,7 +568,7 @@ func TestDecisions_PrintedAsFlags(t *testing.T) {
 	}
 }
 
-// TestProtectionReasons_Explained: what the document knows as a reason, "submitter show" explains.
+// TestProtectionReasons_Explained: "submitter show" explains every documented reason.
 func TestProtectionReasons_Explained(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(readDoc(t, "docs/operations.md"),

@@ -265,7 +265,7 @@ func TestTxList(t *testing.T) {
 		"tx", "list", "--submitter", "bob")
 }
 
-// TestTxListWide shows what is compared with the chain after a restore.
+// TestTxListWide shows the fields to compare with the chain after a restore.
 func TestTxListWide(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -303,7 +303,7 @@ func TestTxCancel(t *testing.T) {
 var stepForm = regexp.MustCompile(
 	`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  \S{36}  alice  +(\d)  (\S+) +(\S+)(.*)$`)
 
-// steps takes the kinds and states out of what a watch printed.
+// steps extracts the kinds and states from the output of a watch.
 func steps(t *testing.T, out string) (steps []string) {
 	for row := range strings.Lines(out) {
 		m := stepForm.FindStringSubmatch(strings.TrimSuffix(row, "\n"))
@@ -369,8 +369,7 @@ func TestTxWatch_EndsWhenFinal(t *testing.T) {
 	}
 }
 
-// A node that stops under a watch does not end it: it goes on where it was, on the node that comes
-// back.
+// A watch survives a restart of its node and resumes.
 func TestTxWatch_NodeRestarts_Resumes(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
@@ -417,7 +416,7 @@ func TestTxWatch_Interrupted(t *testing.T) {
 		"--request-id", "never")
 }
 
-// A watch of certain states leaves out all other steps, of what is there as of what comes.
+// A watch by state omits all other steps.
 func TestTxWatchByState(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)

@@ -29,8 +29,8 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// scripted is a node that does with its n-th stream what the script says; the last line is for all
-// that follow.
+// scripted is a node that handles its n-th stream by the n-th line of a script; the last line
+// repeats.
 type scripted struct {
 	pb.UnimplementedTxServiceServer
 	script  []func(*pb.WatchTxRequest, pb.TxService_WatchTxServer) error
@@ -133,8 +133,8 @@ func TestTxWatch_StreamLost_Resumes(t *testing.T) {
 	}
 }
 
-// Snapshots of a stream that is cut before its first token are told once: the next stream has them
-// again.
+// Snapshots of a stream that is cut before its first token are printed once; the next stream
+// repeats them.
 func TestTxWatch_SnapshotsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	id := "01a21fca-9bb7-8000-8000-058ead4b4abd"
@@ -176,7 +176,7 @@ func TestTxWatch_SnapshotsPrintedOnce(t *testing.T) {
 	}
 }
 
-// busy is what a node answers that has no room now.
+// busy is the error of a node without capacity.
 func busy(t *testing.T) error {
 	t.Helper()
 	s, err := status.New(codes.ResourceExhausted, "it has no room").WithDetails(
@@ -209,7 +209,7 @@ func TestTxWatch_NodeGone_GivesUp(t *testing.T) {
 		!strings.Contains(errs, "so it is") {
 		t.Errorf("gave %d after %v and %d streams: %s", code, passed, gone.streams.Load(), errs)
 	}
-	// what fails before it has begun is no connection that broke
+	// an error before the first message is not a lost connection
 	for _, final := range []codes.Code{codes.OutOfRange, codes.Internal} {
 		refused := answering(final)
 		if _, errs, code, _ := watchScripted(t, refused); code != exitFailed ||

@@ -1,5 +1,4 @@
-// Package load puts a running service under load through its API, as callers would, and says how it
-// did. It knows nothing of what is behind the API.
+// Package load puts a running service under load through its public API and measures it.
 package load
 
 import (
@@ -18,7 +17,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// Plan says what is created.
+// Plan describes the load.
 type Plan struct {
 	Submitters []string      // in turn
 	Callers    int           // calls at the same time, each caller one after the other
@@ -27,10 +26,10 @@ type Plan struct {
 	Duration   time.Duration // 0: until Count is reached
 	Payload    *pb.Payload   // of each transaction
 	Prefix     string        // of the request ids, one of its own for each run
-	Created    func(*pb.Tx)  // is told of each, by many callers at once; nil: nobody
+	Created    func(*pb.Tx)  // called for each, concurrently; may be nil
 }
 
-// Accepted is what came of a plan.
+// Accepted is the result of a plan.
 type Accepted struct {
 	Count   int
 	Elapsed time.Duration
@@ -48,7 +47,7 @@ func Rate(count int, elapsed time.Duration) float64 {
 	return float64(count) / elapsed.Seconds()
 }
 
-// ErrPlan says that a plan has nothing to do.
+// ErrPlan is the error of an empty plan.
 var ErrPlan = errors.New("a plan needs submitters, callers, and a count or a duration")
 
 // Create carries out a plan on the given connections, which the callers share evenly. The first
@@ -118,7 +117,7 @@ func newCaller(client pb.TxServiceClient, p Plan) *caller {
 	return c
 }
 
-// create asks for what is the n-th of the plan, and for those after it as far as a batch goes.
+// create creates the n-th transaction of the plan, and the rest of a batch.
 func (c *caller) create(ctx context.Context, n int) error {
 	if c.plan.Batch > 0 {
 		return c.createBatch(ctx, n)

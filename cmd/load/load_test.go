@@ -16,7 +16,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// taker takes what it is asked for, but for one request id.
+// taker accepts every request but one.
 type taker struct {
 	pb.UnimplementedTxServiceServer
 	refuse string
@@ -81,8 +81,7 @@ func start(t *testing.T, s *taker) []*grpc.ClientConn {
 	return []*grpc.ClientConn{conn}
 }
 
-// A plan creates as many transactions as it says, each under an id of its own, one by one or in
-// batches.
+// A plan creates its number of transactions with unique ids, one by one or in batches.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	for batch, calls := range map[int]int{0: 60, 1: 60, 20: 3} {

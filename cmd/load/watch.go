@@ -22,8 +22,8 @@ type Seen struct {
 // unless they are one. The commit lies between the two.
 func (s Seen) Delay() time.Duration { return s.At.Sub(s.GetTime().AsTime()) }
 
-// Watch hands over every event of the target until ctx ends, which is no error. begun is called
-// once all that comes is new.
+// Watch delivers every event of the target until ctx ends, which is not an error. begun is called
+// once all further events are new.
 func Watch(ctx context.Context, conn *grpc.ClientConn, target *pb.WatchTxRequest, begun func(),
 	each func(Seen)) error {
 	stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, target)

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/internal/counter"
 )
 
-// compare prints what the chain and the ledger say of each account. It fails when they differ.
+// compare prints the counts of chain and ledger for each account. It fails if they differ.
 func (d *demo) compare(ctx context.Context, out io.Writer, contract common.Address,
 	accounts []*fencepostv1.Submitter, confirmed map[string]int) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -37,13 +37,13 @@ func main() {
 	}
 }
 
-// explain says what an error means to whoever typed the command.
+// explain turns an error into a message for people.
 func explain(err error) string {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return "stopped; what was accepted goes on without us"
+		return "stopped; accepted transactions continue"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it took longer than --timeout allows; what was accepted goes on without us"
+		return "timed out (--timeout); accepted transactions continue"
 	}
 	if s, ok := status.FromError(err); ok {
 		return fmt.Sprintf("%s (%s); is `make run` up?", s.Message(), s.Code())

@@ -62,8 +62,8 @@ func (p *progress) until(ctx context.Context, events <-chan *fencepostv1.TxEvent
 	}
 }
 
-// show writes the line of progress and tells whether all is over, and how many calls of each
-// account were confirmed.
+// show prints the progress and reports whether all calls are final, and the confirmed calls of each
+// account.
 func (p *progress) show() (bool, map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

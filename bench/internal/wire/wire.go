@@ -1,15 +1,15 @@
-// Package wire is what the benchmark and the program of its node tell each other.
+// Package wire has the messages between the benchmark and the program of its node.
 package wire
 
 import "time"
 
-// Config is what the benchmark tells a node, as JSON on its standard input.
+// Config is the configuration of a node, as JSON on its standard input.
 type Config struct {
 	Name          string
 	Database      string
 	Chain         string // URL
 	ChainID       uint64
-	Signer        string // what submitters call the holder of their keys
+	Signer        string // name of the signer
 	Keys          string // the folder of its key files
 	PasswordFile  string
 	Confirmations uint64
@@ -18,13 +18,13 @@ type Config struct {
 	MaxQueued     int // in all; 0: no limit
 }
 
-// Ready is what the node answers on its standard output once it serves: the addresses of its API,
-// and of what operators and the benchmark ask.
+// Ready is the response of the node on its standard output once it serves: the addresses of its
+// API, and of its operators' and debug listener.
 type Ready struct {
 	GRPC, Debug string
 }
 
-// Memory is what the runtime of the node has counted, at MemoryPath.
+// Memory is the runtime statistics of the node, at MemoryPath.
 type Memory struct {
 	Mallocs, Bytes float64 // since it began
 	Heap, Stacks   float64 // in use

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
-// tagNode is as much of a node as is asked at start. Of the tags it says what a test wants.
+// tagNode is the part of a node that a start calls. Its block tags are set by the test.
 type tagNode struct{ tagged func() (any, error) }
 
 func (tagNode) BlockNumber() hexutil.Uint64 { return 0 }

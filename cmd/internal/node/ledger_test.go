@@ -12,8 +12,7 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// TestStart_WrongSetup_Fails: a database that answers and lets nobody in ends the start, with what
-// to correct; after an outage it is waited for.
+// TestStart_WrongSetup_Fails: a database that refuses the login ends the start with the remedy.
 func TestStart_WrongSetup_Fails(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("store: check the schema: %w: %w", store.ErrUnavailable, store.ErrAccessDenied)

@@ -1,6 +1,6 @@
 // Package node assembles a node from its configuration: ledger, chains, signers, engine, server and
-// the operators' listener. It fixes the order: what must be valid before a node starts (keys, chain
-// ids, relations), and what it waits for while it serves (database, chains).
+// the operators' listener. It fixes the order: the checks before a node starts (keys, chain ids,
+// relations), and the dependencies that a serving node waits for (database, chains).
 package node
 
 import (

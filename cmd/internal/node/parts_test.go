@@ -20,7 +20,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What is registered is what the configuration says, and what it leaves out is the default.
+// The registration follows the configuration, with defaults.
 func TestRegistration(t *testing.T) {
 	t.Parallel()
 	cfg := &config.Config{
@@ -53,7 +53,7 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// Policies that the configuration leaves out are nobody's difference.
+// Policies that are not configured never differ.
 func TestDiffering(t *testing.T) {
 	t.Parallel()
 	ledger := txn.Submitter{OnFailure: txn.PauseOnFailure, MaxFee: *uint256.NewInt(7)}
@@ -76,7 +76,7 @@ func TestDiffering(t *testing.T) {
 	}
 }
 
-// Gas limits of callers are trusted only where the configuration says so.
+// Gas limits of clients are trusted only if configured.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	for says, trusts := range map[string]bool{"always": false, "without-gas-limit": true} {
@@ -88,8 +88,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// A node that comes back asks once for all of its submitters, and writes only what is new or was
-// corrected. One that has many has more time to start.
+// A restarted node reads all submitters with one query, and writes only new or changed ones.
 func TestSubmitterAdd_Again(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)

@@ -64,7 +64,7 @@ func writePair(t *testing.T, dir, name string) {
 	put(t, filepath.Join(dir, "pair.pem"), string(text))
 }
 
-// put replaces a file in one go, as whoever mounts secrets does.
+// put replaces a file atomically, like a secret mount.
 func put(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
@@ -282,7 +282,7 @@ func pipe(t *testing.T) (a, b net.Conn) {
 	return a, b
 }
 
-// A token that two callers have would be that of either.
+// A token shared by two callers is rejected.
 func TestReadAccess_SharedToken_Rejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -66,8 +66,7 @@ func TestReadAccess_InvalidFiles(t *testing.T) {
 	}
 }
 
-// Everything that is wrong with the files of callers is told at once, each under its key and with
-// what to do, to the check and to a node that starts.
+// All faults of credential files are reported at once, each with its key and remedy.
 func TestReadAccess_ReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
