@@ -31,7 +31,8 @@ func (k *kit) roleURL(name string) string {
 	return u.String()
 }
 
-// TestCheckSchema_NoLedger_NamesPlace names where it was looked for, so that a mistyped name does not become a second, empty ledger.
+// TestCheckSchema_NoLedger_NamesPlace names where it was looked for, so that a mistyped name does
+// not become a second, empty ledger.
 func TestCheckSchema_NoLedger_NamesPlace(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -51,7 +52,8 @@ func TestCheckSchema_NoLedger_NamesPlace(t *testing.T) {
 	}
 }
 
-// TestMigrate_RoleWithoutRights_NamesGrant is told what to grant, and is not sent from serve to migrate and back.
+// TestMigrate_RoleWithoutRights_NamesGrant is told what to grant, and is not sent from serve to
+// migrate and back.
 func TestMigrate_RoleWithoutRights_NamesGrant(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -42,9 +42,10 @@ const (
 	auditedQueue  = 200              // transactions at the head of the queue that an audit of a part looks at
 )
 
-// Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that it may run beside an owner at work. Transactions with a nonce
-// below from are left out, and those without a nonce but for the head of the queue: an audit of a part costs what the part costs. next is where the cursor stands,
-// from which the next part may begin once all below is final.
+// Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that
+// it may run beside an owner at work. Transactions with a nonce below from are left out, and those
+// without a nonce but for the head of the queue: an audit of a part costs what the part costs. next
+// is where the cursor stands, from which the next part may begin once all below is final.
 func (s *Store) Audit(ctx context.Context, submitter txn.SubmitterID,
 	from txn.Nonce) (violations []Violation, next txn.Nonce, err error) {
 	return s.audit(ctx, submitter, from, false)

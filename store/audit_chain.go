@@ -10,7 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// FinalTx is a transaction whose signed forms are compared with the chain: a final one with a nonce, or one that gave up its nonce.
+// FinalTx is a transaction whose signed forms are compared with the chain: a final one with a
+// nonce, or one that gave up its nonce.
 type FinalTx struct {
 	ID       txn.TxID
 	Nonce    txn.Nonce // 0 of one that gave it up
@@ -74,8 +75,9 @@ func finalTxs(ctx context.Context, q *db.Queries, p db.FinalTxsParams) ([]FinalT
 	return list, withHashes(ctx, q, p.SubmitterID, list)
 }
 
-// RequeuedTxs reads transactions that gave up their nonces and have no other, by id, those after one of them; the zero id begins. None of their signed forms may
-// ever be on chain, whether they are cancelled or still queued.
+// RequeuedTxs reads transactions that gave up their nonces and have no other, by id, those after
+// one of them; the zero id begins. None of their signed forms may ever be on chain, whether they
+// are cancelled or still queued.
 func (s *Store) RequeuedTxs(ctx context.Context, submitter txn.SubmitterID, after txn.TxID,
 	limit int) (list []FinalTx, err error) {
 	err = s.snapshot(ctx, func(q *db.Queries) error {

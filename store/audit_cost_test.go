@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// meteredReads counts the rows that PostgreSQL reads from tables for the queries that go through it, those that it throws away after a look included.
+// meteredReads counts the rows that PostgreSQL reads from tables for the queries that go through
+// it, those that it throws away after a look included.
 type meteredReads struct {
 	db.DBTX
 	t    testing.TB
@@ -63,7 +64,8 @@ func (m *meteredReads) QueryRow(ctx context.Context, sql string, args ...any) pg
 	return m.DBTX.QueryRow(ctx, sql, args...)
 }
 
-// history gives a submitter a lawful past of one kind: confirmed transactions, or transactions without a nonce.
+// history gives a submitter a lawful past of one kind: confirmed transactions, or transactions
+// without a nonce.
 func (k *kit) history(id txn.SubmitterID, n int, state, executed string, final bool) {
 	k.t.Helper()
 	k.exec(
@@ -79,7 +81,8 @@ func (k *kit) history(id txn.SubmitterID, n int, state, executed string, final b
 	)
 }
 
-// TestAudit_LongHistory_BoundedCost: an audit of the end of a long history reads that end, and not the rest.
+// TestAudit_LongHistory_BoundedCost: an audit of the end of a long history reads that end, and not
+// the rest.
 func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -124,7 +127,8 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 				most, found)
 		}
 	}
-	// Something was looked at: of the newest, of the head of the queue, and of what only a whole audit sees.
+	// Something was looked at: of the newest, of the head of the queue, and of what only a whole
+	// audit sees.
 	k.exec(
 		"DELETE FROM tx_event WHERE seq = 4 AND tx_id IN (SELECT tx_id FROM managed_tx WHERE request_id IN ('CONFIRMED19990', 'QUEUED0', 'QUEUED399', 'CONFIRMED5', 'CANCELLED7'))")
 	for _, c := range []struct {

@@ -10,8 +10,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// lived makes a ledger that has seen much: four nonces of final transactions, a gap of an operator's, a transaction that was requeued and sent again, one in
-// flight, and two in the queue, one of them cancelled.
+// lived makes a ledger that has seen much: four nonces of final transactions, a gap of an
+// operator's, a transaction that was requeued and sent again, one in flight, and two in the queue,
+// one of them cancelled.
 func (k *kit) lived(s *Store) (txn.SubmitterID, *Lease) {
 	k.t.Helper()
 	id, l := k.owned(s, "alice")
@@ -63,7 +64,8 @@ func (k *kit) leaseFrom(s *Store, id txn.SubmitterID) *Lease {
 	return k.lease(s, id)
 }
 
-// TestAudit finds nothing in a ledger that has lived normally, and finds each law that is broken in it.
+// TestAudit finds nothing in a ledger that has lived normally, and finds each law that is broken in
+// it.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -223,7 +225,8 @@ func TestFinalTxs(t *testing.T) {
 	}
 }
 
-// TestRequeuedTxs reads what gave up its nonce and has no other, queued or cancelled, with what was signed for it.
+// TestRequeuedTxs reads what gave up its nonce and has no other, queued or cancelled, with what was
+// signed for it.
 func TestRequeuedTxs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -264,8 +267,9 @@ func TestRequeuedTxs(t *testing.T) {
 	}
 }
 
-// TestRestored_MayHaveExecuted: what turns out to have run before it was given back to the queue ends by that receipt. It has its nonce again, or keeps the one that it has
-// taken since; either way each number is accounted for once, and a reorg of its block is still looked for.
+// TestRestored_MayHaveExecuted: what turns out to have run before it was given back to the queue
+// ends by that receipt. It has its nonce again, or keeps the one that it has taken since; either
+// way each number is accounted for once, and a reorg of its block is still looked for.
 func TestRestored_MayHaveExecuted(t *testing.T) {
 	t.Parallel()
 	for name, filled := range map[string]bool{"from the queue": false, "with another nonce": true} {

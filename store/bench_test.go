@@ -48,7 +48,8 @@ func crowd(k *kit, s *Store, history int) *fleet {
 	return f
 }
 
-// BenchmarkCommit is what a fenced statement costs that takes a nonce for each of 1, 100 and 500 submitters, on a ledger of 100,000 transactions.
+// BenchmarkCommit is what a fenced statement costs that takes a nonce for each of 1, 100 and 500
+// submitters, on a ledger of 100,000 transactions.
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []int{1, 100, 500} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -98,8 +99,9 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// TestCommit_Plan_UsesKeys: the plan that a connection keeps meets every table along its key, and compares no list with another. It may have been made when the
-// ledger was empty, or had one transaction of each submitter.
+// TestCommit_Plan_UsesKeys: the plan that a connection keeps meets every table along its key, and
+// compares no list with another. It may have been made when the ledger was empty, or had one
+// transaction of each submitter.
 func TestCommit_Plan_UsesKeys(t *testing.T) {
 	t.Parallel()
 	for name, fill := range map[string]func(*kit, *Store){
@@ -164,8 +166,9 @@ func checkFencedPlan(t *testing.T, lines []string) {
 	}
 }
 
-// TestCommit_Rows_LookedUpByKey: what owners and the reader of the feed ask for again and again is planned when the ledger may be empty, and must not be a walk along all
-// transactions of a submitter, or of the ledger, when it is full. A row may be met by its place as well.
+// TestCommit_Rows_LookedUpByKey: what owners and the reader of the feed ask for again and again is
+// planned when the ledger may be empty, and must not be a walk along all transactions of a
+// submitter, or of the ledger, when it is full. A row may be met by its place as well.
 func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -194,7 +197,8 @@ func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 	}
 }
 
-// TestAPIStatements_Rows_LookedUpByKey: what callers ask for is planned when the ledger may be empty too, and must be no walk along all that a submitter has.
+// TestAPIStatements_Rows_LookedUpByKey: what callers ask for is planned when the ledger may be
+// empty too, and must be no walk along all that a submitter has.
 func TestAPIStatements_Rows_LookedUpByKey(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -224,7 +228,8 @@ func TestAPIStatements_Rows_LookedUpByKey(t *testing.T) {
 	}
 }
 
-// BenchmarkNode is what it costs a node to read a hundred events of the feed, and a hundred queues of one transaction, and to queue a hundred.
+// BenchmarkNode is what it costs a node to read a hundred events of the feed, and a hundred queues
+// of one transaction, and to queue a hundred.
 func BenchmarkNode(b *testing.B) {
 	k := newKit(b, dbtest.WithoutGuard())
 	s := k.open("a")

@@ -59,7 +59,8 @@ func TestCommit_ConnectionFails_GroupUnsettled(t *testing.T) {
 	}
 }
 
-// settle acquires every lease anew, as an owner does that does not know what became of its change, and checks the ledger that it then reads.
+// settle acquires every lease anew, as an owner does that does not know what became of its change,
+// and checks the ledger that it then reads.
 func (f *fleet) settle(done bool) {
 	f.t.Helper()
 	for i, id := range f.ids {
@@ -86,7 +87,8 @@ func (f *fleet) settle(done bool) {
 	}
 }
 
-// TestCommit_ClientStopsBeforeSync_Settles: the server has written everything and waits for the word to commit, with all locks. Another node ends it.
+// TestCommit_ClientStopsBeforeSync_Settles: the server has written everything and waits for the
+// word to commit, with all locks. Another node ends it.
 func TestCommit_ClientStopsBeforeSync_Settles(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -148,7 +150,8 @@ func TestCommit_NoDatabase_Unreached(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestCommit_SessionTerminated_Unsettled: SQLSTATE 57P01 says that the session is over, and not what became of its statement.
+// TestCommit_SessionTerminated_Unsettled: SQLSTATE 57P01 says that the session is over, and not
+// what became of its statement.
 func TestCommit_SessionTerminated_Unsettled(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

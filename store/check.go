@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// checkChange finds what no database needs to be asked about: a change that breaks a law of its own is a fault of the program that made it.
+// checkChange finds what no database needs to be asked about: a change that breaks a law of its own
+// is a fault of the program that made it.
 func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	cursorOps := 0
 	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil, c.Unprotect != nil} {

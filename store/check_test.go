@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestCheckChange_Faulty_Refused: what breaks a law by itself never reaches the database, and the error says which.
+// TestCheckChange_Faulty_Refused: what breaks a law by itself never reaches the database, and the
+// error says which.
 func TestCheckChange_Faulty_Refused(t *testing.T) {
 	t.Parallel()
 	newTx := func(submitter txn.SubmitterID) txn.Tx {

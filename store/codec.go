@@ -10,8 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// registerCodecs has a connection write the lists that statements carry, and read and write ids, as they are. By itself pgx takes a uuid.UUID for a value that only its own
-// text tells: it prints and parses each of them, and allocates some ten times on the way, in every row that is read and every one that is written.
+// registerCodecs has a connection write the lists that statements carry, and read and write ids, as
+// they are. By itself pgx takes a uuid.UUID for a value that only its own text tells: it prints and
+// parses each of them, and allocates some ten times on the way, in every row that is read and every
+// one that is written.
 func registerCodecs(m *pgtype.Map) {
 	all := new(sizeHint)
 	id := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
@@ -34,7 +36,8 @@ func registerCodecs(m *pgtype.Map) {
 	}
 }
 
-// sizeHint is how many bytes the lists of the next statement of a connection take, as far as is known: the first of them takes it for all.
+// sizeHint is how many bytes the lists of the next statement of a connection take, as far as is
+// known: the first of them takes it for all.
 type sizeHint int
 
 // sizeHintOf is where a connection that was taught is told.
@@ -47,8 +50,9 @@ func sizeHintOf(m *pgtype.Map) *sizeHint {
 	return new(sizeHint)
 }
 
-// expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself pgx begins both anew with each statement, with 256 bytes and with 1 KB,
-// and comes to hundreds of them by copying again and again.
+// expect makes room for a statement of so many bytes, in the lists and in what is sent. By itself
+// pgx begins both anew with each statement, with 256 bytes and with 1 KB, and comes to hundreds of
+// them by copying again and again.
 func expect(conn *pgx.Conn, size int) {
 	*sizeHintOf(conn.TypeMap()) = sizeHint(size)
 	conn.PgConn().Frontend().Send(outgoing(size))
@@ -124,7 +128,8 @@ func (r readID) Scan(src []byte, target any) error {
 	return nil
 }
 
-// listCodec is that of an array, which writes what statements carry in quantity without a look at the type of each element.
+// listCodec is that of an array, which writes what statements carry in quantity without a look at
+// the type of each element.
 type listCodec struct {
 	*pgtype.ArrayCodec
 	all *sizeHint

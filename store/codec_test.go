@@ -39,7 +39,8 @@ func TestListCodec_MatchesPgx(t *testing.T) {
 	}
 }
 
-// TestListCodec_GroupSize_OneAllocation: what a group takes is known well enough for its first list to make room for all, and for not much more.
+// TestListCodec_GroupSize_OneAllocation: what a group takes is known well enough for its first list
+// to make room for all, and for not much more.
 func TestListCodec_GroupSize_OneAllocation(t *testing.T) {
 	t.Parallel()
 	oids := map[reflect.Type]uint32{

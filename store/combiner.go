@@ -9,7 +9,8 @@ import (
 // maxOutstanding bounds what waits for one combiner, all groups together.
 const maxOutstanding = 1 << 16
 
-// maxAttempts is how often a refusal that may pass (a deadlock, a lock that was not to be had) is tried for one item alone.
+// maxAttempts is how often a refusal that may pass (a deadlock, a lock that was not to be had) is
+// tried for one item alone.
 const maxAttempts = 4
 
 var (
@@ -36,8 +37,9 @@ type limits struct {
 	held         int // bytes of these; 0: no limit
 }
 
-// combiner lets items gather while a statement is under way, and sends what has gathered as the next one. A group that is refused is halved, aside, until the
-// item to blame stands alone; the next group does not wait for that. No goroutine runs while there is nothing to send.
+// combiner lets items gather while a statement is under way, and sends what has gathered as the
+// next one. A group that is refused is halved, aside, until the item to blame stands alone; the
+// next group does not wait for that. No goroutine runs while there is nothing to send.
 type combiner[T item] struct {
 	limits limits
 	send   func(aside bool, group []T) *refusal // nil: every item was ended
@@ -64,7 +66,8 @@ func newCombiner[T item](l limits, send func(bool, []T) *refusal,
 	return &combiner[T]{limits: l, send: send, refuse: refuse}
 }
 
-// put hands items over, all or none; unless it returns an error they will be ended. They go together as far as a group has room.
+// put hands items over, all or none; unless it returns an error they will be ended. They go
+// together as far as a group has room.
 func (c *combiner[T]) put(items ...T) error {
 	bytes := sizeOf(items)
 	c.mu.Lock()
@@ -109,7 +112,8 @@ func (c *combiner[T]) sendAll() {
 	}
 }
 
-// gather takes the next group from what waits, in order; nil ends the sender. The first item always goes, however large it is.
+// gather takes the next group from what waits, in order; nil ends the sender. The first item always
+// goes, however large it is.
 func (c *combiner[T]) gather() []T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +183,8 @@ func (c *combiner[T]) divideAll() {
 	}
 }
 
-// divide ends every item of a group that was refused. It goes no deeper than the logarithm of the group's size.
+// divide ends every item of a group that was refused. It goes no deeper than the logarithm of the
+// group's size.
 func (c *combiner[T]) divide(group []T, why *refusal) {
 	if len(group) == 1 {
 		c.tryAlone(group[0], why)

@@ -50,7 +50,8 @@ func refuseParcel(it *parcel, why *refusal) {
 	it.ended <- map[bool]string{true: "weary", false: "bad"}[why.again]
 }
 
-// TestCombiner sends random parcels: each is ended once, and rightly; groups keep their limits; order is kept within a bond.
+// TestCombiner sends random parcels: each is ended once, and rightly; groups keep their limits;
+// order is kept within a bond.
 func TestCombiner(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,8 +13,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Commit writes a change under a lease and returns when its fate is known, or known to be unknown. It shares a statement with the changes of other submitters.
-// It takes no context: a fenced statement is never cancelled, and its limits are the server's. The error explains every outcome but Done, for the log.
+// Commit writes a change under a lease and returns when its fate is known, or known to be unknown.
+// It shares a statement with the changes of other submitters. It takes no context: a fenced
+// statement is never cancelled, and its limits are the server's. The error explains every outcome
+// but Done, for the log.
 func (s *Store) Commit(lease *Lease, change txn.Change) (Outcome, error) {
 	if change.Empty() {
 		return Done, nil
@@ -75,10 +77,12 @@ func (j *commitJob) end(outcome Outcome, err error) {
 	close(j.ended)
 }
 
-// emptyCommit is roughly what a statement without changes takes on the wire: the heads of its lists.
+// emptyCommit is roughly what a statement without changes takes on the wire: the heads of its
+// lists.
 const emptyCommit = 2 << 10
 
-// changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is large among them.
+// changeSize is roughly what a change takes on the wire: its fields with their lengths, and what is
+// large among them.
 func changeSize(c txn.Change) int {
 	const perChange, perWrite, perReceipt, perAttempt, perCommand = 160, 370, 80, 190, 40
 	n := perChange + len(c.StatusReason)
@@ -112,7 +116,8 @@ var (
 	errNoAnswer = errors.New("the database did not answer for this change")
 )
 
-// sendCommits sends a group as one statement and ends each job of it, unless the server refuses the statement.
+// sendCommits sends a group as one statement and ends each job of it, unless the server refuses the
+// statement.
 func (s *Store) sendCommits(aside bool, group []*commitJob) *refusal {
 	l := s.commitConn
 	if aside {
@@ -183,14 +188,16 @@ func answerAll(group []*commitJob, answers []db.CommitRow) {
 	}
 }
 
-// prepareCommit runs the statement with nothing in it: it is prepared then, and a real one goes out in one write and comes back in one answer.
+// prepareCommit runs the statement with nothing in it: it is prepared then, and a real one goes out
+// in one write and comes back in one answer.
 func prepareCommit(ctx context.Context, conn *pgx.Conn) error {
 	_, err := db.New(conn).Commit(ctx, commitParams("", nil))
 	return err
 }
 
-// planFenced has the server plan the fenced statement once for a connection, and meet every table along a key. Statistics are no guide: the ledger may have
-// been empty when the plan was made. What is not a table is looked up by hashed sub-selects, which these settings leave alone.
+// planFenced has the server plan the fenced statement once for a connection, and meet every table
+// along a key. Statistics are no guide: the ledger may have been empty when the plan was made. What
+// is not a table is looked up by hashed sub-selects, which these settings leave alone.
 func planFenced(cfg *pgx.ConnConfig) {
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	for _, path := range []string{"enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"} {

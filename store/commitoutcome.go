@@ -22,8 +22,9 @@ const (
 	outcomeUnknown
 )
 
-// judge tells what became of a statement that is its own transaction. sent says whether a byte of it left this process. The driver's own opinion on what is
-// safe to retry is not asked: it has been wrong.
+// judge tells what became of a statement that is its own transaction. sent says whether a byte of
+// it left this process. The driver's own opinion on what is safe to retry is not asked: it has been
+// wrong.
 func judge(err error, sent bool) commitOutcome {
 	if err == nil {
 		return settled
@@ -69,7 +70,8 @@ const (
 	notInThisState       = "55000" // raised by one that refuses it by force, too
 )
 
-// failed is the error of a caller's operation, in words of our own: what a driver or server says may hold data and addresses. verb says what was tried.
+// failed is the error of a caller's operation, in words of our own: what a driver or server says
+// may hold data and addresses. verb says what was tried.
 func (s *Store) failed(ctx context.Context, verb string, err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// toTx makes a transaction of its row. Only an amount can fail to be read, which the table's checks rule out.
+// toTx makes a transaction of its row. Only an amount can fail to be read, which the table's checks
+// rule out.
 func toTx(r db.ManagedTx) (txn.Tx, error) {
 	value, err := toWei(r.Value)
 	if err != nil {
@@ -83,8 +84,8 @@ func toStatus(r db.ManagedTx) (txn.Status, error) {
 	return status, nil
 }
 
-// toDueTx also turns the times that are left or have passed, by the database's clock, into times of ours: nothing is judged by comparing one clock's time with the
-// other's.
+// toDueTx also turns the times that are left or have passed, by the database's clock, into times of
+// ours: nothing is judged by comparing one clock's time with the other's.
 func (s *Store) toDueTx(r db.ManagedTx, dueMillis, lateMillis, waitedMillis int64) (txn.Tx, error) {
 	tx, err := toTx(r)
 	if err == nil && dueMillis > 0 {

@@ -16,18 +16,21 @@ import (
 // maxCreateBytes bounds a grouped insert: the largest batch that the API takes goes as one.
 const maxCreateBytes = 5 << 20
 
-// maxHeldCreates bounds what a node holds of new transactions that are on their way, in bytes: a database that is slow must not fill its memory.
+// maxHeldCreates bounds what a node holds of new transactions that are on their way, in bytes: a
+// database that is slow must not fill its memory.
 const maxHeldCreates = 64 << 20
 
-// createsPerChange is how many transactions a grouped insert holds for each change that a fenced statement may hold: it is far lighter.
+// createsPerChange is how many transactions a grouped insert holds for each change that a fenced
+// statement may hold: it is far lighter.
 const createsPerChange = 4
 
-// CreateTx queues a transaction, or finds the one that was queued under its request id: created tells which. It shares a statement with whatever else is
-// created on this node at the moment.
+// CreateTx queues a transaction, or finds the one that was queued under its request id: created
+// tells which. It shares a statement with whatever else is created on this node at the moment.
 //
-// Errors: ErrKeyReused when the request id stands for another payload, ErrPaused and ErrProtected when the submitter takes no new transactions,
-// ErrSubmitterNotFound, a QueueFullError, ErrBusy when the node holds as much on its way as it may, and ErrUnavailable; after the last three a call with the same
-// request id is safe, and finds what was queued.
+// Errors: ErrKeyReused when the request id stands for another payload, ErrPaused and ErrProtected
+// when the submitter takes no new transactions, ErrSubmitterNotFound, a QueueFullError, ErrBusy
+// when the node holds as much on its way as it may, and ErrUnavailable; after the last three a call
+// with the same request id is safe, and finds what was queued.
 func (s *Store) CreateTx(ctx context.Context,
 	intent Intent) (info TxInfo, created bool, err error) {
 	fate := s.CreateTxs(ctx, []Intent{intent})[0]
@@ -41,8 +44,8 @@ type Created struct {
 	Err     error
 }
 
-// CreateTxs is CreateTx for many at once: they have a fate each, in their order, share their statements, and are queued in their order. Of two with the same
-// request id the first is queued.
+// CreateTxs is CreateTx for many at once: they have a fate each, in their order, share their
+// statements, and are queued in their order. Of two with the same request id the first is queued.
 func (s *Store) CreateTxs(ctx context.Context, intents []Intent) []Created {
 	fates, jobs := make([]Created, len(intents)), make([]createJob, len(intents))
 	call := &createCall{ended: make(chan struct{})}
@@ -83,8 +86,9 @@ func (s *Store) notPut(ctx context.Context, job *createJob, refused error) error
 	return s.failed(ctx, job.intent.verb(), refused)
 }
 
-// leave is for a caller who does not wait longer: a copy of the fates that are certain by now, as the jobs that are left go on and write theirs. Such a
-// transaction may well be created: its request id tells.
+// leave is for a caller who does not wait longer: a copy of the fates that are certain by now, as
+// the jobs that are left go on and write theirs. Such a transaction may well be created: its
+// request id tells.
 func leave(ctx context.Context, fates []Created, jobs []createJob) []Created {
 	left := make([]Created, len(fates))
 	for i := range jobs {
@@ -97,7 +101,8 @@ func leave(ctx context.Context, fates []Created, jobs []createJob) []Created {
 	return left
 }
 
-// settleCreates completes the fates of jobs that have ended, and wakes who is to see what they queued.
+// settleCreates completes the fates of jobs that have ended, and wakes who is to see what they
+// queued.
 func (s *Store) settleCreates(fates []Created, jobs []createJob) {
 	woken := map[txn.SubmitterID]bool{}
 	for i := range jobs {
@@ -206,8 +211,9 @@ func (j *createJob) found(winner TxInfo) {
 	j.end()
 }
 
-// sendCreates inserts those of a group that have a place in their queues, with one statement. Whatever did not go in, for want of a place too, is then looked for by
-// a new one, which sees who won.
+// sendCreates inserts those of a group that have a place in their queues, with one statement.
+// Whatever did not go in, for want of a place too, is then looked for by a new one, which sees who
+// won.
 func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*readLimit)
 	defer cancel()
@@ -233,7 +239,8 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	return why
 }
 
-// seatNew answers those of a group who repeat what is in the ledger: they need no place, and there is none for everybody. The rest are seated anew.
+// seatNew answers those of a group who repeat what is in the ledger: they need no place, and there
+// is none for everybody. The rest are seated anew.
 func (s *Store) seatNew(ctx context.Context,
 	group, seated []*createJob) (again, left []*createJob, err error) {
 	s.quota.settle(seated, func(*createJob) bool { return false })
@@ -326,8 +333,8 @@ func failAll(group []*createJob, err error) {
 	}
 }
 
-// findCreated ends jobs whose row was not inserted: with the transaction that has their key, or with the reason why there is none. What is refused
-// ends none of them.
+// findCreated ends jobs whose row was not inserted: with the transaction that has their key, or
+// with the reason why there is none. What is refused ends none of them.
 func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
 	left, err := s.findRepeats(ctx, group)
 	if why := refusalOf(err); why != nil {
@@ -343,7 +350,8 @@ func (s *Store) findCreated(ctx context.Context, group []*createJob) *refusal {
 	return nil
 }
 
-// findRepeats ends the jobs whose key a transaction has, and returns the others; with an error of the database it ends none.
+// findRepeats ends the jobs whose key a transaction has, and returns the others; with an error of
+// the database it ends none.
 func (s *Store) findRepeats(ctx context.Context,
 	group []*createJob) (left []*createJob, err error) {
 	ids, requests := make([]int32, len(group)), make([]string, len(group))

@@ -40,7 +40,8 @@ func (k *kit) createAll(stores []*Store, intents []Intent) []created {
 	return results
 }
 
-// TestCreateTx_SameKeyConcurrently_OneTransaction: 100 calls on three nodes make one row and get one answer.
+// TestCreateTx_SameKeyConcurrently_OneTransaction: 100 calls on three nodes make one row and get
+// one answer.
 func TestCreateTx_SameKeyConcurrently_OneTransaction(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -77,7 +78,8 @@ func TestCreateTx_SameKeyConcurrently_OneTransaction(t *testing.T) {
 	}
 }
 
-// TestCreateTx_KeysInOtherOrder_NoDeadlock: nodes that create the same keys in different orders do not block each other.
+// TestCreateTx_KeysInOtherOrder_NoDeadlock: nodes that create the same keys in different orders do
+// not block each other.
 func TestCreateTx_KeysInOtherOrder_NoDeadlock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -165,13 +167,15 @@ func TestCreateTx_Invalid_Refused(t *testing.T) {
 	})
 }
 
-// TestCreateTxs_OneBad_OthersCreated: one that the database refuses does not take its group with it.
+// TestCreateTxs_OneBad_OthersCreated: one that the database refuses does not take its group with
+// it.
 func TestCreateTxs_OneBad_OthersCreated(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
 	id := k.submitter(s, "alice")
-	// The first insert waits for a key that another session is inserting, so that the rest gather behind it.
+	// The first insert waits for a key that another session is inserting, so that the rest gather
+	// behind it.
 	session, err := k.session().Begin(k.ctx)
 	k.must(err)
 	plug := &createJob{intent: Intent{Submitter: id, RequestID: "plug"}}
@@ -207,7 +211,8 @@ func TestCreateTxs_OneBad_OthersCreated(t *testing.T) {
 	}
 }
 
-// TestCreateTx_CallerGone_StillCreated is told of each transaction what is certain by then, and what goes on behind its back changes none of it.
+// TestCreateTx_CallerGone_StillCreated is told of each transaction what is certain by then, and
+// what goes on behind its back changes none of it.
 func TestCreateTx_CallerGone_StillCreated(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -363,7 +368,8 @@ func TestWakeUps(t *testing.T) {
 	}
 }
 
-// TestCreateTx_Plan_UsesKeys: however many submitters and transactions, none is compared with each of the others.
+// TestCreateTx_Plan_UsesKeys: however many submitters and transactions, none is compared with each
+// of the others.
 func TestCreateTx_Plan_UsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// log is what is recorded of a submitter, oldest first: kind, action, protection, reason and operator.
+// log is what is recorded of a submitter, oldest first: kind, action, protection, reason and
+// operator.
 func (k *kit) log(s *Store, id txn.SubmitterID) (list []string) {
 	k.t.Helper()
 	commands, err := s.Commands(k.ctx, id, 0, 100)
@@ -33,7 +34,8 @@ func (k *kit) ask(s *Store, id txn.SubmitterID, ask Ask) []txn.CommandResult {
 	return []txn.CommandResult{{ID: command, Result: txn.Applied}}
 }
 
-// TestCommit_OwnerPauses_CommandRecorded beside what it was asked for, once each, and with the commit that does it alone.
+// TestCommit_OwnerPauses_CommandRecorded beside what it was asked for, once each, and with the
+// commit that does it alone.
 func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -96,7 +98,8 @@ func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 	}
 }
 
-// TestSubmitter_Paused_ReportsWhy: the policy's pause is told before anybody's, and none of before it was last resumed.
+// TestSubmitter_Paused_ReportsWhy: the policy's pause is told before anybody's, and none of before
+// it was last resumed.
 func TestSubmitter_Paused_ReportsWhy(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/store/internal/db"
 )
 
-// dedicatedConn is one connection for one kind of statement. It is made when it is first needed and again after it broke. One statement runs on it at a time.
+// dedicatedConn is one connection for one kind of statement. It is made when it is first needed and
+// again after it broke. One statement runs on it at a time.
 type dedicatedConn struct {
 	s       *Store
 	cfg     *pgx.ConnConfig
@@ -27,19 +28,21 @@ type dedicatedConn struct {
 	closed bool
 }
 
-// idleLimit is how long a connection may have done nothing and still be trusted. A server that went away meanwhile would leave the fate of the next statement
-// unknown, although it never got there.
+// idleLimit is how long a connection may have done nothing and still be trusted. A server that went
+// away meanwhile would leave the fate of the next statement unknown, although it never got there.
 const idleLimit = time.Second
 
-// ageLimit ends a connection together with the plans that it keeps: they were made for the ledger as it was then.
+// ageLimit ends a connection together with the plans that it keeps: they were made for the ledger
+// as it was then.
 const ageLimit = 10 * time.Minute
 
 func newDedicatedConn(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *dedicatedConn {
 	return &dedicatedConn{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
 }
 
-// run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and the statements too unless they ignore it. A watchdog closes
-// the connection when nothing has come back for longer than the server itself allows.
+// run carries out statements and tells their fate. ctx bounds waiting for others, connecting, and
+// the statements too unless they ignore it. A watchdog closes the connection when nothing has come
+// back for longer than the server itself allows.
 func (l *dedicatedConn) run(ctx context.Context, limit time.Duration,
 	statement func(*pgx.Conn, *db.Queries) error) (commitOutcome, error) {
 	if err := l.mu.LockUntil(ctx); err != nil {
@@ -156,7 +159,8 @@ func (l *dedicatedConn) close() {
 	}
 }
 
-// turn is a mutex for which one need not wait longer than a context lasts. It holds one element while it is locked.
+// turn is a mutex for which one need not wait longer than a context lasts. It holds one element
+// while it is locked.
 type turn chan struct{}
 
 func (t turn) Lock()   { t <- struct{}{} }
@@ -178,8 +182,10 @@ type wire struct {
 	written atomic.Int64
 }
 
-// wireUnder is the wire of a connection. It is asked of the connection itself: the driver dials for other ends too, such as requests to cancel, even after it has
-// given up a connection that was being made, and bytes counted on the wrong wire would call a statement that ran one that never left.
+// wireUnder is the wire of a connection. It is asked of the connection itself: the driver dials for
+// other ends too, such as requests to cancel, even after it has given up a connection that was
+// being made, and bytes counted on the wrong wire would call a statement that ran one that never
+// left.
 func wireUnder(conn *pgx.Conn) *wire {
 	under := conn.PgConn().Conn()
 	if encrypted, ok := under.(*tls.Conn); ok {
@@ -188,7 +194,8 @@ func wireUnder(conn *pgx.Conn) *wire {
 	return under.(*wire)
 }
 
-// newWire wraps a connection whose socket takes a whole group in one go. A process that stops in the middle of a write keeps what the server has begun.
+// newWire wraps a connection whose socket takes a whole group in one go. A process that stops in
+// the middle of a write keeps what the server has begun.
 func newWire(conn net.Conn, group int) *wire {
 	if sized, ok := conn.(interface{ SetWriteBuffer(int) error }); ok {
 		_ = sized.SetWriteBuffer(2 * group) // as far as the system allows

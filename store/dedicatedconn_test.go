@@ -39,8 +39,9 @@ func TestDedicatedConn_ContextEnds_StopsWaiting(t *testing.T) {
 	}
 }
 
-// TestDedicatedConn_WrittenBytes_CountedOnOwnSocket gives up a connection that is being made, and has the driver's request to cancel it get through only when another one
-// stands. The count of bytes must still be that one's, or a statement that ran would pass for one that never left.
+// TestDedicatedConn_WrittenBytes_CountedOnOwnSocket gives up a connection that is being made, and
+// has the driver's request to cancel it get through only when another one stands. The count of
+// bytes must still be that one's, or a statement that ran would pass for one that never left.
 func TestDedicatedConn_WrittenBytes_CountedOnOwnSocket(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// commitParams lays the changes of a group out as columns. A change is known by its place in the group.
+// commitParams lays the changes of a group out as columns. A change is known by its place in the
+// group.
 func commitParams(node string, group []*commitJob) db.CommitParams {
 	p := db.CommitParams{OwnerNode: node}
 	roomForChanges(&p, len(group))
@@ -34,7 +35,8 @@ func commitParams(node string, group []*commitJob) db.CommitParams {
 	return p
 }
 
-// room makes columns for so many rows out of one piece of memory: they are filled one row after the other, and are many.
+// room makes columns for so many rows out of one piece of memory: they are filled one row after the
+// other, and are many.
 func room[T any](rows int, columns ...*[]T) {
 	all := make([]T, rows*len(columns))
 	for i, c := range columns {

@@ -6,7 +6,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What ended as never run says where, until its end is taken back; and it is read with what a reorg could still reach.
+// What ended as never run says where, until its end is taken back; and it is read with what a reorg
+// could still reach.
 func TestRecentFinals_NeverExecuted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

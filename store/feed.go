@@ -50,8 +50,10 @@ func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after Ev
 
 func (f Feed) queries() *db.Queries { return db.New(f.pool) }
 
-// FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every event whether it is within. It stays where it was while there
-// are no events above it. A new one is given out only once all that it sees has outlived the next crash: see Settle in queries/open/event.sql.
+// FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every
+// event whether it is within. It stays where it was while there are no events above it. A new one
+// is given out only once all that it sees has outlived the next crash: see Settle in
+// queries/open/event.sql.
 func (f Feed) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
 	const verb = "read the head of the feed"
 	if err := f.store.settled.mu.LockUntil(ctx); err != nil { // others may wait for the database
@@ -78,8 +80,10 @@ func (f Feed) FeedHead(ctx context.Context) (epoch int64, snapshot string, err e
 	return now.FeedEpoch, now.Snapshot, nil
 }
 
-// EventsSince reads the events that snapshot until sees and snapshot since does not, in an order that is the order of seq within each transaction, those after
-// a key of that order, and appends them to a page, which may be nil. submitter 0 means all of them. Fewer than limit means that there are no more.
+// EventsSince reads the events that snapshot until sees and snapshot since does not, in an order
+// that is the order of seq within each transaction, those after a key of that order, and appends
+// them to a page, which may be nil. submitter 0 means all of them. Fewer than limit means that
+// there are no more.
 func (f Feed) EventsSince(ctx context.Context, page []EventInfo, since, until string,
 	after EventKey, submitter txn.SubmitterID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {
@@ -116,7 +120,8 @@ func (f Feed) name(ctx context.Context, events []EventInfo) error {
 	return err
 }
 
-// EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have, and nothing of what else is in the feed.
+// EventsSinceOf is EventsSince of some transactions, without labels. A page costs what these have,
+// and nothing of what else is in the feed.
 func (f Feed) EventsSinceOf(ctx context.Context, since, until string, after EventKey,
 	ids []txn.TxID, limit int) ([]EventInfo, error) {
 	if after.Xid == "" {

@@ -7,7 +7,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// burn draws numbers of transactions (xid) that leave nothing behind: some are rolled back, others only notify.
+// burn draws numbers of transactions (xid) that leave nothing behind: some are rolled back, others
+// only notify.
 func (k *kit) burn() {
 	k.t.Helper()
 	for range 20 {
@@ -43,11 +44,13 @@ func (k *kit) since(s *Store, snapshot string, tx txn.TxID) (n int) {
 	return n
 }
 
-// TestFeed_DatabaseCrash_NoEventLost: a crash of PostgreSQL gives out again the numbers of transactions whose end was not on disk. What runs under them then is new to
-// whoever resumes from a head of before, and would be old to a snapshot that was not settled.
+// TestFeed_DatabaseCrash_NoEventLost: a crash of PostgreSQL gives out again the numbers of
+// transactions whose end was not on disk. What runs under them then is new to whoever resumes from
+// a head of before, and would be old to a snapshot that was not settled.
 func TestFeed_DatabaseCrash_NoEventLost(t *testing.T) {
 	t.Parallel()
-	// Nothing but a commit, or what settles, brings an end to the disk: the server's own writer of the log sleeps.
+	// Nothing but a commit, or what settles, brings an end to the disk: the server's own writer of
+	// the log sleeps.
 	pg := startServer(
 		t,
 		"",

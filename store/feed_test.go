@@ -14,7 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// follower reads the feed as a watcher does, and keeps its place in a resume token between any two reads.
+// follower reads the feed as a watcher does, and keeps its place in a resume token between any two
+// reads.
 type follower struct {
 	*kit
 	s     *Store
@@ -118,7 +119,8 @@ func TestFeed_CommitsOutOfOrder_NoEventLost(t *testing.T) {
 	f.once()
 }
 
-// TestFeed_ManyWriters_NoEventLost commits in a random order while readers with pages of different sizes look.
+// TestFeed_ManyWriters_NoEventLost commits in a random order while readers with pages of different
+// sizes look.
 func TestFeed_ManyWriters_NoEventLost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -204,8 +206,9 @@ func TestFeed_Plan_UsesIndex(t *testing.T) {
 	}
 }
 
-// TestFeed_SubmitterNames_Cached: of a submitter the name is asked for once. The feed and the answers to creates have it all the same, however few fit; and nothing is
-// remembered of those that are not there.
+// TestFeed_SubmitterNames_Cached: of a submitter the name is asked for once. The feed and the
+// answers to creates have it all the same, however few fit; and nothing is remembered of those that
+// are not there.
 func TestFeed_SubmitterNames_Cached(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

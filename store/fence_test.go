@@ -24,8 +24,9 @@ type mutation struct {
 
 const lockClause = "FOR KEY SHARE OF l"
 
-// The fence as it is, and the ways in which it has been got wrong: without the key column that makes a takeover wait, without a lock (a sub-select EXISTS reads
-// the lease by the statement's snapshot in the same way), and with the time of the transaction's start.
+// The fence as it is, and the ways in which it has been got wrong: without the key column that
+// makes a takeover wait, without a lock (a sub-select EXISTS reads the lease by the statement's
+// snapshot in the same way), and with the time of the transaction's start.
 var (
 	asItIs   = mutation{name: "as it is"}
 	byUpdate = mutation{name: "a plain UPDATE takes over", plain: true}
@@ -135,7 +136,8 @@ func (d *duel) takeOver() <-chan *Lease {
 	return taken
 }
 
-// acquire takes over as the store does, or, to show what the index alone is worth, by a plain UPDATE.
+// acquire takes over as the store does, or, to show what the index alone is worth, by a plain
+// UPDATE.
 func (d *duel) acquire() (*Lease, error) {
 	if !d.m.plain {
 		return d.heir.AcquireOne(d.ctx, d.id)
@@ -167,7 +169,8 @@ func (d *duel) lateWrite() bool {
 	)
 }
 
-// TestFence_OpenCommit_TakeoverWaits: the old owner has written and not committed when its lease lapses (E1a of the requirements).
+// TestFence_OpenCommit_TakeoverWaits: the old owner has written and not committed when its lease
+// lapses (E1a of the requirements).
 func TestFence_OpenCommit_TakeoverWaits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -190,7 +193,8 @@ func TestFence_OpenCommit_TakeoverWaits(t *testing.T) {
 			if l := <-taken; l.Token() != 2 {
 				t.Fatalf("token %d after the takeover, want 2", l.Token())
 			}
-			// Either way the row carries token 1 now: what counts is whether the heir could have read the ledger before.
+			// Either way the row carries token 1 now: what counts is whether the heir could have
+			// read the ledger before.
 			if !d.lateWrite() {
 				t.Fatal("the old owner's write is gone")
 			}
@@ -198,7 +202,8 @@ func TestFence_OpenCommit_TakeoverWaits(t *testing.T) {
 	}
 }
 
-// TestFence_UpdateWaitsAcrossTakeover_Fenced: the old owner's statement waits for a row while its lease lapses (E1b).
+// TestFence_UpdateWaitsAcrossTakeover_Fenced: the old owner's statement waits for a row while its
+// lease lapses (E1b).
 func TestFence_UpdateWaitsAcrossTakeover_Fenced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -242,7 +247,8 @@ func TestFence_UpdateWaitsAcrossTakeover_Fenced(t *testing.T) {
 	}
 }
 
-// TestFence_OldTransactionAfterTakeover_Fenced: a transaction that was opened while the lease was live comes back when the lease is somebody else's.
+// TestFence_OldTransactionAfterTakeover_Fenced: a transaction that was opened while the lease was
+// live comes back when the lease is somebody else's.
 func TestFence_OldTransactionAfterTakeover_Fenced(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
@@ -260,7 +266,8 @@ func TestFence_OldTransactionAfterTakeover_Fenced(t *testing.T) {
 	}
 }
 
-// TestFence_OldTransactionAfterLapse_Fenced: nobody has taken the lease, but it is over by the clock on the wall (E5).
+// TestFence_OldTransactionAfterLapse_Fenced: nobody has taken the lease, but it is over by the
+// clock on the wall (E5).
 func TestFence_OldTransactionAfterLapse_Fenced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -302,7 +309,8 @@ func TestGuard_MutantWrite_Caught(t *testing.T) {
 	}
 }
 
-// TestRenew_OpenCommit_DoesNotWait: neither for a commit under way, nor for a takeover that waits for that commit.
+// TestRenew_OpenCommit_DoesNotWait: neither for a commit under way, nor for a takeover that waits
+// for that commit.
 func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)
@@ -363,7 +371,8 @@ func TestAcquire_OpenCommit_Skipped(t *testing.T) {
 	}
 }
 
-// TestAcquireOne_FrozenOwner_SessionTerminated: a session that keeps the lease's row locked for longer than a statement can last is ended.
+// TestAcquireOne_FrozenOwner_SessionTerminated: a session that keeps the lease's row locked for
+// longer than a statement can last is ended.
 func TestAcquireOne_FrozenOwner_SessionTerminated(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, asItIs)

@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// fleet is a store that owns many submitters, each with a transaction in its queue, and a plug: one more submitter, whose commit can be held up so that all
-// others gather behind it.
+// fleet is a store that owns many submitters, each with a transaction in its queue, and a plug: one
+// more submitter, whose commit can be held up so that all others gather behind it.
 type fleet struct {
 	*kit
 	s      *Store
@@ -80,7 +80,8 @@ func (f *fleet) together(changes []txn.Change) []answer {
 	return answers
 }
 
-// commitAll commits the changes at the same time, each under the lease of its place, and calls back while they are under way.
+// commitAll commits the changes at the same time, each under the lease of its place, and calls back
+// while they are under way.
 func (f *fleet) commitAll(changes []txn.Change, meanwhile func()) []answer {
 	f.t.Helper()
 	answers := make([]answer, len(changes))
@@ -192,7 +193,8 @@ func TestCommit_CancelRacesAllocation_OneWins(t *testing.T) {
 	}
 }
 
-// TestCancelQueued_Xid_AssignedAfterLock: the feed is in the order of xid, so whoever waits for a row must not have one.
+// TestCancelQueued_Xid_AssignedAfterLock: the feed is in the order of xid, so whoever waits for a
+// row must not have one.
 func TestCancelQueued_Xid_AssignedAfterLock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -249,7 +251,8 @@ func TestCommit_OneFencedChange_OthersDone(t *testing.T) {
 	})
 }
 
-// TestCommit_OneLockedChange_OthersDone: one change cannot have its row in time. The others do not wait for that, nor does the next statement.
+// TestCommit_OneLockedChange_OthersDone: one change cannot have its row in time. The others do not
+// wait for that, nor does the next statement.
 func TestCommit_OneLockedChange_OthersDone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -266,7 +269,8 @@ func TestCommit_OneLockedChange_OthersDone(t *testing.T) {
 			defer s.commits.mu.Unlock()
 			return s.commits.dividing
 		})
-		// The plug has taken nothing yet: its change goes out on the first connection while the second is busy.
+		// The plug has taken nothing yet: its change goes out on the first connection while the
+		// second is busy.
 		f.done(s, f.plug, take(late, 0))
 		s.commits.mu.Lock()
 		defer s.commits.mu.Unlock()
@@ -277,7 +281,8 @@ func TestCommit_OneLockedChange_OthersDone(t *testing.T) {
 	f.check(answers, allBut(locked, Conflict))
 }
 
-// TestCommit_Group_OneWrite: Bind, Execute and Sync of a fenced statement leave together. Between two writes a process can be stopped.
+// TestCommit_Group_OneWrite: Bind, Execute and Sync of a fenced statement leave together. Between
+// two writes a process can be stopped.
 func TestCommit_Group_OneWrite(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -303,8 +308,9 @@ func TestCommit_Group_OneWrite(t *testing.T) {
 		40*changeSize(f.takes()[0]))
 }
 
-// TestCommit_RowChangesMeanwhile_Conflict: rows that were written anew while the statement waited for them, in a way that no expectation minds, are judged and
-// written by their newest version, all of them.
+// TestCommit_RowChangesMeanwhile_Conflict: rows that were written anew while the statement waited
+// for them, in a way that no expectation minds, are judged and written by their newest version, all
+// of them.
 func TestCommit_RowChangesMeanwhile_Conflict(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -73,8 +73,9 @@ func (k *kit) past(id txn.SubmitterID, confirmed, queued int) {
 	)
 }
 
-// TestReads_GrowingLedger_SamePlans: what is read again and again, by owners and by callers, touches as many pages in a ledger with a long past and a long queue as it has to,
-// which is but a few.
+// TestReads_GrowingLedger_SamePlans: what is read again and again, by owners and by callers,
+// touches as many pages in a ledger with a long past and a long queue as it has to, which is but a
+// few.
 func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -137,8 +138,9 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 	}
 }
 
-// TestOrphans_IdleSubmitters_NoCost: what a node looks at again and again for submitters without an owner is a few pages however many of these have nothing to do, and
-// finds the ones that have. So it is however few of them have no owner.
+// TestOrphans_IdleSubmitters_NoCost: what a node looks at again and again for submitters without an
+// owner is a few pages however many of these have nothing to do, and finds the ones that have. So
+// it is however few of them have no owner.
 func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -190,8 +192,8 @@ func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 	looks("many at work, hundreds idle", 1500, 3000, waits)
 }
 
-// TestSubmitters_LongQueue_CountBounded: who asks how submitters stand hears of a few exactly how many wait, and of many that they are many. Of a queue of any length that
-// takes the same.
+// TestSubmitters_LongQueue_CountBounded: who asks how submitters stand hears of a few exactly how
+// many wait, and of many that they are many. Of a queue of any length that takes the same.
 func TestSubmitters_LongQueue_CountBounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -241,7 +243,8 @@ func TestSubmitters_LongQueue_CountBounded(t *testing.T) {
 	}
 }
 
-// TestTxs_OpenStates_Listed: a list of what is not final has each of it once, newest first, over pages of any size, and nothing else; with a state it has that.
+// TestTxs_OpenStates_Listed: a list of what is not final has each of it once, newest first, over
+// pages of any size, and nothing else; with a state it has that.
 func TestTxs_OpenStates_Listed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -310,8 +313,9 @@ func TestTxs_OpenStates_Listed(t *testing.T) {
 	}
 }
 
-// TestSessions_NoParallelWorkers: a plan that is made once for all values takes a large table for one of which much is read, and would start processes for each of the
-// few rows of a page of events.
+// TestSessions_NoParallelWorkers: a plan that is made once for all values takes a large table for
+// one of which much is read, and would start processes for each of the few rows of a page of
+// events.
 func TestSessions_NoParallelWorkers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

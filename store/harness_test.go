@@ -194,7 +194,8 @@ func (k *kit) eventually(what string, holds func() bool) {
 	}
 }
 
-// vacuum waits until all of the tables is known to be visible to everybody: for as long as a test beside this one holds an old snapshot, the rest is read from the table too.
+// vacuum waits until all of the tables is known to be visible to everybody: for as long as a test
+// beside this one holds an old snapshot, the rest is read from the table too.
 func (k *kit) vacuum(tables ...string) {
 	k.t.Helper()
 	for _, table := range tables {

@@ -18,13 +18,15 @@ import (
 // ErrCommandNotFound says that no command has this number.
 var ErrCommandNotFound = errors.New("no such command")
 
-// CancelQueued cancels a transaction that never had a nonce, and tells whether it did. When it did not, the transaction is in a later state, or final, or was
-// given back to the queue: then it may have run, and its owner alone can tell.
+// CancelQueued cancels a transaction that never had a nonce, and tells whether it did. When it did
+// not, the transaction is in a later state, or final, or was given back to the queue: then it may
+// have run, and its owner alone can tell.
 func (s *Store) CancelQueued(ctx context.Context, id txn.TxID) (cancelled bool, err error) {
 	return s.CancelQueuedFor(ctx, id, Ask{})
 }
 
-// CancelQueuedFor is CancelQueued for somebody who says who or why, which is kept with the commands.
+// CancelQueuedFor is CancelQueued for somebody who says who or why, which is kept with the
+// commands.
 func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 	ask Ask) (cancelled bool, err error) {
 	verb := fmt.Sprintf("cancel transaction %s", id)
@@ -63,8 +65,8 @@ const (
 	maxReason = 4096 // characters, as the table has it
 )
 
-// AddCommand asks something of the owner of a submitter. Asking for the same cancel or for a protection again, before it is carried out, returns the number of
-// the first.
+// AddCommand asks something of the owner of a submitter. Asking for the same cancel or for a
+// protection again, before it is carried out, returns the number of the first.
 func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID,
 	ask Ask) (id int64, err error) {
 	verb := fmt.Sprintf("add a %s command for submitter %d", ask.Kind, submitter)
@@ -123,7 +125,8 @@ type CommandInfo struct {
 	Result    string
 }
 
-// Commands lists what was asked of the owner of a submitter, newest first. For the next page give the last number as before; 0 begins with the newest.
+// Commands lists what was asked of the owner of a submitter, newest first. For the next page give
+// the last number as before; 0 begins with the newest.
 func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before int64,
 	limit int) ([]CommandInfo, error) {
 	if before == 0 {

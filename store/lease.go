@@ -13,8 +13,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Acquire takes the leases of all these submitters that are free, lapsed, or this node's own, each under a new token, in one statement. A lease whose row is
-// locked at the moment, by a commit or by another taker, is skipped.
+// Acquire takes the leases of all these submitters that are free, lapsed, or this node's own, each
+// under a new token, in one statement. A lease whose row is locked at the moment, by a commit or by
+// another taker, is skipped.
 func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, error) {
 	verb := fmt.Sprintf("acquire %d leases", len(ids))
 	conn, err := s.taker.Acquire(ctx)
@@ -41,8 +42,9 @@ func (s *Store) Acquire(ctx context.Context, ids []txn.SubmitterID) ([]*Lease, e
 	return leases, nil
 }
 
-// AcquireOne takes one lease as Acquire does, but waits for a commit that is under way. It returns nil when another node holds the lease. A session that keeps
-// it waiting for longer than any statement of ours lasts is ended.
+// AcquireOne takes one lease as Acquire does, but waits for a commit that is under way. It returns
+// nil when another node holds the lease. A session that keeps it waiting for longer than any
+// statement of ours lasts is ended.
 func (s *Store) AcquireOne(ctx context.Context, id txn.SubmitterID) (*Lease, error) {
 	verb := fmt.Sprintf("acquire the lease of submitter %d", id)
 	conn, err := s.taker.Acquire(ctx)
@@ -76,8 +78,9 @@ func taken(r db.AcquireLeaseRow, at time.Time) *Lease {
 	}
 }
 
-// endBlockers ends whoever keeps a session waiting for longer than a third of a lease, until stop is called. Whoever is ended was either stopped in the middle
-// of a statement, or is one of ours of whose fate nobody knows: it is done or undone by that, and both are right.
+// endBlockers ends whoever keeps a session waiting for longer than a third of a lease, until stop
+// is called. Whoever is ended was either stopped in the middle of a statement, or is one of ours of
+// whose fate nobody knows: it is done or undone by that, and both are right.
 func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 	patience := s.cfg.LeaseDuration / 3
 	ctx, cancel := context.WithCancel(ctx)
@@ -108,7 +111,8 @@ func (s *Store) endBlockers(ctx context.Context, waiting uint32) (stop func()) {
 	}
 }
 
-// Renew extends leases that this node still holds, all in one statement on a connection of its own, and returns those. The others are lost.
+// Renew extends leases that this node still holds, all in one statement on a connection of its own,
+// and returns those. The others are lost.
 func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, err error) {
 	if len(leases) == 0 {
 		return nil, nil
@@ -127,8 +131,9 @@ func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, e
 	return among(leases, rows), nil
 }
 
-// Release ends leases at once, so that another node need not wait for them to lapse, and tells the others to look. Their rows and tokens stay. It goes the way of
-// renewals, where nothing that owners do holds it up.
+// Release ends leases at once, so that another node need not wait for them to lapse, and tells the
+// others to look. Their rows and tokens stay. It goes the way of renewals, where nothing that
+// owners do holds it up.
 func (s *Store) Release(ctx context.Context, leases []*Lease) error {
 	ids, tokens := columns(leases)
 	for _, l := range leases {
@@ -151,8 +156,10 @@ const fewFree = 256
 // mostFree is how many free leases are too many for that.
 func mostFree(owned int) int64 { return int64(max(fewFree, 4*owned)) }
 
-// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either the free leases are looked at or all
-// submitters that have work, those with an owner too: of these there are about as many as owned, and one costs as much as a few free ones.
+// Orphans are submitters of these chains that have something to be done and no live lease, longest
+// neglected first. Either the free leases are looked at or all submitters that have work, those
+// with an owner too: of these there are about as many as owned, and one costs as much as a few free
+// ones.
 func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID,
 	owned, limit int) ([]txn.SubmitterID, error) {
 	ids, err := s.own().Orphans(
@@ -176,8 +183,8 @@ type Unowned struct {
 	Settled bool // it has had none for so long that no commit under that token can be under way: as long as the token stays, so does what the submitter has
 }
 
-// Unowned lists so many submitters of a chain that have no live lease, in the order of their numbers from after on. next goes on where the list ended, and is 0 at the
-// end.
+// Unowned lists so many submitters of a chain that have no live lease, in the order of their
+// numbers from after on. next goes on where the list ended, and is 0 at the end.
 func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.SubmitterID,
 	limit int) (found []Unowned, next txn.SubmitterID, err error) {
 	p := db.UnownedParams{
@@ -206,8 +213,9 @@ func (s *Store) Unowned(ctx context.Context, chain txn.ChainID, after txn.Submit
 	return found, next, nil
 }
 
-// Unwatched are those of these submitters that need an owner because of final transactions alone, in blocks which a reorg could reach, above the one that is given:
-// without an owner nobody would see it. Those that work have something that is not final yet, and may need one for that later.
+// Unwatched are those of these submitters that need an owner because of final transactions alone,
+// in blocks which a reorg could reach, above the one that is given: without an owner nobody would
+// see it. Those that work have something that is not final yet, and may need one for that later.
 func (s *Store) Unwatched(ctx context.Context, ids []txn.SubmitterID,
 	above uint64) (needed, work []txn.SubmitterID, err error) {
 	if len(ids) == 0 || above >= txn.UnreachableBlock {

@@ -59,7 +59,8 @@ func TestLease_Token_OnlyRises(t *testing.T) {
 	}
 }
 
-// TestAcquire_TwoProcessesOneName_OneOwner: the boot id in the owner's name keeps processes apart that were given one name (E12).
+// TestAcquire_TwoProcessesOneName_OneOwner: the boot id in the owner's name keeps processes apart
+// that were given one name (E12).
 func TestAcquire_TwoProcessesOneName_OneOwner(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -97,7 +98,8 @@ func TestLease_DirectWrites_Refused(t *testing.T) {
 	}
 }
 
-// TestRenew_UpdatesNoIndex: renewing must not touch an index (E10: with one on expires_at every renewal did).
+// TestRenew_UpdatesNoIndex: renewing must not touch an index (E10: with one on expires_at every
+// renewal did).
 func TestRenew_UpdatesNoIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -170,8 +172,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestLease_OwnersBusy_DoesNotWait has owners use all their connections, as a thousand of them do that read their ledgers. Leases come and go all the same, and the
-// node can leave.
+// TestLease_OwnersBusy_DoesNotWait has owners use all their connections, as a thousand of them do
+// that read their ledgers. Leases come and go all the same, and the node can leave.
 func TestLease_OwnersBusy_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -194,7 +196,8 @@ func TestLease_OwnersBusy_DoesNotWait(t *testing.T) {
 	}
 }
 
-// TestUnwatched: nothing but final transactions makes a submitter one that needs an owner too, while a reorg could reach the newest.
+// TestUnwatched: nothing but final transactions makes a submitter one that needs an owner too,
+// while a reorg could reach the newest.
 func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -221,7 +224,8 @@ func TestUnwatched(t *testing.T) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
 	}
-	// What ran before it was given back to the queue is in an older block than the nonces before its own.
+	// What ran before it was given back to the queue is in an older block than the nonces before
+	// its own.
 	k.exec("UPDATE managed_tx SET receipt_block = 5 WHERE submitter_id = $1 AND receipt_block = 60",
 		int32(final))
 	if found := unwatched(9); !slices.Equal(found, []txn.SubmitterID{final}) {
@@ -245,7 +249,8 @@ func TestUnwatched(t *testing.T) {
 	}
 }
 
-// TestUnowned: the list tells who has no live lease on a chain, who had it last, and for whom that has been so for the time of a lease.
+// TestUnowned: the list tells who has no live lease on a chain, who had it last, and for whom that
+// has been so for the time of a lease.
 func TestUnowned(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -287,7 +292,8 @@ func TestUnowned(t *testing.T) {
 	}
 }
 
-// TestUnwatched_Limited_InTurn: however many submitters lie idle, a look reads of so many as it is told to, and all of them come up in turn.
+// TestUnwatched_Limited_InTurn: however many submitters lie idle, a look reads of so many as it is
+// told to, and all of them come up in turn.
 func TestUnwatched_Limited_InTurn(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

@@ -11,11 +11,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// lifeGroup is how many transactions go through their lives together, each of a submitter of its own: what groups are with hundreds of busy submitters.
+// lifeGroup is how many transactions go through their lives together, each of a submitter of its
+// own: what groups are with hundreds of busy submitters.
 const lifeGroup = 100
 
-// BenchmarkLife takes transactions through their lives, a hundred to a statement, and tells the processor time that PostgreSQL's session of fenced statements spends on
-// each step of one: the time of the statement without what goes on beside it, which tells changes of the statement, of laws and of indexes apart on a busy machine too.
+// BenchmarkLife takes transactions through their lives, a hundred to a statement, and tells the
+// processor time that PostgreSQL's session of fenced statements spends on each step of one: the
+// time of the statement without what goes on beside it, which tells changes of the statement, of
+// laws and of indexes apart on a busy machine too.
 func BenchmarkLife(b *testing.B) {
 	k := newKit(b, dbtest.WithoutGuard())
 	s := k.open("a")

@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestTransaction_FullLifecycle takes two transactions of one submitter through a whole life and reads back all that was written.
+// TestTransaction_FullLifecycle takes two transactions of one submitter through a whole life and
+// reads back all that was written.
 func TestTransaction_FullLifecycle(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -16,14 +16,17 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// clockSlack is how far the clock of the node that made an id may be from the database's, for a list of a range of time to look for it there.
+// clockSlack is how far the clock of the node that made an id may be from the database's, for a
+// list of a range of time to look for it there.
 const clockSlack = 24 * time.Hour
 
 // endOfTime is after all times that the ledger has.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// Txs lists transactions, newest first, without their attempts. For the next page give the last id as Before; the filter tells which page is the last. A page costs what it holds, and what of its range
-// the states leave out: ids are in the order of their time, and so are those of one label. Where nothing final is asked for, and no label, nothing final is read.
+// Txs lists transactions, newest first, without their attempts. For the next page give the last id
+// as Before; the filter tells which page is the last. A page costs what it holds, and what of its
+// range the states leave out: ids are in the order of their time, and so are those of one label.
+// Where nothing final is asked for, and no label, nothing final is read.
 func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	rows, err := s.listRows(ctx, filter)
 	if err != nil {
@@ -38,7 +41,8 @@ func (s *Store) Txs(ctx context.Context, filter TxFilter) ([]TxInfo, error) {
 	return infos, nil
 }
 
-// Ends tells whether a page is the last of this filter. One that is not has the second row beyond MaxBytes, or as many rows as asked for.
+// Ends tells whether a page is the last of this filter. One that is not has the second row beyond
+// MaxBytes, or as many rows as asked for.
 func (f TxFilter) Ends(page []TxInfo) bool {
 	if len(page) >= int(rowLimit(f.Limit)) {
 		return false
@@ -103,7 +107,8 @@ func (f TxFilter) open() bool {
 		!slices.ContainsFunc(f.States, txn.State.Final)
 }
 
-// listOpen goes by the order of acceptance, which is the one in which what is open has an index. The times of ids, which may be off, bound nothing there.
+// listOpen goes by the order of acceptance, which is the one in which what is open has an index.
+// The times of ids, which may be off, bound nothing there.
 func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	before := int64(math.MaxInt64)

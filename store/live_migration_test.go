@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
-// TestMigrate_Indexes_BuiltConcurrently takes step 10 while an owner's commit waits for the tables: neither of the two may hold what the other needs.
+// TestMigrate_Indexes_BuiltConcurrently takes step 10 while an owner's commit waits for the tables:
+// neither of the two may hold what the other needs.
 func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone

@@ -44,8 +44,9 @@ var errRestored = errors.New(
 		"It is not taken back, by force either; run a program that knows the step",
 )
 
-// Migrate brings the schema to the newest version, making it (and a schema of that name, if one is given) where there is none, and returns the steps that it
-// took. Programs that migrate at the same moment wait for each other.
+// Migrate brings the schema to the newest version, making it (and a schema of that name, if one is
+// given) where there is none, and returns the steps that it took. Programs that migrate at the same
+// moment wait for each other.
 func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	var done []Migration
 	err := migrating(ctx, url, schema, false, func(p *goose.Provider) error {
@@ -68,7 +69,8 @@ func Migrate(ctx context.Context, url, schema string) ([]Migration, error) {
 	return done, nil
 }
 
-// MigrateStatus lists all steps, oldest first, and behind them those that the database has taken and this program does not know.
+// MigrateStatus lists all steps, oldest first, and behind them those that the database has taken
+// and this program does not know.
 func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error) {
 	var list []Migration
 	err := migrating(ctx, url, schema, false, func(p *goose.Provider) error {
@@ -99,7 +101,8 @@ func MigrateStatus(ctx context.Context, url, schema string) ([]Migration, error)
 	return list, nil
 }
 
-// firstShared is the step that brought min_node_schema: programs of before take their own version alone.
+// firstShared is the step that brought min_node_schema: programs of before take their own version
+// alone.
 const firstShared = 8
 
 // shutsOut tells whether programs that do not know a step work on what it makes: its file says it.
@@ -180,10 +183,12 @@ func looking(ctx context.Context, url, schema string, look func(*pgx.Conn) error
 // errNoStep says that there is nothing to take back.
 var errNoStep = errors.New("no step was taken, so there is none to take back")
 
-// MigrateDown takes the step back that was taken last: the newest, unless one that was missing before it was taken after it. Where
-// that would throw away what a ledger with submitters keeps it does nothing and returns ErrLedgerInUse, unless it is forced: the ledger is what keeps a request from
-// being executed twice. The migration itself looks, under a lock, so that goose's own tools are held to it as well. Nodes must be stopped (ErrLedgerLive), and a
-// ledger that was restored keeps its marks.
+// MigrateDown takes the step back that was taken last: the newest, unless one that was missing
+// before it was taken after it. Where that would throw away what a ledger with submitters keeps it
+// does nothing and returns ErrLedgerInUse, unless it is forced: the ledger is what keeps a request
+// from being executed twice. The migration itself looks, under a lock, so that goose's own tools
+// are held to it as well. Nodes must be stopped (ErrLedgerLive), and a ledger that was restored
+// keeps its marks.
 func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration, error) {
 	var undone Migration
 	if err := looking(ctx, url, schema, mayGoBack(ctx)); err != nil {
@@ -217,7 +222,8 @@ func MigrateDown(ctx context.Context, url, schema string, force bool) (Migration
 	return undone, nil
 }
 
-// mayGoBack refuses what force does not help against: steps that this program does not know, and nodes at work.
+// mayGoBack refuses what force does not help against: steps that this program does not know, and
+// nodes at work.
 func mayGoBack(ctx context.Context) func(*pgx.Conn) error {
 	return func(conn *pgx.Conn) error {
 		further, err := unknown(ctx, conn)
@@ -301,15 +307,16 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string,
 	return step(provider)
 }
 
-// lockID is the advisory lock of a schema's migrations: ledgers in other schemas of a database need not wait.
+// lockID is the advisory lock of a schema's migrations: ledgers in other schemas of a database need
+// not wait.
 func lockID(schema string) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("fencepost/migrate/" + schema))
 	return int64(h.Sum64())
 }
 
-// describeMigrationError explains a failed migration. Its SQL is ours and holds no data, so the server's words may be repeated here; a failure to connect is named as
-// everywhere.
+// describeMigrationError explains a failed migration. Its SQL is ours and holds no data, so the
+// server's words may be repeated here; a failure to connect is named as everywhere.
 func describeMigrationError(err error) error {
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {

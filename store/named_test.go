@@ -11,7 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What is read of transactions that are named is what a read of everything has of them: page by page, in the same order.
+// What is read of transactions that are named is what a read of everything has of them: page by
+// page, in the same order.
 func TestTxs_NamedIDs(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -85,7 +86,8 @@ func TestTxs_NamedIDs(t *testing.T) {
 	}
 }
 
-// However much else there is, what is named is found by its keys, also by a plan that is made for whatever is named.
+// However much else there is, what is named is found by its keys, also by a plan that is made for
+// whatever is named.
 func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -138,7 +140,8 @@ func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 	}
 }
 
-// Nor is a plan that is made when the ledger is empty, and kept, a walk along all that a submitter has, or of the whole table.
+// Nor is a plan that is made when the ledger is empty, and kept, a walk along all that a submitter
+// has, or of the whole table.
 func TestTxs_NamedIDs_FirstPlanUsesKeys(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

@@ -25,9 +25,10 @@ func (s *Store) Node() string { return s.cfg.Node }
 // maxNodes bounds the list of live nodes.
 const maxNodes = 1000
 
-// Heartbeat keeps this node among the live ones for another lease duration, and returns all of them, itself included, by id. It is one statement on the
-// connection of the renewals, so that membership costs the same however many submitters there are, and no load keeps it waiting. Rows that lapsed more than a
-// day ago go.
+// Heartbeat keeps this node among the live ones for another lease duration, and returns all of
+// them, itself included, by id. It is one statement on the connection of the renewals, so that
+// membership costs the same however many submitters there are, and no load keeps it waiting. Rows
+// that lapsed more than a day ago go.
 func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
 	accepting bool) ([]NodeInfo, error) {
 	var rows []db.HeartbeatRow
@@ -47,7 +48,8 @@ func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
 	return nodes, nil
 }
 
-// Leave takes this node from the live ones. The next heartbeat, which goes the same way, would bring it back.
+// Leave takes this node from the live ones. The next heartbeat, which goes the same way, would
+// bring it back.
 func (s *Store) Leave(ctx context.Context) error {
 	_, err := s.renew.run(ctx, s.cfg.LeaseDuration,
 		func(_ *pgx.Conn, q *db.Queries) error { return q.Leave(ctx, s.cfg.Node) })

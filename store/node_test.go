@@ -48,7 +48,8 @@ func TestHeartbeats(t *testing.T) {
 		t.Fatalf("the second beat: %+v", again)
 	}
 
-	// A node that does not beat is gone when its time is up, whatever its own clock says; its row stays for a day.
+	// A node that does not beat is gone when its time is up, whatever its own clock says; its row
+	// stays for a day.
 	k.exec("UPDATE node SET expires_at = clock_timestamp() WHERE node_id = 'b/boot'")
 	alone, err := a.Heartbeat(k.ctx, []txn.ChainID{1}, true)
 	k.must(err)
@@ -75,7 +76,8 @@ func TestHeartbeats(t *testing.T) {
 	}
 }
 
-// TestHeartbeat_Concurrent: no node waits for another, even where all of them have the same rows to forget.
+// TestHeartbeat_Concurrent: no node waits for another, even where all of them have the same rows to
+// forget.
 func TestHeartbeat_Concurrent(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -98,7 +100,8 @@ func TestHeartbeat_Concurrent(t *testing.T) {
 	}
 }
 
-// TestHeartbeat_OwnersBusy_DoesNotWait: neither for callers that use up their connections, nor for owners.
+// TestHeartbeat_OwnersBusy_DoesNotWait: neither for callers that use up their connections, nor for
+// owners.
 func TestHeartbeat_OwnersBusy_DoesNotWait(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

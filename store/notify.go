@@ -43,9 +43,10 @@ func newNotices(s *Store) *notices {
 	return &notices{s: s, ids: map[txn.SubmitterID]struct{}{}, closing: make(chan struct{})}
 }
 
-// Notify wakes the other nodes: there may be something to do for these submitters, or, when none is named, for anybody. It returns at once; what comes within
-// 10 ms goes as one message. It never runs inside another statement, since it takes a lock of the whole database. A store on which Listen was never called takes
-// no part in wake-ups, and this does nothing there.
+// Notify wakes the other nodes: there may be something to do for these submitters, or, when none is
+// named, for anybody. It returns at once; what comes within 10 ms goes as one message. It never
+// runs inside another statement, since it takes a lock of the whole database. A store on which
+// Listen was never called takes no part in wake-ups, and this does nothing there.
 func (s *Store) Notify(ids ...txn.SubmitterID) {
 	n := s.notices
 	n.mu.Lock()
@@ -160,7 +161,8 @@ func parseNotice(text string) (node string, ids []txn.SubmitterID, all bool) {
 	return text[:at], ids, all
 }
 
-// channel is where the nodes of this ledger meet. It carries the schema, whatever the configuration calls it: a channel belongs to the whole database.
+// channel is where the nodes of this ledger meet. It carries the schema, whatever the configuration
+// calls it: a channel belongs to the whole database.
 func (s *Store) channel(ctx context.Context, conn *pgx.Conn) (string, error) {
 	schema := s.cfg.Schema
 	if schema == "" {
@@ -184,8 +186,8 @@ func channelOf(schema string) string {
 	return "fencepost_" + hex.EncodeToString(sum[:16])
 }
 
-// hasten lets a session answer before its commits are on disk: a NOTIFY writes a commit of its own, and losing it costs nothing that waiting for the disk would
-// save.
+// hasten lets a session answer before its commits are on disk: a NOTIFY writes a commit of its own,
+// and losing it costs nothing that waiting for the disk would save.
 func hasten(cfg *pgx.ConnConfig) {
 	verified := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
@@ -204,8 +206,9 @@ const (
 	listenRest    = 3 * time.Second // longest wait between two tries to connect
 )
 
-// Listen hears what other nodes have to tell, until ctx ends: see TakeWoken. It survives the loss of the database. Whatever is missed while there is no
-// connection is made up for by a look after each one that is made.
+// Listen hears what other nodes have to tell, until ctx ends: see TakeWoken. It survives the loss
+// of the database. Whatever is missed while there is no connection is made up for by a look after
+// each one that is made.
 func (s *Store) Listen(ctx context.Context) {
 	s.notices.mu.Lock()
 	s.notices.heard = true

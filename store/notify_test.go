@@ -97,7 +97,8 @@ func TestNotify_DoesNotWaitForDisk(t *testing.T) {
 	}
 }
 
-// TestNotify_Busy_Gathers: what comes while one is under way goes as one, and too many names become a look.
+// TestNotify_Busy_Gathers: what comes while one is under way goes as one, and too many names become
+// a look.
 func TestNotify_Busy_Gathers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -137,7 +138,8 @@ func TestNotify_Busy_Gathers(t *testing.T) {
 	k.looks(b, "too many names")
 }
 
-// TestListen_ConnectionLost_Reconnects: a connection that is lost, or that goes silent, is made anew, and what was missed is made up for by a look.
+// TestListen_ConnectionLost_Reconnects: a connection that is lost, or that goes silent, is made
+// anew, and what was missed is made up for by a look.
 func TestListen_ConnectionLost_Reconnects(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(*pgproxy.Proxy){
@@ -170,7 +172,8 @@ func TestListen_ConnectionLost_Reconnects(t *testing.T) {
 	}
 }
 
-// TestNotify_WithoutListen_Ignored: a store that does not listen tells nobody, and a closed one says its last word first.
+// TestNotify_WithoutListen_Ignored: a store that does not listen tells nobody, and a closed one
+// says its last word first.
 func TestNotify_WithoutListen_Ignored(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

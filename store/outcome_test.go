@@ -68,7 +68,8 @@ func (f *fleet) anew(i int) *Lease {
 	return l
 }
 
-// TestCommit_ServerRestarts_Recovers: PostgreSQL is stopped at once, without a goodbye, while changes are under way: before they are done, and when one is done and not told.
+// TestCommit_ServerRestarts_Recovers: PostgreSQL is stopped at once, without a goodbye, while
+// changes are under way: before they are done, and when one is done and not told.
 func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 	t.Parallel()
 	pg := startServer(t, "", nil)
@@ -135,7 +136,8 @@ func TestCommit_ServerRestarts_Recovers(t *testing.T) {
 	f.whole(5, true)
 }
 
-// TestCommit_StatementTimeout_Settles: a change that lasts too long is found among the others by halving, and is not done.
+// TestCommit_StatementTimeout_Settles: a change that lasts too long is found among the others by
+// halving, and is not done.
 func TestCommit_StatementTimeout_Settles(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -225,8 +227,9 @@ func either(t *testing.T, a, b *pgembed.Server) string {
 	return first.String()
 }
 
-// TestCommit_Failover_Settles: the primary dies in the middle of a change, and a synchronous standby takes its place. What was answered is there; what was not is settled by
-// acquiring anew. Before that the standby takes nothing, and says so.
+// TestCommit_Failover_Settles: the primary dies in the middle of a change, and a synchronous
+// standby takes its place. What was answered is there; what was not is settled by acquiring anew.
+// Before that the standby takes nothing, and says so.
 func TestCommit_Failover_Settles(t *testing.T) {
 	t.Parallel()
 	primary, standby := pair(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Gap is a range of nonces that no transaction of the ledger uses: somebody else did, and an operator decided to go on.
+// Gap is a range of nonces that no transaction of the ledger uses: somebody else did, and an
+// operator decided to go on.
 type Gap struct {
 	First, Last txn.Nonce
 	Tx          *txn.TxID // that gave it up; nil: the cursor was moved past it
@@ -22,8 +23,9 @@ type Gap struct {
 
 const maxGaps = 100
 
-// Waiting tells what holds a submitter up, all as of one moment: the lowest nonce in flight that is in no block, and the first of the queue, either of them nil
-// where there is none; and the oldest gaps, 100 at most. The transactions come without their attempts.
+// Waiting tells what holds a submitter up, all as of one moment: the lowest nonce in flight that is
+// in no block, and the first of the queue, either of them nil where there is none; and the oldest
+// gaps, 100 at most. The transactions come without their attempts.
 func (s *Store) Waiting(ctx context.Context,
 	submitter txn.SubmitterID) (blocking, head *txn.Tx, gaps []Gap, err error) {
 	err = s.snapshot(ctx, func(q *db.Queries) (err error) {
@@ -78,7 +80,8 @@ func optionalTx(row db.ManagedTx, err error) (*txn.Tx, error) {
 	return &tx, err
 }
 
-// Census is how many of some submitters, and of their transactions, are in which condition. Who is protected counts whoever owns it, or nobody.
+// Census is how many of some submitters, and of their transactions, are in which condition. Who is
+// protected counts whoever owns it, or nobody.
 type Census struct {
 	Queued, InFlight, Stuck int64 // transactions; STUCK ones are in flight as well
 	Paused, Owned           int64 // submitters; owned: some node has a live lease

@@ -13,10 +13,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// maxCommands bounds the commands of one submitter in one look into the inboxes; the rest come with the next look.
+// maxCommands bounds the commands of one submitter in one look into the inboxes; the rest come with
+// the next look.
 const maxCommands = 100
 
-// Load reads all that the owner of a submitter keeps in memory. The lease, taken before, is what makes the parts fit: nobody else writes them.
+// Load reads all that the owner of a submitter keeps in memory. The lease, taken before, is what
+// makes the parts fit: nobody else writes them.
 func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
 	verb := fmt.Sprintf("load submitter %d", lease.submitter)
 	conn, err := s.owner.Acquire(ctx)
@@ -25,7 +27,8 @@ func (s *Store) Load(ctx context.Context, lease *Lease) (Ledger, error) {
 	}
 	defer conn.Release()
 	var ledger Ledger
-	// One snapshot for all of it: rows of two moments, between which a successor wrote, would fit nothing that ever was.
+	// One snapshot for all of it: rows of two moments, between which a successor wrote, would fit
+	// nothing that ever was.
 	err = pgx.BeginTxFunc(
 		ctx,
 		conn,
@@ -81,8 +84,9 @@ func (s *Store) load(ctx context.Context, q *db.Queries, id txn.SubmitterID) (Le
 	return l, nil
 }
 
-// SignedAttempts reads all signed forms of a transaction with their bytes, oldest first, for the owner alone. A transaction that was given back to the queue has
-// some of before, under nonces of their own.
+// SignedAttempts reads all signed forms of a transaction with their bytes, oldest first, for the
+// owner alone. A transaction that was given back to the queue has some of before, under nonces of
+// their own.
 func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,
 	tx txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the signed attempts of transaction %s", tx)
@@ -104,8 +108,8 @@ func (s *Store) SignedAttempts(ctx context.Context, lease *Lease,
 	return attempts, nil
 }
 
-// Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and the oldest commands that nobody has applied. A submitter
-// with neither has an empty inbox.
+// Inboxes reads what others wrote for these submitters: up to head transactions of each queue, and
+// the oldest commands that nobody has applied. A submitter with neither has an empty inbox.
 func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	head int) (map[txn.SubmitterID]Inbox, error) {
 	verb := fmt.Sprintf("read the inboxes of %d submitters", len(ids))
@@ -159,15 +163,17 @@ func (s *Store) Asked(ctx context.Context, ids []txn.SubmitterID) ([]txn.Submitt
 	return asked, nil
 }
 
-// How many transactions are looked at for the final ones that an owner compares with the chain. Each waits for the block of the one before it, so there are not
-// more of them than blocks; the least leaves room for those in flight.
+// How many transactions are looked at for the final ones that an owner compares with the chain.
+// Each waits for the block of the one before it, so there are not more of them than blocks; the
+// least leaves room for those in flight.
 const (
 	leastRecent = 512
 	mostRecent  = 4096
 )
 
-// RecentFinals reads the final transactions whose block is less than depth below the newest one's, and those that ended as never run no longer ago than that
-// although there are signed forms of them: what a reorg could still reach. Without attempts.
+// RecentFinals reads the final transactions whose block is less than depth below the newest one's,
+// and those that ended as never run no longer ago than that although there are signed forms of
+// them: what a reorg could still reach. Without attempts.
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{

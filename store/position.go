@@ -26,8 +26,9 @@ func (e EventInfo) Key() EventKey { return EventKey{e.Xid, e.Event.Submitter, e.
 
 // Position is how far a reader of the feed has come.
 //
-// Transactions commit in another order than they begin, so no number of an event tells what comes later. A snapshot does: whatever a newer snapshot sees and
-// the reader's last one did not is new to it, whenever it began. Within the events between two snapshots the reader stands behind After.
+// Transactions commit in another order than they begin, so no number of an event tells what comes
+// later. A snapshot does: whatever a newer snapshot sees and the reader's last one did not is new
+// to it, whenever it began. Within the events between two snapshots the reader stands behind After.
 type Position struct {
 	Epoch int64  // of the ledger; a restore raises it, and older positions mean nothing then
 	Seen  string // everything that this snapshot sees has been read
@@ -66,7 +67,8 @@ func (p Position) AppendTo(text []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(text, signed(b))
 }
 
-// signed adds a checksum: a token that was mistyped or cut is found out. It is no secret, and whoever forges a token reads what he may read anyway.
+// signed adds a checksum: a token that was mistyped or cut is found out. It is no secret, and
+// whoever forges a token reads what he may read anyway.
 func signed(b []byte) []byte { return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)) }
 
 // ParsePosition reads a resume token.
@@ -97,7 +99,8 @@ func ParsePosition(token string) (Position, error) {
 	return p, nil
 }
 
-// appendSnapshot encodes "xmin:xmax:xip,xip,...": the count of its numbers, which is 0 for no snapshot, and how each differs from the one before.
+// appendSnapshot encodes "xmin:xmax:xip,xip,...": the count of its numbers, which is 0 for no
+// snapshot, and how each differs from the one before.
 func appendSnapshot(b []byte, snapshot string) []byte {
 	if snapshot == "" {
 		return binary.AppendUvarint(b, 0)
@@ -115,7 +118,8 @@ func appendSnapshot(b []byte, snapshot string) []byte {
 	return b
 }
 
-// appendNumbers appends xmin, xmax, and the transactions under way between them, in order, as PostgreSQL writes them.
+// appendNumbers appends xmin, xmax, and the transactions under way between them, in order, as
+// PostgreSQL writes them.
 func appendNumbers(numbers []uint64, snapshot string) []uint64 {
 	xmin, rest, _ := strings.Cut(snapshot, ":")
 	xmax, underWay, _ := strings.Cut(rest, ":")

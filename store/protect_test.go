@@ -10,7 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// protected is a submitter whose first transaction holds nonce 0 and whose cursor, at 1, is protected for the first time.
+// protected is a submitter whose first transaction holds nonce 0 and whose cursor, at 1, is
+// protected for the first time.
 func (k *kit) protected(s *Store, name string) (id txn.SubmitterID, l *Lease, tx txn.Tx) {
 	k.t.Helper()
 	id, l = k.owned(s, name)
@@ -62,7 +63,8 @@ func (k *kit) gaps(s *Store, id txn.SubmitterID) (list [][2]txn.Nonce) {
 	return list
 }
 
-// TestProtect_EachProtection_Counted: a decision names the protection that it is about, and a later one is another.
+// TestProtect_EachProtection_Counted: a decision names the protection that it is about, and a later
+// one is another.
 func TestProtect_EachProtection_Counted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -109,7 +111,8 @@ func TestProtect_EachProtection_Counted(t *testing.T) {
 	k.want(k.commit(s, l, txn.Change{Unprotect: &end}), Conflict) // the first one's
 }
 
-// TestProtect_SelfEndingProtection_GivesWay: a protection that nobody has to decide on gives way to one that somebody asked for, which is another; to none else.
+// TestProtect_SelfEndingProtection_GivesWay: a protection that nobody has to decide on gives way to
+// one that somebody asked for, which is another; to none else.
 func TestProtect_SelfEndingProtection_GivesWay(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -147,7 +150,8 @@ func TestProtect_SelfEndingProtection_GivesWay(t *testing.T) {
 	k.want(k.commit(s, l, reorged), Conflict)
 }
 
-// TestAlign_Gap_RecordedOnce: the cursor skips numbers by an operator's decision alone, and each is written down.
+// TestAlign_Gap_RecordedOnce: the cursor skips numbers by an operator's decision alone, and each is
+// written down.
 func TestAlign_Gap_RecordedOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -241,7 +245,8 @@ func requeued(tx txn.Tx) txn.Write {
 	return w
 }
 
-// TestRequeue: the number is written down as lost, the transaction is at its place in the queue again and may take another one, and its attempts count on.
+// TestRequeue: the number is written down as lost, the transaction is at its place in the queue
+// again and may take another one, and its attempts count on.
 func TestRequeue(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -385,7 +390,8 @@ func TestCheckChange_Unlawful_NotSent(t *testing.T) {
 	}
 }
 
-// TestAddCommand_ProtectTwice_OneCommand: who asks for a protection that is asked for already gets the same command, and the pending one keeps nonces from being taken.
+// TestAddCommand_ProtectTwice_OneCommand: who asks for a protection that is asked for already gets
+// the same command, and the pending one keeps nonces from being taken.
 func TestAddCommand_ProtectTwice_OneCommand(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -10,16 +10,21 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// quota bounds what waits in the queues, of each submitter and in all. Nothing is counted where a transaction is created or leaves its queue: a row that all of
-// these write would be one for all of them to wait for. A node knows what waited when it last counted, adds what it has accepted since, and counts anew once that
-// is its credit, a sixteenth of the limit; below that a create costs no statement but its own. What other nodes accept meanwhile it does not know. So a queue
-// may grow beyond its limit, by the credit of each other node that has not counted since: with n nodes by (n-1)/16 of the limit at most. Where a sixteenth is
-// less than what one statement inserts (and another beside it that was refused and is tried again), it is that instead of it, but no more than the limit. A process
-// knows nothing when it starts, and counts as a further node.
+// quota bounds what waits in the queues, of each submitter and in all. Nothing is counted where a
+// transaction is created or leaves its queue: a row that all of these write would be one for all of
+// them to wait for. A node knows what waited when it last counted, adds what it has accepted since,
+// and counts anew once that is its credit, a sixteenth of the limit; below that a create costs no
+// statement but its own. What other nodes accept meanwhile it does not know. So a queue may grow
+// beyond its limit, by the credit of each other node that has not counted since: with n nodes by
+// (n-1)/16 of the limit at most. Where a sixteenth is less than what one statement inserts (and
+// another beside it that was refused and is tried again), it is that instead of it, but no more
+// than the limit. A process knows nothing when it starts, and counts as a further node.
 //
-// Who repeats what was accepted takes a place only where there is one for everybody: else it is looked for first.
+// Who repeats what was accepted takes a place only where there is one for everybody: else it is
+// looked for first.
 //
-// Of a full queue nobody holds a place: what leaves it is seen by the next count, and none of those follows another at once, however many are refused.
+// Of a full queue nobody holds a place: what leaves it is seen by the next count, and none of those
+// follows another at once, however many are refused.
 type quota struct {
 	mu     sync.Mutex
 	each   int64 // the limit of a submitter; 0: none
@@ -87,7 +92,8 @@ func (q *quota) gauge(id txn.SubmitterID) *gauge {
 
 func (g *gauge) room() bool { return g.limit == 0 || g.counted+g.since < g.limit }
 
-// stale tells whether more is to be known before so many go in: because the credit is used up, or because what seems full may not be full any more.
+// stale tells whether more is to be known before so many go in: because the credit is used up, or
+// because what seems full may not be full any more.
 func (g *gauge) stale(wanted int64, now time.Time) bool {
 	switch left := g.limit - g.counted - g.since; {
 	case g.limit == 0, now.Sub(g.failed) < mostRest:
@@ -99,11 +105,13 @@ func (g *gauge) stale(wanted int64, now time.Time) bool {
 	}
 }
 
-// most is how far it is counted: beyond the limit, to see how fast a queue that is too long becomes shorter.
+// most is how far it is counted: beyond the limit, to see how fast a queue that is too long becomes
+// shorter.
 func (g *gauge) most() int64 { return g.limit + g.limit/4 + 1 }
 
-// learn takes a count that was begun when this many places had been taken for good, of all that ever were. Of two at once, what one has seen is not taken away
-// again by the other; and one that has seen less is old.
+// learn takes a count that was begun when this many places had been taken for good, of all that
+// ever were. Of two at once, what one has seen is not taken away again by the other; and one that
+// has seen less is old.
 func (g *gauge) learn(depth, settled int64, began, now time.Time) {
 	seen := settled - g.told
 	if seen < 0 {
@@ -133,7 +141,8 @@ func (g *gauge) full(ledger bool, now time.Time) *QueueFullError {
 	}
 }
 
-// seat gives places to those of a group for whom there are any, and notes at the others what is full. They may have a place from before.
+// seat gives places to those of a group for whom there are any, and notes at the others what is
+// full. They may have a place from before.
 func (s *Store) seat(ctx context.Context, group []*createJob) (seated []*createJob, err error) {
 	q := s.quota
 	if q.each == 0 && q.ledger.limit == 0 {
@@ -167,7 +176,8 @@ func (q *quota) take(group []*createJob, now time.Time) (seated []*createJob) {
 	return seated
 }
 
-// settle takes back the places of those that were not inserted. One whose fate nobody knows keeps its own until the next count.
+// settle takes back the places of those that were not inserted. One whose fate nobody knows keeps
+// its own until the next count.
 func (q *quota) settle(seated []*createJob, inserted func(*createJob) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,7 +194,8 @@ func (q *quota) settle(seated []*createJob, inserted func(*createJob) bool) {
 	}
 }
 
-// stale names the submitters of a group of whose queues more is to be known, and tells whether that is so of all together.
+// stale names the submitters of a group of whose queues more is to be known, and tells whether that
+// is so of all together.
 func (q *quota) stale(group []*createJob, now time.Time) (ids []int32, all bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -231,8 +242,9 @@ func (s *Store) count(ctx context.Context, ids []int32, all bool) error {
 	return nil
 }
 
-// notCounted goes on with what is known when it is the count alone that fails, because it takes too long in a ledger that is slow: what this node accepts is bounded
-// by that as well. Else creates would be refused while there is room, and each of them would ask the database for the same again.
+// notCounted goes on with what is known when it is the count alone that fails, because it takes too
+// long in a ledger that is slow: what this node accepts is bounded by that as well. Else creates
+// would be refused while there is room, and each of them would ask the database for the same again.
 func (s *Store) notCounted(err error, gauges []*gauge) error {
 	if fate := judge(err, true); fate != again && fate != refused {
 		return err

@@ -20,7 +20,8 @@ func queues(each, all int) func(*Config) {
 	return func(c *Config) { c.MaxQueued, c.MaxQueuedTotal = each, all }
 }
 
-// fill creates one after the other until that is refused for want of room, and says how many went in.
+// fill creates one after the other until that is refused for want of room, and says how many went
+// in.
 func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string,
 	most int) (accepted int, full *QueueFullError) {
 	k.t.Helper()
@@ -42,7 +43,8 @@ func (k *kit) fill(s *Store, id txn.SubmitterID, prefix string,
 	return 0, nil
 }
 
-// A queue that is full takes nothing, says so, answers for what it has, and takes more once there is room. Other queues are none of its business.
+// A queue that is full takes nothing, says so, answers for what it has, and takes more once there
+// is room. Other queues are none of its business.
 func TestCreateTx_QueueFull_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -84,7 +86,8 @@ func TestCreateTx_QueueFull_Refused(t *testing.T) {
 	}
 }
 
-// Whoever repeats what a nearly full queue has takes no place of those who come with something new, in one call or many, whatever else is wrong with one of them.
+// Whoever repeats what a nearly full queue has takes no place of those who come with something new,
+// in one call or many, whatever else is wrong with one of them.
 func TestCreateTx_Repeated_TakesNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -145,7 +148,8 @@ func TestCreateTx_LedgerFull_Refused(t *testing.T) {
 	}
 }
 
-// A submitter that takes nothing says that, and not that its queue is full: to come again later would not help.
+// A submitter that takes nothing says that, and not that its queue is full: to come again later
+// would not help.
 func TestCreateTx_QueueFullAndPaused_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -159,7 +163,8 @@ func TestCreateTx_QueueFullAndPaused_Refused(t *testing.T) {
 	}
 }
 
-// Nothing is counted while a node accepts less than its credit, and what is not inserted takes no place.
+// Nothing is counted while a node accepts less than its credit, and what is not inserted takes no
+// place.
 func TestQuota_WithinCredit_NoCount(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -182,7 +187,8 @@ func TestQuota_WithinCredit_NoCount(t *testing.T) {
 	}
 }
 
-// landed are the gauges of a submitter and of all once no statement is under way: a caller has its answer before.
+// landed are the gauges of a submitter and of all once no statement is under way: a caller has its
+// answer before.
 func (k *kit) landed(s *Store, id txn.SubmitterID) (of, all gauge) {
 	k.t.Helper()
 	k.eventually("all has landed", func() bool {
@@ -194,7 +200,8 @@ func (k *kit) landed(s *Store, id txn.SubmitterID) (of, all gauge) {
 	return of, all
 }
 
-// A node that knows nothing of what others have accepted goes beyond the limit by its credit, and no further.
+// A node that knows nothing of what others have accepted goes beyond the limit by its credit, and
+// no further.
 func TestQuota_NewNode_Counts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -208,7 +215,8 @@ func TestQuota_NewNode_Counts(t *testing.T) {
 	}
 }
 
-// TestQuota_BurstOnTwoNodes_Bounded: 64 callers that create far more than there is room for, on two nodes, with a bound that holds at each moment.
+// TestQuota_BurstOnTwoNodes_Bounded: 64 callers that create far more than there is room for, on two
+// nodes, with a bound that holds at each moment.
 func TestQuota_BurstOnTwoNodes_Bounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -250,7 +258,8 @@ func TestQuota_BurstOnTwoNodes_Bounded(t *testing.T) {
 	}
 }
 
-// simNode is a node of TestQuota_OverrunBound: what it knows, and the statement that it has under way.
+// simNode is a node of TestQuota_OverrunBound: what it knows, and the statement that it has under
+// way.
 type simNode struct {
 	quota  *quota
 	flying []*createJob
@@ -267,7 +276,8 @@ func (n *simNode) commit(t *rapid.T, depth *int64) {
 	n.flying = nil
 }
 
-// TestQuota_OverrunBound: whatever nodes do when, and whatever their counts see of it, a queue exceeds its limit by no more than is said.
+// TestQuota_OverrunBound: whatever nodes do when, and whatever their counts see of it, a queue
+// exceeds its limit by no more than is said.
 func TestQuota_OverrunBound(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -315,7 +325,8 @@ func TestQuota_OverrunBound(t *testing.T) {
 	})
 }
 
-// Two counts at once, of a group and of one beside it that is tried again in halves, take what they have seen away once.
+// Two counts at once, of a group and of one beside it that is tried again in halves, take what they
+// have seen away once.
 func TestQuota_ConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
@@ -348,7 +359,8 @@ func TestQuota_ConcurrentCounts(t *testing.T) {
 	}
 }
 
-// A count that fails by itself, for taking too long, refuses nobody while there is room by what is known, and is not tried again at once.
+// A count that fails by itself, for taking too long, refuses nobody while there is room by what is
+// known, and is not tried again at once.
 func TestQuota_CountFails_UsesLastCount(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -421,7 +433,8 @@ func TestQuota_RetryAfter(t *testing.T) {
 	}
 }
 
-// What waits is counted along the index of the queues, and a page is read along its key, whatever else the ledger holds.
+// What waits is counted along the index of the queues, and a page is read along its key, whatever
+// else the ledger holds.
 func TestQuota_CountPlan_UsesIndex(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

@@ -10,7 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// gamble makes a legal change of a transaction as it was read; by the time it is sent it may be out of date.
+// gamble makes a legal change of a transaction as it was read; by the time it is sent it may be out
+// of date.
 func gamble(r *rand.Rand, tx txn.Tx, cursor txn.Nonce) txn.Change {
 	var moves []txn.Move
 	for _, m := range txn.Moves {
@@ -51,8 +52,8 @@ func gamble(r *rand.Rand, tx txn.Tx, cursor txn.Nonce) txn.Change {
 	return txn.Change{Writes: []txn.Write{w}}
 }
 
-// TestRandomMoves lets two goroutines gamble under one token, a caller cancel, and another node take the lease over now and then. Whatever comes of it is a
-// legal history.
+// TestRandomMoves lets two goroutines gamble under one token, a caller cancel, and another node
+// take the lease over now and then. Whatever comes of it is a legal history.
 func TestRandomMoves(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

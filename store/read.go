@@ -26,7 +26,8 @@ func (s *Store) Tx(ctx context.Context, id txn.TxID) (TxInfo, error) {
 	return toInfo(row)
 }
 
-// Standings reads how far some transactions have come, all as of one moment; of those that do not exist there is none.
+// Standings reads how far some transactions have come, all as of one moment; of those that do not
+// exist there is none.
 func (s *Store) Standings(ctx context.Context, ids []txn.TxID) (map[txn.TxID]Standing, error) {
 	of, named := keys(ids)
 	rows, err := s.read().Standings(ctx, db.StandingsParams{SubmitterIds: of, TxIds: named})
@@ -61,7 +62,8 @@ func (s *Store) TxByRequest(ctx context.Context, submitter txn.SubmitterID,
 	return toInfo(db.TxByIDRow(rows[0]))
 }
 
-// Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever has those can send them.
+// Attempts reads the signed forms of a transaction, oldest first, and never their bytes: whoever
+// has those can send them.
 func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error) {
 	verb := fmt.Sprintf("read the attempts of transaction %s", id)
 	rows, err := s.read().AttemptsOf(ctx,

@@ -31,8 +31,8 @@ func (k *kit) ended(s *Store, l *Lease, tx txn.Tx, nonce txn.Nonce, kind txn.Att
 	k.done(s, l, txn.Change{Writes: []txn.Write{confirmed(after(tx, in))}})
 }
 
-// TestReads_Included_ReportsAttemptKind: of a transaction without a receipt there is none, of the others it is the one whose hash the receipt has, whatever asks;
-// and so it is for events.
+// TestReads_Included_ReportsAttemptKind: of a transaction without a receipt there is none, of the
+// others it is the one whose hash the receipt has, whatever asks; and so it is for events.
 func TestReads_Included_ReportsAttemptKind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -103,7 +103,8 @@ func TestReads_Included_ReportsAttemptKind(t *testing.T) {
 	k.eventsTell(s, want)
 }
 
-// eventsTell checks that each event with a receipt tells the form, and no other one does; and what else they look up.
+// eventsTell checks that each event with a receipt tells the form, and no other one does; and what
+// else they look up.
 func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 	k.t.Helper()
 	ids := []txn.TxID{}
@@ -144,8 +145,9 @@ func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 	}
 }
 
-// TestReads_NotIncluded_NoAttemptLookup: pages of a list and of the feed read each row once, and of a row without a receipt nothing more. The forms are so few here that a
-// look at one would read them all.
+// TestReads_NotIncluded_NoAttemptLookup: pages of a list and of the feed read each row once, and of
+// a row without a receipt nothing more. The forms are so few here that a look at one would read
+// them all.
 func TestReads_NotIncluded_NoAttemptLookup(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())

@@ -19,8 +19,9 @@ var ErrLedgerLive = errors.New("the ledger is in use")
 // tokenRaise is more tokens than the lost part of a ledger can have given: each takes a commit.
 const tokenRaise = 1 << 40
 
-// protectionRaise is more protections of one submitter than the lost part can have counted: an operator decides on each. Milliseconds of the database's time are
-// more still, and differ each time.
+// protectionRaise is more protections of one submitter than the lost part can have counted: an
+// operator decides on each. Milliseconds of the database's time are more still, and differ each
+// time.
 const protectionRaise = 1_000_000
 
 // What Recover leaves for operators to read.
@@ -35,7 +36,8 @@ const (
 	restoredResult = "VOID: the ledger was restored"
 )
 
-// recoverPatience is how long Recover waits for one lock. Nobody works on the ledger by then; a commit of the last moment ends sooner.
+// recoverPatience is how long Recover waits for one lock. Nobody works on the ledger by then; a
+// commit of the last moment ends sooner.
 const recoverPatience = time.Second
 
 // RecoverReport tells what Recover did.
@@ -45,10 +47,13 @@ type RecoverReport struct {
 	FeedEpoch  int64
 }
 
-// Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost commits. What the lost part signed is not known any more. So, in one
-// transaction: every fencing token is raised beyond all that can have been given, every cursor is protected (DATABASE_RESTORED), who has no cursor is paused,
-// what is not final is marked (txn.Tx.Restored), commands that nobody carried out are ended, and resume tokens and decisions on protections of before are void.
-// Nodes must be stopped: ErrLedgerLive while a node or a lease is live. It looks before it locks anything, so that to be refused costs those who work nothing.
+// Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost
+// commits. What the lost part signed is not known any more. So, in one transaction: every fencing
+// token is raised beyond all that can have been given, every cursor is protected
+// (DATABASE_RESTORED), who has no cursor is paused, what is not final is marked (txn.Tx.Restored),
+// commands that nobody carried out are ended, and resume tokens and decisions on protections of
+// before are void. Nodes must be stopped: ErrLedgerLive while a node or a lease is live. It looks
+// before it locks anything, so that to be refused costs those who work nothing.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
 	conn, err := s.taker.Acquire(ctx)

@@ -11,7 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestRecover: after commits were lost nothing goes on by itself, and nothing that was given out before is worth anything.
+// TestRecover: after commits were lost nothing goes on by itself, and nothing that was given out
+// before is worth anything.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -109,7 +110,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// stands checks that a submitter without a cursor was stopped by a recovery, that its log tells why, and that an operator can resume it.
+// stands checks that a submitter without a cursor was stopped by a recovery, that its log tells
+// why, and that an operator can resume it.
 func (k *kit) stands(s *Store, l *Lease, first txn.Tx) {
 	k.t.Helper()
 	id := l.Submitter()
@@ -151,7 +153,8 @@ func TestRecover_OpenCommit_Waits(t *testing.T) {
 	}
 }
 
-// TestRecover_LiveLedger_Refused refuses at once and holds up nobody, also while a node is frozen in the middle of a commit.
+// TestRecover_LiveLedger_Refused refuses at once and holds up nobody, also while a node is frozen
+// in the middle of a commit.
 func TestRecover_LiveLedger_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -183,7 +186,8 @@ func TestRecover_LiveLedger_Refused(t *testing.T) {
 	k.must(err)
 }
 
-// TestRecover_SameBackupTwice_NewTokens: what one recovery gave out is void after the next, also when both began from the same backup.
+// TestRecover_SameBackupTwice_NewTokens: what one recovery gave out is void after the next, also
+// when both began from the same backup.
 func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
@@ -236,8 +240,8 @@ func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	}
 }
 
-// TestRecover_OpenTransactions_Marked: it may have run in what was lost, so that even a cancel in the queue does not say that it did not. What is final, or comes later,
-// is not concerned.
+// TestRecover_OpenTransactions_Marked: it may have run in what was lost, so that even a cancel in
+// the queue does not say that it did not. What is final, or comes later, is not concerned.
 func TestRecover_OpenTransactions_Marked(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// RegisterChain remembers the genesis block of a chain, or compares it with the one that is remembered: two chains behind one chain id are found out.
+// RegisterChain remembers the genesis block of a chain, or compares it with the one that is
+// remembered: two chains behind one chain id are found out.
 func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis txn.Hash) error {
 	verb := fmt.Sprintf("register chain %d", chain)
 	if chain == 0 || !storable(uint64(chain)) {
@@ -40,8 +41,9 @@ func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis tx
 	return nil
 }
 
-// Register adds a submitter, with its lease row. The same again returns what is there; start_from may be corrected for as long as no nonce cursor exists.
-// ErrSubmitterExists when the name or the account is registered with other settings.
+// Register adds a submitter, with its lease row. The same again returns what is there; start_from
+// may be corrected for as long as no nonce cursor exists. ErrSubmitterExists when the name or the
+// account is registered with other settings.
 func (s *Store) Register(ctx context.Context,
 	r Registration) (info SubmitterInfo, created bool, err error) {
 	verb := fmt.Sprintf("register submitter %q", r.Name)
@@ -67,7 +69,8 @@ func (s *Store) Register(ctx context.Context,
 	return info, false, nil
 }
 
-// Registered are those of these names that are there, by name: one question for a node that starts with thousands of them.
+// Registered are those of these names that are there, by name: one question for a node that starts
+// with thousands of them.
 func (s *Store) Registered(ctx context.Context, names []string) (map[string]txn.Submitter, error) {
 	rows, err := s.read().SubmittersOf(ctx, names)
 	if err != nil {
@@ -128,7 +131,8 @@ func (s *Store) registered(ctx context.Context, r Registration) (SubmitterInfo, 
 	return s.Submitter(ctx, id)
 }
 
-// CountedQueue is how much of a queue is counted for those who ask how a submitter stands: enough to tell a few from many, and to cost the same of a queue of any length.
+// CountedQueue is how much of a queue is counted for those who ask how a submitter stands: enough
+// to tell a few from many, and to cost the same of a queue of any length.
 const CountedQueue = 1000
 
 // Submitter reads one submitter with what is known of its owner, cursor and queue.
@@ -156,7 +160,8 @@ func (s *Store) Submitter(ctx context.Context, id txn.SubmitterID) (SubmitterInf
 	return info, s.failed(ctx, verb, err)
 }
 
-// Submitters lists submitters by name, those after afterName; of these names alone, unless they are nil.
+// Submitters lists submitters by name, those after afterName; of these names alone, unless they are
+// nil.
 func (s *Store) Submitters(ctx context.Context, names []string, afterName string,
 	limit int) ([]SubmitterInfo, error) {
 	rows, err := s.read().Submitters(
@@ -223,7 +228,8 @@ func toPause(r db.SubmittersRow) *Pause {
 // maxLookups bounds what is remembered of names.
 const maxLookups = 1 << 16
 
-// lookups remember the ids of names and accounts, and the names of ids. An id is never changed or given anew, nor is a name, so what was found once holds.
+// lookups remember the ids of names and accounts, and the names of ids. An id is never changed or
+// given anew, nor is a name, so what was found once holds.
 type lookups struct {
 	mu    sync.Mutex
 	ids   map[string]txn.SubmitterID
@@ -268,7 +274,8 @@ func (l *lookups) putName(id txn.SubmitterID, name string) {
 	l.names[id] = name
 }
 
-// names fills in what these submitters are called, and asks for those of whom nobody asked before. Who is not there has none.
+// names fills in what these submitters are called, and asks for those of whom nobody asked before.
+// Who is not there has none.
 func (s *Store) names(ctx context.Context, q *db.Queries, of map[txn.SubmitterID]string) error {
 	unknown := s.lookups.fill(of)
 	if len(unknown) == 0 {
@@ -313,7 +320,8 @@ func (s *Store) Lookup(ctx context.Context, nameOrAccountID string) (txn.Submitt
 	return txn.SubmitterID(id), nil
 }
 
-// SetPolicies changes policies of a submitter, and those that are not named stay as they are. Its owner goes by them once it has obeyed an UPDATE command.
+// SetPolicies changes policies of a submitter, and those that are not named stay as they are. Its
+// owner goes by them once it has obeyed an UPDATE command.
 func (s *Store) SetPolicies(ctx context.Context, id txn.SubmitterID, change PolicyChange) error {
 	verb := fmt.Sprintf("change the policies of submitter %d", id)
 	p := db.SetPoliciesParams{SubmitterID: int32(id)}

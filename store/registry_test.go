@@ -171,7 +171,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestQueue_CreationOrder: what was answered first goes first, and a place in the queue that commits late is not passed over for ever (E15).
+// TestQueue_CreationOrder: what was answered first goes first, and a place in the queue that
+// commits late is not passed over for ever (E15).
 func TestQueue_CreationOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

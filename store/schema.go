@@ -11,9 +11,10 @@ import (
 	"github.com/fencepost/fencepost/queries"
 )
 
-// CheckSchema compares the steps that the database has taken with those that this program was built for: ErrSchema says which of the two is older, and what to do.
-// A step that is missing in the middle counts like one at the end. A newer schema is good as long as its steps say that programs of this one's version still work on
-// it, so that nodes of two releases can work side by side.
+// CheckSchema compares the steps that the database has taken with those that this program was built
+// for: ErrSchema says which of the two is older, and what to do. A step that is missing in the
+// middle counts like one at the end. A newer schema is good as long as its steps say that programs
+// of this one's version still work on it, so that nodes of two releases can work side by side.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	taken, err := s.own().SchemaVersions(ctx)
 	if why := s.absent(ctx, err); why != nil {

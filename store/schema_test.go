@@ -118,7 +118,8 @@ func TestCheckSchema_StepMissing_Refused(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestMigrations_DeclareMinNodeSchema: what a step does to older programs is decided when it is written, and not when a node refuses to start.
+// TestMigrations_DeclareMinNodeSchema: what a step does to older programs is decided when it is
+// written, and not when a node refuses to start.
 func TestMigrations_DeclareMinNodeSchema(t *testing.T) {
 	t.Parallel()
 	const first = 8 // which brought the number
@@ -229,7 +230,8 @@ func TestMigrateStatus_ReportsShutOut(t *testing.T) {
 	}
 }
 
-// TestMigrateDown_OutOfOrder: a step that was missing, and was taken after newer ones, is the first to be taken back, and no program takes what is left for whole.
+// TestMigrateDown_OutOfOrder: a step that was missing, and was taken after newer ones, is the first
+// to be taken back, and no program takes what is left for whole.
 func TestMigrateDown_OutOfOrder(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -268,7 +270,8 @@ func TestMigrateDown_OutOfOrder(t *testing.T) {
 	k.must(s.CheckSchema(k.ctx))
 }
 
-// TestMigrate_AttemptsBeforeOutcomes migrates a ledger of before: nobody knows what was refused, so a pool may have whatever is signed.
+// TestMigrate_AttemptsBeforeOutcomes migrates a ledger of before: nobody knows what was refused, so
+// a pool may have whatever is signed.
 func TestMigrate_AttemptsBeforeOutcomes(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone

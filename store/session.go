@@ -16,7 +16,8 @@ import (
 var errURL = errors.New(
 	"database.url is not a PostgreSQL URL; write it as postgres://user:password@host:5432/database")
 
-// session is the configuration of a connection whose limits the server itself enforces, whatever becomes of the client.
+// session is the configuration of a connection whose limits the server itself enforces, whatever
+// becomes of the client.
 func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnConfig, error) {
 	cfg, err := parseURL(s.cfg.URL, s.cfg.Schema)
 	if err != nil {
@@ -36,7 +37,8 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		// What the statements were written for, whatever the server's defaults are.
 		"default_transaction_isolation": "read committed",
 		"jit":                           "off",
-		// Of a large table a few rows are asked for, too: to start processes that help would take longer than to answer.
+		// Of a large table a few rows are asked for, too: to start processes that help would take
+		// longer than to answer.
 		"max_parallel_workers_per_gather": "0",
 	}
 	maps.Copy(cfg.RuntimeParams, ours)
@@ -68,8 +70,9 @@ func parseURL(url, schema string) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// makeDurable turns on waiting for the disk where it is off: bytes are sent once a commit is known, and a server that loses the commit would sign for that
-// nonce again. Stronger settings are left alone.
+// makeDurable turns on waiting for the disk where it is off: bytes are sent once a commit is known,
+// and a server that loses the commit would sign for that nonce again. Stronger settings are left
+// alone.
 func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
 	result := conn.ExecParams(ctx,
 		"SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'",

@@ -63,7 +63,8 @@ func written(sql string) []string {
 	return list
 }
 
-// TestFencedStatements_StartFromFence: the lease is locked first, and each write is of what the fence let through.
+// TestFencedStatements_StartFromFence: the lease is locked first, and each write is of what the
+// fence let through.
 func TestFencedStatements_StartFromFence(t *testing.T) {
 	t.Parallel()
 	sqls := statements(t, "fenced")
@@ -171,7 +172,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 	}
 }
 
-// TestStatements_Time_DatabaseClock: no statement knows the time at which its transaction began, and whatever expires is judged by the clock on the wall.
+// TestStatements_Time_DatabaseClock: no statement knows the time at which its transaction began,
+// and whatever expires is judged by the clock on the wall.
 func TestStatements_Time_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -218,7 +220,8 @@ func TestStatementChecks_Mistake_Detected(t *testing.T) {
 	}
 }
 
-// TestSQL_OnlyInStore: the generated queries, fenced ones among them, are imported by this package and no other.
+// TestSQL_OnlyInStore: the generated queries, fenced ones among them, are imported by this package
+// and no other.
 func TestSQL_OnlyInStore(t *testing.T) {
 	t.Parallel()
 	importers := map[string]bool{}
@@ -254,7 +257,8 @@ func TestSQL_OnlyInStore(t *testing.T) {
 	}
 }
 
-// TestFence_UniqueIndex_Exists: without it FOR KEY SHARE fences nothing (TestFence_OpenCommit_TakeoverWaits shows that).
+// TestFence_UniqueIndex_Exists: without it FOR KEY SHARE fences nothing
+// (TestFence_OpenCommit_TakeoverWaits shows that).
 func TestFence_UniqueIndex_Exists(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -2,49 +2,61 @@
 //
 // # The fence
 //
-// For each submitter one node at a time may write. The right is a [Lease]: a row with an owner, an expiry and a fencing token that rises with every
-// acquisition. A write to the ledger is a [txn.Change], and the one statement that carries it (queries/fenced/commit.sql) begins by locking the lease row FOR
-// KEY SHARE under its token. The lock is held to the commit. A takeover changes the token, which a unique index makes a key column, and so it waits for the
-// lock or comes first, in which case the statement finds no row and writes nothing. Nothing rests on a clock: expiry, judged by the database's clock alone,
-// only decides when somebody else may try. A renewal leaves the token alone and never waits.
+// For each submitter one node at a time may write. The right is a [Lease]: a row with an owner, an
+// expiry and a fencing token that rises with every acquisition. A write to the ledger is a
+// [txn.Change], and the one statement that carries it (queries/fenced/commit.sql) begins by locking
+// the lease row FOR KEY SHARE under its token. The lock is held to the commit. A takeover changes
+// the token, which a unique index makes a key column, and so it waits for the lock or comes first,
+// in which case the statement finds no row and writes nothing. Nothing rests on a clock: expiry,
+// judged by the database's clock alone, only decides when somebody else may try. A renewal leaves
+// the token alone and never waits.
 //
 // # Answers
 //
-// A change is done whole or not at all, and every fate has a name (see [Outcome]): Done; Fenced, when the lease is gone; Conflict, when the ledger is not what
-// the change expected; Unsettled, when the reply was lost. In between lie Refused, when the database refuses this change for itself, and Unreached, when
-// nothing was written for want of a database. A server's ERROR means that nothing of its statement was done. Anything that ends the connection once a byte
-// was out means that nobody knows: whatever the driver says of safety, the count of bytes decides (see wire). The lease of an unsettled change is spent, and
-// its acquisition anew waits for the old statement.
+// A change is done whole or not at all, and every fate has a name (see [Outcome]): Done; Fenced,
+// when the lease is gone; Conflict, when the ledger is not what the change expected; Unsettled,
+// when the reply was lost. In between lie Refused, when the database refuses this change for
+// itself, and Unreached, when nothing was written for want of a database. A server's ERROR means
+// that nothing of its statement was done. Anything that ends the connection once a byte was out
+// means that nobody knows: whatever the driver says of safety, the count of bytes decides (see
+// wire). The lease of an unsettled change is spent, and its acquisition anew waits for the old
+// statement.
 //
 // # Groups
 //
-// While one fenced statement is under way, the changes of other submitters gather, and go as one statement when it has ended: one round trip and one flush to
-// disk for all. When the database refuses a group, a second connection finds the change that is to blame by halving, and the rest of the node goes on
-// meanwhile. CreateTx shares statements by the same combiner. A fenced statement is never cancelled by a context; Bind, Execute and Sync leave in one write,
-// since a client that stops between Execute and Sync would keep its locks for as long as it is stopped. A takeover that waits longer than a third of a lease
-// ends the session that it waits for.
+// While one fenced statement is under way, the changes of other submitters gather, and go as one
+// statement when it has ended: one round trip and one flush to disk for all. When the database
+// refuses a group, a second connection finds the change that is to blame by halving, and the rest
+// of the node goes on meanwhile. CreateTx shares statements by the same combiner. A fenced
+// statement is never cancelled by a context; Bind, Execute and Sync leave in one write, since a
+// client that stops between Execute and Sync would keep its locks for as long as it is stopped. A
+// takeover that waits longer than a third of a lease ends the session that it waits for.
 //
 // # Connections
 //
-// Callers, owners, and acquisitions have a pool each; renewals (with releases and heartbeats), fenced statements, and wake-ups of other nodes a connection each
-// of their own: no load of one starves another. Every session carries its time limits on the server's side. All connect lazily, so that a node starts and runs
-// without its database, and finds it again.
+// Callers, owners, and acquisitions have a pool each; renewals (with releases and heartbeats),
+// fenced statements, and wake-ups of other nodes a connection each of their own: no load of one
+// starves another. Every session carries its time limits on the server's side. All connect lazily,
+// so that a node starts and runs without its database, and finds it again.
 //
 // # Many nodes
 //
-// Who is live is a table that each node writes once per heartbeat ([Store.Heartbeat]); it decides who takes what sooner, and nothing else. A node that wrote an
-// intent for a submitter of which it is not the owner tells the others by NOTIFY ([Store.Notify], [Store.Listen]). A wake-up carries names at most, no data, and
-// may be lost: polling is the net below it.
+// Who is live is a table that each node writes once per heartbeat ([Store.Heartbeat]); it decides
+// who takes what sooner, and nothing else. A node that wrote an intent for a submitter of which it
+// is not the owner tells the others by NOTIFY ([Store.Notify], [Store.Listen]). A wake-up carries
+// names at most, no data, and may be lost: polling is the net below it.
 //
 // # Operators
 //
-// [Store.Audit] reads the ledger against its own laws. A number that the sequence of a submitter passes over is in nonce_gap, put there by an operator's decision
-// and by nothing else. [Store.Recover] is for a ledger that lost commits: it spends every lease, stops every submitter and voids every resume token.
+// [Store.Audit] reads the ledger against its own laws. A number that the sequence of a submitter
+// passes over is in nonce_gap, put there by an operator's decision and by nothing else.
+// [Store.Recover] is for a ledger that lost commits: it spends every lease, stops every submitter
+// and voids every resume token.
 //
 // # Events
 //
-// Each move writes its event in the same statement. Commits finish out of order, so the feed is read by snapshots and not by a number that rises: see
-// [Position].
+// Each move writes its event in the same statement. Commits finish out of order, so the feed is
+// read by snapshots and not by a number that rises: see [Position].
 package store
 
 import (
@@ -187,13 +199,15 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// connect lays out the connections, none of which is made yet. Two limits belong to each: how long a statement may run, and how long it may wait for a lock.
+// connect lays out the connections, none of which is made yet. Two limits belong to each: how long
+// a statement may run, and how long it may wait for a lock.
 func (s *Store) connect() (err error) {
 	lease, fenced := s.cfg.LeaseDuration, s.cfg.StatementTimeout
 	if s.api, err = s.newPool("api", readLimit, fenced, s.cfg.APIConns); err != nil {
 		return err
 	}
-	// An owner asks for a few rows of each of its submitters. A plan that was made when the ledger was small, and read it whole, would be kept while it grows.
+	// An owner asks for a few rows of each of its submitters. A plan that was made when the ledger
+	// was small, and read it whole, would be kept while it grows.
 	if s.owner, err = s.newPool("owner", lease, fenced, s.cfg.OwnerConns, "enable_seqscan"); err != nil {
 		return err
 	}
@@ -223,7 +237,8 @@ func (s *Store) connect() (err error) {
 	return nil
 }
 
-// Close waits for the statements under way and ends all connections. What is asked of the store afterwards is answered as if the database were down.
+// Close waits for the statements under way and ends all connections. What is asked of the store
+// afterwards is answered as if the database were down.
 func (s *Store) Close() {
 	s.commits.close()
 	s.creates.close()

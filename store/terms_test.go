@@ -82,7 +82,8 @@ func (k *kit) pass(tx txn.Tx) {
 	k.exec("ALTER TABLE managed_tx ENABLE TRIGGER USER")
 }
 
-// What is done because a deadline has passed is done when it has by the database's clock, whatever the owner's shows.
+// What is done because a deadline has passed is done when it has by the database's clock, whatever
+// the owner's shows.
 func TestDeadline_NotLateBefore(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -176,7 +177,8 @@ func TestAttempt_Age_DatabaseClock(t *testing.T) {
 	}
 }
 
-// A request that comes too late is refused by the database's clock; one that is repeated is the transaction that it was.
+// A request that comes too late is refused by the database's clock; one that is repeated is the
+// transaction that it was.
 func TestCreateTx_PastDeadline_Late(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

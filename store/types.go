@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Lease is the right to write for one submitter under one fencing token. Only the store makes one, and only with one can the ledger be written.
+// Lease is the right to write for one submitter under one fencing token. Only the store makes one,
+// and only with one can the ledger be written.
 type Lease struct {
 	submitter txn.SubmitterID
 	token     txn.Token
@@ -40,9 +41,11 @@ type Before struct {
 // Outcome is the fate of a Change.
 type Outcome int
 
-// The answers to a commit: done, fenced, conflict or unknown, and two that say why nothing was tried again.
+// The answers to a commit: done, fenced, conflict or unknown, and two that say why nothing was
+// tried again.
 const (
-	// Unsettled: the fate is unknown (the reply was lost). The lease must be acquired anew, which waits out the statement, before anything is read or sent.
+	// Unsettled: the fate is unknown (the reply was lost). The lease must be acquired anew, which
+	// waits out the statement, before anything is read or sent.
 	Unsettled Outcome = iota
 	// Done: written and durable.
 	Done
@@ -50,9 +53,11 @@ const (
 	Fenced
 	// Conflict: an expectation did not hold. Nothing was written; the owner reads again.
 	Conflict
-	// Refused: the database refused this change alone (a constraint). Nothing was written, and the same change will be refused again.
+	// Refused: the database refused this change alone (a constraint). Nothing was written, and the
+	// same change will be refused again.
 	Refused
-	// Unreached: nothing was written, because there is no database to send it to, or none that can take it now (read-only, out of space).
+	// Unreached: nothing was written, because there is no database to send it to, or none that can
+	// take it now (read-only, out of space).
 	Unreached
 )
 
@@ -100,7 +105,8 @@ func (i Intent) verb() string {
 	return fmt.Sprintf("create transaction %q of submitter %d", i.RequestID, i.Submitter)
 }
 
-// TxInfo is a transaction as readers get it: with the name of its submitter, and what only readers ask for.
+// TxInfo is a transaction as readers get it: with the name of its submitter, and what only readers
+// ask for.
 type TxInfo struct {
 	txn.Tx
 	SubmitterName string

@@ -9,8 +9,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestMigrate_WaitingForFunds_BecomesUnfunded migrates a ledger of before: rows that say it in another way stay as their newest event told them, and their owner moves
-// them like any other. A step back finds another way to say it again.
+// TestMigrate_WaitingForFunds_BecomesUnfunded migrates a ledger of before: rows that say it in
+// another way stay as their newest event told them, and their owner moves them like any other. A
+// step back finds another way to say it again.
 func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard()) // which knows the newest schema alone
@@ -54,7 +55,8 @@ func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	is(signed, txn.None)
 }
 
-// TestUnfunded_OnlyOpenTransactions: neither what is in a block, nor what is final, nor a head that waits for something else.
+// TestUnfunded_OnlyOpenTransactions: neither what is in a block, nor what is final, nor a head that
+// waits for something else.
 func TestUnfunded_OnlyOpenTransactions(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

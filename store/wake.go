@@ -9,7 +9,8 @@ import (
 // maxWoken bounds the names that a wake-up holds; one more makes it a look.
 const maxWoken = 1 << 16
 
-// wakes tell owners and the reader of the feed on this node that there is something to look at. They carry no data: losing one costs time only.
+// wakes tell owners and the reader of the feed on this node that there is something to look at.
+// They carry no data: losing one costs time only.
 type wakes struct {
 	mu     sync.Mutex
 	ids    map[txn.SubmitterID]struct{} // written for on this node
@@ -69,16 +70,18 @@ func (w *wakes) wakeAll() {
 // Woken signals that TakeWoken or TakeQueued has something.
 func (s *Store) Woken() <-chan struct{} { return s.wakes.woken }
 
-// TakeQueued returns the submitters for which transactions were created on this node since the last call. Their owners need not look before they can take one.
+// TakeQueued returns the submitters for which transactions were created on this node since the last
+// call. Their owners need not look before they can take one.
 func (s *Store) TakeQueued() []txn.SubmitterID {
 	s.wakes.mu.Lock()
 	defer s.wakes.mu.Unlock()
 	return drain(s.wakes.queued)
 }
 
-// TakeWoken returns the submitters for which somebody wrote another intent since the last call: ids on this node, heard on another one that did not own them. Only
-// the first are worth a Notify; two nodes that passed on what they heard would tell each other for ever. look says that there may be more: submitters without an
-// owner, and inboxes.
+// TakeWoken returns the submitters for which somebody wrote another intent since the last call: ids
+// on this node, heard on another one that did not own them. Only the first are worth a Notify; two
+// nodes that passed on what they heard would tell each other for ever. look says that there may be
+// more: submitters without an owner, and inboxes.
 func (s *Store) TakeWoken() (ids, heard []txn.SubmitterID, look bool) {
 	s.wakes.mu.Lock()
 	defer s.wakes.mu.Unlock()

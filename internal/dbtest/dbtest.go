@@ -1,11 +1,14 @@
 // Package dbtest gives each test a ledger of its own on a real PostgreSQL, in milliseconds.
 //
-// One server runs per test process: an embedded one whose cluster is kept between runs, or the one that FENCEPOST_TEST_DATABASE_URL names. A test gets a
-// schema, made by the real migrations and dropped at the end.
+// One server runs per test process: an embedded one whose cluster is kept between runs, or the one
+// that FENCEPOST_TEST_DATABASE_URL names. A test gets a schema, made by the real migrations and
+// dropped at the end.
 //
-// Every schema carries the guard (guard.sql): triggers that look, when a transaction commits, whether each row of the ledger that it wrote was written under
-// the live fencing token of its submitter or as one of the intents that need none, and whether every move has told its event. It knows nothing of how the
-// store does that. Whatever a test exercises, a write past the fence fails it.
+// Every schema carries the guard (guard.sql): triggers that look, when a transaction commits,
+// whether each row of the ledger that it wrote was written under the live fencing token of its
+// submitter or as one of the intents that need none, and whether every move has told its event. It
+// knows nothing of how the store does that. Whatever a test exercises, a write past the fence fails
+// it.
 package dbtest
 
 import (
@@ -160,7 +163,8 @@ func (db *DB) drop(t testing.TB) {
 	}
 }
 
-// Main wraps the tests of a package so that the server is stopped when they have run, before anybody looks for goroutines that were left behind:
+// Main wraps the tests of a package so that the server is stopped when they have run, before
+// anybody looks for goroutines that were left behind:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 //

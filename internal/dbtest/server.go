@@ -16,8 +16,9 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// URLVariable names the environment variable with the URL of a database on a server of your own, to be used instead of an embedded one. Tests make and drop
-// schemas in it and end its sessions: give them a database to themselves.
+// URLVariable names the environment variable with the URL of a database on a server of your own, to
+// be used instead of an embedded one. Tests make and drop schemas in it and end its sessions: give
+// them a database to themselves.
 const URLVariable = "FENCEPOST_TEST_DATABASE_URL"
 
 const (
@@ -70,8 +71,8 @@ func start(ctx context.Context) (*server, error) {
 	return s, nil
 }
 
-// startIn starts the server that was left in a folder. Its data are written without waiting for the disk, so after a crash of the machine they may be of no
-// use; then it begins anew.
+// startIn starts the server that was left in a folder. Its data are written without waiting for the
+// disk, so after a crash of the machine they may be of no use; then it begins anew.
 func startIn(ctx context.Context, dir string) (*pgembed.Server, error) {
 	settings := pgembed.Disposable()
 	settings["max_connections"] = "600"
@@ -87,7 +88,8 @@ func startIn(ctx context.Context, dir string) (*pgembed.Server, error) {
 	return pgembed.Start(ctx, o)
 }
 
-// reserveFolder finds a folder whose server no other test process uses. They are kept, since making a cluster takes far longer than starting one.
+// reserveFolder finds a folder whose server no other test process uses. They are kept, since making
+// a cluster takes far longer than starting one.
 func reserveFolder() (string, *os.File, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -36,6 +36,13 @@
 // Start that comes meanwhile waits for that. The folder's lock, and not only
 // PostgreSQL's own pid file, keeps two processes apart: pids mean little across
 // containers.
+//
+// # Why not a library
+//
+// github.com/fergusstrange/embedded-postgres is maintained, but it downloads binaries at run time,
+// cannot run as root (initdb refuses, and containers and CI often are root), leaves its server
+// running when the parent is killed, and has no standby, crash or restart, which the fence tests
+// need. It also adds lib/pq beside pgx.
 package pgembed
 
 import (

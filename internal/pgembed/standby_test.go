@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What a primary has answered while a synchronous standby follows it is there when it dies and the standby takes over.
+// What a primary has answered while a synchronous standby follows it is there when it dies and the
+// standby takes over.
 func TestStandby_Promoted_TakesOver(t *testing.T) {
 	t.Parallel()
 	primary := mustStart(t, Options{Dir: usedDir(t)})

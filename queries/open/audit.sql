@@ -1,8 +1,11 @@
--- The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
--- Transactions whose nonce is below @from_nonce are left out. Of those without a nonce only the head of the queue is looked at, unless @whole says that all are:
--- each of the two has a branch of its own, so that a history of cancelled ones costs a standing audit nothing.
+-- The laws, read from the ledger itself: each statement returns what breaks one, and nothing where
+-- all is well. They run in one snapshot of one submitter. Transactions whose nonce is below
+-- @from_nonce are left out. Of those without a nonce only the head of the queue is looked at,
+-- unless @whole says that all are: each of the two has a branch of its own, so that a history of
+-- cancelled ones costs a standing audit nothing.
 
--- AllowTime gives the statements of this transaction another limit: an audit of everything takes longer than a caller may wait.
+-- AllowTime gives the statements of this transaction another limit: an audit of everything takes
+-- longer than a caller may wait.
 -- name: AllowTime :exec
 SELECT set_config('statement_timeout', @millis::TEXT, TRUE);
 
@@ -21,7 +24,8 @@ SELECT s.max_in_flight, l.fencing_token AS lease_token,
   LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = @submitter_id;
 
--- AuditNumbers walks up the nonces: each use must begin where the ones before it end. at_cursor is the end of the walk, where the cursor must stand.
+-- AuditNumbers walks up the nonces: each use must begin where the ones before it end. at_cursor is
+-- the end of the walk, where the cursor must stand.
 -- name: AuditNumbers :many
 WITH used AS (
     SELECT t.nonce AS first_nonce, t.nonce AS last_nonce, t.tx_id, FALSE AS at_cursor
@@ -85,8 +89,9 @@ SELECT t.tx_id, t.version, t.state, t.executed, e.told::BIGINT AS told, e.first_
     OR e.token_falls > 0 OR greatest(e.newest_token, t.fencing_token) > @lease_token::BIGINT OR e.requeues <> t.requeued
  LIMIT @max_rows::INT;
 
--- AuditAttempts compares a transaction with the signed forms of it: one at least for its nonce, none for a nonce that it neither has nor gave up, and its
--- receipt is of one of them: of one for its nonce, or of one that ran before it was given back to the queue.
+-- AuditAttempts compares a transaction with the signed forms of it: one at least for its nonce,
+-- none for a nonce that it neither has nor gave up, and its receipt is of one of them: of one for
+-- its nonce, or of one that ran before it was given back to the queue.
 -- name: AuditAttempts :many
 WITH scope AS (
     SELECT t.submitter_id, t.tx_id, t.nonce, t.tx_hash, t.receipt_tx_hash, t.requeued
@@ -128,7 +133,8 @@ SELECT t.tx_id, t.nonce::BIGINT AS nonce, t.state, t.executed, t.receipt_tx_hash
  ORDER BY t.nonce
  LIMIT @max_rows::INT;
 
--- RequeuedTxs have attempts and no nonce: given back to the queue, and there still or cancelled since. None of their attempts may ever be on chain.
+-- RequeuedTxs have attempts and no nonce: given back to the queue, and there still or cancelled
+-- since. None of their attempts may ever be on chain.
 -- name: RequeuedTxs :many
 SELECT t.tx_id, t.state, t.executed
   FROM managed_tx t

@@ -1,10 +1,13 @@
--- The feed of events. Commits finish out of order, so "after the last id" would skip rows. A snapshot tells exactly what a reader has seen: whatever is
--- visible now and was not visible in the reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a move is made only
--- by a statement that saw the move before it.
+-- The feed of events. Commits finish out of order, so "after the last id" would skip rows. A
+-- snapshot tells exactly what a reader has seen: whatever is visible now and was not visible in the
+-- reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a
+-- move is made only by a statement that saw the move before it.
 
--- FeedHead also tells whether there are events that an older snapshot does not see, and whether the snapshot is settled already: it is when the last transaction
--- that ended before it has told an event, for that was on the disk before anybody could see it, and so no number up to its own is given out again. The news are
--- asked for as the first by number: for any of them the planner would read the table from its start, in the belief that every third event is one.
+-- FeedHead also tells whether there are events that an older snapshot does not see, and whether the
+-- snapshot is settled already: it is when the last transaction that ended before it has told an
+-- event, for that was on the disk before anybody could see it, and so no number up to its own is
+-- given out again. The news are asked for as the first by number: for any of them the planner would
+-- read the table from its start, in the belief that every third event is one.
 -- name: FeedHead :one
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
        EXISTS (SELECT FROM tx_event n WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT AS XID8)) AS settled,
@@ -13,13 +16,15 @@ SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
                    ORDER BY e.xid LIMIT 1), FALSE))::BOOLEAN AS news
   FROM ledger l;
 
--- Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the numbers (xid) of transactions whose end was not on disk yet,
--- such as those that were rolled back or only notified; a snapshot of before the crash would take what runs under them then for old.
+-- Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the
+-- numbers (xid) of transactions whose end was not on disk yet, such as those that were rolled back
+-- or only notified; a snapshot of before the crash would take what runs under them then for old.
 -- name: Settle :exec
 SELECT pg_logical_emit_message(TRUE, 'fencepost', '');
 
--- EventsSince looks up what is no part of an event for the rows of the page, and joins nothing, whatever the planner thinks of their number; by the key as a whole: see
--- Commit. Where nothing has a label none is looked for. Names of submitters its caller has.
+-- EventsSince looks up what is no part of an event for the rows of the page, and joins nothing,
+-- whatever the planner thinks of their number; by the key as a whole: see Commit. Where nothing has
+-- a label none is looked for. Names of submitters its caller has.
 -- name: EventsSince :many
 SELECT e.submitter_id, ''::TEXT AS submitter_name, e.tx_id, e.seq, e.kind, e.state, e.sub_state, e.executed, e.tx_hash, e.receipt_tx_hash, e.receipt_block,
        e.receipt_block_hash, e.receipt_success, e.receipt_gas_used, e.receipt_gas_price, e.reason, e.message, e.new_fork, e.above,
@@ -52,7 +57,8 @@ SELECT e.submitter_id, s.name AS submitter_name, e.tx_id, e.seq, e.kind, e.state
  ORDER BY e.seq
  LIMIT @max_rows::INT;
 
--- EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each, however much there is in the feed that is none of theirs.
+-- EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each,
+-- however much there is in the feed that is none of theirs.
 -- name: EventsSinceOf :many
 SELECT f.submitter_id, s.name AS submitter_name, f.tx_id, f.seq, f.kind, f.state, f.sub_state, f.executed, f.tx_hash, f.receipt_tx_hash, f.receipt_block,
        f.receipt_block_hash, f.receipt_success, f.receipt_gas_used, f.receipt_gas_price, f.reason, f.message, f.new_fork, f.above,

@@ -1,7 +1,9 @@
--- Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
+-- Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one
+-- that is queued, ask something of the owner.
 
--- InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is
--- too late: the caller finds out which by a new statement, which sees the winner. Of two with one key the first goes in.
+-- InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one
+-- of a submitter that is paused or protected, nor one that is too late: the caller finds out which
+-- by a new statement, which sees the winner. Of two with one key the first goes in.
 -- name: InsertTxs :many
 WITH intent AS MATERIALIZED (
     SELECT nextval('queue_seq')            AS queue_seq,  -- here, because rows are inserted in another order
@@ -43,9 +45,12 @@ WITH intent AS MATERIALIZED (
 )
 SELECT q.tx_id, q.queue_seq, q.created_at, q.updated_at FROM queued q;
 
--- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
--- commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
--- event would stand in the feed before the one that it waited for. What was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
+-- CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue
+-- may have run, which its owner alone can tell. It waits for a commit that is taking one and then
+-- finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid
+-- before it waits, and its event would stand in the feed before the one that it waited for. What
+-- was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner
+-- is asked for this; who did it is kept all the same, where the caller says who or why.
 -- name: CancelQueued :one
 WITH queued AS MATERIALIZED (
     SELECT t.submitter_id, t.tx_id FROM managed_tx t
@@ -78,7 +83,8 @@ VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @action, @expect, @reaso
 ON CONFLICT DO NOTHING
 RETURNING command_id;
 
--- PendingCommand is the command of this kind, and for the same transaction, that no owner has applied.
+-- PendingCommand is the command of this kind, and for the same transaction, that no owner has
+-- applied.
 -- name: PendingCommand :one
 SELECT k.command_id FROM submitter_command k
  WHERE k.submitter_id = @submitter_id AND k.kind = @kind AND k.applied_at IS NULL AND k.tx_id IS NOT DISTINCT FROM sqlc.narg('tx_id')::UUID

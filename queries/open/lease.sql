@@ -1,7 +1,9 @@
--- Leases. Expiry is judged by the database's clock alone, as it is at that moment (clock_timestamp), not at the start of the transaction.
+-- Leases. Expiry is judged by the database's clock alone, as it is at that moment
+-- (clock_timestamp), not at the start of the transaction.
 
--- AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token, and tells what it was before: gap_ms is the time
--- that nobody held it. A lease whose holder is in the middle of a commit is skipped; AcquireLease waits for it.
+-- AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a
+-- new token, and tells what it was before: gap_ms is the time that nobody held it. A lease whose
+-- holder is in the middle of a commit is skipped; AcquireLease waits for it.
 -- name: AcquireLeases :many
 UPDATE submitter_lease l
    SET owner_node    = @owner_node::TEXT,
@@ -20,7 +22,8 @@ RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner
           (CASE WHEN free.owner_node IN ('', @owner_node::TEXT) THEN 0
                 ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000) END)::BIGINT AS gap_ms;
 
--- AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has ended, whichever way.
+-- AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has
+-- ended, whichever way.
 -- name: AcquireLease :one
 UPDATE submitter_lease l
    SET owner_node    = @owner_node::TEXT,
@@ -38,7 +41,8 @@ RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner
           (CASE WHEN free.owner_node IN ('', @owner_node::TEXT) THEN 0
                 ELSE greatest(0, extract(EPOCH FROM l.acquired_at - free.expires_at) * 1000) END)::BIGINT AS gap_ms;
 
--- RenewLeases extends leases that are held and live. It leaves the token, a key column, alone: so it never waits for a commit under way.
+-- RenewLeases extends leases that are held and live. It leaves the token, a key column, alone: so
+-- it never waits for a commit under way.
 -- name: RenewLeases :many
 UPDATE submitter_lease l
    SET expires_at = clock_timestamp() + make_interval(secs => @seconds::FLOAT8)
@@ -64,10 +68,13 @@ UPDATE submitter_lease l
  WHERE l.submitter_id = mine.submitter_id
 RETURNING l.submitter_id;
 
--- Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either most submitters lie idle, or most have an
--- owner; and this is asked again and again. So it goes by what there is less of, as far as the asker knows: each of the leases that are free, as long as these are no
--- crowd beside the submitters that have work; else from one submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries
--- of one are passed over in one step. Of each the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
+-- Orphans are submitters of these chains that have something to be done and no live lease, longest
+-- neglected first. Either most submitters lie idle, or most have an owner; and this is asked again
+-- and again. So it goes by what there is less of, as far as the asker knows: each of the leases
+-- that are free, as long as these are no crowd beside the submitters that have work; else from one
+-- submitter that has work to the next, along the indexes of what is queued, open or asked, where
+-- all entries of one are passed over in one step. Of each the first is asked for, in the order of
+-- its index: for EXISTS the planner may read all that is queued.
 -- name: Orphans :many
 WITH RECURSIVE free AS MATERIALIZED (
     SELECT l.submitter_id FROM submitter_lease l WHERE l.expires_at <= clock_timestamp() LIMIT @crowd::BIGINT
@@ -117,8 +124,9 @@ SELECT o.submitter_id
  ORDER BY o.expires_at, o.submitter_id
  LIMIT @max_rows::INT;
 
--- Unowned are some submitters of a chain without a live lease, beyond a number. Those of settled ones have been for so many seconds, so that no commit of who had them
--- can be under way: what they have is what they had, as long as their token is the same.
+-- Unowned are some submitters of a chain without a live lease, beyond a number. Those of settled
+-- ones have been for so many seconds, so that no commit of who had them can be under way: what they
+-- have is what they had, as long as their token is the same.
 -- name: Unowned :many
 SELECT l.submitter_id, l.fencing_token, (l.expires_at <= clock_timestamp() - make_interval(secs => @seconds::FLOAT8))::BOOLEAN AS settled
   FROM submitter_lease l
@@ -127,9 +135,10 @@ SELECT l.submitter_id, l.fencing_token, (l.expires_at <= clock_timestamp() - mak
  ORDER BY l.submitter_id
  LIMIT @max_rows::INT;
 
--- Unwatched tells which of these submitters have something to be done, and which have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
--- as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does not, since what ran before it was given back to the queue is in an
--- older block.
+-- Unwatched tells which of these submitters have something to be done, and which have final
+-- transactions that a reorg could still reach: the newest of them is in a block above this one, or
+-- has ended as never run above it. Nonces rise with blocks, so that the newest few tell: one alone
+-- does not, since what ran before it was given back to the queue is in an older block.
 -- name: Unwatched :many
 SELECT w.submitter_id, w.reached
   FROM (SELECT k.submitter_id::INT AS submitter_id,
@@ -148,8 +157,9 @@ SELECT w.submitter_id, w.reached
  WHERE w.reached OR w.works
  ORDER BY w.submitter_id;
 
--- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
--- its locks, and no timeout of the server ends it.
+-- TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours
+-- can be: a client that froze between Execute and Sync keeps its locks, and no timeout of the
+-- server ends it.
 -- name: TerminateBlockers :many
 SELECT a.pid::INT AS pid, pg_terminate_backend(a.pid) AS told
   FROM unnest(pg_blocking_pids(@waiting_pid::INT)) AS b(pid)

@@ -1,7 +1,8 @@
--- Membership. It decides who takes what sooner, and nothing else. A node is live by the database's clock alone, as a lease is.
+-- Membership. It decides who takes what sooner, and nothing else. A node is live by the database's
+-- clock alone, as a lease is.
 
--- Heartbeat keeps this node among the live ones, forgets those that lapsed long ago, and tells who is live. A row that another node is at the moment forgetting
--- is left to it.
+-- Heartbeat keeps this node among the live ones, forgets those that lapsed long ago, and tells who
+-- is live. A row that another node is at the moment forgetting is left to it.
 -- name: Heartbeat :many
 WITH beat AS (
     INSERT INTO node (node_id, chain_ids, accepting, expires_at)

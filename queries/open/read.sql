@@ -1,5 +1,7 @@
--- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash, where there is one: for a
--- row without it the planner may read the whole table of forms, as long as that is small. Keys are compared once more as a whole: see Commit.
+-- What callers read. Nothing here decides anything. Which form of a transaction a receipt is of
+-- (receipt_kind) is looked up by its hash, where there is one: for a row without it the planner may
+-- read the whole table of forms, as long as that is small. Keys are compared once more as a whole:
+-- see Commit.
 
 -- name: TxByID :one
 SELECT sqlc.embed(t), s.name AS submitter_name,
@@ -18,10 +20,12 @@ SELECT sqlc.embed(t), s.name AS submitter_name,
   JOIN managed_tx t ON t.submitter_id = k.submitter_id AND t.request_id = k.request_id
   JOIN submitter s ON s.submitter_id = t.submitter_id;
 
--- ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan. It ends early with the second row beyond
--- so many bytes of call data: whoever counts them finds the row with which its own page ends, and the one that tells of another page. How long call data is says
--- its row; those of other pages are not read. A row of the page is met again at its place (ctid, cast because sqlc knows of no such column), which stays the same for
--- as long as the statement sees that row: by its key each would take a walk down the tree.
+-- ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so
+-- a page costs no scan. It ends early with the second row beyond so many bytes of call data:
+-- whoever counts them finds the row with which its own page ends, and the one that tells of another
+-- page. How long call data is says its row; those of other pages are not read. A row of the page is
+-- met again at its place (ctid, cast because sqlc knows of no such column), which stays the same
+-- for as long as the statement sees that row: by its key each would take a walk down the tree.
 -- name: ListTxs :many
 WITH page AS MATERIALIZED (
     SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
@@ -48,8 +52,9 @@ SELECT sqlc.embed(t), m.submitter_name,
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
--- ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the indexes of the queue and of what has a nonce: what is final is no part of
--- these, however much of it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
+-- ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the
+-- indexes of the queue and of what has a nonce: what is final is no part of these, however much of
+-- it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
 -- name: ListOpenTxs :many
 WITH page AS MATERIALIZED (
     SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.queue_seq, q.at, q.bytes
@@ -86,7 +91,8 @@ SELECT sqlc.embed(t), m.submitter_name,
 -- name: Accepted :one
 SELECT t.queue_seq FROM managed_tx t WHERE t.submitter_id = @submitter_id AND t.tx_id = @tx_id AND (t.submitter_id, t.tx_id) >= (@submitter_id, @tx_id);
 
--- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
+-- ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are
+-- left out.
 -- name: ListTxsByLabel :many
 WITH page AS MATERIALIZED (
     SELECT s.name AS submitter_name, q.submitter_id, q.tx_id, q.at, q.bytes
@@ -115,8 +121,9 @@ SELECT sqlc.embed(t), m.submitter_name,
  WHERE coalesce(m.bytes_before, 0) < @max_bytes::BIGINT
  ORDER BY t.tx_id DESC;
 
--- ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner may turn into a walk along all that there is, when it takes the ledger
--- for empty. So it is with Standings.
+-- ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner
+-- may turn into a walk along all that there is, when it takes the ledger for empty. So it is with
+-- Standings.
 -- name: ListTxsByID :many
 WITH page AS MATERIALIZED (
     SELECT q.submitter_id, q.tx_id, q.at, q.bytes
@@ -161,7 +168,8 @@ SELECT s.submitter_id, s.status, coalesce(n.protect_reason, '')::TEXT AS protect
   FROM submitter s LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = s.submitter_id
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
--- Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for it.
+-- Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for
+-- it.
 -- name: Blocking :one
 SELECT t.* FROM managed_tx t
  WHERE t.submitter_id = @submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
@@ -182,9 +190,11 @@ SELECT g.first_nonce, g.last_nonce, g.tx_id, g.reason, g.created_at
  ORDER BY g.first_nonce
  LIMIT @max_rows::INT;
 
--- Census counts over many submitters, for metrics; but the protected ones over the whole ledger: those that nobody owns wait for a decision too, and nobody else
--- would tell of them. That reads the cursors from end to end, a row for each account. What waits is counted in its index; how long it has, and for what, tells the head
--- of each queue, which is the oldest and the only one that is looked at.
+-- Census counts over many submitters, for metrics; but the protected ones over the whole ledger:
+-- those that nobody owns wait for a decision too, and nobody else would tell of them. That reads
+-- the cursors from end to end, a row for each account. What waits is counted in its index; how long
+-- it has, and for what, tells the head of each queue, which is the oldest and the only one that is
+-- looked at.
 -- name: Census :one
 SELECT coalesce(sum(q.queued), 0)::BIGINT                                                                AS queued,
        coalesce(sum(f.in_flight), 0)::BIGINT                                                             AS in_flight,
@@ -205,7 +215,8 @@ SELECT coalesce(sum(q.queued), 0)::BIGINT                                       
                        FROM managed_tx t WHERE t.submitter_id = s.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL) f
  WHERE s.submitter_id = ANY(@submitter_ids::INT[]);
 
--- QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each submitter.
+-- QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each
+-- submitter.
 -- name: QueueDepths :many
 SELECT w.submitter_id::INT AS submitter_id,
        (SELECT count(*) FROM (SELECT 1 FROM managed_tx q WHERE q.submitter_id = w.submitter_id AND q.nonce IS NULL AND q.terminal_at IS NULL LIMIT @most::BIGINT) d)::BIGINT AS depth

@@ -1,8 +1,10 @@
--- What an operator does after the ledger was restored from a backup, or after a fail-over that lost commits: in one transaction, while nobody writes. What the
--- lost part of the ledger signed may be on chain; so every lease is spent, every submitter is stopped, and what was given out before, be it a resume token or the
--- number of a protection, is void.
+-- What an operator does after the ledger was restored from a backup, or after a fail-over that lost
+-- commits: in one transaction, while nobody writes. What the lost part of the ledger signed may be
+-- on chain; so every lease is spent, every submitter is stopped, and what was given out before, be
+-- it a resume token or the number of a protection, is void.
 
--- LiveLease is asked before anything is locked: on a ledger that is in use the locks below would stop every commit and every renewal.
+-- LiveLease is asked before anything is locked: on a ledger that is in use the locks below would
+-- stop every commit and every renewal.
 -- name: LiveLease :many
 SELECT l.submitter_id, l.owner_node FROM submitter_lease l WHERE l.expires_at > clock_timestamp() ORDER BY l.submitter_id LIMIT 1;
 
@@ -14,8 +16,8 @@ SELECT set_config('lock_timeout', @millis::TEXT, TRUE);
 -- name: LockLeases :exec
 SELECT FROM submitter_lease l ORDER BY l.submitter_id FOR UPDATE;
 
--- RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the epoch that it got the first time, whose resume tokens are
--- about what came after that.
+-- RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the
+-- epoch that it got the first time, whose resume tokens are about what came after that.
 -- name: RaiseFeedEpoch :one
 UPDATE ledger l SET feed_epoch = greatest(l.feed_epoch + 1, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT) RETURNING l.feed_epoch;
 
@@ -31,7 +33,8 @@ UPDATE submitter_command k
   FROM submitter_lease l
  WHERE l.submitter_id = k.submitter_id AND k.applied_at IS NULL;
 
--- PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the lost part, with its whole queue after it.
+-- PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the
+-- lost part, with its whole queue after it.
 -- name: PauseUnstarted :execrows
 WITH paused AS (
     UPDATE submitter s SET status = 'PAUSED'
@@ -43,16 +46,18 @@ SELECT p.submitter_id, 'PAUSE', @reason::TEXT, 'recover', clock_timestamp(), 'AP
   FROM paused p
   JOIN submitter_lease l ON l.submitter_id = p.submitter_id;
 
--- MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not run. What of it has a nonce may have run as well, under a form of
--- it that was signed there.
+-- MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not
+-- run. What of it has a nonce may have run as well, under a form of it that was signed there.
 -- name: MarkRestored :execrows
 UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
   FROM submitter_lease l
  WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL;
 
--- ProtectRestored leaves the evidence of a protection that is in force below its own; one of its own is left as it is, or a recovery that is repeated would wrap it
--- in itself. Protections are counted from beyond all that the lost part can have had, so that a decision on one of those, when it is repeated, is about none of
--- these. By milliseconds of the database's time, because a backup that is restored a second time counts from the same number; the raise is for a clock that is off.
+-- ProtectRestored leaves the evidence of a protection that is in force below its own; one of its
+-- own is left as it is, or a recovery that is repeated would wrap it in itself. Protections are
+-- counted from beyond all that the lost part can have had, so that a decision on one of those, when
+-- it is repeated, is about none of these. By milliseconds of the database's time, because a backup
+-- that is restored a second time counts from the same number; the raise is for a clock that is off.
 -- name: ProtectRestored :execrows
 WITH protected AS (
     UPDATE submitter_nonce_cursor n

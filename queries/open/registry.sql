@@ -1,4 +1,5 @@
--- The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its lease row.
+-- The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its
+-- lease row.
 
 -- name: RegisterChain :one
 WITH added AS (
@@ -31,8 +32,9 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
 UPDATE submitter s SET start_from = @start_from
  WHERE s.submitter_id = @submitter_id AND NOT EXISTS (SELECT FROM submitter_nonce_cursor n WHERE n.submitter_id = s.submitter_id);
 
--- SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows. What is NULL stays as it is, also
--- when somebody else changes it at this moment.
+-- SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the
+-- UPDATE command that follows. What is NULL stays as it is, also when somebody else changes it at
+-- this moment.
 -- name: SetPolicies :execrows
 UPDATE submitter s
    SET on_failure = coalesce(sqlc.narg(on_failure)::TEXT, s.on_failure),
@@ -49,8 +51,9 @@ SELECT s.submitter_id FROM submitter s WHERE s.name = @name;
 -- name: SubmitterByAccount :one
 SELECT s.submitter_id FROM submitter s WHERE s.chain_id = @chain_id AND s.address = @address;
 
--- Submitters tells why one is paused as well: of the pauses since it was last resumed the newest that the policy on_failure made, which nobody may overlook, or else
--- the newest. It is looked for among so many commands. What waits is counted along the index of the queue, up to so many.
+-- Submitters tells why one is paused as well: of the pauses since it was last resumed the newest
+-- that the policy on_failure made, which nobody may overlook, or else the newest. It is looked for
+-- among so many commands. What waits is counted along the index of the queue, up to so many.
 -- name: Submitters :many
 SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in_flight, s.status, s.start_from, s.created_at,
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee,

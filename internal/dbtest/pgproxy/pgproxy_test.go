@@ -302,7 +302,8 @@ func TestLoseReply_ErrorReply(t *testing.T) {
 	t.Run("of a step before", func(t *testing.T) { // Bind fails, and Execute is skipped
 		t.Parallel()
 		b := newBench(t)
-		// Bind plans the statement and works out what is constant in it: it fails once the lock is free, and that is once Execute has met its rule.
+		// Bind plans the statement and works out what is constant in it: it fails once the lock is
+		// free, and that is once Execute has met its rule.
 		b.exec(b.direct,
 			"create function "+b.table+"(int) returns int immutable language plpgsql as 'begin perform pg_advisory_xact_lock($1); raise; end'")
 		b.exec(b.direct, "select pg_advisory_lock(7)")

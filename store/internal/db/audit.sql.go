@@ -16,10 +16,13 @@ const allowTime = `-- name: AllowTime :exec
 SELECT set_config('statement_timeout', $1::TEXT, TRUE)
 `
 
-// The laws, read from the ledger itself: each statement returns what breaks one, and nothing where all is well. They run in one snapshot of one submitter.
-// Transactions whose nonce is below @from_nonce are left out. Of those without a nonce only the head of the queue is looked at, unless @whole says that all are:
-// each of the two has a branch of its own, so that a history of cancelled ones costs a standing audit nothing.
-// AllowTime gives the statements of this transaction another limit: an audit of everything takes longer than a caller may wait.
+// The laws, read from the ledger itself: each statement returns what breaks one, and nothing where
+// all is well. They run in one snapshot of one submitter. Transactions whose nonce is below
+// @from_nonce are left out. Of those without a nonce only the head of the queue is looked at,
+// unless @whole says that all are: each of the two has a branch of its own, so that a history of
+// cancelled ones costs a standing audit nothing.
+// AllowTime gives the statements of this transaction another limit: an audit of everything takes
+// longer than a caller may wait.
 func (q *Queries) AllowTime(ctx context.Context, millis string) error {
 	_, err := q.db.Exec(ctx, allowTime, millis)
 	return err
@@ -124,8 +127,9 @@ type AuditAttemptsRow struct {
 	GivenUp        int64
 }
 
-// AuditAttempts compares a transaction with the signed forms of it: one at least for its nonce, none for a nonce that it neither has nor gave up, and its
-// receipt is of one of them: of one for its nonce, or of one that ran before it was given back to the queue.
+// AuditAttempts compares a transaction with the signed forms of it: one at least for its nonce,
+// none for a nonce that it neither has nor gave up, and its receipt is of one of them: of one for
+// its nonce, or of one that ran before it was given back to the queue.
 func (q *Queries) AuditAttempts(ctx context.Context, arg AuditAttemptsParams) ([]AuditAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, auditAttempts,
 		arg.LeaseToken,
@@ -309,7 +313,8 @@ type AuditNumbersRow struct {
 	Due        int64
 }
 
-// AuditNumbers walks up the nonces: each use must begin where the ones before it end. at_cursor is the end of the walk, where the cursor must stand.
+// AuditNumbers walks up the nonces: each use must begin where the ones before it end. at_cursor is
+// the end of the walk, where the cursor must stand.
 func (q *Queries) AuditNumbers(ctx context.Context, arg AuditNumbersParams) ([]AuditNumbersRow, error) {
 	rows, err := q.db.Query(ctx, auditNumbers,
 		arg.MaxRows,
@@ -467,7 +472,8 @@ type RequeuedTxsRow struct {
 	Executed string
 }
 
-// RequeuedTxs have attempts and no nonce: given back to the queue, and there still or cancelled since. None of their attempts may ever be on chain.
+// RequeuedTxs have attempts and no nonce: given back to the queue, and there still or cancelled
+// since. None of their attempts may ever be on chain.
 func (q *Queries) RequeuedTxs(ctx context.Context, arg RequeuedTxsParams) ([]RequeuedTxsRow, error) {
 	rows, err := q.db.Query(ctx, requeuedTxs, arg.SubmitterID, arg.After, arg.MaxRows)
 	if err != nil {

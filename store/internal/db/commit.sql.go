@@ -94,7 +94,8 @@ WITH change AS (
            unnest($76::BIGINT[])        AS command_id,
            unnest($77::TEXT[])              AS result
 ), lease AS MATERIALIZED (
-    -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so waits for it.
+    -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so
+    -- waits for it.
     SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
@@ -134,7 +135,8 @@ WITH change AS (
             OR (SELECT s.status FROM submitter s WHERE s.submitter_id = l.submitter_id) = 'ACTIVE'
                AND (SELECT count(*) FROM submitter_command k
                      WHERE k.submitter_id = l.submitter_id AND k.applied_at IS NULL
-                       -- the cancel of another transaction is no reason to wait, however often it is asked for
+                       -- the cancel of another transaction is no reason to wait, however often it
+                       -- is asked for
                        AND (k.kind <> 'CANCEL' OR (l.change_no, k.tx_id) IN (SELECT w.change_no, w.tx_id FROM write w))
                        AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)) = 0)
 ), cursor_started AS (
@@ -153,8 +155,9 @@ WITH change AS (
       FROM ok o
      WHERE n.submitter_id = o.submitter_id AND (o.take_nonce >= 0 OR o.protect_expect >= 0 OR o.unprotect_expect >= 0)
 ), gap_recorded AS (
-    -- Law L10: a number that the cursor passes over is written down, and so is one that a transaction gives up. No Take can come upon it again: each is below
-    -- the cursor (the table's trigger sees to that), and the cursor never falls.
+    -- Law L10: a number that the cursor passes over is written down, and so is one that a
+    -- transaction gives up. No Take can come upon it again: each is below the cursor (the table's
+    -- trigger sees to that), and the cursor never falls.
     INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, tx_id, reason, fencing_token)
     SELECT o.submitter_id, o.unprotect_expect, o.unprotect_to - 1, NULL::UUID, o.unprotect_reason, o.fencing_token
       FROM ok o WHERE o.unprotect_expect >= 0 AND o.unprotect_to > o.unprotect_expect
@@ -205,7 +208,8 @@ WITH change AS (
        AND ((w.change_no, w.submitter_id, w.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
     RETURNING t.tx_id
 ), tx_allocated AS (
-    -- After all other moves, which counting them enforces: the slot that is taken here may be the one that the same change frees.
+    -- After all other moves, which counting them enforces: the slot that is taken here may be the
+    -- one that the same change frees.
     UPDATE managed_tx t
        SET state = w.state, sub_state = w.sub_state, version = w.version + 1, nonce = w.nonce, slot = w.slot, tx_hash = NULLIF(w.tx_hash, ''),
            executed = w.executed, reason = w.reason, last_error = w.last_error,
@@ -246,7 +250,8 @@ WITH change AS (
      WHERE k.submitter_id = e.submitter_id AND k.command_id = e.command_id AND k.applied_at IS NULL
        AND ((e.change_no, e.submitter_id, e.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), decided_itself AS (
-    -- What an owner does to a submitter by itself is recorded where the decisions of others are. A protection ends, and then this alone has its evidence.
+    -- What an owner does to a submitter by itself is recorded where the decisions of others are. A
+    -- protection ends, and then this alone has its evidence.
     INSERT INTO submitter_command (submitter_id, kind, action, expect, reason, operator, applied_at, result,
                                    fencing_token, chain_nonce)
     SELECT o.submitter_id, 'PAUSE', 'ON_FAILURE', 0, left(o.status_reason, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
@@ -354,15 +359,19 @@ type CommitRow struct {
 	Outcome  string
 }
 
-// The one statement that writes the ledger. It carries the changes of many submitters; each of them is done whole or not at all, and none disturbs another.
-// First every guard is locked, leases before cursors before transactions, each in key order and with every expectation as a predicate: a row that a
-// concurrent transaction changed is judged by its newest version. Only then is anything written, and each write must be of a change in "ok".
+// The one statement that writes the ledger. It carries the changes of many submitters; each of them
+// is done whole or not at all, and none disturbs another. First every guard is locked, leases
+// before cursors before transactions, each in key order and with every expectation as a predicate:
+// a row that a concurrent transaction changed is judged by its newest version. Only then is
+// anything written, and each write must be of a change in "ok".
 //
-// "(...) IN (SELECT ...) IS TRUE" says what a join could say. A join the planner would carry out by comparing each change with each other one when it takes
-// the arrays for short; this it can only look up in a hash table. Likewise a scalar sub-select, unlike EXISTS, is never turned into a read of the whole table.
-// Tables are met along their keys: see planFenced in package store. The key of managed_tx is compared once more as a whole, which changes nothing but what the planner
-// thinks: in a ledger that it takes for small the index of request ids, which begins with the submitter as well, would cost the same, and be walked along all
-// transactions of the submitter.
+// "(...) IN (SELECT ...) IS TRUE" says what a join could say. A join the planner would carry out by
+// comparing each change with each other one when it takes the arrays for short; this it can only
+// look up in a hash table. Likewise a scalar sub-select, unlike EXISTS, is never turned into a read
+// of the whole table. Tables are met along their keys: see planFenced in package store. The key of
+// managed_tx is compared once more as a whole, which changes nothing but what the planner thinks:
+// in a ledger that it takes for small the index of request ids, which begins with the submitter as
+// well, would cost the same, and be walked along all transactions of the submitter.
 func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, error) {
 	rows, err := q.db.Query(ctx, commit,
 		arg.ChangeNo,

@@ -165,8 +165,9 @@ type EventsSinceRow struct {
 	Labels           []byte
 }
 
-// EventsSince looks up what is no part of an event for the rows of the page, and joins nothing, whatever the planner thinks of their number; by the key as a whole: see
-// Commit. Where nothing has a label none is looked for. Names of submitters its caller has.
+// EventsSince looks up what is no part of an event for the rows of the page, and joins nothing,
+// whatever the planner thinks of their number; by the key as a whole: see Commit. Where nothing has
+// a label none is looked for. Names of submitters its caller has.
 func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) ([]EventsSinceRow, error) {
 	rows, err := q.db.Query(ctx, eventsSince,
 		arg.Since,
@@ -280,7 +281,8 @@ type EventsSinceOfRow struct {
 	Labels           []byte
 }
 
-// EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each, however much there is in the feed that is none of theirs.
+// EventsSinceOf is EventsSince of some transactions that are named. It reads along the key of each,
+// however much there is in the feed that is none of theirs.
 func (q *Queries) EventsSinceOf(ctx context.Context, arg EventsSinceOfParams) ([]EventsSinceOfRow, error) {
 	rows, err := q.db.Query(ctx, eventsSinceOf,
 		arg.SubmitterIds,
@@ -352,12 +354,15 @@ type FeedHeadRow struct {
 	News      bool
 }
 
-// The feed of events. Commits finish out of order, so "after the last id" would skip rows. A snapshot tells exactly what a reader has seen: whatever is
-// visible now and was not visible in the reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a move is made only
-// by a statement that saw the move before it.
-// FeedHead also tells whether there are events that an older snapshot does not see, and whether the snapshot is settled already: it is when the last transaction
-// that ended before it has told an event, for that was on the disk before anybody could see it, and so no number up to its own is given out again. The news are
-// asked for as the first by number: for any of them the planner would read the table from its start, in the belief that every third event is one.
+// The feed of events. Commits finish out of order, so "after the last id" would skip rows. A
+// snapshot tells exactly what a reader has seen: whatever is visible now and was not visible in the
+// reader's last snapshot is new. The order by xid is the order of seq within a transaction, since a
+// move is made only by a statement that saw the move before it.
+// FeedHead also tells whether there are events that an older snapshot does not see, and whether the
+// snapshot is settled already: it is when the last transaction that ended before it has told an
+// event, for that was on the disk before anybody could see it, and so no number up to its own is
+// given out again. The news are asked for as the first by number: for any of them the planner would
+// read the table from its start, in the belief that every third event is one.
 func (q *Queries) FeedHead(ctx context.Context, since string) (FeedHeadRow, error) {
 	row := q.db.QueryRow(ctx, feedHead, since)
 	var i FeedHeadRow
@@ -374,8 +379,9 @@ const settle = `-- name: Settle :exec
 SELECT pg_logical_emit_message(TRUE, 'fencepost', '')
 `
 
-// Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the numbers (xid) of transactions whose end was not on disk yet,
-// such as those that were rolled back or only notified; a snapshot of before the crash would take what runs under them then for old.
+// Settle makes everything durable that ended before it. A crash of PostgreSQL gives out again the
+// numbers (xid) of transactions whose end was not on disk yet, such as those that were rolled back
+// or only notified; a snapshot of before the crash would take what runs under them then for old.
 func (q *Queries) Settle(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, settle)
 	return err

@@ -47,9 +47,12 @@ type CancelQueuedParams struct {
 	Operator       string
 }
 
-// CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue may have run, which its owner alone can tell. It waits for a
-// commit that is taking one and then finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid before it waits, and its
-// event would stand in the feed before the one that it waited for. What was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner is asked for this; who did it is kept all the same, where the caller says who or why.
+// CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue
+// may have run, which its owner alone can tell. It waits for a commit that is taking one and then
+// finds nothing to cancel. The row is locked first and changed then: an UPDATE would draw its xid
+// before it waits, and its event would stand in the feed before the one that it waited for. What
+// was in the ledger when that was restored may have run all the same: see txn.Tx.Restored. No owner
+// is asked for this; who did it is kept all the same, where the caller says who or why.
 func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, cancelQueued,
 		arg.SubmitterID,
@@ -244,9 +247,11 @@ type InsertTxsRow struct {
 	UpdatedAt time.Time
 }
 
-// Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one that is queued, ask something of the owner.
-// InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one of a submitter that is paused or protected, nor one that is
-// too late: the caller finds out which by a new statement, which sees the winner. Of two with one key the first goes in.
+// Intents: the only writes that need no lease. Queue a transaction with its first event, cancel one
+// that is queued, ask something of the owner.
+// InsertTxs queues many at once, in their order. A key that is taken inserts nothing, nor does one
+// of a submitter that is paused or protected, nor one that is too late: the caller finds out which
+// by a new statement, which sees the winner. Of two with one key the first goes in.
 func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertTxsRow, error) {
 	rows, err := q.db.Query(ctx, insertTxs,
 		arg.SubmitterIds,
@@ -299,7 +304,8 @@ type PendingCommandParams struct {
 	TxID        *uuid.UUID
 }
 
-// PendingCommand is the command of this kind, and for the same transaction, that no owner has applied.
+// PendingCommand is the command of this kind, and for the same transaction, that no owner has
+// applied.
 func (q *Queries) PendingCommand(ctx context.Context, arg PendingCommandParams) (int64, error) {
 	row := q.db.QueryRow(ctx, pendingCommand, arg.SubmitterID, arg.Kind, arg.TxID)
 	var command_id int64

@@ -41,7 +41,8 @@ type AcquireLeaseRow struct {
 	GapMs          int64
 }
 
-// AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has ended, whichever way.
+// AcquireLease is AcquireLeases for one submitter, and waits until the commit of its holder has
+// ended, whichever way.
 func (q *Queries) AcquireLease(ctx context.Context, arg AcquireLeaseParams) (AcquireLeaseRow, error) {
 	row := q.db.QueryRow(ctx, acquireLease, arg.OwnerNode, arg.Seconds, arg.SubmitterID)
 	var i AcquireLeaseRow
@@ -89,9 +90,11 @@ type AcquireLeasesRow struct {
 	GapMs          int64
 }
 
-// Leases. Expiry is judged by the database's clock alone, as it is at that moment (clock_timestamp), not at the start of the transaction.
-// AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a new token, and tells what it was before: gap_ms is the time
-// that nobody held it. A lease whose holder is in the middle of a commit is skipped; AcquireLease waits for it.
+// Leases. Expiry is judged by the database's clock alone, as it is at that moment
+// (clock_timestamp), not at the start of the transaction.
+// AcquireLeases takes every lease of the list that is free, lapsed or this node's own, each under a
+// new token, and tells what it was before: gap_ms is the time that nobody held it. A lease whose
+// holder is in the middle of a commit is skipped; AcquireLease waits for it.
 func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([]AcquireLeasesRow, error) {
 	rows, err := q.db.Query(ctx, acquireLeases, arg.OwnerNode, arg.Seconds, arg.SubmitterIds)
 	if err != nil {
@@ -174,10 +177,13 @@ type OrphansParams struct {
 	Crowd    int64
 }
 
-// Orphans are submitters of these chains that have something to be done and no live lease, longest neglected first. Either most submitters lie idle, or most have an
-// owner; and this is asked again and again. So it goes by what there is less of, as far as the asker knows: each of the leases that are free, as long as these are no
-// crowd beside the submitters that have work; else from one submitter that has work to the next, along the indexes of what is queued, open or asked, where all entries
-// of one are passed over in one step. Of each the first is asked for, in the order of its index: for EXISTS the planner may read all that is queued.
+// Orphans are submitters of these chains that have something to be done and no live lease, longest
+// neglected first. Either most submitters lie idle, or most have an owner; and this is asked again
+// and again. So it goes by what there is less of, as far as the asker knows: each of the leases
+// that are free, as long as these are no crowd beside the submitters that have work; else from one
+// submitter that has work to the next, along the indexes of what is queued, open or asked, where
+// all entries of one are passed over in one step. Of each the first is asked for, in the order of
+// its index: for EXISTS the planner may read all that is queued.
 func (q *Queries) Orphans(ctx context.Context, arg OrphansParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, orphans, arg.ChainIds, arg.MaxRows, arg.Crowd)
 	if err != nil {
@@ -258,7 +264,8 @@ type RenewLeasesParams struct {
 	OwnerNode     string
 }
 
-// RenewLeases extends leases that are held and live. It leaves the token, a key column, alone: so it never waits for a commit under way.
+// RenewLeases extends leases that are held and live. It leaves the token, a key column, alone: so
+// it never waits for a commit under way.
 func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, renewLeases,
 		arg.Seconds,
@@ -301,8 +308,9 @@ type TerminateBlockersRow struct {
 	Told bool
 }
 
-// TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours can be: a client that froze between Execute and Sync keeps
-// its locks, and no timeout of the server ends it.
+// TerminateBlockers ends whatever keeps a takeover waiting and is older than any statement of ours
+// can be: a client that froze between Execute and Sync keeps its locks, and no timeout of the
+// server ends it.
 func (q *Queries) TerminateBlockers(ctx context.Context, arg TerminateBlockersParams) ([]TerminateBlockersRow, error) {
 	rows, err := q.db.Query(ctx, terminateBlockers, arg.WaitingPid, arg.Seconds)
 	if err != nil {
@@ -345,8 +353,9 @@ type UnownedRow struct {
 	Settled      bool
 }
 
-// Unowned are some submitters of a chain without a live lease, beyond a number. Those of settled ones have been for so many seconds, so that no commit of who had them
-// can be under way: what they have is what they had, as long as their token is the same.
+// Unowned are some submitters of a chain without a live lease, beyond a number. Those of settled
+// ones have been for so many seconds, so that no commit of who had them can be under way: what they
+// have is what they had, as long as their token is the same.
 func (q *Queries) Unowned(ctx context.Context, arg UnownedParams) ([]UnownedRow, error) {
 	rows, err := q.db.Query(ctx, unowned,
 		arg.Seconds,
@@ -401,9 +410,10 @@ type UnwatchedRow struct {
 	Reached     bool
 }
 
-// Unwatched tells which of these submitters have something to be done, and which have final transactions that a reorg could still reach: the newest of them is in a block above this one, or has ended
-// as never run above it. Nonces rise with blocks, so that the newest few tell: one alone does not, since what ran before it was given back to the queue is in an
-// older block.
+// Unwatched tells which of these submitters have something to be done, and which have final
+// transactions that a reorg could still reach: the newest of them is in a block above this one, or
+// has ended as never run above it. Nonces rise with blocks, so that the newest few tell: one alone
+// does not, since what ran before it was given back to the queue is in an older block.
 func (q *Queries) Unwatched(ctx context.Context, arg UnwatchedParams) ([]UnwatchedRow, error) {
 	rows, err := q.db.Query(ctx, unwatched, arg.Above, arg.SubmitterIds)
 	if err != nil {

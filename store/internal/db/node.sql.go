@@ -59,9 +59,10 @@ type HeartbeatRow struct {
 	ExpiresAt time.Time
 }
 
-// Membership. It decides who takes what sooner, and nothing else. A node is live by the database's clock alone, as a lease is.
-// Heartbeat keeps this node among the live ones, forgets those that lapsed long ago, and tells who is live. A row that another node is at the moment forgetting
-// is left to it.
+// Membership. It decides who takes what sooner, and nothing else. A node is live by the database's
+// clock alone, as a lease is.
+// Heartbeat keeps this node among the live ones, forgets those that lapsed long ago, and tells who
+// is live. A row that another node is at the moment forgetting is left to it.
 func (q *Queries) Heartbeat(ctx context.Context, arg HeartbeatParams) ([]HeartbeatRow, error) {
 	rows, err := q.db.Query(ctx, heartbeat,
 		arg.MaxRows,

@@ -54,8 +54,8 @@ type CursorRow struct {
 	LastBlock       int64
 }
 
-// Cursor is where a submitter stands. The block of the nonce before it is not told of what was given back to the queue: it may have ended by a form of another
-// nonce, in an older one.
+// Cursor is where a submitter stands. The block of the nonce before it is not told of what was
+// given back to the queue: it may have ended by a form of another nonce, in an older one.
 func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, error) {
 	row := q.db.QueryRow(ctx, cursor, submitterID)
 	var i CursorRow
@@ -157,8 +157,9 @@ type InboxTxsRow struct {
 	Asked     bool
 }
 
-// InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of the queue commit out of order. Each row also says whether any
-// of these submitters has a command: mostly none has, and then there is nothing more to ask.
+// InboxTxs is the head of each queue: by state and never behind a moving cursor, since numbers of
+// the queue commit out of order. Each row also says whether any of these submitters has a command:
+// mostly none has, and then there is nothing more to ask.
 func (q *Queries) InboxTxs(ctx context.Context, arg InboxTxsParams) ([]InboxTxsRow, error) {
 	rows, err := q.db.Query(ctx, inboxTxs, arg.SubmitterIds, arg.Head)
 	if err != nil {
@@ -303,7 +304,8 @@ type OpenTxsRow struct {
 	WaitedMs  int64
 }
 
-// OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce first.
+// OpenTxs are all transactions of a submitter that have a nonce and are not final, lowest nonce
+// first.
 func (q *Queries) OpenTxs(ctx context.Context, submitterID int32) ([]OpenTxsRow, error) {
 	rows, err := q.db.Query(ctx, openTxs, submitterID)
 	if err != nil {
@@ -398,8 +400,8 @@ type OwnedSubmitterRow struct {
 	MaxFee      string
 }
 
-// What the owner of a submitter reads. Under its lease nobody else writes these rows, except that callers add to the queue, cancel what is queued and add
-// commands; that part is Inbox.
+// What the owner of a submitter reads. Under its lease nobody else writes these rows, except that
+// callers add to the queue, cancel what is queued and add commands; that part is Inbox.
 func (q *Queries) OwnedSubmitter(ctx context.Context, submitterID int32) (OwnedSubmitterRow, error) {
 	row := q.db.QueryRow(ctx, ownedSubmitter, submitterID)
 	var i OwnedSubmitterRow
@@ -455,8 +457,10 @@ type RecentFinalsRow struct {
 	ManagedTx ManagedTx
 }
 
-// RecentFinals are the final transactions with a receipt whose block is less than so many below that of the newest, highest nonce first: what a reorg that is
-// still believed possible could reach. With them come those that ended as never run no longer ago than that, although there are signed forms of them.
+// RecentFinals are the final transactions with a receipt whose block is less than so many below
+// that of the newest, highest nonce first: what a reorg that is still believed possible could
+// reach. With them come those that ended as never run no longer ago than that, although there are
+// signed forms of them.
 func (q *Queries) RecentFinals(ctx context.Context, arg RecentFinalsParams) ([]RecentFinalsRow, error) {
 	rows, err := q.db.Query(ctx, recentFinals, arg.SubmitterID, arg.MaxRows, arg.Depth)
 	if err != nil {
@@ -553,7 +557,8 @@ type SignedAttemptsRow struct {
 	AgeMs     int64
 }
 
-// SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among them.
+// SignedAttempts are all forms of one transaction with their bytes, those of before a REQUEUE among
+// them.
 func (q *Queries) SignedAttempts(ctx context.Context, arg SignedAttemptsParams) ([]SignedAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, signedAttempts, arg.SubmitterID, arg.TxID)
 	if err != nil {

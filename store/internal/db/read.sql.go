@@ -88,7 +88,8 @@ SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_
  LIMIT 1
 `
 
-// Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for it.
+// Blocking is the lowest nonce in flight that is in no block: whatever is above or behind waits for
+// it.
 func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, error) {
 	row := q.db.QueryRow(ctx, blocking, submitterID)
 	var i ManagedTx
@@ -177,9 +178,11 @@ type CensusRow struct {
 	OldestMs  int64
 }
 
-// Census counts over many submitters, for metrics; but the protected ones over the whole ledger: those that nobody owns wait for a decision too, and nobody else
-// would tell of them. That reads the cursors from end to end, a row for each account. What waits is counted in its index; how long it has, and for what, tells the head
-// of each queue, which is the oldest and the only one that is looked at.
+// Census counts over many submitters, for metrics; but the protected ones over the whole ledger:
+// those that nobody owns wait for a decision too, and nobody else would tell of them. That reads
+// the cursors from end to end, a row for each account. What waits is counted in its index; how long
+// it has, and for what, tells the head of each queue, which is the oldest and the only one that is
+// looked at.
 func (q *Queries) Census(ctx context.Context, submitterIds []int32) (CensusRow, error) {
 	row := q.db.QueryRow(ctx, census, submitterIds)
 	var i CensusRow
@@ -346,8 +349,9 @@ type ListOpenTxsRow struct {
 	ReceiptKind   string
 }
 
-// ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the indexes of the queue and of what has a nonce: what is final is no part of
-// these, however much of it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
+// ListOpenTxs is ListTxs of what is not final. It goes by the order of acceptance, along the
+// indexes of the queue and of what has a nonce: what is final is no part of these, however much of
+// it there is. Of the second there are few of a submitter, and only QUEUED has no nonce.
 func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]ListOpenTxsRow, error) {
 	rows, err := q.db.Query(ctx, listOpenTxs,
 		arg.MaxBytes,
@@ -475,10 +479,12 @@ type ListTxsRow struct {
 	ReceiptKind   string
 }
 
-// ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so a page costs no scan. It ends early with the second row beyond
-// so many bytes of call data: whoever counts them finds the row with which its own page ends, and the one that tells of another page. How long call data is says
-// its row; those of other pages are not read. A row of the page is met again at its place (ctid, cast because sqlc knows of no such column), which stays the same for
-// as long as the statement sees that row: by its key each would take a walk down the tree.
+// ListTxs is newest first: ids begin with their time. Each submitter is read along its own key, so
+// a page costs no scan. It ends early with the second row beyond so many bytes of call data:
+// whoever counts them finds the row with which its own page ends, and the one that tells of another
+// page. How long call data is says its row; those of other pages are not read. A row of the page is
+// met again at its place (ctid, cast because sqlc knows of no such column), which stays the same
+// for as long as the statement sees that row: by its key each would take a walk down the tree.
 func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow, error) {
 	rows, err := q.db.Query(ctx, listTxs,
 		arg.MaxBytes,
@@ -602,8 +608,9 @@ type ListTxsByIDRow struct {
 	ReceiptKind   string
 }
 
-// ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner may turn into a walk along all that there is, when it takes the ledger
-// for empty. So it is with Standings.
+// ListTxsByID is ListTxs of some that are named. Each is looked up by itself: a join the planner
+// may turn into a walk along all that there is, when it takes the ledger for empty. So it is with
+// Standings.
 func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]ListTxsByIDRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByID,
 		arg.MaxBytes,
@@ -733,7 +740,8 @@ type ListTxsByLabelRow struct {
 	ReceiptKind   string
 }
 
-// ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are left out.
+// ListTxsByLabel is ListTxs along the key of one label; those that lack the others of the set are
+// left out.
 func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) ([]ListTxsByLabelRow, error) {
 	rows, err := q.db.Query(ctx, listTxsByLabel,
 		arg.MaxBytes,
@@ -835,7 +843,8 @@ type QueueDepthsRow struct {
 	Depth       int64
 }
 
-// QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each submitter.
+// QueueDepths counts what waits for a nonce, along the index of the queues, up to so many of each
+// submitter.
 func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]QueueDepthsRow, error) {
 	rows, err := q.db.Query(ctx, queueDepths, arg.Most, arg.SubmitterIds)
 	if err != nil {
@@ -981,8 +990,10 @@ type TxByIDRow struct {
 	ReceiptKind   string
 }
 
-// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of (receipt_kind) is looked up by its hash, where there is one: for a
-// row without it the planner may read the whole table of forms, as long as that is small. Keys are compared once more as a whole: see Commit.
+// What callers read. Nothing here decides anything. Which form of a transaction a receipt is of
+// (receipt_kind) is looked up by its hash, where there is one: for a row without it the planner may
+// read the whole table of forms, as long as that is small. Keys are compared once more as a whole:
+// see Commit.
 func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, error) {
 	row := q.db.QueryRow(ctx, txByID, arg.SubmitterID, arg.TxID)
 	var i TxByIDRow

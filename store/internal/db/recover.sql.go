@@ -45,10 +45,12 @@ type LiveLeaseRow struct {
 	OwnerNode   string
 }
 
-// What an operator does after the ledger was restored from a backup, or after a fail-over that lost commits: in one transaction, while nobody writes. What the
-// lost part of the ledger signed may be on chain; so every lease is spent, every submitter is stopped, and what was given out before, be it a resume token or the
-// number of a protection, is void.
-// LiveLease is asked before anything is locked: on a ledger that is in use the locks below would stop every commit and every renewal.
+// What an operator does after the ledger was restored from a backup, or after a fail-over that lost
+// commits: in one transaction, while nobody writes. What the lost part of the ledger signed may be
+// on chain; so every lease is spent, every submitter is stopped, and what was given out before, be
+// it a resume token or the number of a protection, is void.
+// LiveLease is asked before anything is locked: on a ledger that is in use the locks below would
+// stop every commit and every renewal.
 func (q *Queries) LiveLease(ctx context.Context) ([]LiveLeaseRow, error) {
 	rows, err := q.db.Query(ctx, liveLease)
 	if err != nil {
@@ -85,8 +87,8 @@ UPDATE managed_tx t SET restored = TRUE, fencing_token = l.fencing_token
  WHERE l.submitter_id = t.submitter_id AND t.terminal_at IS NULL
 `
 
-// MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not run. What of it has a nonce may have run as well, under a form of
-// it that was signed there.
+// MarkRestored marks what is not final: it may have run in the lost part, so it never ends as not
+// run. What of it has a nonce may have run as well, under a form of it that was signed there.
 func (q *Queries) MarkRestored(ctx context.Context) (int64, error) {
 	result, err := q.db.Exec(ctx, markRestored)
 	if err != nil {
@@ -107,7 +109,8 @@ SELECT p.submitter_id, 'PAUSE', $1::TEXT, 'recover', clock_timestamp(), 'APPLIED
   JOIN submitter_lease l ON l.submitter_id = p.submitter_id
 `
 
-// PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the lost part, with its whole queue after it.
+// PauseUnstarted stops what has no cursor to protect: its first nonce may have been taken in the
+// lost part, with its whole queue after it.
 func (q *Queries) PauseUnstarted(ctx context.Context, reason string) (int64, error) {
 	result, err := q.db.Exec(ctx, pauseUnstarted, reason)
 	if err != nil {
@@ -141,9 +144,11 @@ type ProtectRestoredParams struct {
 	Raise    int64
 }
 
-// ProtectRestored leaves the evidence of a protection that is in force below its own; one of its own is left as it is, or a recovery that is repeated would wrap it
-// in itself. Protections are counted from beyond all that the lost part can have had, so that a decision on one of those, when it is repeated, is about none of
-// these. By milliseconds of the database's time, because a backup that is restored a second time counts from the same number; the raise is for a clock that is off.
+// ProtectRestored leaves the evidence of a protection that is in force below its own; one of its
+// own is left as it is, or a recovery that is repeated would wrap it in itself. Protections are
+// counted from beyond all that the lost part can have had, so that a decision on one of those, when
+// it is repeated, is about none of these. By milliseconds of the database's time, because a backup
+// that is restored a second time counts from the same number; the raise is for a clock that is off.
 func (q *Queries) ProtectRestored(ctx context.Context, arg ProtectRestoredParams) (int64, error) {
 	result, err := q.db.Exec(ctx, protectRestored, arg.Reason, arg.Evidence, arg.Raise)
 	if err != nil {
@@ -156,8 +161,8 @@ const raiseFeedEpoch = `-- name: RaiseFeedEpoch :one
 UPDATE ledger l SET feed_epoch = greatest(l.feed_epoch + 1, (extract(EPOCH FROM clock_timestamp()) * 1000)::BIGINT) RETURNING l.feed_epoch
 `
 
-// RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the epoch that it got the first time, whose resume tokens are
-// about what came after that.
+// RaiseFeedEpoch goes by the time as well: a backup that is restored a second time must not get the
+// epoch that it got the first time, whose resume tokens are about what came after that.
 func (q *Queries) RaiseFeedEpoch(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, raiseFeedEpoch)
 	var feed_epoch int64

@@ -56,7 +56,8 @@ type RegisterChainParams struct {
 	GenesisHash []byte
 }
 
-// The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its lease row.
+// The registry: chains and submitters. Not part of the ledger proper; a submitter comes with its
+// lease row.
 func (q *Queries) RegisterChain(ctx context.Context, arg RegisterChainParams) ([]byte, error) {
 	row := q.db.QueryRow(ctx, registerChain, arg.ChainID, arg.GenesisHash)
 	var genesis_hash []byte
@@ -118,8 +119,9 @@ type SetPoliciesParams struct {
 	SubmitterID int32
 }
 
-// SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the UPDATE command that follows. What is NULL stays as it is, also
-// when somebody else changes it at this moment.
+// SetPolicies changes what the owner of a submitter goes by. It reads them anew when it obeys the
+// UPDATE command that follows. What is NULL stays as it is, also when somebody else changes it at
+// this moment.
 func (q *Queries) SetPolicies(ctx context.Context, arg SetPoliciesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setPolicies, arg.OnFailure, arg.MaxFee, arg.SubmitterID)
 	if err != nil {
@@ -252,8 +254,9 @@ type SubmittersRow struct {
 	InFlight        int64
 }
 
-// Submitters tells why one is paused as well: of the pauses since it was last resumed the newest that the policy on_failure made, which nobody may overlook, or else
-// the newest. It is looked for among so many commands. What waits is counted along the index of the queue, up to so many.
+// Submitters tells why one is paused as well: of the pauses since it was last resumed the newest
+// that the policy on_failure made, which nobody may overlook, or else the newest. It is looked for
+// among so many commands. What waits is counted along the index of the queue, up to so many.
 func (q *Queries) Submitters(ctx context.Context, arg SubmittersParams) ([]SubmittersRow, error) {
 	rows, err := q.db.Query(ctx, submitters,
 		arg.MostQueued,

@@ -46,7 +46,8 @@ const minNodeSchema = `-- name: MinNodeSchema :one
 SELECT l.min_node_schema FROM ledger l
 `
 
-// MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a newer schema than one's own alone: there the column is.
+// MinNodeSchema is the oldest schema whose programs still work on this one. It is asked for on a
+// newer schema than one's own alone: there the column is.
 func (q *Queries) MinNodeSchema(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, minNodeSchema)
 	var min_node_schema int64
@@ -73,9 +74,9 @@ SELECT (t.relname || '.' || o.name)::TEXT AS name
  ORDER BY 1
 `
 
-// SchemaObjects lists by name the constraints, indexes and triggers of the ledger that are in force:
-// "table.name" each. An invalid index, a disabled trigger and a constraint that was not validated
-// are left out, as they hold nothing.
+// SchemaObjects lists by name the constraints, indexes and triggers of the ledger that are in
+// force: "table.name" each. An invalid index, a disabled trigger and a constraint that was not
+// validated are left out, as they hold nothing.
 func (q *Queries) SchemaObjects(ctx context.Context) ([]string, error) {
 	rows, err := q.db.Query(ctx, schemaObjects)
 	if err != nil {
