@@ -39,10 +39,10 @@
 //
 // # Why not a library
 //
-// github.com/fergusstrange/embedded-postgres is maintained, but it downloads binaries at run time,
-// cannot run as root (initdb refuses, and containers and CI often are root), leaves its server
-// running when the parent is killed, and has no standby, crash or restart, which the fence tests
-// need. It also adds lib/pq beside pgx.
+// github.com/fergusstrange/embedded-postgres is maintained, but by default it downloads binaries
+// when it starts, initdb refuses to run under it as root, and the port is fixed. Its API is Start
+// and Stop: the fence tests also need a crash, a restart in place and a standby. It adds lib/pq
+// beside pgx.
 package pgembed
 
 import (
