@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/store"
 )
 
@@ -244,7 +245,7 @@ func late(r *pb.CreateTxRequest, at time.Time) *pb.CreateTxRequest {
 }
 
 func nonced(r *pb.CreateTxRequest) *pb.CreateTxRequest {
-	with(r.GetPayload(), payloadNonce)
+	with(r.GetPayload(), contract.PayloadNonce)
 	return r
 }
 

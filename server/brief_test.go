@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 )
 
 // unknowns are so many fields that nobody knows, no two alike.
@@ -84,17 +85,17 @@ func TestTooLargeABatchIsNotRead(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	var read pb.BatchCreateTxRequest
-	for count, want := range map[int]int{0: 0, 1: 1, batchItems: batchItems, batchItems + 1: batchItems + 1, 1_000_000: batchItems + 1} {
+	for count, want := range map[int]int{0: 0, 1: 1, contract.MaxBatchItems: contract.MaxBatchItems, contract.MaxBatchItems + 1: contract.MaxBatchItems + 1, 1_000_000: contract.MaxBatchItems + 1} {
 		proto.Reset(&read)
 		n.must(
-			newDecoder().Unmarshal(
+			contract.NewCodec().Unmarshal(
 				mem.BufferSlice{mem.SliceBuffer(strings.Repeat("\x0a\x00", count))}, &read),
 		)
 		if len(read.GetRequests()) != want {
 			t.Errorf("of %d requests %d are read, want %d", count, len(read.GetRequests()), want)
 		}
 	}
-	for count, refused := range map[int]bool{batchItems: false, batchItems + 1: true} {
+	for count, refused := range map[int]bool{contract.MaxBatchItems: false, contract.MaxBatchItems + 1: true} {
 		text := `{"requests":[{}` + strings.Repeat(",{}", count-1) + `]}`
 		if err := checkJSON([]byte(text), read.ProtoReflect().Descriptor()); (err != nil) != refused {
 			t.Errorf("%d requests in JSON: %v", count, err)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -78,7 +79,7 @@ func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
 	}
 }
 
-// The walk that looks for what is wrong with each item leaves a list that is too long for mostItems to the length alone, so no list that the contract allows may be.
+// The walk that looks for what is wrong with each item leaves a list that is too long for contract.MaxItems to the length alone, so no list that the contract allows may be.
 func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 	t.Parallel()
 	longest := uint64(0)
@@ -86,16 +87,16 @@ func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 	look = func(of protoreflect.MessageDescriptor) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
-			if (field.IsList() || field.IsMap()) && field.FullName() != batchRequests {
+			if (field.IsList() || field.IsMap()) && field.FullName() != contract.BatchRequests {
 				rules, err := protovalidate.ResolveFieldRules(field)
 				if err != nil {
 					t.Fatal(err)
 				}
 				most := max(rules.GetRepeated().GetMaxItems(), rules.GetMap().GetMaxPairs())
-				if most == 0 || most > mostItems {
+				if most == 0 || most > contract.MaxItems {
 					t.Errorf(
 						"%s may have %d items; a request may have %d of anything, and 0 is no limit",
-						field.FullName(), most, mostItems)
+						field.FullName(), most, contract.MaxItems)
 				}
 				longest = max(longest, most)
 			}
@@ -105,7 +106,7 @@ func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 			}
 		}
 	}
-	for _, request := range requests() {
+	for _, request := range contract.Requests() {
 		look(request.ProtoReflect().Descriptor())
 	}
 	if longest == 0 {
@@ -121,13 +122,13 @@ func TestListParametersAreTheListsOfTheContract(t *testing.T) {
 	look = func(of protoreflect.MessageDescriptor, path string) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
-			at := join(path, string(field.Name()))
+			at := contract.Join(path, string(field.Name()))
 			if field.Message() != nil &&
 				field.Message().ParentFile().Package() == of.ParentFile().Package() {
 				look(field.Message(), at)
 				continue
 			}
-			for _, name := range []string{at, join(path, field.JSONName())} {
+			for _, name := range []string{at, contract.Join(path, field.JSONName())} {
 				if err := checkURL(&url.URL{Path: "/api/v1/tx", RawQuery: name + "=a&" + name + "=b"}); (err == nil) != field.IsList() {
 					t.Errorf("%s, of %s, given twice: %v", name, field.FullName(), err)
 				}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 )
 
 // files are those of the contract.
@@ -38,9 +39,9 @@ func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 	need := map[string]string{"unknown field": "UNKNOWN_FIELD "}
 	for i := range m.Fields().Len() {
 		f := m.Fields().Get(i)
-		at := join(path, string(f.Name()))
+		at := contract.Join(path, string(f.Name()))
 		switch {
-		case f.IsMap() || f.FullName() == batchRequests:
+		case f.IsMap() || f.FullName() == contract.BatchRequests:
 		case f.Kind() == protoreflect.EnumKind:
 			need["enum "+at] = "INVALID_FIELD " + at
 		case f.Kind() == protoreflect.StringKind && f.Name() == "submitter" && path == "":

@@ -77,7 +77,7 @@ func FuzzRequest(f *testing.F) {
 		} else if proto.Unmarshal(raw, request) != nil {
 			return
 		}
-		err := s.check(request)
+		err := s.validator.Check(request)
 		if err == nil {
 			err = s.beyondRules(t, request)
 		}

@@ -30,7 +30,7 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 		return nil, err
 	}
 	if message, ok := request.(proto.Message); ok && rpc.IsFencepost(info.FullMethod) {
-		if err := s.check(message); err != nil {
+		if err := s.validator.Check(message); err != nil {
 			return nil, err
 		}
 	}
@@ -108,7 +108,7 @@ func (c *checkedStream) RecvMsg(m any) error {
 			return err
 		}
 		if message, ok := m.(proto.Message); ok && c.ours {
-			return c.server.check(message)
+			return c.server.validator.Check(message)
 		}
 		return nil
 	})

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -85,7 +86,7 @@ func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) erro
 		if field == nil {
 			return nil, "", status.UnknownField(unknownName(of, name, path))
 		}
-		return field, join(path, string(field.Name())), nil
+		return field, contract.Join(path, string(field.Name())), nil
 	}, r.field)
 }
 
@@ -136,9 +137,9 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 		return err
 	}
 	for i := 0; r.More(); i++ {
-		if i == batchItems &&
-			field.FullName() == batchRequests { // more would become much in memory
-			return status.InvalidField(path, "must contain no more than %d item(s)", batchItems)
+		if i == contract.MaxBatchItems &&
+			field.FullName() == contract.BatchRequests { // more would become much in memory
+			return status.InvalidField(path, "must contain no more than %d item(s)", contract.MaxBatchItems)
 		}
 		if err := r.item(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
@@ -256,7 +257,7 @@ func wanted(field protoreflect.FieldDescriptor) string {
 var wantedKnown = map[protoreflect.Name]string{
 	"Timestamp": "must be a time like 2026-01-02T15:04:05Z, in quotes",
 	"Duration":  "must be a time in seconds like 15s or 0.5s, in quotes",
-	"FieldMask": "must be one string; " + maskRemedy,
+	"FieldMask": "must be one string; " + contract.MaskRemedy,
 }
 
 // hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has any other letter. Base64 of 32 letters that happens to have none but
@@ -288,9 +289,9 @@ func checkBase64(text, path string) error {
 // unknownName says of a name what unknownField says of a number.
 func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Violation {
 	if of.ReservedNames().Has(protoreflect.Name(name)) {
-		for number, reserved := range map[protoreflect.FieldNumber]string{payloadFrom: "from", payloadNonce: "nonce"} {
+		for number, reserved := range map[protoreflect.FieldNumber]string{contract.PayloadFrom: "from", contract.PayloadNonce: "nonce"} {
 			if reserved == name {
-				return unknownField(of, number, path)
+				return contract.UnknownField(of, number, path)
 			}
 		}
 	}
@@ -299,7 +300,7 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Vi
 		meant = fmt.Sprintf("; did you mean %q?", near)
 	}
 	return status.Violation{
-		Field:   join(path, name),
+		Field:   contract.Join(path, name),
 		Message: "this server knows no such field there; remove it, or update the server" + meant,
 	}
 }

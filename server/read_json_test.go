@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -134,7 +135,7 @@ func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
 	look = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string, top protoreflect.MessageDescriptor) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
-			at, inside := join(path, string(field.Name())), func(value string) string {
+			at, inside := contract.Join(path, string(field.Name())), func(value string) string {
 				switch {
 				case field.IsList():
 					value = "[" + value + "]"
@@ -159,7 +160,7 @@ func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
 			}
 		}
 	}
-	for _, request := range requests() {
+	for _, request := range contract.Requests() {
 		of := request.ProtoReflect().Descriptor()
 		look(of, func(value string) string { return value }, "", of)
 	}
@@ -283,7 +284,7 @@ func TestFitsAsProtojsonReads(t *testing.T) {
 			}
 		}
 	}
-	for _, request := range requests() {
+	for _, request := range contract.Requests() {
 		of := request.ProtoReflect().Descriptor()
 		look(of, of, func(value string) string { return value })
 	}

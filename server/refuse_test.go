@@ -160,7 +160,7 @@ func payloadRefusals() []refusal {
 		unknown("a sender", createTx, p(func(p *pb.Payload) { with(p, 14) }), "payload.from",
 			"the sender is the submitter"),
 		unknown("a field of tomorrow, inside", createTx, p(func(p *pb.Payload) { with(p, 9) }),
-			"payload.9", "knows no field 9 of Payload"),
+			"payload.9", "Payload has no field 9"),
 	}
 }
 
@@ -213,7 +213,7 @@ func termsRefusals() []refusal {
 			r.Payload.To, r.Terms = mistyped, &pb.Terms{MaxFee: "0", CancelLate: true}
 		}), "payload.to terms.max_fee terms.cancel_late", "must be above 0"),
 		unknown("a term of tomorrow", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9",
-			"knows no field 9 of Terms"),
+			"Terms has no field 9"),
 		{"key reused with terms", createTx, createBad(func(r *pb.CreateTxRequest) {
 			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{
 				Speed: pb.TxSpeed_TX_SPEED_FAST,

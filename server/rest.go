@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/status"
 )
 
@@ -82,7 +83,7 @@ func checkURL(u *url.URL) error {
 }
 
 // listParameters may be given more than once, be they named alone or with the field that they are in.
-var listParameters = listParametersOf(requests()...)
+var listParameters = listParametersOf(contract.Requests()...)
 
 // listParametersOf are the names of lists, of requests and of the messages in them.
 func listParametersOf(all ...proto.Message) map[string]bool {
@@ -276,7 +277,7 @@ var badParameter = regexp.MustCompile(
 
 // noSuchValue says of a parameter what it may be, as far as that is known.
 func noSuchValue(name, kind string) error {
-	for _, request := range requests() {
+	for _, request := range contract.Requests() {
 		field := request.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
 		switch {
 		case field == nil:

@@ -43,7 +43,6 @@ import (
 	"sync"
 	"time"
 
-	"buf.build/go/protovalidate"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -56,6 +55,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/accesslog"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
@@ -64,13 +64,13 @@ import (
 
 // Server serves the API of one node.
 type Server struct {
-	store  Store
-	log    *slog.Logger
-	clock  clock.Clock
-	access *accesslog.Log
-	limits Limits
-	known  known
-	rules  protovalidate.Validator
+	store     Store
+	log       *slog.Logger
+	clock     clock.Clock
+	access    *accesslog.Log
+	limits    Limits
+	known     known
+	validator *contract.Validator
 
 	txs        *txService
 	submitters *submitterService
@@ -100,24 +100,23 @@ func New(o Options) (*Server, error) {
 	if err := o.Limits.check(); err != nil {
 		return nil, err
 	}
-	rules, err := protovalidate.New(protovalidate.WithMessages(requests()...),
-		protovalidate.WithDisableLazy())
+	validator, err := contract.New()
 	if err != nil {
-		return nil, fmt.Errorf("server: compile the rules of the contract: %w", err)
+		return nil, err
 	}
 	m, err := newMetrics(o.MeterProvider)
 	if err != nil {
 		return nil, fmt.Errorf("server: make the metrics: %w", err)
 	}
 	s := &Server{
-		store:   o.Store,
-		log:     o.Logger,
-		clock:   o.Clock,
-		access:  accesslog.New(o.Logger, o.Clock),
-		limits:  o.Limits,
-		known:   o.known(),
-		rules:   rules,
-		metrics: m,
+		store:     o.Store,
+		log:       o.Logger,
+		clock:     o.Clock,
+		access:    accesslog.New(o.Logger, o.Clock),
+		limits:    o.Limits,
+		known:     o.known(),
+		validator: validator,
+		metrics:   m,
 	}
 	s.limiter = limit.New(
 		limit.Limits{
@@ -137,7 +136,7 @@ func New(o Options) (*Server, error) {
 	s.makeServices()
 	s.grpc, s.inner = grpc.NewServer(
 		s.options(o)...), grpc.NewServer(
-		append(s.common(o), grpc.ForceServerCodecV2(newDecoder()),
+		append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
 			grpc.ChainUnaryInterceptor(markCreated))...)
 	s.register(s.grpc)
 	s.register(s.inner)
@@ -169,7 +168,7 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 
 // options are those of gRPC's own transport as well.
 func (s *Server) options(o Options) []grpc.ServerOption {
-	options := append(s.limiter.ServerOptions(newDecoder()), s.common(o)...)
+	options := append(s.limiter.ServerOptions(contract.NewCodec()), s.common(o)...)
 	options = append(
 		options,
 		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate, func(ctx context.Context, method string, err error) error {
@@ -223,7 +222,7 @@ func (s *Server) makeServices() {
 	}
 	s.txs = &txService{
 		store: s.store, resolver: r, commands: commands, feed: s.feed, access: s.access,
-		metrics: s.metrics, check: s.check, payloadBytes: s.limits.PayloadBytes,
+		metrics: s.metrics, check: s.validator.Check, payloadBytes: s.limits.PayloadBytes,
 	}
 	s.submitters = &submitterService{
 		store: s.store, resolver: r, commands: commands, known: s.known, log: s.log,

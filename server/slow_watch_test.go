@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/store"
 )
 
@@ -24,7 +25,7 @@ func TestMessagesHoldWhatTheyAreLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := newDecoder().Marshal(message)
+		text, err := contract.NewCodec().Marshal(message)
 		if err != nil || !bytes.Equal(text.Materialize(), want) {
 			t.Errorf("%d bytes come back as %d (%v)", len(want), text.Len(), err)
 		}
@@ -32,7 +33,7 @@ func TestMessagesHoldWhatTheyAreLong(t *testing.T) {
 		for _, part := range text {
 			held += cap(part.ReadOnlyData())
 		}
-		if held > max(pooledMost, 2*len(want)) {
+		if held > max(contract.MaxPooledBytes, 2*len(want)) {
 			t.Errorf("a message of %d bytes holds %d", len(want), held)
 		}
 		text.Free()

@@ -2,11 +2,9 @@ package server
 
 import (
 	"context"
-	"slices"
-
-	"google.golang.org/protobuf/proto"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -48,32 +46,11 @@ func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID, chan
 	return s.store.Submitter(ctx, id)
 }
 
-// maskRemedy names what a mask may hold.
-const maskRemedy = "name on_failure, max_fee, or both; in JSON these are onFailure and maxFee, with a comma between them"
-
-// judged is a request without the policies that its mask does not name: callers may send back all that they have read.
-func judged(request proto.Message) proto.Message {
-	r, ok := request.(*pb.UpdateSubmitterRequest)
-	if !ok {
-		return request
-	}
-	r = proto.CloneOf(r)
-	if named := r.GetUpdateMask().GetPaths(); len(named) > 0 {
-		if !slices.Contains(named, "on_failure") {
-			r.OnFailure = pb.FailurePolicy_FAILURE_POLICY_UNSPECIFIED
-		}
-		if !slices.Contains(named, "max_fee") {
-			r.MaxFee = ""
-		}
-	}
-	return r
-}
-
 // changes is what a request does to the policies of a submitter: to those alone that its mask names.
 func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error) {
 	paths := r.GetUpdateMask().GetPaths()
 	if len(paths) == 0 {
-		return change, status.InvalidField("update_mask", "names nothing to change; %s", maskRemedy)
+		return change, status.InvalidField("update_mask", "names nothing to change; %s", contract.MaskRemedy)
 	}
 	for _, path := range paths {
 		switch path {
@@ -87,7 +64,7 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 			change.MaxFee = &limit
 		default:
 			return change, status.InvalidField("update_mask", "names %q, which cannot be changed; %s",
-				path, maskRemedy)
+				path, contract.MaskRemedy)
 		}
 	}
 	return change, nil

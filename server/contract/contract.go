@@ -1,4 +1,9 @@
-package server
+// Package contract checks requests against the rules of the proto, before any handler reads them.
+//
+// It rejects unknown fields, text that the ledger cannot store, lists far beyond their limit, and
+// everything that breaks a rule written next to a field. [Codec] marks messages that are not
+// protobuf, so that they are rejected here as well, with a reason.
+package contract
 
 import (
 	"errors"
@@ -15,8 +20,8 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// requests are the messages that callers send, for the rules to be compiled at start.
-func requests() []proto.Message {
+// Requests returns one message of each request type.
+func Requests() []proto.Message {
 	return []proto.Message{
 		&pb.CreateTxRequest{}, &pb.BatchCreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
 		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
@@ -24,9 +29,23 @@ func requests() []proto.Message {
 	}
 }
 
-// check refuses a request that breaks the contract, whatever it asks for.
-func (s *Server) check(request proto.Message) error {
-	if err := checkRead(request); err != nil {
+// Validator checks requests. It is safe for concurrent use.
+type Validator struct{ rules protovalidate.Validator }
+
+// New compiles the rules of all requests.
+func New() (*Validator, error) {
+	rules, err := protovalidate.New(protovalidate.WithMessages(Requests()...),
+		protovalidate.WithDisableLazy())
+	if err != nil {
+		return nil, fmt.Errorf("server: compile the rules of the contract: %w", err)
+	}
+	return &Validator{rules}, nil
+}
+
+// Check rejects a request that breaks the contract, with a [status.InvalidError]. The items of a
+// batch are not checked: each of them has its own result.
+func (v *Validator) Check(request proto.Message) error {
+	if err := checkDecoded(request); err != nil {
 		return err
 	}
 	f := &finder{}
@@ -36,33 +55,30 @@ func (s *Server) check(request proto.Message) error {
 	if len(f.unknown) > 0 {
 		return status.UnknownField(f.unknown...)
 	}
-	if len(f.long) > 0 { // the rules would say something of each item
+	if len(f.long) > 0 { // the rules would report each item
 		return status.Invalid(f.long...)
 	}
-	if err := s.checkRules(judged(request), f.unfit); err != nil {
-		return err
-	}
-	return nil
+	return v.checkRules(withoutUnmasked(request), f.unstorable)
 }
 
-// checkRules applies the rules that the contract writes next to its fields.
-func (s *Server) checkRules(request proto.Message, found []status.Violation) error {
-	err := s.rules.Validate(request)
+// checkRules applies the rules that the proto declares next to its fields.
+func (v *Validator) checkRules(request proto.Message, found []status.Violation) error {
+	err := v.rules.Validate(request)
 	var broken *protovalidate.ValidationError
 	if err != nil && !errors.As(err, &broken) {
 		return fmt.Errorf("server: apply the rules of the contract: %w", err)
 	}
 	if broken != nil {
-		for _, v := range broken.Violations {
+		for _, one := range broken.Violations {
 			if len(found) > status.MaxViolations {
 				break
 			}
-			field := protovalidate.FieldPathString(v.Proto.GetField())
+			field := protovalidate.FieldPathString(one.Proto.GetField())
 			if field == "" {
 				field = "request"
 			}
 			found = append(found,
-				status.Violation{Field: field, Message: sentence(request.ProtoReflect().Descriptor(), v)})
+				status.Violation{Field: field, Message: description(request.ProtoReflect().Descriptor(), one)})
 		}
 	}
 	if len(found) == 0 {
@@ -71,20 +87,22 @@ func (s *Server) checkRules(request proto.Message, found []status.Violation) err
 	return status.Invalid(found...)
 }
 
-// mostItems is more than any list or map of a request may have, but for a batch. One that has more is not looked into: something may be wrong with each of its items.
-const mostItems = 128
+// MaxItems is above the limit of every list and map except a batch. The items of a longer one are not
+// examined: each could have a mistake.
+const MaxItems = 128
 
 func tooMany(field protoreflect.FieldDescriptor, items int) bool {
-	return items > mostItems && field.FullName() != batchRequests
+	return items > MaxItems && field.FullName() != BatchRequests
 }
 
 const labelKey = "1 to 63 of a-z, 0-9, \"-\", \"_\", \".\" and \"/\", starting with a letter"
 
-// labelText is the path of a label that is asked for, rather than given.
+// labelText is the path of a label in a filter.
 var labelText = regexp.MustCompile(`^labels\[[0-9]+\]$`)
 
-// sentence says what must hold, where the rule's own words are about the rule and not about the value.
-func sentence(of protoreflect.MessageDescriptor, v *protovalidate.Violation) string {
+// description says what must hold, where the rule's own message describes the rule instead of the
+// value.
+func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) string {
 	field := protovalidate.FieldPathString(v.Proto.GetField())
 	switch rule := v.Proto.GetRuleId(); {
 	case rule == "string.pattern" && labelText.MatchString(field):
@@ -114,7 +132,7 @@ func sentence(of protoreflect.MessageDescriptor, v *protovalidate.Violation) str
 	return v.Proto.GetMessage()
 }
 
-// oneOf lists what can be set of a oneof, of which one thing must be.
+// oneOf lists the fields of a oneof, one of which must be set.
 func oneOf(of protoreflect.MessageDescriptor, name string) string {
 	choice := of.Oneofs().ByName(protoreflect.Name(name))
 	if choice == nil {
@@ -128,7 +146,7 @@ func oneOf(of protoreflect.MessageDescriptor, name string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// clean tells that a message has nothing of what a finder finds, without a path to anything: most messages have not.
+// clean reports whether a finder would find nothing. It builds no paths: most messages are clean.
 func clean(m protoreflect.Message) bool {
 	if len(m.GetUnknown()) > 0 {
 		return false
@@ -144,7 +162,7 @@ func clean(m protoreflect.Message) bool {
 				ok = cleanValue(field.MapKey(), key.Value()) && cleanValue(field.MapValue(), value)
 				return ok
 			})
-		case field.FullName() == batchRequests: // see walk
+		case field.FullName() == BatchRequests: // see walk
 		case field.IsList():
 			for i := 0; ok && i < value.List().Len(); i++ {
 				ok = cleanValue(field, value.List().Get(i))
@@ -167,40 +185,38 @@ func cleanValue(field protoreflect.FieldDescriptor, value protoreflect.Value) bo
 	return true
 }
 
-// finder walks a message for what protobuf lets through and the server does not.
+// finder collects what protobuf accepts and the server does not, up to one more than is reported.
 //
-// An unknown field is refused rather than ignored: a caller who sends one relies on something that this server would not do. That matters most for a nonce or
-// a sender.
-//
-// It finds no more than is told of.
+// An unknown field is rejected, not ignored: its client relies on something that this server would
+// not do. That matters most for a nonce or a sender.
 type finder struct {
-	unknown []status.Violation
-	unfit   []status.Violation
-	long    []status.Violation
+	unknown    []status.Violation
+	unstorable []status.Violation
+	long       []status.Violation
 }
 
-// add notes what is wrong, and one more than is told.
+// add records a violation, up to one more than is reported.
 func add(found *[]status.Violation, field, says string) {
 	if len(*found) <= status.MaxViolations {
 		*found = append(*found, status.Violation{Field: field, Message: says})
 	}
 }
 
-// walk ends because no message of the contract contains itself.
+// walk terminates because no message of the contract contains itself.
 func (f *finder) walk(m protoreflect.Message, path string) {
 	f.findUnknown(m, path)
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		at := join(path, string(field.Name()))
+		at := Join(path, string(field.Name()))
 		switch {
 		case field.IsMap() && tooMany(field, value.Map().Len()):
 			add(&f.long, at,
-				fmt.Sprintf("has %d entries, far more than it may; send fewer", value.Map().Len()))
+				fmt.Sprintf("has %d entries, far above its limit; send fewer", value.Map().Len()))
 			return true
 		case field.IsList() && tooMany(field, value.List().Len()):
 			add(&f.long, at,
-				fmt.Sprintf("has %d items, far more than it may; send fewer", value.List().Len()))
+				fmt.Sprintf("has %d items, far above its limit; send fewer", value.List().Len()))
 			return true
-		case field.FullName() == batchRequests: // each is checked, and answered, for itself
+		case field.FullName() == BatchRequests: // each item has its own check and result
 			return true
 		case field.IsMap():
 			f.entries(field, value.Map(), at)
@@ -216,8 +232,8 @@ func (f *finder) walk(m protoreflect.Message, path string) {
 	})
 }
 
-// batchRequests is the field whose items have an answer each.
-const batchRequests = "fencepost.v1.BatchCreateTxRequest.requests"
+// BatchRequests is the full name of the field whose items each have their own result.
+const BatchRequests = "fencepost.v1.BatchCreateTxRequest.requests"
 
 func (f *finder) entries(field protoreflect.FieldDescriptor, entries protoreflect.Map,
 	path string) {
@@ -235,8 +251,8 @@ func (f *finder) value(field protoreflect.FieldDescriptor, value protoreflect.Va
 		f.walk(value.Message(), path)
 	case protoreflect.StringKind:
 		if strings.ContainsRune(value.String(), 0) {
-			add(&f.unfit, path,
-				"must not contain a NUL character, which the ledger cannot hold; remove it")
+			add(&f.unstorable, path,
+				"must not contain a NUL character; remove it")
 		}
 	}
 }
@@ -246,43 +262,45 @@ func (f *finder) findUnknown(m protoreflect.Message, path string) {
 	for rest := m.GetUnknown(); len(rest) > 0 && len(f.unknown) <= status.MaxViolations; {
 		number, _, length := protowire.ConsumeField(rest)
 		if length < 0 {
-			return // cannot be: what was unmarshalled is well-formed
+			return // impossible: the message was unmarshalled
 		}
-		if rest = rest[length:]; number != last { // once of many in a row
-			f.unknown = append(f.unknown, unknownField(m.Descriptor(), number, path))
+		if rest = rest[length:]; number != last { // report a repeated field once
+			f.unknown = append(f.unknown, UnknownField(m.Descriptor(), number, path))
 		}
 		last = number
 	}
 }
 
-// The reserved numbers of Payload.
+// PayloadFrom and PayloadNonce are reserved numbers of Payload.
 const (
-	payloadFrom  = 14
-	payloadNonce = 15
+	PayloadFrom  = 14
+	PayloadNonce = 15
 )
 
-func unknownField(of protoreflect.MessageDescriptor, number protowire.Number,
+// UnknownField describes an unknown field by its number.
+func UnknownField(of protoreflect.MessageDescriptor, number protowire.Number,
 	path string) status.Violation {
 	if of.FullName() == (&pb.Payload{}).ProtoReflect().Descriptor().FullName() {
 		switch number {
-		case payloadFrom:
+		case PayloadFrom:
 			return status.Violation{
-				Field:   join(path, "from"),
+				Field:   Join(path, "from"),
 				Message: "the sender is the submitter of the request; remove this field from the payload",
 			}
-		case payloadNonce:
+		case PayloadNonce:
 			return status.Violation{
-				Field:   join(path, "nonce"),
+				Field:   Join(path, "nonce"),
 				Message: "Fencepost assigns the nonce; remove this field from the payload",
 			}
 		}
 	}
-	return status.Violation{Field: join(path, fmt.Sprint(number)),
-		Message: fmt.Sprintf("this server knows no field %d of %s; remove it, or update the server", number,
+	return status.Violation{Field: Join(path, fmt.Sprint(number)),
+		Message: fmt.Sprintf("%[2]s has no field %[1]d on this server; remove it, or update the server", number,
 			of.Name())}
 }
 
-func join(path, name string) string {
+// Join returns the path of a field of the message at path.
+func Join(path, name string) string {
 	if path == "" {
 		return name
 	}

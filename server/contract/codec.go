@@ -1,4 +1,4 @@
-package server
+package contract
 
 import (
 	"bytes"
@@ -13,24 +13,26 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// decoder is the codec of both servers. To grpc-go bytes that are no message are INTERNAL, without a reason, and no interceptor is asked. So such a request is let
-// through as an empty one with a mark, and check refuses it.
-type decoder struct{ encoding.CodecV2 }
+// Codec is the protobuf codec of the servers. For bytes that are not a message grpc-go returns
+// INTERNAL without a reason and calls no interceptor. Codec instead returns an empty message with a
+// mark, which Check rejects.
+type Codec struct{ encoding.CodecV2 }
 
-func newDecoder() decoder { return decoder{encoding.GetCodecV2(grpcproto.Name)} }
+// NewCodec returns a codec.
+func NewCodec() Codec { return Codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// pooledMost is the longest message that is written into a buffer of the transport's pool: the next size that it has is 1 MiB, and a stream whose caller does not read
-// holds three messages, of which a snapshot can have 126 KiB.
-const pooledMost = 32 << 10
+// MaxPooledBytes is the longest message marshalled into a pooled buffer. The next pool size is 1 MiB,
+// and a stream whose client does not read holds three messages, with snapshots of up to 126 KiB.
+const MaxPooledBytes = 32 << 10
 
 // Marshal writes a message.
-func (d decoder) Marshal(v any) (mem.BufferSlice, error) {
+func (d Codec) Marshal(v any) (mem.BufferSlice, error) {
 	message, ok := v.(proto.Message)
 	if !ok {
 		return d.CodecV2.Marshal(v)
 	}
 	size, options := proto.Size(message), proto.MarshalOptions{UseCachedSize: true}
-	if mem.IsBelowBufferPoolingThreshold(size) || size > pooledMost {
+	if mem.IsBelowBufferPoolingThreshold(size) || size > MaxPooledBytes {
 		text, err := options.Marshal(message)
 		return mem.BufferSlice{mem.SliceBuffer(text)}, err
 	}
@@ -43,11 +45,12 @@ func (d decoder) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(text, pool)}, nil
 }
 
-// malformed is what a request has in place of unknown fields if it could not be read. It is no field itself, so no request that could be read has it.
+// malformed marks a message that could not be decoded, in place of its unknown fields. It is not a
+// valid field, so no decoded message has it.
 var malformed = []byte{0}
 
 // Unmarshal reads a message.
-func (d decoder) Unmarshal(text mem.BufferSlice, v any) error {
+func (d Codec) Unmarshal(text mem.BufferSlice, v any) error {
 	if _, isBatch := v.(*pb.BatchCreateTxRequest); isBatch {
 		whole := text.MaterializeToBuffer(mem.DefaultBufferPool())
 		defer whole.Free()
@@ -64,21 +67,22 @@ func (d decoder) Unmarshal(text mem.BufferSlice, v any) error {
 	return nil
 }
 
-// batchItems is the most that a batch may have, as the contract says.
-const batchItems = 1000
+// MaxBatchItems is the limit of a batch in the contract.
+const MaxBatchItems = 1000
 
-// firstItems is a batch without what follows the first item that is too many, for which it is refused: a request of two bytes becomes one of a hundred.
+// firstItems cuts a batch after the first item above the limit, for which it is rejected anyway: a
+// request of two bytes takes a hundred in memory.
 func firstItems(text []byte) []byte {
 	items := 0
 	for at := 0; at < len(text); {
 		number, _, length := protowire.ConsumeField(text[at:])
 		if length < 0 {
-			break // for the codec to say
+			break // the codec reports it
 		}
 		if at += length; number == batchItem {
 			items++
 		}
-		if items > batchItems {
+		if items > MaxBatchItems {
 			return text[:at]
 		}
 	}
@@ -88,11 +92,11 @@ func firstItems(text []byte) []byte {
 // batchItem is the number of BatchCreateTxRequest.requests.
 const batchItem = 1
 
-// checkRead refuses a request that could not be read.
-func checkRead(request proto.Message) error {
+// checkDecoded rejects a request that could not be decoded.
+func checkDecoded(request proto.Message) error {
 	if !bytes.Equal(request.ProtoReflect().GetUnknown(), malformed) {
 		return nil
 	}
 	return status.InvalidField("request",
-		"is not the protobuf of its message, whose texts are UTF-8; write it as proto/fencepost/v1 describes it")
+		"is not a valid protobuf message, with UTF-8 strings; encode it as in proto/fencepost/v1")
 }
