@@ -23,6 +23,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/web"
 )
 
 // authority signs certificates.
@@ -173,7 +174,7 @@ func TestCallersByCertificate(t *testing.T) {
 		k.must(conn.Close())
 		for _, protocol := range [][]string{{"http/1.1"}, {"h2"}} {
 			for _, path := range []string{"/api/v1/submitters", "/api/v1/submitters/alice/events"} {
-				if got, want := n.secureGet(config, protocol, path, c.token), cmp.Or(httpCodes[c.want], http.StatusOK); got != want {
+				if got, want := n.secureGet(config, protocol, path, c.token), cmp.Or(web.HTTPStatus(c.want), http.StatusOK); got != want {
 					t.Errorf("%s: %s over %v gives %d, want %d", name, path, protocol, got, want)
 				}
 			}

@@ -1,15 +1,12 @@
 package server
 
 import (
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"buf.build/go/protovalidate"
-	"google.golang.org/genproto/googleapis/api/annotations"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
@@ -111,40 +108,5 @@ func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 	}
 	if longest == 0 {
 		t.Error("no list was looked at")
-	}
-}
-
-// Of what is asked for by parameters a list may be given several times, and nothing else.
-func TestListParametersAreTheListsOfTheContract(t *testing.T) {
-	t.Parallel()
-	lists := 0
-	var look func(protoreflect.MessageDescriptor, string)
-	look = func(of protoreflect.MessageDescriptor, path string) {
-		for i := range of.Fields().Len() {
-			field := of.Fields().Get(i)
-			at := contract.Join(path, string(field.Name()))
-			if field.Message() != nil &&
-				field.Message().ParentFile().Package() == of.ParentFile().Package() {
-				look(field.Message(), at)
-				continue
-			}
-			for _, name := range []string{at, contract.Join(path, field.JSONName())} {
-				if err := checkURL(&url.URL{Path: "/api/v1/tx", RawQuery: name + "=a&" + name + "=b"}); (err == nil) != field.IsList() {
-					t.Errorf("%s, of %s, given twice: %v", name, field.FullName(), err)
-				}
-			}
-			if field.IsList() {
-				lists++
-			}
-		}
-	}
-	for _, m := range methods() {
-		if rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule); rule.GetGet() != "" {
-			look(m.Input(), "")
-		}
-	}
-	if lists != 5 {
-		t.Errorf("%d lists of parameters, want 5: labels and states of two methods, and tx_ids",
-			lists)
 	}
 }

@@ -96,7 +96,7 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 			n.must(err)
 			response.Body.Close()
 			a := httpAnswer{response.StatusCode, response.Header, body}
-			if strings.HasPrefix(path, pathPrefix) {
+			if strings.HasPrefix(path, "/api/") {
 				a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument,
 					"PAYLOAD_TOO_LARGE")
 			} else if a.code != http.StatusBadRequest || !a.tells("PAYLOAD_TOO_LARGE") {

@@ -11,6 +11,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/server/web"
 )
 
 // Every reason is in the table of the documents, with the codes that callers get and a remedy; and every error has a reason that is there.
@@ -35,7 +36,7 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 		}
 		var code codes.Code
 		if err := code.UnmarshalJSON([]byte(`"` + r.code + `"`)); err != nil ||
-			fmt.Sprint(httpCodes[code]) != r.http {
+			fmt.Sprint(web.HTTPStatus(code)) != r.http {
 			t.Errorf("%s: %s is not %s over HTTP (%v)", name, r.code, r.http, err)
 		}
 		if len(strings.Split(strings.TrimSuffix(r.says, "."), ". ")) < 2 {

@@ -19,6 +19,7 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/server/web"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -67,7 +68,7 @@ func FuzzRequest(f *testing.F) {
 		m := methods()[names[int(which)%len(names)]]
 		request := newMessage(t, m.Input())
 		if text {
-			err := jsonCodec(protoregistry.GlobalTypes).Unmarshal(raw, request)
+			err := web.NewJSONCodec(protoregistry.GlobalTypes).Unmarshal(raw, request)
 			if err != nil && !strings.HasPrefix(err.Error(), "invalid_argument: ") {
 				t.Fatalf("bad JSON is told as %v", err)
 			}

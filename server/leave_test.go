@@ -17,6 +17,7 @@ import (
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
+	"github.com/fencepost/fencepost/server/web"
 )
 
 // brief makes a whole call short.
@@ -174,14 +175,14 @@ func TestHealthTakesNoLongRequests(t *testing.T) {
 	k := newKit(t)
 	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
 	const path = "/grpc.health.v1.Health/Check"
-	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", connectHeader,
+	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", "Connect-Protocol-Version",
 		"1").want(
 		t,
 		http.StatusOK,
 		"status",
 		"SERVING",
 	)
-	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", healthBytes)+`"}`, "Content-Type", "application/json", connectHeader, "1"); !strings.Contains(
+	if a := n.http("POST", path, `{"service": "`+strings.Repeat("x", web.HealthBytes)+`"}`, "Content-Type", "application/json", "Connect-Protocol-Version", "1"); !strings.Contains(
 		string(a.body), "too large") {
 		t.Errorf("a long one: %d: %s", a.code, a.body)
 	}

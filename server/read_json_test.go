@@ -5,20 +5,15 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"pgregory.net/rapid"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/server/contract"
-	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/server/web"
 )
 
 // wantFault checks which field is at fault, and what is said of it.
@@ -113,7 +108,7 @@ func TestFormsOfBase64(t *testing.T) {
 		a.want(t, 202)
 		tx := &pb.GetTxResponse{}
 		n.must(
-			jsonCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"), "").body,
+			web.NewJSONCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"), "").body,
 				tx),
 		)
 		if got := tx.GetTx().GetPayload().GetData(); hex.EncodeToString(got) != want {
@@ -123,50 +118,6 @@ func TestFormsOfBase64(t *testing.T) {
 			framed(withData(fmt.Sprint("r", i), data)), "Content-Type", "application/grpc-web+json")
 		if !bytes.Contains(a.body, []byte("requestId")) {
 			t.Errorf("gRPC-Web: %s: %v %s", data, a.header, a.body)
-		}
-	}
-}
-
-// Every field of bytes that a request of the contract has is looked at, wherever it is.
-func TestEveryFieldOfBytesIsLookedAt(t *testing.T) {
-	t.Parallel()
-	found := []string{}
-	var look func(protoreflect.MessageDescriptor, func(string) string, string, protoreflect.MessageDescriptor)
-	look = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string, top protoreflect.MessageDescriptor) {
-		for i := range of.Fields().Len() {
-			field := of.Fields().Get(i)
-			at, inside := contract.Join(path, string(field.Name())), func(value string) string {
-				switch {
-				case field.IsList():
-					value = "[" + value + "]"
-				case field.IsMap():
-					value = `{"k":` + value + "}"
-				}
-				return wrap(`{"` + field.JSONName() + `":` + value + "}")
-			}
-			switch {
-			case field.IsList():
-				at += "[0]"
-			case field.IsMap():
-				at, field = at+`["k"]`, field.MapValue()
-			}
-			switch {
-			case field.Kind() == protoreflect.BytesKind:
-				found = append(found, string(top.Name())+"."+at)
-				wantFault(t, status.From(checkJSON([]byte(inside(`"0xabcd"`)), top), ""), at,
-					"looks like hex")
-			case field.Message() != nil:
-				look(field.Message(), inside, at, top)
-			}
-		}
-	}
-	for _, request := range contract.Requests() {
-		of := request.ProtoReflect().Descriptor()
-		look(of, func(value string) string { return value }, "", of)
-	}
-	for _, known := range []string{"CreateTxRequest.payload.data", "BatchCreateTxRequest.requests[0].payload.data"} {
-		if !slices.Contains(found, known) {
-			t.Errorf("%s is not among %v", known, found)
 		}
 	}
 }
@@ -249,50 +200,6 @@ func TestMistakesOfParameters(t *testing.T) {
 	}
 }
 
-// What is judged field by field is what protojson takes: no more, and no less.
-func TestFitsAsProtojsonReads(t *testing.T) {
-	t.Parallel()
-	values := []string{
-		`null`, `true`, `"true"`, `0`, `-0`, `1`, `-1`, `1.0`, `1.5`, `2e4`, `"2e4"`, `"1"`, `" 1"`, `"1 "`, `""`, `"x"`, `2147483647`, `2147483648`, `-2147483648`, `4294967295`, `4294967296`,
-		`9223372036854775808`, `"18446744073709551615"`, `18446744073709551616`, `1e400`, `"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05+02:00"`, `"2026-01-02 15:04:05Z"`,
-		`"0000-01-02T15:04:05Z"`, `"1s"`, `"0.5s"`, `"1m"`, `"1"`, `"maxFee"`, `"max_fee"`, `"AQI="`, `{}`, `[]`, `"TX_STATE_STUCK"`, `"TX_VIEW_BASIC"`, `"SPEED_FAST"`, `99`,
-	}
-	looked := 0
-	var look func(of, top protoreflect.MessageDescriptor, wrap func(string) string)
-	look = func(of, top protoreflect.MessageDescriptor, wrap func(string) string) {
-		for i := range of.Fields().Len() {
-			field := of.Fields().Get(i)
-			inside := func(value string) string { return wrap(`{"` + field.JSONName() + `":` + value + "}") }
-			if field.IsList() || field.IsMap() {
-				continue
-			}
-			if field.Message() != nil &&
-				field.Message().ParentFile().Package() != "google.protobuf" {
-				look(field.Message(), top, inside)
-				continue
-			}
-			for _, value := range values {
-				if looked++; field.Kind() == protoreflect.BytesKind &&
-					strings.HasPrefix(value, `"`) {
-					continue // TestHexIsNoBase64: more is refused than by protojson
-				}
-				text := []byte(inside(value))
-				mine, whole := checkJSON(text, top), protojson.Unmarshal(text, newMessage(t, top))
-				if (mine == nil) != (whole == nil) {
-					t.Errorf("%s of %s: %v, and protojson: %v", text, top.Name(), mine, whole)
-				}
-			}
-		}
-	}
-	for _, request := range contract.Requests() {
-		of := request.ProtoReflect().Descriptor()
-		look(of, of, func(value string) string { return value })
-	}
-	if looked < 1000 {
-		t.Errorf("only %d values looked at", looked)
-	}
-}
-
 // A slip of the hand is told with what may have been meant, and what is nothing like a field with nothing.
 func TestUnknownFieldsNameTheNearest(t *testing.T) {
 	t.Parallel()
@@ -310,37 +217,4 @@ func TestUnknownFieldsNameTheNearest(t *testing.T) {
 			t.Errorf("%s: it says %q, want %q", body, says, want)
 		}
 	}
-}
-
-// distance is Levenshtein's, up to a bound, however the letters fall.
-func TestDistanceOfNames(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.StringMatching(`[abc]{0,6}`).Draw(t,
-			"a"), rapid.StringMatching(`[abc]{0,6}`).Draw(
-			t,
-			"b",
-		)
-		row := make([]int, len(b)+1)
-		for j := range row {
-			row[j] = j
-		}
-		for i := range len(a) {
-			before := row[0]
-			row[0] = i + 1
-			for j := range len(b) {
-				change := before
-				if a[i] != b[j] {
-					change++
-				}
-				before = row[j+1]
-				row[j+1] = min(change, row[j]+1, row[j+1]+1)
-			}
-		}
-		for most := 1; most <= 3; most++ {
-			if got, want := distance(a, b, most), min(row[len(b)], most); got != want {
-				t.Fatalf("%q to %q, most %d: %d, want %d", a, b, most, got, want)
-			}
-		}
-	})
 }

@@ -4,14 +4,10 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
-	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 
-	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 )
 
 // What a path names is what is acted on, or nothing is: a body does not name another. For queries see TestQueriesDoNotOverridePathsAndBodies.
@@ -50,34 +46,6 @@ func TestBodiesNameNothingBesideThePath(t *testing.T) {
 		"CANCEL_OUTCOME_CANCELLED", "tx.txId", a)
 	n.http("POST", "/api/v1/tx/"+b+"/cancel", `{"txId":"","reason":null}`).want(t, http.StatusOK,
 		"tx.txId", b)
-}
-
-var pathVariable = regexp.MustCompile(`\{([a-z_]+)\}`)
-
-// Every path of the contract that names something is known to.
-func TestNamesInThePathsOfTheContract(t *testing.T) {
-	t.Parallel()
-	for name, m := range methods() {
-		rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
-		for _, r := range append(rule.GetAdditionalBindings(), rule) {
-			path := r.GetGet() + r.GetPost() + r.GetPatch() + r.GetPut() + r.GetDelete()
-			u, err := url.Parse(pathVariable.ReplaceAllString(path, "a%2Fb:c"))
-			if err != nil || path == "" {
-				t.Fatalf("%s: path %q, %v", name, path, err)
-			}
-			got, want := nameIn(u), pathVariable.FindStringSubmatch(path)
-			switch {
-			case want != nil && (got.field != want[1] || got.value != "a/b:c"):
-				t.Errorf("%s: %s names %+v", name, path, got)
-			case want == nil && got.field != "" && got.value != "by-request":
-				t.Errorf("%s: %s names nothing, and is taken for %+v", name, path, got)
-			}
-			if body := r.GetBody(); body != "*" && body != "" ||
-				(body == "") != (r.GetGet() != "") {
-				t.Errorf("%s: %s has the body %q: see checkParameters", name, path, body)
-			}
-		}
-	}
 }
 
 // A path that there is not answers nothing, whatever its query asks for, and one that takes another method says which.

@@ -20,6 +20,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/server/web"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -402,7 +403,7 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Sta
 	}
 	told := grpcstatus.New(codes.OK, "").Proto()
 	n.must(protojson.Unmarshal(answer.body, told))
-	if s := grpcstatus.FromProto(told); httpCodes[s.Code()] != answer.code {
+	if s := grpcstatus.FromProto(told); web.HTTPStatus(s.Code()) != answer.code {
 		t.Errorf("%s %s: %d for %v", verb, path, answer.code, s)
 	}
 	return grpcstatus.FromProto(told)

@@ -269,7 +269,6 @@ func TestErrors_HaveTheirReasons(t *testing.T) {
 	}{
 		{declined(verdict{code: txn.ResultRefused}), codes.FailedPrecondition, "DECISION_REFUSED"},
 		{changed(store.SubmitterInfo{}, "over"), codes.Aborted, "PROTECTION_CHANGED"},
-		{bodyTooLate(time.Second), codes.DeadlineExceeded, "BODY_LATE"},
 		{(&auth.Rights{}).MayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
 			codes.PermissionDenied, "PERMISSION_DENIED"},
 	} {

@@ -5,15 +5,15 @@
 //
 // There is one file per RPC. A call passes the interceptors (intercept.go), which give it an id for the log, turn a panic into INTERNAL, and refuse what no
 // handler should have to look at: fields that this server does not know, text that the ledger cannot hold, and whatever breaks a rule of the contract
-// (check.go). A handler checks the rest, calls the store, and returns ordinary errors; package status is the one place that turns them into a gRPC status. So no
+// (package contract). A handler checks the rest, calls the store, and returns ordinary errors; package status is the one place that turns them into a gRPC status. So no
 // text of a driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence that says what to do.
 //
-// # Tongues
+// # Protocols
 //
-// One port speaks gRPC, gRPC-Web, Connect, and JSON over HTTP by the paths of the contract (front.go). Package port tells the connections apart: those of gRPC
-// go to grpc-go's own transport, the rest to net/http, behind which a transcoder calls a second grpc.Server with the same services and interceptors. The JSON
-// stream of WatchTx is written here (rest_watch.go). Pages of web sites that are not named are refused (origin.go). What a node answers at once is bounded
-// until it is read (package limit), and so is what waits in the ledger: callers beyond that are told when to come again.
+// One port serves gRPC, gRPC-Web, Connect and JSON. Package port detects the protocol of a
+// connection: gRPC goes to the transport of grpc-go, everything else to package web, which calls a
+// second grpc.Server with the same services and interceptors. Package limit bounds the calls in
+// progress and the responses that clients have not read.
 //
 // # Callers
 //
@@ -40,6 +40,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,6 +61,7 @@ import (
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/status"
+	"github.com/fencepost/fencepost/server/web"
 )
 
 // Server serves the API of one node.
@@ -137,15 +139,15 @@ func New(o Options) (*Server, error) {
 	s.grpc, s.inner = grpc.NewServer(
 		s.options(o)...), grpc.NewServer(
 		append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
-			grpc.ChainUnaryInterceptor(markCreated))...)
+			grpc.ChainUnaryInterceptor(web.MarkCreated))...)
 	s.register(s.grpc)
 	s.register(s.inner)
 	s.methods = methodsOf(s.inner)
-	front, err := newFront(s, s.inner, o.AllowedOrigins)
+	gateway, err := web.New(s.web(o.AllowedOrigins))
 	if err != nil {
 		return nil, err
 	}
-	s.http = s.newHTTP(front)
+	s.http = s.newHTTP(gateway)
 	return s, nil
 }
 
@@ -189,6 +191,43 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 	return options
 }
 
+// web returns the options of the gateway.
+func (s *Server) web(allowedOrigins []string) web.Options {
+	txs := s.txs
+	service := pb.TxService_ServiceDesc
+	i := slices.IndexFunc(service.Streams,
+		func(d grpc.StreamDesc) bool { return d.StreamName == "WatchTx" })
+	watch := &grpc.StreamServerInfo{
+		FullMethod:     pb.TxService_WatchTx_FullMethodName,
+		IsServerStream: true,
+	}
+	return web.Options{
+		Inner:          s.inner,
+		AllowedOrigins: allowedOrigins,
+		Limits: web.Limits{
+			LightBody:   s.limits.lightBody(),
+			HeavyBody:   s.limits.bodyBytes(),
+			ReadTimeout: s.limits.PingAfter,
+			CallTimeout: s.limits.wholeCall(),
+		},
+		Serves:       s.serves,
+		Authenticate: s.authn.Authenticate,
+		Enter: func(ctx context.Context, method string) (func(), error) {
+			slot, err := s.limiter.Enter(limit.ConnOf(ctx), method)
+			if err != nil {
+				return nil, err
+			}
+			return slot.Release, nil
+		},
+		Reject: func(ctx context.Context, err error) error {
+			return s.access.Begin("HTTP").End(ctx, nil, err)
+		},
+		Watch: func(stream grpc.ServerStream) error {
+			return s.interceptStream(txs, stream, watch, service.Streams[i].Handler)
+		},
+	}
+}
+
 // newHTTP gives HTTP the limits that gRPC has, as far as it knows them.
 func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
@@ -198,7 +237,7 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
 		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections, MaxHeaderBytes: headerBytes,
-		ConnContext: fromPeer,
+		ConnContext: web.ConnContext,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: int(
 				s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,

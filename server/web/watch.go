@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"context"
@@ -7,12 +7,10 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -53,7 +51,7 @@ func watched(u *url.URL) *pb.WatchTxRequest {
 }
 
 // watch answers with a stream.
-func (f *front) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxRequest) {
+func (f *Gateway) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxRequest) {
 	if err := parameters(ask, r.URL.Query()); err != nil {
 		refuse(w, http.StatusBadRequest, status.From(err, ""))
 		return
@@ -67,14 +65,7 @@ func (f *front) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxReq
 		ask:    ask,
 		events: accepts(r, "text/event-stream"),
 	}
-	service := pb.TxService_ServiceDesc
-	i := slices.IndexFunc(service.Streams,
-		func(s grpc.StreamDesc) bool { return s.StreamName == "WatchTx" })
-	info := &grpc.StreamServerInfo{
-		FullMethod:     pb.TxService_WatchTx_FullMethodName,
-		IsServerStream: true,
-	}
-	stream.end(f.interceptStream(f.txs, stream, info, service.Streams[i].Handler))
+	stream.end(f.Watch(stream))
 }
 
 // parameters puts the query into the request. Names are those of the contract, in either spelling.

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -65,16 +65,16 @@ func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 // inTime gives the body of a request as long as its head has, and the answer, unless it is one without end, the time of a whole call: a caller who does not read it
 // would keep its room for as long as the connection stands. That time is set for each request, as a connection keeps it. Once the body is there its time is forgotten,
 // which net/http sees to: the answer may be a stream.
-func (f *front) inTime(w http.ResponseWriter, r *http.Request) {
+func (f *Gateway) inTime(w http.ResponseWriter, r *http.Request) {
 	var end time.Time // none
 	if !rpc.IsEndless(methodOf(r)) {
-		end = clock.Real{}.Now().Add(f.limits.wholeCall())
+		end = clock.Real{}.Now().Add(f.Limits.CallTimeout)
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(
 		end) // a connection that broke shows when it is written
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(
-			clock.Real{}.Now().Add(f.limits.PingAfter)) // by the clock of sockets; a connection that broke shows when it is read
+			clock.Real{}.Now().Add(f.Limits.ReadTimeout)) // by the clock of sockets; a connection that broke shows when it is read
 	}
 }
 
@@ -104,7 +104,7 @@ func brokenBody(says string) error {
 
 // gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large
 // or too late has no reason.
-func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
+func (f *Gateway) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
 	if r.ContentLength > int64(most) {
 		return r, bodyTooLarge(int64(most))
 	}
@@ -114,7 +114,7 @@ func (f *front) gather(w http.ResponseWriter, r *http.Request, most int) (*http.
 	case errors.As(err, &long):
 		return r, bodyTooLarge(long.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return r, bodyTooLate(f.limits.PingAfter)
+		return r, bodyTooLate(f.Limits.ReadTimeout)
 	case err != nil && r.Context().Err() != nil:
 		return r, context.Canceled // nobody reads the answer
 	case err != nil:

@@ -1,4 +1,14 @@
-package server
+// Package web serves every protocol but gRPC: JSON by the paths of the contract, Connect and gRPC-Web,
+// over HTTP/1.1 and HTTP/2.
+//
+// A [Gateway] authenticates a request and takes a slot for it before it reads the body. Then a
+// transcoder calls an inner grpc.Server, which has the same services and interceptors as that of gRPC
+// itself. The transcoder has no JSON streams, so the stream of WatchTx is written here (watch.go).
+// Browsers may call from the allowed origins only (origins.go). JSON bodies are checked before
+// protojson reads them (json.go), because it accepts hex as base64 and names no field in its errors.
+//
+// The package knows nothing of the server: it calls the functions in [Options].
+package web
 
 import (
 	"context"
@@ -8,6 +18,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
@@ -22,54 +33,81 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
-	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/port"
 	"github.com/fencepost/fencepost/server/rpc"
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// front answers whoever does not speak gRPC: JSON by the paths of the contract, Connect and gRPC-Web. All but the JSON stream of WatchTx is transcoded to gRPC
-// for an inner server, which has the same services and interceptors as the outer one.
-type front struct {
-	*Server
-	txs     *txService
-	origins origins
-	// light is for calls that count as one, and heavy for those that count as many: a transcoder unpacks what is packed before it knows of which call it is.
+// Limits bound a request. All must be positive.
+type Limits struct {
+	// LightBody and HeavyBody are the most bytes of a body, compressed or not. Heavy is for
+	// BatchCreateTx.
+	LightBody, HeavyBody int
+	// ReadTimeout is the time in which the body must arrive; CallTimeout is that of the whole call.
+	ReadTimeout, CallTimeout time.Duration
+}
+
+// Options configure a gateway. All fields but AllowedOrigins are required.
+type Options struct {
+	Inner          *grpc.Server // serves the transcoded calls
+	AllowedOrigins []string     // web sites whose pages may call; "*" is any
+	Limits         Limits
+	// Serves reports whether a path is that of a gRPC method.
+	Serves func(path string) bool
+	// Authenticate returns the context of an authenticated call.
+	Authenticate func(ctx context.Context, method string) (context.Context, error)
+	// Enter takes a slot for a call.
+	Enter func(ctx context.Context, method string) (release func(), err error)
+	// Reject logs a call that is rejected before it reaches the inner server, and returns its
+	// status as an error.
+	Reject func(ctx context.Context, err error) error
+	// Watch serves a WatchTx stream.
+	Watch func(stream grpc.ServerStream) error
+}
+
+// Gateway is the handler of all requests that are not gRPC.
+type Gateway struct {
+	Options
+	// A transcoder decompresses a body before it knows the method, so each limit needs its own.
 	light, heavy http.Handler
 }
 
-// pathPrefix is what all paths of the JSON API begin with.
+// pathPrefix starts all paths of the JSON API.
 const pathPrefix = "/api/"
 
-// newFront makes the handler over an inner server.
-func newFront(s *Server, inner *grpc.Server, allowed []string) (*front, error) {
-	f := &front{Server: s, txs: s.txs, origins: allowed}
-	for most, transcode := range map[int]*http.Handler{s.limits.lightBody(): &f.light, s.limits.bodyBytes(): &f.heavy} {
+// New returns a gateway.
+func New(o Options) (*Gateway, error) {
+	f := &Gateway{Options: o}
+	for most, transcode := range map[int]*http.Handler{
+		o.Limits.LightBody: &f.light, o.Limits.HeavyBody: &f.heavy,
+	} {
 		var err error
-		if *transcode, err = f.newTranscoder(inner, int64(most)); err != nil {
+		if *transcode, err = f.newTranscoder(int64(most)); err != nil {
 			return nil, fmt.Errorf("server: transcode the services: %w", err)
 		}
 	}
 	return f, nil
 }
 
-// newTranscoder makes one whose requests have most bytes once they are unpacked. Answers may be longer.
-func (f *front) newTranscoder(inner *grpc.Server, most int64) (http.Handler, error) {
+// newTranscoder returns a transcoder for requests of at most that many bytes once decompressed.
+// Responses may be longer.
+func (f *Gateway) newTranscoder(most int64) (http.Handler, error) {
 	return vanguardgrpc.NewTranscoder(
-		inner,
+		f.Inner,
 		vanguard.WithDefaultServiceOptions(
-			vanguard.WithMaxMessageBufferBytes(uint32(f.limits.bodyBytes())),
+			vanguard.WithMaxMessageBufferBytes(uint32(f.Limits.HeavyBody)),
 			vanguard.WithNoTargetCompression()),
 		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater,
 			func() connect.Decompressor { return &inflater{most: most} }),
-		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return jsonCodec(r) }),
+		vanguard.WithCodec(func(r vanguard.TypeResolver) vanguard.Codec { return NewJSONCodec(r) }),
 		vanguard.WithUnknownHandler(http.HandlerFunc(f.unknown)),
 	)
 }
 
-// jsonCodec writes every field that is not a message, so that scripts need not guess; and it reads no field that it does not know, as check does.
-func jsonCodec(r vanguard.TypeResolver) vanguard.Codec {
+// NewJSONCodec returns the codec of JSON bodies. It writes every field, so that scripts need no defaults, and
+// rejects unknown fields.
+func NewJSONCodec(r vanguard.TypeResolver) vanguard.Codec {
 	return requestCodec{&vanguard.JSONCodec{
 		MarshalOptions: protojson.MarshalOptions{
 			EmitDefaultValues: true,
@@ -135,8 +173,8 @@ func toJSON(m proto.Message) []byte {
 	return text
 }
 
-// fromPeer notes in the context of an HTTP connection what its handshake gave, as gRPC does.
-func fromPeer(ctx context.Context, conn net.Conn) context.Context {
+// ConnContext notes in the context of an HTTP connection what its handshake gave, as gRPC does.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	from := &peer.Peer{Addr: conn.RemoteAddr()}
 	if received, ok := conn.(*port.Conn); ok {
 		from.AuthInfo = received.AuthInfo()
@@ -156,10 +194,10 @@ func withTLS(r *http.Request) *http.Request {
 }
 
 // ServeHTTP answers one request.
-func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
 	f.inTime(w, r)
-	if done := f.origins.answer(w, r); done {
+	if done := origins(f.AllowedOrigins).answer(w, r); done {
 		return
 	}
 	r, err := f.admitHTTP(r)
@@ -167,12 +205,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.refuseHTTP(w, r, err)
 		return
 	}
-	taken, err := f.limiter.Enter(limit.ConnOf(r.Context()), methodOf(r))
+	release, err := f.Enter(r.Context(), methodOf(r))
 	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}
-	defer taken.Release()
+	defer release()
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
 		if err := checkParameters(r.Method, r.URL); err != nil {
 			refuse(w, http.StatusBadRequest, status.From(err, ""))
@@ -197,9 +235,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest.end()
 }
 
-// healthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and the
+// HealthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and the
 // transcoder holds all that has come.
-const healthBytes = 4 << 10
+const HealthBytes = 4 << 10
 
 // methodOf is the method of a request over HTTP, as far as the limiter tells methods apart.
 func methodOf(r *http.Request) string {
@@ -215,19 +253,19 @@ func methodOf(r *http.Request) string {
 }
 
 // weigh gives how large the body of a call may be, and who transcodes it.
-func (f *front) weigh(method string) (most int, by http.Handler) {
+func (f *Gateway) weigh(method string) (most int, by http.Handler) {
 	switch {
 	case rpc.IsHealth(method):
-		return healthBytes, f.light
+		return HealthBytes, f.light
 	case method == pb.TxService_BatchCreateTx_FullMethodName:
-		return f.limits.bodyBytes(), f.heavy
+		return f.Limits.HeavyBody, f.heavy
 	}
-	return f.limits.lightBody(), f.light
+	return f.Limits.LightBody, f.light
 }
 
 // asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
-func (f *front) asConnectCall(r *http.Request) *http.Request {
-	if r.Method != http.MethodPost || r.Header.Get(connectHeader) != "" || !f.serves(r.URL.Path) {
+func (f *Gateway) asConnectCall(r *http.Request) *http.Request {
+	if r.Method != http.MethodPost || r.Header.Get(connectHeader) != "" || !f.Serves(r.URL.Path) {
 		return r
 	}
 	r = r.Clone(r.Context())
@@ -245,20 +283,20 @@ const connectHeader = "Connect-Protocol-Version"
 
 // admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it. The request that it gives has
 // the token where gRPC has it.
-func (f *front) admitHTTP(r *http.Request) (*http.Request, error) {
+func (f *Gateway) admitHTTP(r *http.Request) (*http.Request, error) {
 	ctx := metadata.NewIncomingContext(r.Context(),
-		metadata.MD{auth.AuthorizationHeader: r.Header.Values(auth.AuthorizationHeader)})
-	ctx, err := f.authn.Authenticate(ctx, r.URL.Path)
+		metadata.MD{"authorization": r.Header.Values("authorization")})
+	ctx, err := f.Authenticate(ctx, r.URL.Path)
 	return r.WithContext(ctx), err
 }
 
 // refuseHTTP refuses a request in its own tongue, before there is a call.
-func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
+func (f *Gateway) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		w.Header().Set("Connection",
 			"close") // else net/http reads the body before it sends the answer
 	}
-	s, _ := grpcstatus.FromError(f.access.Begin("HTTP").End(r.Context(), nil, err))
+	s, _ := grpcstatus.FromError(f.Reject(r.Context(), err))
 	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) &&
 		!strings.HasPrefix(r.URL.Path, pathPrefix) {
 		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
@@ -273,8 +311,8 @@ func (f *front) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // unknown answers what is neither a path of the JSON API nor a call of a method.
-func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
-	if f.serves(r.URL.Path) {
+func (f *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
+	if f.Serves(r.URL.Path) {
 		http.Error(
 			w,
 			fmt.Sprintf(
@@ -304,8 +342,8 @@ func (f *front) unknown(w http.ResponseWriter, r *http.Request) {
 // createdHeader tells restWriter that the answer is of a transaction that is new.
 const createdHeader = "Fencepost-Created"
 
-// markCreated is the innermost interceptor of the inner server.
-func markCreated(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
+// MarkCreated is the innermost interceptor of the inner server.
+func MarkCreated(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
 	handler grpc.UnaryHandler) (any, error) {
 	response, err := handler(ctx, request)
 	if r, ok := response.(*pb.CreateTxResponse); ok && err == nil && r.GetCreated() {

@@ -1,4 +1,4 @@
-package server
+package web
 
 import (
 	"bytes"
@@ -353,7 +353,10 @@ func refuse(w http.ResponseWriter, code int, s *grpcstatus.Status) {
 	_, _ = w.Write(append(toJSON(s.Proto()), '\n'))
 }
 
-// httpCodes are those of the JSON API; the transcoder has the same.
+// HTTPStatus returns the HTTP status of a gRPC code in the JSON API.
+func HTTPStatus(c codes.Code) int { return httpCodes[c] }
+
+// httpCodes are the same as those of the transcoder.
 var httpCodes = map[codes.Code]int{
 	codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400, codes.DeadlineExceeded: 504, codes.NotFound: 404, codes.AlreadyExists: 409,
 	codes.PermissionDenied: 403, codes.ResourceExhausted: 429, codes.FailedPrecondition: 400, codes.Aborted: 409, codes.OutOfRange: 400, codes.Unimplemented: 501,
