@@ -160,14 +160,13 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 	})
 	if f != nil {
 		for _, i := range sent {
+			// A failed server may have accepted them before.
 			b.list[i].doubt = f.status >= 500 &&
-				outcome.UnderHTTPStatus(f.class,
-					f.status) == txn.Ambiguous // a failed server may have accepted them before
+				outcome.UnderHTTPStatus(f.class, f.status) == txn.Ambiguous
 		}
 		if f.status != 0 || f.answered || f.class == txn.Ambiguous && !f.late {
-			e.outbox.pauseBatches(
-				// it may not support batches, and no further transaction should wait for one
-				e.o.Clock.Now())
+			// It may not support batches, and no further transaction should wait for one.
+			e.outbox.pauseBatches(e.o.Clock.Now())
 		}
 		return f
 	}
@@ -239,9 +238,9 @@ func (e *endpoint) send(ctx context.Context, signed txn.Signed) txn.Outcome {
 		return alone
 	}
 	// It was sent in a batch before. The new response does not show the result of the first one.
-	return *outcome.Prefer(
-		&txn.Outcome{Class: txn.Ambiguous, Detail: "result of its batch unknown; sent alone: " +
-			alone.Detail},
-		alone,
-	)
+	doubted := txn.Outcome{
+		Class:  txn.Ambiguous,
+		Detail: "result of its batch unknown; sent alone: " + alone.Detail,
+	}
+	return *outcome.Prefer(&doubted, alone)
 }
