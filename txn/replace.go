@@ -404,16 +404,15 @@ func speedUp(v *View, c Command) (Step, bool) {
 	tx, ok := openTx(v, c.Tx)
 	switch {
 	case !ok:
-		return rejectCommand(c, "the transaction is not in flight: it has no nonce yet, or is "+
-			"final")
+		return rejectCommand(c, "not in flight: it has no nonce yet, or is final")
 	case tx.Receipt != nil:
 		return rejectCommand(c,
-			"the transaction is already included; watch it until it is final")
+			"already included; watch it until it is final")
 	case v.Cursor.Protected != nil:
 		return rejectCommand(c, "the submitter is protected; nothing new is signed")
 	case tx.Reason == ReasonReorgedFinal:
-		return rejectCommand(c, "the transaction was final before a reorg; it is rebroadcast "+
-			"unchanged until it is included again")
+		return rejectCommand(c, "it was final before a reorg; it is rebroadcast unchanged until "+
+			"it is included again")
 	case !mayBroadcast(v, tx):
 		return rejectCommand(c,
 			"an attempt from before its requeue is included, or its receipt is still unknown")
@@ -421,7 +420,7 @@ func speedUp(v *View, c Command) (Step, bool) {
 	return replace(v, tx, Bump, c.ID), true
 }
 
-const notStuck = "the transaction is not STUCK; speed up or cancel it if it is in flight"
+const notStuck = "not STUCK; speed it up or cancel it if it is in flight"
 
 // retry resets the broadcast count of a STUCK transaction. An abandoned one is broadcast once more
 // itself.
@@ -460,7 +459,7 @@ func sendOriginal(v *View, tx *Tx, c Command) (Step, bool) {
 	switch {
 	case seen.Known && seen.Receipt != nil:
 		return rejectCommand(c,
-			"the transaction is already included; watch it until it is final")
+			"already included; watch it until it is final")
 	case !seen.Known || !v.earlierInclusion(tx).Known:
 		return nil, false // the receipts are being looked up
 	case !mayBroadcast(v, tx):

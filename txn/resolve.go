@@ -7,8 +7,8 @@ func resolve(v *View, c Command) (Step, bool) {
 	tx, ok := openTx(v, c.Tx)
 	if ok && c.Expect != 0 && c.Expect != tx.Version {
 		return rejectCommand(c,
-			"the transaction is %s at version %d, but the decision was about version %d; check "+
-				"it and decide again",
+			"it is %s at version %d, but the decision was about version %d; check it and "+
+				"decide again",
 			tx.State, tx.Version, c.Expect)
 	}
 	switch c.Action {
@@ -26,8 +26,8 @@ func resolve(v *View, c Command) (Step, bool) {
 	case ActionFail, ActionFailUnproven, ActionRequeue, ActionRequeueUnproven:
 		if !ok {
 			return rejectCommand(c,
-				"the transaction is not in flight: it has no nonce, or is final; one that "+
-					"executed before it was requeued becomes final automatically")
+				"not in flight: it has no nonce, or is final; one that executed before it was "+
+					"requeued becomes final automatically")
 		}
 		return resolveLoss(v, tx, c)
 	}
@@ -114,10 +114,10 @@ func mayStillExecute(v *View, tx *Tx, c Command) (sentence string, decided bool)
 	seen, e := v.inclusion(tx), v.earlierInclusion(tx)
 	switch {
 	case seen.Known && seen.Receipt != nil:
-		return fmt.Sprintf("the transaction is in block %d; it becomes final automatically",
+		return fmt.Sprintf("included in block %d; it becomes final automatically",
 			seen.Receipt.BlockNumber), true
 	case tx.State != Stuck && c.requeues():
-		return fmt.Sprintf("the transaction is %s, not STUCK; it is still being sent",
+		return fmt.Sprintf("%s, not STUCK; it is still being sent",
 			tx.State), true
 	case v.Account.Settled <= highestNonce(tx):
 		return fmt.Sprintf(
