@@ -22,28 +22,28 @@ const (
 	maxKeyFileBytes = 64 << 10 // a V3 file has about 500 bytes
 	maxPasswordFile = 4 << 10
 
-	// What a key file may ask for to derive its key. The file says so itself, and one that says too much would stop the process. Standard scrypt takes
-	// 256 MiB and 2^21 rounds.
+	// Limits of a key file's key derivation. The file sets its own parameters, and excessive ones
+	// would stop the process. Standard scrypt takes 256 MiB and 2^21 rounds.
 	maxScryptMemory = 1 << 30
 	maxScryptRounds = 1 << 26
 	maxPBKDF2Rounds = 1 << 25
 )
 
-// KeyFile is a key file as it shows without its password.
+// KeyFile is the state of a key file as visible without its password.
 type KeyFile struct {
 	Path    string
-	Address txn.Address // zero when the file does not tell
-	Broken  error       // why it cannot be used; nil when it looks right
+	Address txn.Address // zero if the file does not contain it
+	Broken  error       // why it is unusable; nil if it looks valid
 	stamp   stamp
 }
 
-// stamp tells whether a file is the one that was looked at before.
+// stamp identifies the version of a file.
 type stamp struct {
 	size int64
 	at   time.Time
 }
 
-// keyJSON is the part of a V3 file that can be judged without the password.
+// keyJSON is the part of a V3 file that is readable without the password.
 type keyJSON struct {
 	Version json.RawMessage `json:"version"`
 	Address string          `json:"address"`
@@ -58,7 +58,8 @@ type keyJSON struct {
 	} `json:"crypto"`
 }
 
-// List looks at the key files of a folder without decrypting them, in the order of their names, which geth makes the order of their age.
+// List returns the key files of a folder without decrypting them, in the order of their names,
+// which in geth is the order of their age.
 func List(dir string) ([]KeyFile, error) {
 	files, err := list(dir)
 	if err != nil {
@@ -70,16 +71,18 @@ func List(dir string) ([]KeyFile, error) {
 	return files, nil
 }
 
-// list finds the key files of a folder. Hidden files and backups of editors are not key files; a link to a file is, for mounted secrets are made of links.
+// list finds the key files of a folder. Hidden files and editor backups are not key files; a link
+// to a file is, because mounted secrets are links.
 func list(dir string) ([]KeyFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf(
-			"key store folder %s does not exist; make a first key with \"fencepost key new --dir %s\"",
+			"key store folder %s does not exist; create a first key with \"fencepost key new "+
+				"--dir %s\"",
 			dir, dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("key store folder cannot be read: %w", err)
+		return nil, fmt.Errorf("read key store folder: %w", err)
 	}
 	var files []KeyFile
 	for _, e := range entries {
@@ -89,10 +92,10 @@ func list(dir string) ([]KeyFile, error) {
 		path := filepath.Join(dir, e.Name())
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // taken away meanwhile
+			continue // removed meanwhile
 		}
 		if err != nil {
-			return nil, fmt.Errorf("key file cannot be read: %w", err)
+			return nil, fmt.Errorf("read key file: %w", err)
 		}
 		if info.Mode().IsRegular() {
 			files = append(files, KeyFile{Path: path, stamp: stamp{info.Size(), info.ModTime()}})
@@ -101,7 +104,8 @@ func list(dir string) ([]KeyFile, error) {
 	return files, nil
 }
 
-// readKeyFile reads a file and checks what can be checked without its password. The address is zero when the file does not tell it.
+// readKeyFile reads a file and checks it without its password. The address is zero if the file does
+// not contain it.
 func readKeyFile(path string) (content []byte, address txn.Address, err error) {
 	content, err = readLimited(path, maxKeyFileBytes)
 	if err != nil {
@@ -110,11 +114,12 @@ func readKeyFile(path string) (content []byte, address txn.Address, err error) {
 	var k keyJSON
 	if err := json.Unmarshal(content, &k); err != nil {
 		return nil, txn.Address{}, errors.New(
-			"it is not JSON, so it is cut short or no key file; restore it, or move it out of the folder")
+			"not JSON, so truncated or not a key file; restore it, or move it out of the folder")
 	}
 	if string(k.Version) != "3" {
 		return nil, txn.Address{}, errors.New(
-			"it is not a key file of version 3 (\"version\": 3), the form that geth writes; convert it, or move it out of the folder")
+			"not a version 3 key file (\"version\": 3), the format of geth; convert it, or " +
+				"move it out of the folder")
 	}
 	if digits := strings.TrimPrefix(k.Address, "0x"); digits != "" {
 		b, err := hex.DecodeString(digits)
@@ -141,18 +146,19 @@ func affordable(k keyJSON) error {
 	}
 	if !ok {
 		return errors.New(
-			"its key derivation asks for more memory or time than any wallet does; restore it from a backup, or write it anew with usual parameters")
+			"its key derivation needs more memory or time than any wallet's; restore it from a " +
+				"backup, or re-encrypt it with usual parameters")
 	}
 	return nil
 }
 
-// errPassword says that a key file does not open with this password.
-var errPassword = errors.New("the password does not fit")
+// errPassword means that the password does not open a key file.
+var errPassword = errors.New("wrong password")
 
-// decrypt opens the content of a key file.
+// decrypt decrypts the content of a key file.
 func decrypt(content []byte, address txn.Address, password string) (key *keystore.Key, err error) {
 	defer func() {
-		// The decoder of go-ethereum takes the shape of the parameters for granted and panics where a damaged file has another.
+		// The decoder of go-ethereum panics on unexpected parameter types in a damaged file.
 		if recover() != nil {
 			key, err = nil, errors.New(
 				"its encryption parameters are damaged; restore it from a backup")
@@ -166,18 +172,20 @@ func decrypt(content []byte, address txn.Address, password string) (key *keystor
 		return nil, errors.New("its encryption parameters are damaged; restore it from a backup")
 	case address != txn.Address{} && key.Address != address:
 		return nil, fmt.Errorf(
-			"it says that it holds the key of %s, but holds that of %s; somebody changed it: restore it from a backup",
+			"it names the key of %s, but contains the key of %s; it was changed: restore it "+
+				"from a backup",
 			address.Hex(), key.Address.Hex())
 	}
 	return key, nil
 }
 
-// ReadPassword reads the password that a file holds in its only line.
+// ReadPassword reads the password from a file with a single line.
 func ReadPassword(path string) (string, error) {
 	content, err := readLimited(path, maxPasswordFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf(
-			"sign: password file %s does not exist; write the password of the keys into it, readable by this user only",
+			"sign: password file %s does not exist; write the keys' password into it, readable "+
+				"by this user only",
 			path)
 	}
 	if err != nil {
@@ -186,7 +194,8 @@ func ReadPassword(path string) (string, error) {
 	password := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	if strings.ContainsAny(password, "\r\n") {
 		return "", fmt.Errorf(
-			"sign: password file %s has more than one line; one password opens all keys of a folder, so keep keys with another one in a folder of their own",
+			"sign: password file %s has more than one line; all keys of a folder share one "+
+				"password, so keep keys with another password in a separate folder",
 			path)
 	}
 	return password, nil
@@ -203,7 +212,7 @@ func readLimited(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(content)) > limit {
-		return nil, fmt.Errorf("it has more than %d bytes, so it is something else", limit)
+		return nil, fmt.Errorf("it exceeds %d bytes, so it is probably the wrong file", limit)
 	}
 	return content, nil
 }

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// rescanPause is the least time between two looks into the folder for keys that were added.
+	// rescanPause is the shortest time between two scans of the folder for added keys.
 	rescanPause = time.Second
-	// maxParallel bounds how many key files are decrypted at a time: with standard scrypt each takes a core and 256 MiB.
+	// maxParallel bounds the key files that are decrypted concurrently: with standard scrypt each
+	// needs a core and 256 MiB.
 	maxParallel = 4
 )
 
-// KeyStoreOptions say where the keys are.
+// KeyStoreOptions locate the keys.
 type KeyStoreOptions struct {
-	Dir          string // V3 key files, as geth writes them; the folder is never written to
+	Dir          string // V3 key files, in geth's format; the folder is never written to
 	PasswordFile string // one password for all of them
 	Clock        clock.Clock
 	Log          *slog.Logger
@@ -36,10 +37,12 @@ type KeyStoreOptions struct {
 
 // KeyStore is a holder whose keys are encrypted files in a folder.
 //
-// All files are decrypted once, when it is opened, and the keys stay in memory: with standard scrypt each file takes about a second of one core, too long to
-// pay for each signature. Opening fails when a single file cannot be opened, because a key that is silently missing shows only when somebody's money does
-// not move. Later the folder is looked at again when somebody asks for a key that is not there, at most once a second: so a key that is added is found
-// without a restart. A file that cannot be opened then is logged and leaves the others alone. A key whose file is taken away stays until the next start.
+// All files are decrypted once, on opening, and the keys stay in memory: with standard scrypt each
+// file takes about a second of one core, too long for each signature. Opening fails if any file
+// cannot be opened, because a silently missing key would be noticed only when its transactions are
+// not sent. Later the folder is scanned again when a missing key is requested, at most once a
+// second, so an added key is found without a restart. A file that cannot be opened then is logged
+// and does not affect the others. A key whose file is removed stays until the next start.
 type KeyStore struct {
 	dir          string
 	passwordFile string
@@ -50,12 +53,12 @@ type KeyStore struct {
 	mu   sync.RWMutex
 	keys map[txn.Address]*ecdsa.PrivateKey
 
-	scans atomic.Uint64 // looks into the folder that have begun
-	// turn holds one value, which who looks into the folder takes; what follows belongs to its taker.
+	scans atomic.Uint64 // scans of the folder that have begun
+	// turn holds one value, which the scanning goroutine takes; it owns the fields below.
 	turn  chan struct{}
-	ended time.Time          // when the last look ended
-	whole bool               // it saw everything
-	seen  map[string]KeyFile // by path, as last looked at
+	ended time.Time          // when the last scan ended
+	whole bool               // it was complete
+	seen  map[string]KeyFile // by path, from the last scan
 }
 
 // OpenKeyStore decrypts the keys of a folder.
@@ -76,13 +79,14 @@ func OpenKeyStore(ctx context.Context, o KeyStoreOptions) (*KeyStore, error) {
 	k.warnOfReaders(append(files, KeyFile{Path: o.PasswordFile}))
 	begin := k.clock.Now()
 	if err := k.openAll(ctx, files); err != nil {
-		return nil, fmt.Errorf("sign: open the key store: %w", err)
+		return nil, fmt.Errorf("sign: open key store: %w", err)
 	}
 	k.log.Info("keys opened", "keys", len(k.keys), "took", k.clock.Now().Sub(begin))
 	return k, nil
 }
 
-// openAll decrypts files side by side and stops at the first that fails: a wrong password is wrong for a thousand files too.
+// openAll decrypts files concurrently and stops at the first failure: a wrong password is wrong for
+// all files.
 func (k *KeyStore) openAll(ctx context.Context, files []KeyFile) error {
 	for _, f := range files {
 		k.seen[f.Path] = f
@@ -100,7 +104,7 @@ func (k *KeyStore) openAll(ctx context.Context, files []KeyFile) error {
 	return group.Wait()
 }
 
-// open decrypts one file and keeps its key. What is known of the file is noted in it, also when it cannot be opened.
+// open decrypts one file and keeps its key. The file's properties are recorded even if that fails.
 func (k *KeyStore) open(f *KeyFile) error {
 	content, address, err := readKeyFile(f.Path)
 	f.Address, f.Broken = address, err
@@ -111,7 +115,8 @@ func (k *KeyStore) open(f *KeyFile) error {
 	f.Broken = err
 	if errors.Is(err, errPassword) {
 		return fmt.Errorf(
-			"key file %s: %w; put the password of this key into the signer's password_file, or move the file into a folder and a signer of its own",
+			"key file %s: %w; put the key's password into the signer's password_file, or move "+
+				"the file to the folder of another signer",
 			f.Path, err)
 	}
 	if err != nil {
@@ -133,14 +138,14 @@ func (k *KeyStore) Sign(ctx context.Context, unsigned txn.Unsigned) ([]byte, err
 	return signWith(key, unsigned)
 }
 
-// Addresses lists the accounts whose keys are open.
+// Addresses returns the accounts whose keys are open.
 func (k *KeyStore) Addresses(context.Context) ([]txn.Address, error) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return sortedAddresses(k.keys), nil
 }
 
-// find returns a key. That there is none is answered only by a look into the folder that began after the question.
+// find returns a key. A key counts as missing only after a scan that began after the request.
 func (k *KeyStore) find(ctx context.Context, a txn.Address) (*ecdsa.PrivateKey, error) {
 	if key := k.lookUp(a); key != nil {
 		return key, nil
@@ -169,21 +174,22 @@ func (k *KeyStore) lookUp(a txn.Address) *ecdsa.PrivateKey {
 	return k.keys[a]
 }
 
-// missing says why there is no key. A file that cannot be opened and may hold it makes that doubtful, and then the answer must not be final.
+// missing returns the error for a missing key. If a file that may contain it cannot be opened, the
+// error must not be final.
 func (k *KeyStore) missing(a txn.Address) error {
 	for _, f := range k.seen {
 		if f.Broken != nil && (f.Address == a || f.Address == txn.Address{}) {
 			return fmt.Errorf(
-				"%w: a key file that may hold this key cannot be opened; the log names it",
+				"%w: a key file that may contain this key cannot be opened; see the log",
 				txn.ErrUnavailable)
 		}
 	}
 	return fmt.Errorf(
-		"%w in the key store; copy its key file into the folder, or make one with \"fencepost key import\"",
+		"%w in the key store; copy its key file into the folder, or run \"fencepost key import\"",
 		txn.ErrKeyMissing)
 }
 
-// rescan opens files that are new or changed, one after the other. The caller holds the turn.
+// rescan opens new or changed files, one after the other. The caller holds the turn.
 func (k *KeyStore) rescan(ctx context.Context) error {
 	if err := clock.Sleep(ctx, k.clock, rescanPause-k.clock.Now().Sub(k.ended)); err != nil {
 		return err
@@ -193,8 +199,8 @@ func (k *KeyStore) rescan(ctx context.Context) error {
 	defer func() { k.ended = k.clock.Now() }()
 	files, err := k.list()
 	if err != nil {
-		k.log.Error("the folder cannot be looked at", "err", err)
-		return errors.New("the key store folder cannot be looked at; the log says why")
+		k.log.Error("key store scan failed", "err", err)
+		return errors.New("the key store folder cannot be read; see the log")
 	}
 	known := k.seen
 	k.seen = make(map[string]KeyFile, len(files))
@@ -208,7 +214,7 @@ func (k *KeyStore) rescan(ctx context.Context) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // what is left is new to the next look
+			return context.Cause(ctx) // the rest is new to the next scan
 		}
 		k.add(f)
 	}
@@ -218,7 +224,7 @@ func (k *KeyStore) rescan(ctx context.Context) error {
 
 func (k *KeyStore) add(f KeyFile) {
 	if err := k.open(&f); err != nil {
-		k.log.Warn("a key file cannot be used", "err", err)
+		k.log.Warn("key file unusable", "err", err)
 	} else {
 		k.warnOfReaders([]KeyFile{f})
 		k.log.Info("key added", "address", f.Address, "file", f.Path)
@@ -226,7 +232,7 @@ func (k *KeyStore) add(f KeyFile) {
 	k.seen[f.Path] = f
 }
 
-// warnOfReaders tells, once for all files, that others than this user can read secrets.
+// warnOfReaders warns, once for all files, if other users can read secrets.
 func (k *KeyStore) warnOfReaders(files []KeyFile) {
 	example, loose := "", 0
 	for _, f := range files {
@@ -237,12 +243,12 @@ func (k *KeyStore) warnOfReaders(files []KeyFile) {
 	}
 	if loose > 0 {
 		k.log.Warn(
-			"secrets can be read by other users of this machine; take the right away with chmod go=",
+			"secrets readable by other users; run chmod go=",
 			"file", example, "files", loose)
 	}
 }
 
-// list finds the key files, but not a password file that lies among them.
+// list finds the key files, except a password file among them.
 func (k *KeyStore) list() ([]KeyFile, error) {
 	files, err := list(k.dir)
 	if err != nil {
@@ -250,7 +256,7 @@ func (k *KeyStore) list() ([]KeyFile, error) {
 	}
 	password, err := os.Stat(k.passwordFile)
 	if err != nil {
-		return files, nil // it has been read already
+		return files, nil // already read
 	}
 	return slices.DeleteFunc(files, func(f KeyFile) bool {
 		info, err := os.Stat(f.Path)

@@ -116,7 +116,7 @@ func doubt(t *testing.T, f, spare *folder, known txn.Address) {
 	if err := ask(known); err != nil {
 		t.Errorf("account of a good file: %v", err)
 	}
-	if n := strings.Count(f.log.String(), "a key file cannot be used"); n != 2 {
+	if n := strings.Count(f.log.String(), "key file unusable"); n != 2 {
 		t.Errorf(
 			"the log tells of %d broken files, want one line for each time that it changed: %s", n,
 			f.log.String())

@@ -79,19 +79,19 @@ func TestKeyStore_OpenErrors(t *testing.T) {
 	}{
 		"wrong password": {
 			func(t *testing.T, f *folder) { f.writePassword(t, "wrong") },
-			[]string{"key file", "UTC--", "the password does not fit", "password_file"},
+			[]string{"key file", "UTC--", "wrong password", "password_file"},
 		},
 		"no password file": {
 			func(t *testing.T, f *folder) { f.password = filepath.Join(f.dir, "..", "nowhere") },
-			[]string{"nowhere does not exist", "write the password"},
+			[]string{"nowhere does not exist", "readable by this user only"},
 		},
 		"many passwords": {
 			func(t *testing.T, f *folder) { f.writePassword(t, "one\ntwo\n") },
-			[]string{"more than one line", "folder of their own"},
+			[]string{"more than one line", "separate folder"},
 		},
 		"huge password": {
 			func(t *testing.T, f *folder) { f.writePassword(t, strings.Repeat("x", 5000)) },
-			[]string{"more than 4096 bytes"},
+			[]string{"4096 bytes"},
 		},
 		"no folder": {
 			func(t *testing.T, f *folder) { f.dir = filepath.Join(f.dir, "nowhere") },
@@ -99,23 +99,23 @@ func TestKeyStore_OpenErrors(t *testing.T) {
 		},
 		"cut short": {
 			func(t *testing.T, f *folder) { f.write(t, "cut", f.content(t)[:200]) },
-			[]string{"cut: it is not JSON", "restore"},
+			[]string{"cut: not JSON", "restore"},
 		},
 		"something else": {
 			func(t *testing.T, f *folder) { f.write(t, "README", []byte("{}")) },
-			[]string{"README: it is not a key file of version 3", "move it"},
+			[]string{"README: not a version 3 key file", "move it"},
 		},
 		"huge": {
 			func(t *testing.T, f *folder) { f.write(t, "huge", bytes.Repeat([]byte(" "), 1<<17)) },
-			[]string{"huge: it has more than 65536 bytes"},
+			[]string{"huge:", "65536 bytes"},
 		},
 		"old form": {
 			func(t *testing.T, f *folder) { f.edit(t, func(m object) { m["version"] = "1" }) },
-			[]string{"edited: it is not a key file of version 3"},
+			[]string{"edited: not a version 3 key file"},
 		},
 		"address of another": {
 			func(t *testing.T, f *folder) { f.edit(t, func(m object) { m["address"] = strings.Repeat("ab", 20) }) },
-			[]string{"edited: it says that it holds the key of 0xABaB", "somebody changed it"},
+			[]string{"edited: it names the key of 0xABaB", "changed"},
 		},
 		"address damaged": {
 			func(t *testing.T, f *folder) { f.edit(t, func(m object) { m["address"] = "0xabc" }) },
@@ -137,19 +137,19 @@ func TestKeyStore_OpenErrors(t *testing.T) {
 			func(t *testing.T, f *folder) {
 				f.edit(t, func(m object) { m.at("crypto").at("kdfparams")["n"] = 1 << 24 })
 			},
-			[]string{"edited: its key derivation asks for more"},
+			[]string{"edited: its key derivation needs more"},
 		},
 		"scrypt with too many rounds": {
 			func(t *testing.T, f *folder) {
 				f.edit(t, func(m object) { m.at("crypto").at("kdfparams")["p"] = 1 << 23 })
 			},
-			[]string{"edited: its key derivation asks for more"},
+			[]string{"edited: its key derivation needs more"},
 		},
 		"pbkdf2 with too many rounds": {
 			func(t *testing.T, f *folder) {
 				f.edit(t, func(m object) { m.at("crypto")["kdf"] = "pbkdf2"; m.at("crypto").at("kdfparams")["c"] = 1 << 40 })
 			},
-			[]string{"edited: its key derivation asks for more"},
+			[]string{"edited: its key derivation needs more"},
 		},
 		"another derivation": {
 			func(t *testing.T, f *folder) { f.edit(t, func(m object) { m.at("crypto")["kdf"] = "argon2" }) },
@@ -195,7 +195,7 @@ func TestKeyStore_ReadableFile_Warns(t *testing.T) {
 	k := f.open(t)
 	warned := func(of sign.KeyFile) bool {
 		text := f.log.String()
-		return strings.Contains(text, "read by other users") &&
+		return strings.Contains(text, "readable by other users") &&
 			strings.Contains(text, "file="+of.Path+" files=1")
 	}
 	if !warned(made) {

@@ -10,12 +10,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Memory is a holder whose keys are given to it. It is for development and tests: the keys of real money belong into something that keeps them encrypted.
+// Memory is a holder with keys in memory, for development and tests. Keys of real funds belong into
+// encrypted storage.
 type Memory struct {
 	keys map[txn.Address]*ecdsa.PrivateKey
 }
 
-// NewMemory makes a holder of these keys.
+// NewMemory returns a holder of these keys.
 func NewMemory(keys ...*ecdsa.PrivateKey) *Memory {
 	m := &Memory{keys: make(map[txn.Address]*ecdsa.PrivateKey, len(keys))}
 	for _, k := range keys {
@@ -33,7 +34,7 @@ func (m *Memory) Sign(_ context.Context, unsigned txn.Unsigned) ([]byte, error) 
 	return signWith(key, unsigned)
 }
 
-// Addresses lists the accounts of the keys.
+// Addresses returns the accounts of the keys.
 func (m *Memory) Addresses(context.Context) ([]txn.Address, error) {
 	return sortedAddresses(m.keys), nil
 }

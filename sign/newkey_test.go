@@ -60,7 +60,7 @@ func TestImportKey_Rejected(t *testing.T) {
 		t.Errorf("a key that is there already: %v", err)
 	}
 	if _, err := sign.ImportKey(f.dir, testKey("other"), "", sign.Light, time.Now()); err == nil ||
-		!strings.Contains(err.Error(), "not empty") {
+		!strings.Contains(err.Error(), "must not be empty") {
 		t.Errorf("no password: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")

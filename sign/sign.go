@@ -1,23 +1,26 @@
-// Package sign turns unsigned transactions into signed ones, and trusts nobody while it does.
+// Package sign turns unsigned transactions into signed ones, without trusting the signer.
 //
-// A [Book] knows the signers of a node by name. Behind each name stands a [Holder]: whatever holds private keys and can make a signature with them. A holder
-// is asked for signed bytes and answers with bytes, which prove nothing: it may have signed another nonce, for another chain, with another key. So one
-// function, the same for every holder, decodes what came back, recovers the sender and compares each field with what was asked for. Bytes that differ are
-// dropped as [txn.ErrSignerFault] and never leave this package.
+// A [Book] holds the signers of a node by name. Each is a [Holder]: a component that holds private
+// keys and signs with them. A holder's bytes prove nothing: it may have signed another nonce, for
+// another chain, with another key. So one function, the same for every holder, decodes the result,
+// recovers the sender and compares each field with the request. Bytes that differ are discarded as
+// [txn.ErrSignerFault] and never leave this package.
 //
 //	engine ── Unsigned ──► Book ── Unsigned ──► Holder
 //	engine ◄── Signed ──── verify ◄─── bytes ─────┘
 //
-// Three rules for holders, which the rest of Fencepost leans on:
+// The rest of Fencepost relies on three rules for holders:
 //
-//   - Sign returns when its context ends. The book gives each signature a limit of its own; what takes longer counts as unavailable, and no nonce is lost by
-//     it, because a nonce is taken only together with a verified signature.
-//   - Errors say txn.ErrKeyMissing only when the holder is sure that it has no key for the account, for that answer is final. Anything doubtful is
-//     txn.ErrUnavailable.
-//   - Errors hold no key, password, payload or signed bytes.
+//   - Sign returns when its context ends. The book gives each signature a timeout; a slower one
+//     counts as unavailable. No nonce is lost by that, because a nonce is taken only together with
+//     a verified signature.
+//   - An error is txn.ErrKeyMissing only if the holder is certain that it has no key for the
+//     account, because that is final. Any doubt is txn.ErrUnavailable.
+//   - Errors contain no key, password, payload or signed bytes.
 //
-// Two holders live here. [KeyStore] reads the encrypted key files that geth writes; [Memory] has its keys given, for development and tests. Both sign
-// deterministically (RFC 6979), so that the same request gives the same bytes; nothing relies on it, because resubmission sends stored bytes.
+// There are two holders. [KeyStore] reads the encrypted key files of geth; [Memory] is given its
+// keys, for development and tests. Both sign deterministically (RFC 6979), so the same request gives
+// the same bytes; nothing relies on that, because rebroadcasts send stored bytes.
 package sign
 
 import (
@@ -31,30 +34,30 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// DefaultTimeout is how long a holder may take for a signature when its entry names no limit.
+// DefaultTimeout is the timeout of a signature if its entry has none.
 const DefaultTimeout = 10 * time.Second
 
 // Holder holds private keys.
 type Holder interface {
-	// Sign makes a signed transaction in its binary form: EIP-1559, or EIP-155 when the fees are legacy ones.
+	// Sign returns a signed transaction in its binary form: EIP-1559, or EIP-155 for legacy fees.
 	Sign(ctx context.Context, unsigned txn.Unsigned) ([]byte, error)
-	// Addresses lists the accounts that the holder can sign for, in ascending order.
+	// Addresses returns the accounts that the holder can sign for, in ascending order.
 	Addresses(ctx context.Context) ([]txn.Address, error)
 }
 
-// Entry is one line of a Book.
+// Entry is one signer of a Book.
 type Entry struct {
 	Name    string
 	Holder  Holder
 	Timeout time.Duration // for one signature; 0 means DefaultTimeout
 }
 
-// Book is the signers of a node by name. It does not change once it is made, and is safe for use by several goroutines.
+// Book holds the signers of a node by name. It is immutable, and safe for concurrent use.
 type Book struct {
 	entries map[string]Entry
 }
 
-// NewBook makes a book. Names are unique.
+// NewBook returns a book. Names are unique.
 func NewBook(entries ...Entry) (*Book, error) {
 	b := &Book{entries: make(map[string]Entry, len(entries))}
 	for _, e := range entries {
@@ -62,7 +65,7 @@ func NewBook(entries ...Entry) (*Book, error) {
 		case e.Name == "" || e.Holder == nil:
 			return nil, fmt.Errorf("sign: signer %q needs a name and a holder of keys", e.Name)
 		case twice:
-			return nil, fmt.Errorf("sign: two signers are called %q; give each a name of its own",
+			return nil, fmt.Errorf("sign: two signers are named %q; use unique names",
 				e.Name)
 		case e.Timeout < 0:
 			return nil, fmt.Errorf("sign: the timeout of signer %q is negative", e.Name)
@@ -74,24 +77,24 @@ func NewBook(entries ...Entry) (*Book, error) {
 	return b, nil
 }
 
-// Names lists the signers in alphabetical order.
+// Names returns the signers in alphabetical order.
 func (b *Book) Names() []string { return slices.Sorted(maps.Keys(b.entries)) }
 
-// Addresses lists the accounts that a signer can sign for. Errors: txn.ErrUnavailable.
+// Addresses returns the accounts that a signer can sign for. Errors: txn.ErrUnavailable.
 func (b *Book) Addresses(ctx context.Context, signer string) ([]txn.Address, error) {
 	e, err := b.entry(signer)
 	if err != nil {
-		return nil, fmt.Errorf("sign: list the accounts of %s: %w", signer, err)
+		return nil, fmt.Errorf("sign: list accounts of %s: %w", signer, err)
 	}
 	addresses, err := e.Holder.Addresses(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("sign: list the accounts of %s: %w", signer, classed(err))
+		return nil, fmt.Errorf("sign: list accounts of %s: %w", signer, classed(err))
 	}
 	return addresses, nil
 }
 
-// Sign asks a signer for a signature and verifies the answer. Errors: txn.ErrKeyMissing, txn.ErrSignerFault, txn.ErrUnavailable; a request that no signer
-// could fulfil is none of them.
+// Sign requests a signature and verifies the result. Errors: txn.ErrKeyMissing, txn.ErrSignerFault,
+// txn.ErrUnavailable; an invalid request has none of these.
 func (b *Book) Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error) {
 	signed, err := b.sign(ctx, signer, unsigned)
 	if err != nil {
@@ -115,25 +118,28 @@ func (b *Book) sign(ctx context.Context, signer string, unsigned txn.Unsigned) (
 	raw, err := e.Holder.Sign(ctx, unsigned)
 	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, txn.ErrKeyMissing) {
-			err = context.Cause(ctx) // why it had to stop says more than where
+			err = context.Cause(ctx) // the cause is more useful than the place
 		}
 		return txn.Signed{}, classed(err)
 	}
 	return verify(unsigned, raw)
 }
 
-// entry finds a signer. One that this node does not know may be known to another: that is not the answer "no key".
+// entry finds a signer. One that is unknown here may be configured on another node, so this is not
+// "no key".
 func (b *Book) entry(signer string) (Entry, error) {
 	e, ok := b.entries[signer]
 	if !ok {
 		return Entry{}, fmt.Errorf(
-			"%w: no signer of this name is configured on this node; add it to signers, or register the submitter with one of %q",
+			"%w: no such signer on this node; add it to signers, or register the submitter "+
+				"with one of %q",
 			txn.ErrUnavailable, b.Names())
 	}
 	return e, nil
 }
 
-// classed makes an error of a holder one of the classes that callers decide by. What a holder could not explain is unknown, and unknown is not failure.
+// classed gives an error of a holder one of the classes that callers act on. An unexplained error
+// is unknown, and unknown is not failure.
 func classed(err error) error {
 	for _, class := range []error{txn.ErrKeyMissing, txn.ErrSignerFault, txn.ErrUnavailable} {
 		if errors.Is(err, class) {

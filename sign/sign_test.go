@@ -72,8 +72,8 @@ func TestBook_ErrorClasses(t *testing.T) {
 		{"memory", request(address(other)), txn.ErrKeyMissing, "with signer memory"},
 		{"nowhere", request(address(key)), txn.ErrUnavailable, `register the submitter with one of ["liar" "memory" "odd"]`},
 		{"odd", request(address(key)), txn.ErrUnavailable, "boom"},
-		{"liar", request(address(key)), txn.ErrSignerFault, "nonce not as asked"},
-		{"memory", noChain, nil, "names no chain"},
+		{"liar", request(address(key)), txn.ErrSignerFault, "nonce differs"},
+		{"memory", noChain, nil, "no chain id"},
 	} {
 		_, err := book.Sign(t.Context(), c.signer, c.ask)
 		if err == nil || !strings.Contains(err.Error(), c.text) {
@@ -131,7 +131,7 @@ func TestBook_InvalidEntries_Rejected(t *testing.T) {
 	t.Parallel()
 	m := sign.NewMemory()
 	for text, entries := range map[string][]sign.Entry{
-		"a name of its own": {{Name: "a", Holder: m}, {Name: "a", Holder: m}},
+		"unique names": {{Name: "a", Holder: m}, {Name: "a", Holder: m}},
 		"needs a name":      {{Holder: m}},
 		"holder of keys":    {{Name: "a"}},
 		"negative":          {{Name: "a", Holder: m, Timeout: -1}},

@@ -13,11 +13,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// complete refuses requests that would give a signature with another meaning than the caller's: without a chain id it would hold on every chain.
+// complete rejects requests whose signature would have another meaning than the caller's: without a
+// chain id it would be valid on every chain.
 func complete(u txn.Unsigned) error {
 	switch {
 	case u.ChainID == 0:
-		return errors.New("the request names no chain")
+		return errors.New("the request has no chain id")
 	case u.GasLimit == 0:
 		return errors.New("the request has no gas limit")
 	case u.Fees.Legacy && u.Fees.Tip != u.Fees.Cap:
@@ -28,40 +29,43 @@ func complete(u txn.Unsigned) error {
 	return nil
 }
 
-// verify decodes what a holder returned and compares it with what was asked for. It is the only way from bytes to a txn.Signed.
+// verify decodes a holder's result and compares it with the request. It is the only way from bytes
+// to a txn.Signed.
 func verify(asked txn.Unsigned, raw []byte) (txn.Signed, error) {
 	var tx types.Transaction
 	if err := tx.UnmarshalBinary(raw); err != nil {
 		return txn.Signed{}, fmt.Errorf("%w: it cannot be decoded",
-			txn.ErrSignerFault) // the decoder's words may quote the bytes
+			txn.ErrSignerFault) // the decoder's message may quote the bytes
 	}
 	if fields := differences(asked, &tx); len(fields) > 0 {
 		return txn.Signed{}, fmt.Errorf(
-			"%w: %s not as asked; the bytes were dropped, check what stands behind this signer",
+			"%w: %s differs from the request; the bytes were discarded, check the signer's backend",
 			txn.ErrSignerFault, strings.Join(fields, ", "))
 	}
 	// The sender comes last: for another type or chain there is nothing to recover.
 	from, err := types.Sender(types.LatestSignerForChainID(id(asked.ChainID)), &tx)
 	if err != nil {
-		return txn.Signed{}, fmt.Errorf("%w: its signature is not valid; the bytes were dropped",
+		return txn.Signed{}, fmt.Errorf("%w: its signature is invalid; the bytes were discarded",
 			txn.ErrSignerFault)
 	}
 	if from != asked.From {
 		return txn.Signed{}, fmt.Errorf(
-			"%w: it is signed by %s; the bytes were dropped, check which key the signer holds for this account",
+			"%w: it is signed by %s; the bytes were discarded, check the signer's key for this "+
+				"account",
 			txn.ErrSignerFault, from.Hex())
 	}
 	return txn.Signed{Hash: tx.Hash(), Raw: raw}, nil
 }
 
-// differences names the fields in which a transaction is not the one that was asked for. It tells no values: payloads do not belong into errors.
+// differences returns the fields in which a transaction differs from the request. It returns no
+// values: payloads do not belong into errors.
 func differences(asked txn.Unsigned, tx *types.Transaction) []string {
 	kind := byte(types.DynamicFeeTxType)
 	if asked.Fees.Legacy {
 		kind = types.LegacyTxType
 	}
 	if tx.Type() != kind {
-		return []string{"type"} // other types answer for fields that they do not have
+		return []string{"type"} // other types return values for fields they lack
 	}
 	var fields []string
 	check := func(same bool, field string) {
@@ -70,7 +74,7 @@ func differences(asked txn.Unsigned, tx *types.Transaction) []string {
 		}
 	}
 	check(tx.ChainId().Cmp(id(asked.ChainID)) == 0,
-		"chain id") // 0 for a signature that holds on every chain
+		"chain id") // 0 for a signature that is valid on every chain
 	check(tx.Nonce() == uint64(asked.Nonce), "nonce")
 	check(samePlace(tx.To(), asked.Payload.To), "recipient")
 	check(same(tx.Value(), asked.Payload.Value), "value")
@@ -82,15 +86,16 @@ func differences(asked txn.Unsigned, tx *types.Transaction) []string {
 	return fields
 }
 
-// signWith makes the signed transaction that was asked for. What it returns is verified like any other holder's answer.
+// signWith returns the requested signed transaction. Its result is verified like any other
+// holder's.
 func signWith(key *ecdsa.PrivateKey, u txn.Unsigned) ([]byte, error) {
 	tx, err := types.SignNewTx(key, types.LatestSignerForChainID(id(u.ChainID)), unsignedTx(u))
 	if err != nil {
-		return nil, fmt.Errorf("make the signature: %w", err)
+		return nil, fmt.Errorf("sign: %w", err)
 	}
 	raw, err := tx.MarshalBinary()
 	if err != nil {
-		return nil, fmt.Errorf("encode the transaction: %w", err)
+		return nil, fmt.Errorf("encode transaction: %w", err)
 	}
 	return raw, nil
 }

@@ -42,7 +42,7 @@ func List(root string) ([]Package, error) {
 	return packages, nil
 }
 
-// outside tells whether the go command would not look for our packages there.
+// outside reports whether the go command ignores packages there.
 func outside(folder, name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" ||
 		name == "node_modules" {

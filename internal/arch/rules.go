@@ -38,8 +38,8 @@ const (
 // Folder is a path below the module's root that a row of the table names.
 type Folder string
 
-// Rules tells, for each folder with a row, the folders that it may import.
-// A folder that may import everything has nil.
+// Rules maps each folder with a row to the folders that it may import. A folder that may import
+// everything has nil.
 type Rules map[Folder][]Folder
 
 // Package is a package of the module and what it imports of the module, as paths

@@ -10,30 +10,30 @@ import (
 type Fake struct {
 	mu     sync.Mutex
 	now    time.Time
-	made   uint64 // breaks ties: of two timers due together the one set first fires first
+	made   uint64 // breaks ties: of two timers due together the first one set fires first
 	timers map[*fakeTimer]struct{}
 }
 
-// fakeTimer is in its clock's set exactly while it is still to fire.
+// fakeTimer is in its clock's set exactly while it is pending.
 type fakeTimer struct {
 	c     chan time.Time
 	due   time.Time
 	order uint64
 }
 
-// NewFake is a clock that stands at start.
+// NewFake returns a clock that stands at start.
 func NewFake(start time.Time) *Fake {
 	return &Fake{now: start.Round(0), timers: map[*fakeTimer]struct{}{}}
 }
 
-// Now is where the clock stands. It has no monotonic reading.
+// Now returns the clock's time. It has no monotonic reading.
 func (f *Fake) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-// NewTimer makes a timer that fires when the clock has been advanced by d.
+// NewTimer returns a timer that fires once the clock has advanced by d.
 func (f *Fake) NewTimer(d time.Duration) *Timer {
 	t := &fakeTimer{c: make(chan time.Time, 1)}
 	f.set(t, d)
@@ -44,8 +44,8 @@ func (f *Fake) NewTimer(d time.Duration) *Timer {
 	}
 }
 
-// Next tells when the earliest timer is due; ok is false when none is set. A
-// scheduler that advances from one Next to the next wakes one deadline at a time.
+// Next returns when the earliest timer is due; ok is false if none is set. A scheduler that
+// advances from one Next to the next triggers one deadline at a time.
 func (f *Fake) Next() (due time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,8 +55,8 @@ func (f *Fake) Next() (due time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// Advance moves the clock by d and fires every timer that falls due on the way,
-// in the order of their deadlines. It does not wait for those who listen.
+// Advance moves the clock by d and fires every timer that falls due on the way, in the order of
+// their deadlines. It does not wait for the receivers.
 func (f *Fake) Advance(d time.Duration) {
 	if d < 0 {
 		panic("clock: a clock cannot be advanced by " + d.String())

@@ -1,5 +1,5 @@
-// Package counter is a contract that counts the calls of each caller: the proof that a call ran as often as it should have. It is small enough to be written
-// in the machine's own language, so nobody needs a compiler to build the demo and the tests.
+// Package counter is a contract that counts the calls of each caller, to prove that a call executed
+// as often as expected. It is written in EVM bytecode, so the demo and the tests need no compiler.
 package counter
 
 import (
@@ -8,7 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// contract adds one to the caller's slot when it is called with no data, and returns the count of an address when it is called with that address.
+// contract adds one to the caller's slot when called without data, and returns the count of an
+// address when called with that address.
 var contract = []byte{
 	0x36, 0x60, 0x0c, 0x57, // if there is call data, go to 0x0c
 	0x33, 0x54, 0x60, 0x01, 0x01, // storage[caller] + 1
@@ -17,20 +18,21 @@ var contract = []byte{
 	0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3, // return it
 }
 
-// InitCode is the data of the transaction that deploys the contract.
+// InitCode returns the data of the transaction that deploys the contract.
 func InitCode() []byte {
 	const header = 11
 	return append([]byte{
-		0x60, byte(len(contract)), 0x80, 0x60, header, 0x60, 0x00, 0x39, // copy what follows this header to memory
-		0x60, 0x00, 0xf3, // return it: that is the contract
+		// copy the contract after this header to memory
+		0x60, byte(len(contract)), 0x80, 0x60, header, 0x60, 0x00, 0x39,
+		0x60, 0x00, 0xf3, // return it as the contract
 	}, contract...)
 }
 
-// Increment is the call data that counts one call of the sender: none.
+// Increment returns the call data that counts one call of the sender: none.
 func Increment() []byte { return nil }
 
-// Query is the call data of a read of an address's count.
+// Query returns the call data that reads an address's count.
 func Query(a common.Address) []byte { return common.LeftPadBytes(a[:], 32) }
 
-// Count reads the answer to Query.
+// Count decodes the result of Query.
 func Count(answer []byte) uint64 { return new(big.Int).SetBytes(answer).Uint64() }

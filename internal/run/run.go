@@ -1,20 +1,17 @@
 // Package run starts a program's services in order and stops them in reverse.
 //
-// A service is a function that blocks: it returns when its context ends or when
-// it fails. A Group gives each service a context of its own. It starts the next
-// one only when the one before says that it is ready, and when the group is to
-// stop it ends the last one first and waits for it, so that no service outlives
-// what it stands on: a node has released its leases before the pool it needs
-// for that is closed.
+// A service is a function that blocks: it returns when its context ends or when it fails. A Group
+// gives each service its own context. It starts a service only when the one before is ready. To
+// stop, it ends the last service first and waits for it, so that no service outlives its
+// dependencies: a node has released its leases before the pool they need is closed.
 //
-// A group stops when its context ends, when Stop is called, or when any service
-// returns although nobody asked it to; a return without an error counts, because
-// a loop that ends silently is a fault that nobody would notice otherwise. Each
-// service has a grace to return in. One that outstays it is named in the error
-// and left behind: the process is expected to exit.
+// A group stops when its context ends, when Stop is called, or when any service returns without a
+// request to stop; a return without an error counts too, because a loop that ends silently would go
+// unnoticed otherwise. Each service has a grace period to return in. One that exceeds it is named
+// in the error and left behind: the process is expected to exit.
 //
-// Signals turns the first interrupt into the end of a context, and the second
-// into an exit at once.
+// Signals turns the first interrupt into the end of a context, and the second into an immediate
+// exit.
 package run
 
 import (
@@ -36,11 +33,11 @@ const (
 )
 
 var (
-	// ErrEnded is why a group stopped whose service returned nil unasked.
-	ErrEnded = errors.New("ended by itself")
-	// ErrGrace is told of a service that did not return within its grace.
+	// ErrEnded means that a service returned nil without a request to stop.
+	ErrEnded = errors.New("ended unexpectedly")
+	// ErrGrace means that a service did not return within its grace.
 	ErrGrace = errors.New("did not stop within its grace")
-	// ErrAgain is told when a group is run twice.
+	// ErrAgain means that a group was run twice.
 	ErrAgain = errors.New("run: a group runs once")
 )
 
@@ -74,7 +71,7 @@ type Group struct {
 
 	mu    sync.Mutex
 	state state
-	done  chan struct{} // closed when no service will be started or waited for any more
+	done  chan struct{} // closed when no service is started or waited for any longer
 }
 
 type state int
@@ -224,8 +221,8 @@ func (g *Group) launch(ctx context.Context, s *service) {
 	}()
 }
 
-// await blocks until s is ready. A service or a group that ends meanwhile is
-// no failure of its own: the end has its cause already.
+// await blocks until s is ready. A service or group that ends meanwhile is not a failure of its
+// own: the end already has its cause.
 func (g *Group) await(s *service) error {
 	if s.Ready == nil {
 		return nil

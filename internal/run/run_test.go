@@ -107,7 +107,7 @@ func TestFailures(t *testing.T) {
 		text string
 	}{
 		{"fails", Service{Run: ends(errBroken)}, errBroken, "run: service bad: broken"},
-		{"ends", Service{Run: ends(nil)}, ErrEnded, "run: service bad: ended by itself"},
+		{"ends", Service{Run: ends(nil)}, ErrEnded, "run: service bad: ended unexpectedly"},
 		{
 			"fails unready",
 			Service{Run: ends(errBroken), Ready: never},

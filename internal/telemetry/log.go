@@ -1,15 +1,17 @@
-// Package telemetry is what a node tells about itself: logs, metrics, and whether it is well.
+// Package telemetry provides a node's logs, metrics and health endpoints.
 //
-// Nothing here is global. A program makes a logger and a [Metrics], hands them down, and serves [Handler] on its listener for operators:
+// Nothing here is global. A program creates a logger and [Metrics], passes them down, and serves
+// [Handler] on its ops listener:
 //
-//	/metrics   everything that is counted, for Prometheus
-//	/healthz   200 while the process can answer at all: restart it when it cannot
-//	/readyz    200 while every check passes, else 503: send no callers
+//	/metrics   all metrics, for Prometheus
+//	/healthz   200 while the process responds: restart it otherwise
+//	/readyz    200 while every check passes, else 503: send no clients
 //
-// Metrics are named fencepost_<noun>_<unit>, and labels take few values: no account, transaction or address is a label, because there may be many thousands.
+// Metrics are named fencepost_<noun>_<unit>. Labels have few values: no account, transaction or
+// address is a label, because there may be many thousands.
 //
-// Logs are a place where secrets end up by accident. The rule is not to log them; [NewLogger] is the net below it: attributes that are called like a secret,
-// and all byte strings, are replaced before they are written.
+// Secrets end up in logs by accident. The rule is not to log them; [NewLogger] is the safety net:
+// it replaces byte strings, and attributes whose name suggests a secret.
 package telemetry
 
 import (
@@ -20,7 +22,8 @@ import (
 	"strings"
 )
 
-// NewLogger writes to w what is at least of the level (debug, info, warn, error), in the format text or json.
+// NewLogger returns a logger that writes to w at the level (debug, info, warn, error) and above, in
+// the format text or json.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var least slog.Level
 	if err := least.UnmarshalText([]byte(level)); err != nil {
@@ -37,18 +40,18 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 }
 
-// redacted stands for what must not be written.
+// redacted replaces secrets.
 const redacted = "[redacted]"
 
-// redact replaces attributes that hold, or may hold, a secret.
+// redact replaces attributes that contain, or may contain, a secret.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	kind := a.Value.Kind()
 	if secretName(a.Key) &&
-		(kind == slog.KindString || kind == slog.KindAny) { // "payload_bytes", a number, is none
+		(kind == slog.KindString || kind == slog.KindAny) { // not "payload_bytes", a number
 		return slog.String(a.Key, redacted)
 	}
 	switch v := a.Value.Any().(type) {
-	case []byte: // signed bytes, keys, payloads: nothing that a log needs
+	case []byte: // signed bytes, keys, payloads: never needed in a log
 		return slog.String(a.Key, fmt.Sprintf("[%d bytes]", len(v)))
 	case *url.URL: // its path may be a provider's key
 		return slog.String(a.Key, v.Scheme+"://"+redacted)
@@ -56,7 +59,8 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// secretName tells whether something is called like a secret: "password", "rpc_url", "rawTx". Each word of the name counts, so "withdrawal" is none.
+// secretName reports whether a name suggests a secret: "password", "rpc_url", "rawTx". It compares
+// whole words, so "withdrawal" does not match.
 func secretName(name string) bool {
 	for _, word := range words(name) {
 		switch word {
@@ -76,7 +80,7 @@ func secretName(name string) bool {
 	return strings.Contains(strings.ToLower(name), "private")
 }
 
-// words takes a name in snake_case, kebab-case or camelCase apart.
+// words splits a name in snake_case, kebab-case or camelCase.
 func words(name string) []string {
 	var b strings.Builder
 	for i, c := range name {

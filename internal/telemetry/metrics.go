@@ -16,26 +16,26 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// maxSeries bounds the label values of one instrument; what is over it is counted together.
+// maxSeries bounds the label values of one instrument; values above it share one series.
 const maxSeries = 1000
 
-// Metrics collects what the parts of a node count, and shows it to Prometheus.
+// Metrics collects the metrics of a node's parts, and exposes them to Prometheus.
 type Metrics struct {
 	provider *sdk.MeterProvider
 	registry *prometheus.Registry
 }
 
-// NewMetrics makes the metrics of a node. Beside what its parts count they have those of the Go runtime and the process.
+// NewMetrics returns the metrics of a node. They include those of the Go runtime and the process.
 func NewMetrics(node, version string) (*Metrics, error) {
 	registry := prometheus.NewRegistry()
 	err := errors.Join(registry.Register(collectors.NewGoCollector()),
 		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 	if err != nil {
-		return nil, fmt.Errorf("telemetry: register the metrics of the process: %w", err)
+		return nil, fmt.Errorf("telemetry: register process metrics: %w", err)
 	}
 	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo())
 	if err != nil {
-		return nil, fmt.Errorf("telemetry: make the exporter for Prometheus: %w", err)
+		return nil, fmt.Errorf("telemetry: create Prometheus exporter: %w", err)
 	}
 	who := resource.NewSchemaless(
 		attribute.String("service.name", "fencepost"),
@@ -49,23 +49,23 @@ func NewMetrics(node, version string) (*Metrics, error) {
 	}, nil
 }
 
-// Provider makes meters.
+// Provider returns the meter provider.
 func (m *Metrics) Provider() metric.MeterProvider { return m.provider }
 
-// Meter makes the instruments of one part of the node.
+// Meter returns the meter of one part of the node.
 func (m *Metrics) Meter(part string) metric.Meter {
 	return m.provider.Meter("github.com/fencepost/fencepost/" + part)
 }
 
-// Handler shows everything in the form that Prometheus reads.
+// Handler serves all metrics in the Prometheus format.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// Shutdown ends the collection.
+// Shutdown stops the collection.
 func (m *Metrics) Shutdown(ctx context.Context) error {
 	if err := m.provider.Shutdown(ctx); err != nil {
-		return fmt.Errorf("telemetry: shut the metrics down: %w", err)
+		return fmt.Errorf("telemetry: shut down metrics: %w", err)
 	}
 	return nil
 }

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	probeTimeout = 2 * time.Second // for one check; probes of platforms give up after little more
+	probeTimeout = 2 * time.Second // per check; platform probes time out a little later
 	opsTimeout   = 10 * time.Second
-	opsGrace     = 2 * time.Second // for answers under way when the listener stops
+	opsGrace     = 2 * time.Second // for running requests when the listener stops
 )
 
-// Check is one thing that must be well for callers to be welcome.
+// Check is one condition for accepting clients.
 type Check struct {
 	Name  string
-	Probe func(context.Context) error // nil: well. Its error is logged, not shown
+	Probe func(context.Context) error // nil: healthy. The error is logged, not returned to clients
 }
 
-// Handler is what operators and platforms ask of a node.
+// Handler serves the endpoints for operators and platforms.
 func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", metrics)
@@ -35,7 +35,8 @@ func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handl
 		http.Error(
 			w,
 			fmt.Sprintf(
-				"there is nothing at %s %s; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen",
+				"nothing at %s %s; use GET /metrics, /healthz or /readyz here, or the API at "+
+					"grpc.listen",
 				r.Method, r.URL.Path),
 			http.StatusNotFound,
 		)
@@ -43,7 +44,8 @@ func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handl
 	return mux
 }
 
-// readiness answers /readyz. It logs a check when it begins to fail and when it is well again, not at each question.
+// readiness serves /readyz. It logs when a check starts to fail and when it recovers, not on each
+// request.
 type readiness struct {
 	log    *slog.Logger
 	checks []Check
@@ -55,7 +57,7 @@ type readiness struct {
 func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	errs := r.probe(request.Context())
 	if request.Context().Err() != nil {
-		return // who asked has gone, and took the probes along: they say nothing
+		return // the client has gone and cancelled the probes: their results mean nothing
 	}
 	status, lines := http.StatusOK, make([]string, len(errs))
 	for i, err := range errs {
@@ -78,10 +80,10 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	)
 }
 
-// probe runs all checks side by side.
+// probe runs all checks concurrently.
 func (r *readiness) probe(ctx context.Context) []error {
 	ctx, cancel := context.WithTimeoutCause(ctx, probeTimeout,
-		fmt.Errorf("no answer within %s", probeTimeout))
+		fmt.Errorf("no result within %s", probeTimeout))
 	defer cancel()
 	errs := make([]error, len(r.checks))
 	var all sync.WaitGroup
@@ -104,7 +106,7 @@ func (r *readiness) note(name string, err error) {
 	r.failing[name] = err != nil
 }
 
-// Serve answers on a listener until ctx ends, and closes it.
+// Serve serves on a listener until ctx ends, and closes it.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: opsTimeout, ReadTimeout: opsTimeout, WriteTimeout: opsTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
@@ -113,16 +115,16 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	go func() { ended <- server.Serve(listener) }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("telemetry: serve operators on %s: %w", listener.Addr(), err)
+		return fmt.Errorf("telemetry: serve ops on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), opsGrace)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		server.Close() // who has not finished by now is cut off
+		server.Close() // cut off unfinished requests
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("telemetry: serve operators on %s: %w", listener.Addr(), err)
+		return fmt.Errorf("telemetry: serve ops on %s: %w", listener.Addr(), err)
 	}
 	return nil
 }

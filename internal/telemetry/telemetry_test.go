@@ -133,7 +133,7 @@ func TestOps_HealthAndReadiness(t *testing.T) {
 		t.Errorf("each change is to be logged once: %s", text)
 	}
 	expect("/other", 404,
-		"there is nothing at GET /other; GET /metrics, /healthz and /readyz are here, and the API is on the port of grpc.listen\n")
+		"nothing at GET /other; use GET /metrics, /healthz or /readyz here, or the API at grpc.listen\n")
 }
 
 func TestOps_Readiness_Timeout(t *testing.T) {
@@ -159,7 +159,7 @@ func TestOps_Readiness_Timeout(t *testing.T) {
 		if status, _ := get(t, h, "/readyz"); status != 503 || time.Since(begin) != 2*time.Second {
 			t.Errorf("status %d after %s", status, time.Since(begin))
 		}
-		if !strings.Contains(b.String(), "no answer within 2s") {
+		if !strings.Contains(b.String(), "no result within 2s") {
 			t.Errorf("logged %s", b.String())
 		}
 	})
