@@ -131,10 +131,10 @@ func TestBook_InvalidEntries_Rejected(t *testing.T) {
 	t.Parallel()
 	m := sign.NewMemory()
 	for text, entries := range map[string][]sign.Entry{
-		"unique names": {{Name: "a", Holder: m}, {Name: "a", Holder: m}},
-		"needs a name":      {{Holder: m}},
-		"holder of keys":    {{Name: "a"}},
-		"negative":          {{Name: "a", Holder: m, Timeout: -1}},
+		"unique names":   {{Name: "a", Holder: m}, {Name: "a", Holder: m}},
+		"needs a name":   {{Holder: m}},
+		"holder of keys": {{Name: "a"}},
+		"negative":       {{Name: "a", Holder: m, Timeout: -1}},
 	} {
 		if _, err := sign.NewBook(entries...); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("want %q, got %v", text, err)

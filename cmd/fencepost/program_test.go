@@ -194,7 +194,7 @@ func TestKeyNewAndList(t *testing.T) {
 	}
 	s.write("keys/broken", "{")
 	if listed := s.good("key", "list", "--dir", "@/keys"); !regexp.MustCompile(
-		`\nunknown +@/keys/broken +it is not JSON, so it is cut short`).MatchString(
+		`\nunknown +@/keys/broken +not JSON`).MatchString(
 		listed,
 	) {
 		t.Errorf("listed %s", listed)
