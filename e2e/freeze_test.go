@@ -186,7 +186,7 @@ func (f *frozen) wakesUp(victim *member) {
 	f.t.Helper()
 	lost := regexp.MustCompile(
 		fmt.Sprintf(
-			`msg="(submitter lost|lease lost|a change was refused).*submitter_id=%d `+
+			`msg="(submitter lost|lease lost|commit fenced)".*submitter_id=%d `+
 				`fencing_token=%d\b`,
 			f.id, f.token.Load()),
 	)

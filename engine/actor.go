@@ -13,8 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// actor owns one submitter. It is one goroutine that takes one step after the other; what it has in memory is a cache of the ledger, which nobody else may
-// write while its lease lives.
+// actor owns one submitter. It is one goroutine that takes one step at a time. Its memory is a
+// cache of the ledger, which no other process may write while the lease is valid.
 type actor struct {
 	e     *Engine
 	id    txn.SubmitterID
@@ -24,42 +24,42 @@ type actor struct {
 	track *track.Tracker
 	log   *slog.Logger
 
-	progress               // what the keeper knows of it
+	progress               // read by the keeper
 	wakes    chan struct{} // something may have changed; no data
-	mail     atomic.Bool   // callers may have written: read the inbox before the next step
-	more     atomic.Bool   // transactions may have been queued: read the inbox before the next step that could take one
-	hungry   atomic.Bool   // when it began to rest it could have taken one
+	mail     atomic.Bool   // client writes may exist: read the inbox before the next step
+	more     atomic.Bool   // new queued work may exist: read the inbox when a slot is free
+	hungry   atomic.Bool   // a slot was free when the actor began to rest
 
-	standing atomic.Pointer[standing] // for the auditor; nil before the ledger was read
+	standing atomic.Pointer[standing] // for the auditor; nil before the ledger is read
 
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
-	audited   []txn.Finished // a reorg could still reach them
-	auditTold bool           // the tracker knows of these
-	ended     []txn.Tx       // final as never run, and a reorg could still let a signed form of theirs run, all of which are followed
+	audited   []txn.Finished // final, and within reach of a reorg
+	auditSent bool           // the tracker follows the current audited
+	ended     []txn.Tx       // final as not executed; a reorg could still include an attempt
 	headAt    headSeen
-	known     txn.View // what the step under way goes by
+	known     txn.View // of the current step
 	account   *txn.Account
 	suspicion *txn.Suspicion
-	warned    *txn.Suspicion // that was told loudly
+	warned    *txn.Suspicion // last one logged as a warning
 	used      txn.UsedNonce  // by the last account read
 	nonceUse  *txn.NonceUse  // for the decision of an operator
 	conflicts int            // in a row
-	busyAt    time.Time      // last time that there was anything to follow or to do
+	busyAt    time.Time      // last time with anything to follow or to do
 }
 
-// errIdle ends an actor that has had nothing to do for a while; its lease is given back.
+// errIdle ends an actor that has been idle; its lease is released.
 var errIdle = errors.New("nothing to do")
 
-// errFenced ends an actor whose lease is another's now.
+// errFenced ends an actor whose lease belongs to another node.
 var errFenced = errors.New("fenced")
 
-// errForeign ends an actor whose chain this node does not work on; its lease is given back.
+// errForeign ends an actor whose chain is not configured on this node; its lease is released.
 var errForeign = errors.New("chain is not configured on this node")
 
 // errDefect ends an actor that panicked.
-var errDefect = errors.New("a defect stopped it")
+var errDefect = errors.New("actor panicked")
 
 func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
 	a := &actor{
@@ -70,7 +70,7 @@ func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
 	return a
 }
 
-// adopt puts a new lease under the actor.
+// adopt installs a new lease.
 func (a *actor) adopt(l *store.Lease) {
 	a.lease = l
 	a.loaded = false
@@ -80,7 +80,7 @@ func (a *actor) adopt(l *store.Lease) {
 	}
 }
 
-// name gives the log what each of its lines shall tell.
+// name sets the fields of every log line.
 func (a *actor) name(submitter string) {
 	a.log = a.e.Logger.With("submitter_id", int(a.id), "fencing_token", int64(a.lease.Token()))
 	if submitter != "" {
@@ -88,7 +88,7 @@ func (a *actor) name(submitter string) {
 	}
 }
 
-// wake makes the actor look again.
+// wake makes the actor check for work.
 func (a *actor) wake() {
 	select {
 	case a.wakes <- struct{}{}:
@@ -96,14 +96,14 @@ func (a *actor) wake() {
 	}
 }
 
-// deliver says that callers may have written for this submitter.
+// deliver reports that clients may have written for this submitter.
 func (a *actor) deliver() {
 	a.mail.Store(true)
 	a.wake()
 }
 
-// queue says that transactions may have been queued for this submitter. Who rests and could not take one need not hear of it: a queue may grow a thousand times
-// while one transaction is under way.
+// queue reports that transactions may have been queued for this submitter. It does not wake a
+// resting actor without a free slot: the queue may grow a thousand times during one transaction.
 func (a *actor) queue() {
 	a.more.Store(true)
 	if a.hungry.Load() {
@@ -129,7 +129,7 @@ func (a *actor) run(ctx context.Context) error {
 			case errors.Is(err, errForeign):
 				return err
 			}
-			a.log.Warn("the ledger cannot be read; trying again", "error", err)
+			a.log.Warn("ledger read failed; retrying", "error", err)
 			a.pause(ctx, txn.Backoff(failures))
 			failures++
 			continue
@@ -143,7 +143,8 @@ func (a *actor) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// refresh reads what memory lacks: the ledger after an acquisition or a conflict, the inbox after a delivery.
+// refresh reads missing state: the ledger after an acquisition or a conflict, the inbox after a
+// delivery.
 func (a *actor) refresh(ctx context.Context) error {
 	if !a.loaded {
 		if err := a.load(ctx); err != nil {
@@ -153,7 +154,7 @@ func (a *actor) refresh(ctx context.Context) error {
 	if a.couldTake() && a.more.Swap(false) {
 		a.mail.Store(true)
 	}
-	done := a.inbox.More && len(a.inbox.Commands) == 0 // with those of one look
+	done := a.inbox.More && len(a.inbox.Commands) == 0 // all commands of one read are done
 	if !a.mail.Swap(false) && !done {
 		return nil
 	}
@@ -163,7 +164,7 @@ func (a *actor) refresh(ctx context.Context) error {
 		return err
 	}
 	if len(inbox.Queue) > 0 && len(a.inbox.Queue) > 0 && inbox.Queue[0].ID == a.inbox.Queue[0].ID {
-		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // what only memory knows
+		inbox.Queue[0].RefusedAt = a.inbox.Queue[0].RefusedAt // only memory has it
 	}
 	if inbox.Queue, err = a.alsoCancelled(ctx, inbox); err == nil {
 		err = a.recall(ctx, inbox.Queue)
@@ -176,26 +177,28 @@ func (a *actor) refresh(ctx context.Context) error {
 	return nil
 }
 
-// couldTake tells whether a slot is free for what may be queued, and nothing is known to be, or only what waits: how long it has waited the ledger tells anew.
+// couldTake reports whether a slot is free and no queued transaction is known to be ready. The age
+// of a waiting one is read from the ledger again.
 func (a *actor) couldTake() bool {
 	ready := len(a.inbox.Queue) > 0 && a.inbox.Queue[0].WaitingSince.IsZero()
 	return !ready && txn.HasUnusedSlot(a.ledger.Submitter, a.ledger.Open)
 }
 
-// stand shows the auditor where the cursor stands.
+// stand publishes submitter and cursor for the auditor.
 func (a *actor) stand() {
 	if told := a.standing.Load(); told != nil && told.cursor == a.ledger.Cursor &&
 		told.submitter == a.ledger.Submitter {
-		return // a cursor is never changed in place
+		return // cursors are never modified in place
 	}
 	a.standing.Store(&standing{submitter: a.ledger.Submitter, cursor: a.ledger.Cursor})
 }
 
-// alsoCancelled is the head of the queue, and what is further behind and shall be cancelled: a wish about what was given back to the queue goes to its owner. That is
-// here until the wish is written down, before which nothing is allocated.
+// alsoCancelled returns the head of the queue, and any transaction behind it that a command
+// cancels. The cancel of a requeued transaction is applied by the owner, and nothing is allocated
+// until the cancel is recorded.
 func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx, error) {
 	queue := inbox.Queue
-	if len(queue) < queueHead { // there is none further behind
+	if len(queue) < queueHead { // the whole queue was read
 		return queue, nil
 	}
 	for _, c := range inbox.Commands {
@@ -214,7 +217,7 @@ func (a *actor) alsoCancelled(ctx context.Context, inbox store.Inbox) ([]txn.Tx,
 	return queue, nil
 }
 
-// queuedTx reads a transaction; nil: it is not in the queue of this submitter.
+// queuedTx reads a transaction; nil if it is not in the queue of this submitter.
 func (a *actor) queuedTx(ctx context.Context, id txn.TxID) (*txn.Tx, error) {
 	tx, err := a.e.Store.Tx(ctx, id)
 	switch {
@@ -228,8 +231,8 @@ func (a *actor) queuedTx(ctx context.Context, id txn.TxID) (*txn.Tx, error) {
 	return &tx.Tx, nil
 }
 
-// recall gives transactions that were given back to the queue their attempts of before: those are followed as long as it is not final, because whoever sends it
-// again must know that none of them ran.
+// recall restores the earlier attempts of requeued transactions. They are followed until the
+// transaction is final, because it may be sent again only if none of them executed.
 func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
 	before := map[txn.TxID][]txn.Attempt{}
 	for i := range a.inbox.Queue {
@@ -254,7 +257,7 @@ func (a *actor) recall(ctx context.Context, queue []txn.Tx) error {
 	for _, attempts := range read {
 		a.follow(attempts, nil)
 	}
-	for _, attempts := range before { // a caller has cancelled it
+	for _, attempts := range before { // a client cancelled it
 		a.unfollow(attempts)
 	}
 	return nil
@@ -286,24 +289,29 @@ func (a *actor) load(ctx context.Context) error {
 	for i := range ledger.Open {
 		tx := &ledger.Open[i]
 		a.follow(tx.Attempts, tx.Receipt)
-		tx.Doubted = tx.WasBroadcast() // nobody has looked while there was no owner
+		tx.Doubted = tx.WasBroadcast() // it may have been included while there was no owner
 		tx.Pooled = mayBePooled(tx)
 	}
 	for i := range ended {
 		a.follow(ended[i].Attempts, nil)
 	}
-	a.ledger, a.audited, a.auditTold, a.ended, a.account, a.suspicion, a.loaded = ledger, audited, false, ended, nil, nil, true
+	a.ledger, a.loaded = ledger, true
+	a.audited, a.auditSent = audited, false
+	a.ended = ended
+	a.account, a.suspicion = nil, nil
 	a.used = txn.UsedNonce{}
 	for i := range a.inbox.Queue {
-		a.inbox.Queue[i].Attempts = nil // followed no more: they are read anew
+		a.inbox.Queue[i].Attempts = nil // no longer followed: refresh reads them again
 	}
 	a.stand()
 	a.mail.Store(true)
 	return nil
 }
 
-// mayBePooled is the newest form of what was just loaded that a pool may have. A first hand-over is told by its answer alone: whoever crashed before that was
-// recorded may have made it. A form that cancels is left as it was: what a node says that it can never pass has to be heard, for there may be one with more gas.
+// mayBePooled returns the newest attempt of a loaded transaction that a pool may have. An original
+// without a recorded outcome may have been broadcast by an owner that crashed; its next broadcast
+// decides. A cancel transaction is left unchanged: a response that it can never be valid must be
+// handled, because another with more gas may exist.
 func mayBePooled(tx *txn.Tx) int {
 	if tx.LastOutcome != "" || tx.Nonce == nil || len(tx.Attempts) == 0 {
 		return tx.Pooled
@@ -315,7 +323,7 @@ func mayBePooled(tx *txn.Tx) int {
 	return max(tx.Pooled, newest.No)
 }
 
-// forget ends the following of every hash of this submitter, and of the head.
+// forget stops following every hash of this submitter, and the head.
 func (a *actor) forget() {
 	if a.track == nil {
 		return
@@ -335,14 +343,24 @@ func (a *actor) unfollow(attempts []txn.Attempt) {
 	}
 }
 
-// view freezes what is known now.
+// view assembles the facts for one decision.
 func (a *actor) view() *txn.View {
-	a.awaitReorgs() // before the view is taken: none falls between
+	a.awaitReorgs() // before the view is taken, so that no reorg is missed in between
 	seen := a.track.View(a.ledger.Open, a.inbox.Queue, a.ended)
 	v := &a.known
 	*v = txn.View{
-		Now: a.e.Clock.Now(), Policy: a.track.Policy(), Submitter: a.ledger.Submitter, Cursor: a.ledger.Cursor, Open: a.ledger.Open,
-		Queue: a.inbox.Queue, Commands: a.inbox.Commands, Account: a.account, Suspicion: a.suspicion, NonceUse: a.nonceUse, Head: seen.Head, Inclusion: seen.Inclusion,
+		Now:       a.e.Clock.Now(),
+		Policy:    a.track.Policy(),
+		Submitter: a.ledger.Submitter,
+		Cursor:    a.ledger.Cursor,
+		Open:      a.ledger.Open,
+		Queue:     a.inbox.Queue,
+		Commands:  a.inbox.Commands,
+		Account:   a.account,
+		Suspicion: a.suspicion,
+		NonceUse:  a.nonceUse,
+		Head:      seen.Head,
+		Inclusion: seen.Inclusion,
 		Canonical: seen.Canonical,
 	}
 	a.letGo(v)
@@ -350,7 +368,8 @@ func (a *actor) view() *txn.View {
 	return v
 }
 
-// waitsForHead tells whether the next block alone may make something to do: a second look, an answer about receipts, a decision that waits for either.
+// waitsForHead reports whether the next block alone may create work: a second account read,
+// receipts, or a decision that needs either.
 func (a *actor) waitsForHead() bool {
 	if a.suspicion != nil || len(a.inbox.Commands) > 0 {
 		return true
@@ -363,12 +382,13 @@ func (a *actor) waitsForHead() bool {
 	return false
 }
 
-// lookAgainAfter is the idle spell after which the account is looked at again before the next nonce is taken. A submitter at work would notice another user of
-// its key by the answers to its own transactions; one that rested cannot, and one more look costs it nothing then. It is longer than what passes between the
-// transactions of a busy one.
-const lookAgainAfter = 5 * time.Second
+// rereadAfter is the idle time after which the account is read again before the next nonce is
+// taken. A busy submitter notices another user of its key by the responses to its own transactions;
+// an idle one does not. It is longer than the pauses between the transactions of a busy submitter.
+const rereadAfter = 5 * time.Second
 
-// step does the one next thing, or rests. It stands on little while it rests: the stacks of owners that rest are most of what they cost.
+// step does the next thing, or rests. Its stack is shallow at rest: the stacks of resting actors
+// are most of their memory.
 func (a *actor) step(ctx context.Context) error {
 	rest, err := a.act(ctx)
 	if rest == nil || err != nil {
@@ -377,19 +397,19 @@ func (a *actor) step(ctx context.Context) error {
 	return a.rest(ctx, rest)
 }
 
-// resting is what an owner knows when there is nothing to do.
+// resting is the state that rest needs.
 type resting struct {
 	now   time.Time
-	until time.Time // the decision named; zero: none
-	idle  bool      // there is nothing to follow either
+	until time.Time // next scheduled work; zero: none
+	idle  bool      // nothing to follow either
 }
 
-// act does the one next thing, if there is one.
+// act performs the next step, if there is one.
 func (a *actor) act(ctx context.Context) (*resting, error) {
 	if a.waitsForHead() {
 		a.track.WakeOnHead(a.id, a.wake)
 	}
-	if a.e.Clock.Now().Sub(a.busyAt) > lookAgainAfter {
+	if a.e.Clock.Now().Sub(a.busyAt) > rereadAfter {
 		a.account = nil
 	}
 	view := a.view()
@@ -400,14 +420,14 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 			until: rest.Until,
 			idle:  len(view.Open) == 0 && len(view.Queue) == 0,
 		}
-		*view = txn.View{} // it has blocks of its own, as soon as the chain goes on
+		*view = txn.View{} // release the blocks it references while the actor rests
 		return &r, nil
 	}
-	if a.e.keeper.overdue(a.id); ctx.Err() != nil {
-		return nil, ctx.Err() // to read the ledger may have taken long
+	if a.e.keeper.checkDeadline(a.id); ctx.Err() != nil {
+		return nil, ctx.Err() // the ledger read may have taken long
 	}
 	did, err := a.perform(ctx, view, next)
-	a.busyAt = a.e.Clock.Now() // what took long was no rest: a slow look is used all the same
+	a.busyAt = a.e.Clock.Now() // a slow step is not idle time: its account read stays valid
 	if err != nil {
 		return nil, err
 	}
@@ -417,8 +437,8 @@ func (a *actor) act(ctx context.Context) (*resting, error) {
 	}
 	change := did.change
 	outcome, err := a.e.Store.Commit(a.lease, change)
-	a.busyAt = a.e.Clock.Now() // however long that took among thousands of others, it was work and no rest
-	a.tellCommit(ctx, next, &change, outcome)
+	a.busyAt = a.e.Clock.Now() // a slow commit is not idle time either
+	a.logCommit(ctx, next, &change, outcome)
 	if outcome == store.Done {
 		a.conflicts = 0
 		did.remembered()
@@ -440,7 +460,7 @@ func afterCommit(s txn.Step) Point {
 	return AfterRecord
 }
 
-// rest waits to be woken, for the time that the decision named, or until the actor counts as idle.
+// rest waits until a wake-up, the scheduled time, or the idle timeout.
 func (a *actor) rest(ctx context.Context, r *resting) error {
 	until := r.now.Add(a.e.IdleAfter)
 	if r.idle {
@@ -455,7 +475,7 @@ func (a *actor) rest(ctx context.Context, r *resting) error {
 		until = r.until
 	}
 	if a.hungry.Store(a.couldTake()); a.hungry.Load() && a.more.Load() {
-		return nil // came before anybody could see that it was worth a wake-up
+		return nil // queued before hungry was set, so without a wake-up
 	}
 	timer := a.e.Clock.NewTimer(until.Sub(r.now))
 	defer timer.Stop()
@@ -469,7 +489,7 @@ func (a *actor) rest(ctx context.Context, r *resting) error {
 	return nil
 }
 
-// notDone decides what an outcome other than done allows. Whatever it was, memory is not to be trusted any more.
+// notDone handles any outcome other than done. Memory is never trusted afterwards.
 func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error) error {
 	a.loaded = false
 	switch outcome {
@@ -482,29 +502,29 @@ func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error)
 		}
 		return nil
 	case store.Unsettled:
-		a.log.Warn("the fate of a commit is unknown; acquiring the lease anew before going on",
+		a.log.Warn("commit outcome unknown; reacquiring lease",
 			"error", cause)
 		return a.reacquire(ctx)
 	case store.Unreached:
 		if ctx.Err() == nil {
-			a.log.Warn("the database cannot be reached; trying again", "error", cause)
+			a.log.Warn("database unreachable; retrying", "error", cause)
 		}
 		a.pause(ctx, txn.Backoff(1))
 		return nil
 	default:
 		a.log.Error(
-			"the database refuses a change; this submitter waits, which needs an operator's look",
+			"commit rejected by the database; submitter waits for an operator",
 			"error", cause)
 		a.pause(ctx, quarantine)
 		return nil
 	}
 }
 
-// quarantine is how long a submitter whose change is refused waits before it is tried again.
+// quarantine is the wait before the retry after a rejected change or a panic.
 const quarantine = 30 * time.Second
 
 func (a *actor) pause(ctx context.Context, d time.Duration) {
 	a.betweenSteps()
 	defer a.insideStep()
-	_ = clock.Sleep(ctx, a.e.Clock, d) // an early end is seen by the caller's loop
+	_ = clock.Sleep(ctx, a.e.Clock, d) // the caller checks ctx
 }

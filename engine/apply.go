@@ -9,7 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// apply brings memory to where the committed change has brought the ledger.
+// apply brings memory up to date with the committed change.
 func (a *actor) apply(v *txn.View, c *txn.Change) {
 	l := &a.ledger
 	if c.Init != nil {
@@ -18,7 +18,8 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	}
 	if c.Take != nil {
 		moved := *l.Cursor
-		moved.Next, moved.LastBlock = moved.Next+1, 0
+		moved.Next++
+		moved.LastBlock = 0
 		l.Cursor = &moved
 	}
 	a.applyGuard(v, c)
@@ -26,31 +27,31 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 	if c.Status != "" {
 		l.Submitter.Status = c.Status
 		if c.StatusReason != "" {
-			a.log.Warn("submitter is paused: no nonce is taken until somebody resumes it", "reason",
+			a.log.Warn("submitter paused; resume it to continue allocation", "reason",
 				c.StatusReason)
 		} else {
 			a.log.Info("submitter status changed", "status", string(c.Status))
 		}
 	}
 	if len(c.Commands) > 0 && len(a.inbox.Queue) > queueHead {
-		a.mail.Store(true) // what is not of the head of the queue is there for a command alone
+		a.mail.Store(true) // transactions behind the queue head were read only for a command
 	}
 	for _, done := range c.Commands {
-		if i := slices.IndexFunc(a.inbox.Commands, func(k txn.Command) bool { return k.ID == done.ID }); i >= 0 {
+		same := func(k txn.Command) bool { return k.ID == done.ID }
+		if i := slices.IndexFunc(a.inbox.Commands, same); i >= 0 {
 			command := a.inbox.Commands[i]
-			a.tellCommand(command, done.Result)
+			a.logCommand(command, done.Result)
 			a.loaded = a.loaded &&
-				command.Kind != txn.CommandUpdate // what was changed is in the ledger alone
+				command.Kind != txn.CommandUpdate // the update is only in the ledger
 		}
-		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands,
-			func(k txn.Command) bool { return k.ID == done.ID })
+		a.inbox.Commands = slices.DeleteFunc(a.inbox.Commands, same)
 	}
 	for i := range c.Writes {
 		a.applyWrite(v, &c.Writes[i])
 	}
 }
 
-// applyGuard brings the protection in memory to where the change has brought it.
+// applyGuard updates the protection in memory.
 func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 	if p := c.Protect; p != nil {
 		guarded := *a.ledger.Cursor
@@ -62,7 +63,7 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 			At:       v.Now,
 		}
 		a.ledger.Cursor = &guarded
-		a.log.Error("submitter is protected: no nonce is taken until an operator decides", "reason",
+		a.log.Error("submitter protected", "reason",
 			p.Reason, "evidence", p.Evidence)
 	}
 	if u := c.Unprotect; u != nil {
@@ -72,8 +73,8 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 			freed.Next, freed.LastBlock = u.To, 0
 		}
 		a.ledger.Cursor = &freed
-		a.account, a.suspicion = nil, nil // looked at for the decision; what is sent next rests on a look of its own
-		a.log.Warn("submitter is protected no more", "protection", u.ID, "reason", u.Reason, "from",
+		a.account, a.suspicion = nil, nil // read for the decision; the next send needs its own read
+		a.log.Warn("submitter protection lifted", "protection", u.ID, "reason", u.Reason, "from",
 			uint64(u.Expect), "to", uint64(u.To))
 	}
 }
@@ -85,28 +86,30 @@ func (a *actor) applyWrite(v *txn.View, w *txn.Write) {
 	list, i := a.find(w.Tx)
 	tx := &(*list)[i]
 	a.noteLastBlock(tx.Nonce, w)
-	tx.Status, tx.Turn, tx.Due = w.Next, w.Turn, v.Now.Add(w.Delay)
+	tx.Status, tx.Turn = w.Next, w.Turn
+	tx.Due = v.Now.Add(w.Delay)
 	if w.Attempt != nil {
 		tx.Attempts = append(slices.Clone(tx.Attempts), *w.Attempt)
 		a.track.FollowNew(w.Attempt.Hash, a.wake)
 	}
-	a.tell(tx, w)
+	a.logMove(tx, w)
 	a.measure(tx, w)
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded {
 		a.used = txn.UsedNonce{}
 	}
 	if w.Kind == txn.EventReorged || w.Kind == txn.EventIncluded && a.suspicion != nil {
-		a.account, a.suspicion = nil, nil // they tell of the branch that was left, or of a transaction that was thought lost
+		// They describe the old branch, or suspected a transaction that is included.
+		a.account, a.suspicion = nil, nil
 	}
 	if a.put(tx, list) {
 		*list = slices.Delete(*list, i, i+1)
 	}
 	if list == &a.inbox.Queue && len(a.inbox.Queue) == 0 {
-		a.more.Store(true) // there may be more behind what was read
+		a.more.Store(true) // the queue may be longer than the part that was read
 	}
 }
 
-// noteLastBlock keeps the block of the nonce before the cursor's, which is that of the write, as the ledger tells it.
+// noteLastBlock keeps the block of the nonce below the cursor's, like the ledger does.
 func (a *actor) noteLastBlock(nonce *txn.Nonce, w *txn.Write) {
 	cursor := a.ledger.Cursor
 	if cursor == nil || nonce == nil || *nonce+1 != cursor.Next {
@@ -124,8 +127,8 @@ func (a *actor) noteLastBlock(nonce *txn.Nonce, w *txn.Write) {
 	a.ledger.Cursor = &noted
 }
 
-// put puts a transaction where it belongs now, and tells whether that is another list than the one that it is in. Lists change in place: nobody looks at a view any
-// more once its change is committed.
+// put moves a transaction to the list of its state, and reports whether that is another list. Lists
+// change in place: no view is used after the commit of its change.
 func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
 	queue, open := &a.inbox.Queue, &a.ledger.Open
 	switch {
@@ -134,18 +137,18 @@ func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
 	case tx.State.Final():
 		a.unfollow(tx.Attempts)
 		if tx.Receipt != nil {
-			a.audited, a.auditTold = append(a.audited, tx.Finished()), false
+			a.audited, a.auditSent = append(a.audited, tx.Finished()), false
 		}
 	case tx.Nonce == nil:
-		a.account = nil // it waits for something outside: look again when its time comes
+		a.account = nil // it waits for an external condition: read again when it is due
 		if tx.Reason == txn.ReasonStartNonce {
-			a.loaded = false // the registration may have been corrected by then
+			a.loaded = false // the registration may be corrected by then
 		}
 		if in == queue {
 			return false
 		}
-		insert(queue, tx,
-			func(other *txn.Tx) bool { return other.QueueSeq >= tx.QueueSeq }) // one that was given back keeps its attempts: they are still followed
+		// A requeued transaction keeps its attempts: they are still followed.
+		insert(queue, tx, func(other *txn.Tx) bool { return other.QueueSeq >= tx.QueueSeq })
 	case in == open:
 		return false
 	default:
@@ -154,7 +157,7 @@ func (a *actor) put(tx *txn.Tx, in *[]txn.Tx) (moved bool) {
 	return true
 }
 
-// insert puts a transaction into a list, before the first that comes after it.
+// insert puts a transaction into a sorted list, before the first for which after is true.
 func insert(list *[]txn.Tx, tx *txn.Tx, after func(*txn.Tx) bool) {
 	at := sort.Search(len(*list), func(i int) bool { return after(&(*list)[i]) })
 	longer := slices.Grow(*list, 1)[:len(*list)+1]
@@ -163,7 +166,7 @@ func insert(list *[]txn.Tx, tx *txn.Tx, after func(*txn.Tx) bool) {
 	*list = longer
 }
 
-// find is where memory has a transaction that is not final.
+// find returns the list and index of a transaction that is not final.
 func (a *actor) find(id txn.TxID) (list *[]txn.Tx, i int) {
 	if i := placeOf(a.ledger.Open, id); i >= 0 {
 		return &a.ledger.Open, i
@@ -171,7 +174,7 @@ func (a *actor) find(id txn.TxID) (list *[]txn.Tx, i int) {
 	return &a.inbox.Queue, placeOf(a.inbox.Queue, id)
 }
 
-// placeOf is where a list has a transaction, -1: nowhere. A transaction is large, so that none is copied to be looked at.
+// placeOf returns the index of a transaction, or -1. It copies none: transactions are large.
 func placeOf(list []txn.Tx, id txn.TxID) int {
 	for i := range list {
 		if list[i].ID == id {
@@ -181,8 +184,8 @@ func placeOf(list []txn.Tx, id txn.TxID) int {
 	return -1
 }
 
-// tellCommand logs what was decided on a command.
-func (a *actor) tellCommand(k txn.Command, result string) {
+// logCommand logs the result of a command.
+func (a *actor) logCommand(k txn.Command, result string) {
 	log := a.log
 	if k.Tx != (txn.TxID{}) {
 		log = log.With("tx_id", k.Tx.String())
@@ -191,29 +194,24 @@ func (a *actor) tellCommand(k txn.Command, result string) {
 		string(k.Action), "operator", k.Operator, "result", result)
 }
 
-// tell logs a move: what an operator must notice loudly, the rest for whoever looks.
-func (a *actor) tell(tx *txn.Tx, w *txn.Write) {
+// logMove logs a move: as a warning if operators must notice it, otherwise for debugging.
+func (a *actor) logMove(tx *txn.Tx, w *txn.Write) {
 	level := slog.LevelDebug
 	switch w.Kind {
 	case txn.EventStuck, txn.EventFailed, txn.EventReorged, txn.EventDelayed:
 		level = slog.LevelWarn
 	}
 	if !a.log.Enabled(context.Background(), level) {
-		return // what a line would tell takes longer to write than the move itself
+		return // building the attributes costs more than the move
 	}
 	attributes := []any{
-		"tx_id",
-		tx.ID.String(),
-		"event",
-		string(w.Kind),
-		"state",
-		string(tx.State),
-		"sub_state",
-		string(tx.Sub),
-		"version",
-		tx.Version,
+		"tx_id", tx.ID.String(),
+		"event", string(w.Kind),
+		"state", string(tx.State),
+		"sub_state", string(tx.Sub),
+		"version", tx.Version,
 	}
-	if tx.TxHash != (txn.Hash{}) { // before anything is signed there is none
+	if tx.TxHash != (txn.Hash{}) { // zero before the first signature
 		attributes = append(attributes, "tx_hash", tx.TxHash.Hex())
 	}
 	a.log.Log(

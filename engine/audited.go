@@ -9,15 +9,16 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// headSeen is the newest head of an owner's views and when it was first seen.
+// headSeen is the newest head in an owner's views and the time it was first seen.
 type headSeen struct {
 	number uint64
 	at     time.Time
 }
 
-// awaitReorgs has the tracker tell of reorgs, and look as far down as there are final transactions to compare. It is told again when these are others.
+// awaitReorgs subscribes to reorgs down to the final transactions to compare, and renews the
+// subscription when these change.
 func (a *actor) awaitReorgs() {
-	if len(a.audited) == 0 || a.auditTold {
+	if len(a.audited) == 0 || a.auditSent {
 		return
 	}
 	blocks := make([]uint64, len(a.audited))
@@ -25,17 +26,18 @@ func (a *actor) awaitReorgs() {
 		blocks[i] = a.audited[i].Receipt.BlockNumber
 	}
 	a.track.Audit(a.id, blocks, a.wake)
-	a.auditTold = true
+	a.auditSent = true
 }
 
-// letGo forgets final transactions that are deeper than any reorg is believed to reach, once they were compared with the chain from there: while the chain was
-// away it may have grown by more than is audited.
+// letGo drops final transactions below the audit depth, once they were compared with the chain from
+// there. Depth alone is not enough: during a chain outage, the chain may grow by more than the
+// audit depth.
 func (a *actor) letGo(v *txn.View) {
 	if v.Head != a.headAt.number {
 		a.headAt = headSeen{v.Head, a.e.Clock.Now()}
 	}
 	if v.Head == 0 {
-		return // nothing is known of the chain yet
+		return // the chain is not known yet
 	}
 	deep := func(block uint64) bool { return block+a.track.AuditDepth() <= v.Head }
 	if len(a.ended) > 0 {
@@ -62,14 +64,17 @@ func (a *actor) letGo(v *txn.View) {
 		return
 	}
 	clear(a.audited[kept:])
-	a.audited, a.auditTold = a.audited[:kept], false
+	a.audited, a.auditSent = a.audited[:kept], false
 	if len(a.audited) == 0 {
 		a.track.StopAudit(a.id)
 	}
 }
 
 func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
-	doubted := func(f txn.Attempt) bool { seen := v.Inclusion(f.Hash); return !seen.Known || seen.Receipt != nil }
+	doubted := func(f txn.Attempt) bool {
+		seen := v.Inclusion(f.Hash)
+		return !seen.Known || seen.Receipt != nil
+	}
 	a.ended = slices.DeleteFunc(a.ended, func(tx txn.Tx) bool {
 		if !deep(tx.FinalBlock) || slices.ContainsFunc(tx.Attempts, doubted) {
 			return false
@@ -79,9 +84,10 @@ func (a *actor) letEndedGo(v *txn.View, deep func(block uint64) bool) {
 	})
 }
 
-// neededUntil is how long an owner without work stays. One that audits stays for as long as the chain goes on: only an owner sees a reorg after finality. A
-// chain that makes no blocks makes no reorgs either, and whoever takes the submitter later compares with the chain again. Where the node has no room for
-// others, work goes first.
+// neededUntil returns when an owner without work may leave. An owner that audits stays while the
+// chain progresses, because only an owner detects a reorg after finality. A chain without new
+// blocks has no reorgs, and the next owner compares with the chain again. On a full node,
+// submitters with work take precedence.
 func (a *actor) neededUntil() time.Time {
 	since := a.busyAt
 	if len(a.audited)+len(a.ended) > 0 && a.headAt.at.After(since) &&
@@ -91,11 +97,12 @@ func (a *actor) neededUntil() time.Time {
 	return since.Add(a.e.IdleAfter)
 }
 
-// finals are the final transactions that a reorg could still reach: those with a receipt, and those that ended as never run, with their signed forms.
+// finals returns the final transactions within reach of a reorg: those with a receipt, and those
+// that ended as not executed, with their signed attempts.
 func (a *actor) finals(ctx context.Context, ledger store.Ledger,
 	depth uint64) (audited []txn.Finished, ended []txn.Tx, err error) {
 	if ledger.Cursor == nil {
-		return nil, nil, nil // it never sent anything
+		return nil, nil, nil // it never sent a transaction
 	}
 	all, err := a.e.Store.RecentFinals(ctx, a.lease, depth)
 	if err != nil {
@@ -114,37 +121,38 @@ func (a *actor) finals(ctx context.Context, ledger store.Ledger,
 	return audited, ended, nil
 }
 
-// applyToFinal brings memory to where a write has brought a transaction that was final. All is read anew: what was audited has its signed forms in the ledger
-// alone.
+// applyToFinal applies a write to a final transaction. Everything is then loaded again, because
+// memory does not have the attempts of audited transactions.
 func (a *actor) applyToFinal(w *txn.Write) bool {
 	for i := range a.audited {
 		if tx := &a.audited[i]; tx.ID == w.Tx {
-			a.isFinalNoMore(&txn.Tx{ID: tx.ID, Status: tx.Status}, w,
-				"a transaction that was final is on the chain no more; it is handed over again")
+			a.revokeFinal(&txn.Tx{ID: tx.ID, Status: tx.Status}, w,
+				"final transaction left the chain; rebroadcasting")
 			a.audited = slices.Delete(a.audited, i, i+1)
 			return true
 		}
 	}
 	if i := placeOf(a.ended, w.Tx); i >= 0 {
 		a.unfollow(a.ended[i].Attempts)
-		a.isFinalNoMore(&a.ended[i], w,
-			"a transaction that had ended as never run is on the chain; whoever was told so must know that it ran")
+		a.revokeFinal(&a.ended[i], w,
+			"transaction reported as not executed is on chain")
 		a.ended = slices.Delete(a.ended, i, i+1)
 		return true
 	}
 	return false
 }
 
-func (a *actor) isFinalNoMore(tx *txn.Tx, w *txn.Write, said string) {
+func (a *actor) revokeFinal(tx *txn.Tx, w *txn.Write, said string) {
 	tx.Status = w.Next
 	a.loaded = false
 	a.e.metrics.reorged.Add(context.Background(), 1)
 	a.log.Error(said, "tx_id", tx.ID.String(), "tx_hash", tx.TxHash.Hex(), "nonce",
 		uint64(*tx.Nonce), "evidence", tx.LastError)
-	a.tell(tx, w)
+	a.logMove(tx, w)
 }
 
-// measure counts what a write tells. How old a transaction is tells this node's clock beside the database's, which is good enough for a measurement.
+// measure updates the metrics of a write. The age of a transaction mixes this node's clock with the
+// database's, which is accurate enough for a metric.
 func (a *actor) measure(tx *txn.Tx, w *txn.Write) {
 	if w.Next.State.Final() {
 		a.e.metrics.finals.Add(context.Background(), 1, a.e.metrics.states.of(string(w.Next.State)))

@@ -24,7 +24,7 @@ import (
 // does: only the owner writes.
 //
 // Its cost is bounded. Audits run one at a time, at most one in minAuditPause, spread evenly over
-// the interval, and each reads what came since the last one. [audit.Run] reads everything.
+// the interval, and each reads only new nonces. [audit.Run] reads everything.
 type auditor struct {
 	e          *Engine
 	audits     metric.Int64Counter
@@ -33,7 +33,7 @@ type auditor struct {
 	last       txn.SubmitterID // audited last
 }
 
-// auditMemory is what the auditor remembers of a submitter while it has the same owner.
+// auditMemory is the auditor's state for a submitter while it has the same owner.
 type auditMemory struct {
 	owner   *actor
 	from    txn.Nonce // nonces below were audited when they were final
@@ -55,7 +55,7 @@ const (
 	maxPastProtections = 100
 )
 
-// standing is what the auditor reads of an owner: its submitter and cursor.
+// standing is the part of an owner that the auditor reads: its submitter and cursor.
 type standing struct {
 	submitter txn.Submitter
 	cursor    *txn.Cursor
@@ -74,7 +74,7 @@ func newAuditor(e *Engine) (*auditor, error) {
 		return nil, fmt.Errorf("engine: metric fencepost_audit: %w", err)
 	}
 	u.violations, err = m.Int64Counter("fencepost_audit_violation",
-		metric.WithDescription("violations found by audits, counted each time they are found, by law"))
+		metric.WithDescription("violations, counted by each audit that finds them, by law"))
 	if err != nil {
 		return nil, fmt.Errorf("engine: metric fencepost_audit_violation: %w", err)
 	}
@@ -195,7 +195,7 @@ func (u *auditor) readAccount(ctx context.Context, of *standing) *txn.Account {
 	return &account
 }
 
-// report counts and logs what an audit found, and requests one protection. It returns whether
+// report counts and logs violations, and requests one protection. It returns whether
 // everything found is covered by a protection, requested now or earlier.
 func (u *auditor) report(ctx context.Context, a *actor, found []store.Violation,
 	ahead *audit.Ahead) bool {

@@ -8,14 +8,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// censusInterval is the time between two counts of what the submitters of this node have before them. Long queues take their time to be counted: the next count is so
-// many times that away at least, so that counting is a hundredth of the time at most.
+// censusInterval is the time between two counts of pending work. After a slow count, the pause is
+// at least censusRest times its duration, so that counting takes at most 1% of the time.
 const (
 	censusInterval = 10 * time.Second
 	censusRest     = 100
 )
 
-// count counts what the submitters of this node have before them, for those who watch, again and again until ctx ends.
+// count updates the gauges of pending work until ctx ends.
 func (e *Engine) count(ctx context.Context) {
 	timer := e.Clock.NewTimer(0)
 	defer timer.Stop()
@@ -39,7 +39,7 @@ func (e *Engine) countOnce(ctx context.Context) {
 	ids, wedged := e.router.owned()
 	c, err := e.Store.Census(limited, ids)
 	if err != nil {
-		e.Logger.Debug("what is to be done cannot be counted; trying again", "error", err)
+		e.Logger.Debug("work count failed; retrying", "error", err)
 		return
 	}
 	m := e.metrics
@@ -47,12 +47,19 @@ func (e *Engine) countOnce(ctx context.Context) {
 	m.oldest.Record(ctx, c.OldestQueued.Seconds())
 	m.inFlight.Record(ctx, c.InFlight)
 	m.stuck.Record(ctx, c.Stuck)
-	for state, n := range map[string]int64{"owned": int64(len(ids)), "protected": c.Protected, "paused": c.Paused, "unfunded": c.Unfunded, "wedged": int64(wedged)} {
+	for state, n := range map[string]int64{
+		"owned":     int64(len(ids)),
+		"protected": c.Protected,
+		"paused":    c.Paused,
+		"unfunded":  c.Unfunded,
+		"wedged":    int64(wedged),
+	} {
 		m.submitters.Record(ctx, n, labelled("state", state))
 	}
 }
 
-// owned lists the submitters with an owner here that has its lease, and counts the owners that lost it for want of progress and do not end.
+// owned returns the submitters whose owner here has its lease, and the number of owners that lost
+// it for lack of progress and have not ended.
 func (r *router) owned() (ids []txn.SubmitterID, wedged int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

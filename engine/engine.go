@@ -1,24 +1,32 @@
-// Package engine does the work of a node: it owns submitters by lease, decides for each what comes next, does it, and records it.
+// Package engine runs the submitters of a node: it holds their leases, decides the next step of
+// each, performs it, and records it.
 //
 // # Parts
 //
-// The [keeper] renews all leases of the node in one statement on a connection of its own and ends whoever lost one or is stuck. The [router] finds submitters
-// with work and no owner, acquires them, and gives each an [actor]. An actor holds the ledger of its submitter in memory and repeats one step: look at what is
-// known, let [txn.Decide] say the one thing to do, do at most one thing outside, commit at most one [txn.Change] under the lease. A [track.Tracker] per chain follows
-// the head and tells which hashes are in canonical blocks; actors read that as facts.
+// The [keeper] renews all leases of the node in one statement on a dedicated connection. It cancels
+// owners that lost their lease or are stuck. The [router] finds submitters with work and no owner,
+// acquires them, and starts an [actor] for each. An actor caches the ledger of its submitter and
+// repeats one step: read the facts, call [txn.Decide], perform at most one external effect, commit
+// at most one [txn.Change] under the lease. A [track.Tracker] per chain follows the head and
+// reports which hashes are in canonical blocks; actors read that as facts.
 //
 // # Ownership
 //
-// Nodes say in the ledger that they live, and hear from it which others do. In basic mode each takes what it finds free. In worker-queue mode rendezvous
-// hashing ([placement]) names one of them for each submitter, which takes it; the others leave it to that one for a while, and hand over, between two steps,
-// what they have of its. Views may differ and wake-ups get lost: both cost time alone, since nobody writes but under a lease. A node that stops first says that
-// it takes nothing more, lets its owners end between two steps, and gives all leases back in one statement, which the others hear of.
+// Nodes send heartbeats to the ledger and read the list of live nodes from it. In basic mode each
+// node takes any free submitter. In worker-queue mode rendezvous hashing ([placement]) prefers one
+// node per submitter. The other nodes leave the submitter to it for a while, and release those they
+// own to it between two steps. Views may differ and wake-ups may be lost. Both cost only time,
+// because every write needs a lease. A stopping node first announces that it accepts no more
+// submitters. Its owners end between two steps, and all leases are released in one statement, which
+// notifies the other nodes.
 //
 // # Failure
 //
-// There is no recovery mode. An owner that crashed, froze or lost its lease leaves a ledger from which its successor takes the next step. What a commit said
-// decides what an actor may do: done, go on; fenced, stop; conflict, read again; unknown, acquire the lease anew (which waits out the old statement and makes
-// a new token) before anything is read or sent.
+// There is no recovery mode. An owner that crashed, froze or lost its lease leaves a ledger from
+// which its successor takes the next step. The outcome of a commit decides how an actor proceeds:
+// done, continue; fenced, stop; conflict, read again; unknown, acquire the lease again before
+// reading or sending anything. That acquisition waits for the old statement and creates a new
+// token.
 package engine
 
 import (
@@ -35,33 +43,39 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ChainOptions is one chain that the node works on.
+// ChainOptions configures one chain of the node.
 type ChainOptions struct {
-	Chain        Chain
-	Policy       txn.Policy
-	FinalTag     string        // "safe" or "finalized": what is above the chain's block of that name is not final, however deep; empty: depth alone
-	PollInterval time.Duration // between two looks at the head when the chain does not push
+	Chain  Chain
+	Policy txn.Policy
+	// FinalTag is "safe" or "finalized": blocks above the chain's block of that name are not final,
+	// however deep. Empty: depth alone decides.
+	FinalTag string
+	// PollInterval is the time between two reads of the head when the chain does not push heads.
+	PollInterval time.Duration
 }
 
-// Options is what an engine is made of. Zero durations and counts take the defaults.
+// Options configures an engine. Zero durations and counts select the defaults.
 type Options struct {
 	Store         *store.Store
 	Signer        Signer
 	Chains        []ChainOptions
 	LeaseDuration time.Duration
 	RenewInterval time.Duration // at most LeaseDuration/3
-	SweepInterval time.Duration // between two looks for submitters without an owner; 1 s
-	PollInterval  time.Duration // between two looks at queues and commands of owned submitters; 1 s
-	IdleAfter     time.Duration // an owner without work gives its lease back after this; 30 s
+	SweepInterval time.Duration // between two searches for unowned submitters; 1 s
+	PollInterval  time.Duration // between two reads of owned queues and commands; 1 s
+	IdleAfter     time.Duration // an owner without work releases its lease after this; 30 s
 	MaxSubmitters int           // owned at a time; 10,000
 
-	Mode            Mode          // Basic
-	ProgressTimeout time.Duration // an owner that is inside one step for longer loses its lease; 60 s, more than LeaseDuration
-	AuditInterval   time.Duration // between two audits of each owned submitter; 1 min, below 0 none
-	NoListen        bool          // hear nothing of other nodes: polling finds everything, later
+	Mode Mode // Basic
+	// ProgressTimeout is the longest that one step may take before the owner loses its lease;
+	// 60 s, more than LeaseDuration.
+	ProgressTimeout time.Duration
+	AuditInterval   time.Duration // between two audits of an owned submitter; 1 min, negative: none
+	NoListen        bool          // ignore notifications; polling finds everything, later
 
-	Stuck        StuckPolicy   // asked about STUCK transactions; nil: they wait for an operator, and are handed over meanwhile
-	StuckTimeout time.Duration // for one answer; 5 s, at most ProgressTimeout/2
+	// Stuck decides on STUCK transactions. Nil: they are rebroadcast until an operator decides.
+	Stuck        StuckPolicy
+	StuckTimeout time.Duration // for one decision; 5 s, at most ProgressTimeout/2
 
 	Clock  clock.Clock
 	Logger *slog.Logger
@@ -69,11 +83,11 @@ type Options struct {
 	Gate   Gate // nil: always open
 }
 
-// Engine is the working part of a node.
+// Engine runs the submitters of a node.
 type Engine struct {
 	Options
 	chains   map[txn.ChainID]Chain
-	trackers map[txn.ChainID]*track.Tracker // the keys are those of chains
+	trackers map[txn.ChainID]*track.Tracker // same keys as chains
 	members  *members
 	keeper   *keeper
 	router   *router
@@ -81,13 +95,14 @@ type Engine struct {
 	metrics  metrics
 }
 
-// NoAudit as AuditInterval turns the auditor off.
+// NoAudit disables the auditor when set as AuditInterval.
 const NoAudit = -1
 
-// queueHead is how much of a queue an actor reads at a time. A strict submitter needs one; the rest saves reads.
+// queueHead is the number of queued transactions an actor reads at a time. A strict submitter needs
+// one; the rest saves reads.
 const queueHead = 8
 
-// New checks the options and makes an engine. It does nothing before Run.
+// New validates the options and returns an engine. Nothing starts before Run.
 func New(o Options) (*Engine, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -104,7 +119,7 @@ func New(o Options) (*Engine, error) {
 	}
 	for _, c := range o.Chains {
 		if e.trackers[c.Chain.ID()] != nil {
-			return nil, fmt.Errorf("engine: new: chain %d is given twice", c.Chain.ID())
+			return nil, fmt.Errorf("engine: new: duplicate chain %d", c.Chain.ID())
 		}
 		c.Policy.Stuck = o.Stuck != nil
 		e.chains[c.Chain.ID()] = c.Chain
@@ -119,7 +134,7 @@ func New(o Options) (*Engine, error) {
 		})
 	}
 	e.keeper = newKeeper(e)
-	e.Gate = o.Gate.orEnd(e.keeper.overdue)
+	e.Gate = o.Gate.orEnd(e.keeper.checkDeadline)
 	e.router = newRouter(e)
 	if e.auditor, err = newAuditor(e); err != nil {
 		return nil, err
@@ -127,11 +142,11 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// complete checks how the options relate and fills in what is left out.
+// complete validates the options and fills in defaults.
 func (o Options) complete() (Options, error) {
 	if o.Store == nil || o.Signer == nil || o.Clock == nil || o.Logger == nil ||
 		len(o.Chains) == 0 {
-		return o, errors.New("store, signer, clock, logger and at least one chain are needed")
+		return o, errors.New("store, signer, clock, logger and at least one chain are required")
 	}
 	if o.RenewInterval <= 0 || o.RenewInterval*3 > o.LeaseDuration {
 		return o, fmt.Errorf(

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Run works until ctx ends, then hands everything over and returns. The leases are given back on a context that outlives ctx. It returns in any case: an owner
-// that is stuck is left behind, without its lease, and told of in the error.
+// Run works until ctx ends, then releases all leases and returns. Leases are released on a context
+// that outlives ctx. Run always returns: an owner that is stuck in a step is abandoned without its
+// lease, and the error reports it.
 func (e *Engine) Run(ctx context.Context) error {
 	actors, stopActors := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopActors()
-	below, stopBelow := context.WithCancel(
-		context.WithoutCancel(ctx)) // what the actors stand on ends after them
+	// The services that actors use end after the actors.
+	below, stopBelow := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBelow()
 	var lower sync.WaitGroup
 	for _, t := range e.trackers {
@@ -26,18 +27,19 @@ func (e *Engine) Run(ctx context.Context) error {
 	if !e.NoListen {
 		lower.Go(func() { e.Store.Listen(below) })
 	}
-	e.keeper.beat(ctx) // who else is there decides what is taken first
+	e.keeper.heartbeat(ctx) // the list of live nodes decides which submitters to take first
 	e.router.run(ctx, actors)
 	err := e.stop(below, stopActors)
 	stopBelow()
 	lower.Wait()
 	e.router.inboxes.end(e.Clock, 0)
-	e.router.again.end(e.Clock, e.RenewInterval/3) // what it gets it gives back
+	e.router.again.end(e.Clock, e.RenewInterval/3) // releases the leases it still acquires
 	return err
 }
 
-// stop hands everything over: the other nodes hear that this one takes nothing more, owners end between two steps, those that take longer are cut short, and all
-// leases are given back in one statement. A commit that is still under way then is done under its lease or not at all, and its successor waits for it.
+// stop releases everything. It announces that this node accepts no more submitters, lets owners end
+// between two steps, cancels those that take longer, and releases all leases in one statement. A
+// commit still running then happens under its lease or not at all, and the successor waits for it.
 func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) error {
 	told := make(chan struct{})
 	go func() {
@@ -50,41 +52,42 @@ func (e *Engine) stop(below context.Context, stopActors context.CancelFunc) erro
 		e.router.wait(e.patience())
 	}
 	e.awaitAtMost(told, e.patience())
-	e.giveAllBack(below)
+	e.releaseAll(below)
 	stopActors()
 	if left := e.router.wait(e.LeaseDuration / 2); left > 0 {
 		return fmt.Errorf(
-			"engine: stop: %d owners are stuck inside a step; they have no lease any more", left)
+			"engine: stop: %d owners stuck in a step; their leases were released", left)
 	}
 	return nil
 }
 
-// giveAllBack ends every lease, and this node's place among the others. What cannot be told in time they find out: leases lapse by themselves, and so does the
-// place. So that is no failure of the stop.
-func (e *Engine) giveAllBack(ctx context.Context) {
+// releaseAll releases every lease and removes this node from the live nodes. A failure is not a
+// failed stop: leases and heartbeat expire automatically.
+func (e *Engine) releaseAll(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, e.RenewInterval)
 	defer cancel()
 	leases := append(
 		slices.DeleteFunc(e.router.surrendered(), e.keeper.holds),
 		e.keeper.leases()...)
 	if err := e.keeper.release(limited, leases); err != nil {
-		e.Logger.Warn("leases not released; they lapse by themselves", "error", err)
+		e.Logger.Warn("lease release failed; leases will expire", "error", err)
 	}
 	leaving, cancel := context.WithTimeout(ctx,
-		e.RenewInterval/3) // a time of its own: the release may have used up the other
+		e.RenewInterval/3) // separate: the release may have used up the first limit
 	defer cancel()
 	if err := e.keeper.leave(leaving); err != nil {
 		e.Logger.Warn(
-			"the other nodes could not be told that this one stops; they find out when its heartbeat lapses",
+			"leave announcement failed; heartbeat will expire",
 			"error", err)
 	}
 }
 
-// patience is how long a stop waits for what usually takes a moment, before it goes on without.
+// patience is how long a stop waits for owners before it proceeds without them.
 func (e *Engine) patience() time.Duration { return min(200*time.Millisecond, e.LeaseDuration/10) }
 
-// outliving is a context for what should not be cut off by a stop, such as a statement about leases: cut off, it may have been done all the same, and nobody would
-// know. It ends after the limit, or a renewal interval after ctx has.
+// outliving returns a context for statements that a stop must not cut off, such as those about
+// leases: they may have executed, and the result would be lost. It ends after the limit, or one
+// renewal interval after ctx.
 func (e *Engine) outliving(ctx context.Context,
 	limit time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)

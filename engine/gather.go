@@ -13,18 +13,18 @@ import (
 // gatherLimit bounds how many submitters one statement asks for.
 const gatherLimit = 1024
 
-// gathered combines what the owners of this node ask for one by one. Those that ask while an answer is under way are served together by the next statement, so a
-// node with a thousand busy submitters asks a few times, not a thousand.
+// gathered combines the requests of this node's owners. Requests made during a statement are served
+// together by the next one, so a thousand busy submitters cost a few statements, not a thousand.
 type gathered[T any] struct {
-	clock    clock.Clock // nil: nobody waits for a crowd
+	clock    clock.Clock // nil: never wait for more requests
 	ask      func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]T, error)
-	unwanted func(context.Context, []T) // gets the answers whose owners have left; may be nil
+	unwanted func(context.Context, []T) // receives results whose owners have left; may be nil
 
-	wg      sync.WaitGroup // statements under way
+	wg      sync.WaitGroup // running statements
 	mu      sync.Mutex
 	busy    bool
-	crowd   bool               // the last batch was one
-	cut     context.CancelFunc // of the statements under way
+	crowd   bool               // the last batch had at least crowdFrom requests
+	cut     context.CancelFunc // cancels the running statements
 	waiting []*request[T]
 }
 
@@ -33,10 +33,11 @@ type request[T any] struct {
 	done   chan struct{}
 	answer T
 	err    error
-	ended  bool // answered, or its owner has left
+	ended  bool // answered, or the owner has left
 }
 
-// get asks for one submitter. The statement begins after the call, so it sees everything that was committed before it.
+// get requests the result for one submitter. The statement starts after the call, so it sees
+// everything that was committed before it.
 func (g *gathered[T]) get(ctx context.Context, id txn.SubmitterID) (answer T, err error) {
 	r := &request[T]{id: id, done: make(chan struct{})}
 	g.mu.Lock()
@@ -62,7 +63,7 @@ func (g *gathered[T]) get(ctx context.Context, id txn.SubmitterID) (answer T, er
 	return answer, ctx.Err()
 }
 
-// serve answers until nobody waits.
+// serve runs statements until no request waits.
 func (g *gathered[T]) serve(ctx context.Context) {
 	for {
 		g.await(ctx)
@@ -75,31 +76,32 @@ func (g *gathered[T]) serve(ctx context.Context) {
 			ids[i] = r.id
 		}
 		all, err := g.ask(ctx, ids)
-		if left := g.tell(batch, all, err); len(left) > 0 && g.unwanted != nil {
+		if left := g.deliver(batch, all, err); len(left) > 0 && g.unwanted != nil {
 			g.unwanted(ctx, left)
 		}
 	}
 }
 
 const (
-	// crowdFrom is how many must have asked together for the next batch to wait for others: then a block has woken hundreds, who ask as they get their turn.
+	// crowdFrom is the batch size from which the next batch waits for more requests: a block has
+	// then woken hundreds of actors, which ask as they are scheduled.
 	crowdFrom = 8
-	// crowdWait is how long it waits.
+	// crowdWait is the length of that wait.
 	crowdWait = 10 * time.Millisecond
 )
 
-// await lets owners that were woken together ask together. Where there is no crowd it takes no time.
+// await lets actors that were woken together ask together. It takes no time after a small batch.
 func (g *gathered[T]) await(ctx context.Context) {
 	runtime.Gosched()
 	g.mu.Lock()
 	crowd, empty := g.crowd, len(g.waiting) == 0
 	g.mu.Unlock()
 	if crowd && !empty && g.clock != nil {
-		_ = clock.Sleep(ctx, g.clock, crowdWait) // cut short, the statement fails
+		_ = clock.Sleep(ctx, g.clock, crowdWait) // if cancelled, the statement fails
 	}
 }
 
-// end waits for what is under way, and cuts off what takes longer. Nobody asks any more.
+// end waits for running statements, and cancels them after atMost. No request may follow.
 func (g *gathered[T]) end(c clock.Clock, atMost time.Duration) {
 	ended := make(chan struct{})
 	go func() {
@@ -120,7 +122,7 @@ func (g *gathered[T]) end(c clock.Clock, atMost time.Duration) {
 	}
 }
 
-// take is the next batch, without those who have left; nil ends the server.
+// take returns the next batch, without owners that have left; nil ends serve.
 func (g *gathered[T]) take() (batch []*request[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,8 +139,8 @@ func (g *gathered[T]) take() (batch []*request[T]) {
 	return batch
 }
 
-// tell hands the answers out, and returns those that nobody waits for any more.
-func (g *gathered[T]) tell(batch []*request[T], all map[txn.SubmitterID]T, err error) (left []T) {
+// deliver delivers the results, and returns those whose owners have left.
+func (g *gathered[T]) deliver(batch []*request[T], all map[txn.SubmitterID]T, err error) (left []T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range batch {
@@ -149,7 +151,8 @@ func (g *gathered[T]) tell(batch []*request[T], all map[txn.SubmitterID]T, err e
 			}
 			continue
 		}
-		r.answer, r.err, r.ended = answer, err, true
+		r.answer, r.err = answer, err
+		r.ended = true
 		close(r.done)
 	}
 	return left

@@ -245,7 +245,7 @@ func (v *venue) drainedAtSend(taken bool) {
 }
 
 // unfunded watches a transaction through so many refused hand-overs: it says at each time that it waits for money.
-func (v *venue) unfunded(id txn.TxID, handOvers, most int, taken bool) {
+func (v *venue) unfunded(id txn.TxID, moves, most int, taken bool) {
 	v.t.Helper()
 	v.has(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
 	v.has(id, "it is handed over often", func(tx txn.Tx) bool {
@@ -261,7 +261,7 @@ func (v *venue) unfunded(id txn.TxID, handOvers, most int, taken bool) {
 			*tx.Nonce != 0 {
 			v.t.Errorf("%+v", tx.Status)
 		}
-		return tx.SubmitAttempts >= handOvers && (most > handOvers || tx.State == txn.Stuck)
+		return tx.SubmitAttempts >= moves && (most > moves || tx.State == txn.Stuck)
 	})
 }
 
@@ -312,7 +312,7 @@ func TestARevertAndTheQueue(t *testing.T) {
 		p.At.IsZero() {
 		t.Errorf("it is paused by %+v", p)
 	}
-	if lines := told.of(t, "submitter is paused: no nonce is taken until somebody resumes it"); len(
+	if lines := told.of(t, "submitter paused; resume it to continue allocation"); len(
 		lines) != 1 ||
 		lines[0]["reason"] != v.info().Pause.Reason ||
 		lines[0]["level"] != "WARN" {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,38 +11,42 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// keeper holds the leases of the node, and the node's place among the others. One statement renews all leases and another says that the node lives, on a
-// connection that nothing else uses, so load on the API cannot starve them. Each lease also has a local deadline, counted on the monotonic clock from before the
-// request that made or renewed it: past the deadline the owner's context is ended, so that no outside call starts under a lease that may have lapsed. That
-// deadline only saves noise; what keeps the ledger is the fence. And only an owner that gets on is renewed: one that is stuck inside a step loses its lease.
+// keeper renews the leases of the node and sends its heartbeat. One statement renews all leases and
+// another sends the heartbeat, on a dedicated connection, so that API load cannot starve them. Each
+// lease also has a local deadline on the monotonic clock, counted from before the request that
+// acquired or renewed it. Past the deadline the owner's context is cancelled, so that no external
+// call starts under a lease that may have lapsed. The deadline only avoids useless work; the fence
+// protects the ledger. Only owners that make progress are renewed: an owner stuck in a step loses
+// its lease.
 type keeper struct {
 	e    *Engine
 	mu   sync.Mutex
 	held map[txn.SubmitterID]*holding
 
 	stopping atomic.Bool
-	turn     chan struct{} // of who tells the others of this node: one at a time, and nobody after it has left
+	turn     chan struct{} // serializes heartbeats; none may follow the node's departure
 	full     bool
 	gone     bool
 }
 
-// holding is one lease and the owner that works under it.
+// holding is a lease and its owner.
 type holding struct {
-	lease    *store.Lease
-	deadline time.Time
-	owner    *actor
-	anew     bool // its owner is about to have it under a new token, under which the database may know it already
+	lease      *store.Lease
+	deadline   time.Time
+	owner      *actor
+	reacquired bool // being reacquired: the database may already have a newer token
 }
 
 func newKeeper(e *Engine) *keeper {
 	return &keeper{e: e, held: map[txn.SubmitterID]*holding{}, turn: make(chan struct{}, 1)}
 }
 
-// margin is how much earlier than the database a node regards its lease as lapsed.
+// margin is how much earlier than the database this node considers its lease lapsed.
 func (k *keeper) margin() time.Duration { return k.e.LeaseDuration / 10 }
 
-// hold begins to renew a lease, in place of an older one of the same submitter. Its owner is ended once it is gone. An owner that was told to end already, since
-// the older lease was lost while this one was waited for, does not get it: nobody would work under it.
+// hold starts to renew a lease, in place of an older one of the same submitter. The owner is
+// cancelled when the lease is gone. hold returns false if the owner was already cancelled, because
+// the older lease was lost in the meantime: it would not work under the new one.
 func (k *keeper) hold(l *store.Lease, owner *actor) (held bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -58,17 +61,18 @@ func (k *keeper) hold(l *store.Lease, owner *actor) (held bool) {
 	return true
 }
 
-// takenAnew says that an owner is taking its lease anew. It is renewed as before, so that nobody else gets it meanwhile. But a renewal that fails says nothing
-// from now on: between the database's new token and our knowing of it, that is our own doing. Whether the lease is another's the owner hears when it asks.
-func (k *keeper) takenAnew(l *store.Lease) {
+// reacquiring marks a lease as being reacquired. Renewals continue, so that no other node takes it in
+// the meantime. A failed renewal no longer ends the owner, because its own new token may be the
+// cause. The owner detects a takeover through the reacquisition.
+func (k *keeper) reacquiring(l *store.Lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h := k.held[l.Submitter()]; h != nil && h.lease == l {
-		h.anew = true
+		h.reacquired = true
 	}
 }
 
-// drop stops renewing; the lease lapses by itself unless it was released or taken anew.
+// drop stops renewing; the lease lapses unless it was released or reacquired.
 func (k *keeper) drop(l *store.Lease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +93,7 @@ func (k *keeper) run(ctx context.Context) {
 	defer renew.Stop()
 	expire := k.e.Clock.NewTimer(k.margin())
 	defer expire.Stop()
-	renewed := make(chan time.Time, 1) // a renewal that hangs must not stop the deadlines
+	renewed := make(chan time.Time, 1) // renewals run apart: a slow one must not delay expire
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
@@ -103,17 +107,17 @@ func (k *keeper) run(ctx context.Context) {
 			began := k.e.Clock.Now()
 			wg.Go(func() {
 				k.renew(ctx)
-				k.beat(ctx)
+				k.heartbeat(ctx)
 				renewed <- began
 			})
-		case began := <-renewed: // the interval counts from beginning to beginning: a database that is slow takes time from the pause, not from the leases
+		case began := <-renewed: // the interval runs from start to start, also on a slow database
 			renew.Reset(k.e.RenewInterval - k.e.Clock.Now().Sub(began))
 		}
 	}
 }
 
-// renew extends every lease that is held. A lease that the database no longer grants ends its owner at once; when the database cannot be asked, the deadline
-// does.
+// renew extends all held leases. A lease that the database no longer grants ends its owner at once.
+// When the database is unreachable, the deadline does.
 func (k *keeper) renew(ctx context.Context) {
 	leases := k.leases()
 	if len(leases) == 0 {
@@ -124,11 +128,11 @@ func (k *keeper) renew(ctx context.Context) {
 	asked := k.e.Clock.Now()
 	renewed, err := k.e.Store.Renew(limited, leases)
 	if ctx.Err() != nil {
-		return // the node stops, and has given back what it had
+		return // the node stops, and has released its leases
 	}
 	if err != nil {
 		k.e.metrics.renewed(ctx, "error", len(leases))
-		k.e.Logger.Warn("leases could not be renewed; trying again until they lapse", "leases",
+		k.e.Logger.Warn("lease renewal failed; retrying", "leases",
 			len(leases), "error", err)
 		return
 	}
@@ -147,14 +151,14 @@ func (k *keeper) renew(ctx context.Context) {
 		switch {
 		case live[l]:
 			h.deadline = asked.Add(k.e.LeaseDuration - k.margin())
-		case !h.anew:
+		case !h.reacquired:
 			h.owner.fenced.Store(true)
-			k.lose(h, "it was taken over or lapsed")
+			k.lose(h, whyFenced)
 		}
 	}
 }
 
-// expire ends the owners whose lease may have lapsed, and those that are stuck.
+// expire cancels owners whose lease may have lapsed, and owners that are stuck.
 func (k *keeper) expire() {
 	now := k.e.Clock.Now()
 	k.mu.Lock()
@@ -162,36 +166,36 @@ func (k *keeper) expire() {
 	for _, h := range k.held {
 		switch inside := h.owner.insideFor(now); {
 		case now.After(h.deadline):
-			k.lose(h, whyOverdue)
+			k.lose(h, whyExpired)
 		case inside > k.e.ProgressTimeout:
 			h.owner.wedged.Store(true)
 			k.e.metrics.wedged.Add(context.Background(), 1)
-			k.lose(
-				h,
-				fmt.Sprintf(
-					"its owner has been stuck inside one step for %s, and is not renewed any more",
-					inside.Round(time.Millisecond)),
-			)
+			k.lose(h, fmt.Sprintf("owner stuck in one step for %s",
+				inside.Round(time.Millisecond)))
 		}
 	}
 }
 
-const whyOverdue = "it could not be renewed in time"
+// Reasons for a lost lease.
+const (
+	whyFenced  = "taken over or lapsed"
+	whyExpired = "not renewed in time"
+)
 
-// overdue ends the owner of a submitter if its lease may have lapsed.
-func (k *keeper) overdue(id txn.SubmitterID) {
+// checkDeadline cancels the owner of a submitter if its lease may have lapsed.
+func (k *keeper) checkDeadline(id txn.SubmitterID) {
 	now := k.e.Clock.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h := k.held[id]; h != nil && now.After(h.deadline) {
-		k.lose(h, whyOverdue)
+		k.lose(h, whyExpired)
 	}
 }
 
 func (k *keeper) lose(h *holding, why string) {
 	k.e.metrics.renewed(context.Background(), "lost", 1)
-	k.e.Logger.Warn("lease lost: "+why, slog.Int("submitter_id", int(h.lease.Submitter())),
-		slog.Int64("fencing_token", int64(h.lease.Token())))
+	k.e.Logger.Warn("lease lost", "why", why, "submitter_id", int(h.lease.Submitter()),
+		"fencing_token", int64(h.lease.Token()))
 	delete(k.held, h.lease.Submitter())
 	h.owner.over.Store(true)
 	h.owner.lost()
@@ -207,7 +211,7 @@ func (k *keeper) leases() []*store.Lease {
 	return leases
 }
 
-// release gives leases back.
+// release releases leases.
 func (k *keeper) release(ctx context.Context, leases []*store.Lease) error {
 	for _, l := range leases {
 		k.drop(l)
@@ -216,16 +220,15 @@ func (k *keeper) release(ctx context.Context, leases []*store.Lease) error {
 		return nil
 	}
 	if err := k.e.Store.Release(ctx, leases); err != nil {
-		return fmt.Errorf("engine: release %d leases; they lapse by themselves: %w", len(leases),
-			err)
+		return fmt.Errorf("engine: release %d leases: %w; they will expire", len(leases), err)
 	}
 	return nil
 }
 
-// beat says that the node lives, and hears which others do.
-func (k *keeper) beat(ctx context.Context) {
+// heartbeat sends the node's heartbeat and reads the list of live nodes.
+func (k *keeper) heartbeat(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx,
-		k.e.RenewInterval) // or the next renewal would be late
+		k.e.RenewInterval) // longer would delay the next renewal
 	defer cancel()
 	select {
 	case k.turn <- struct{}{}:
@@ -242,17 +245,18 @@ func (k *keeper) beat(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		k.e.Logger.Warn("the other nodes could not be told that this one lives; trying again",
+		k.e.Logger.Warn("heartbeat failed; retrying",
 			"error", err)
 		return
 	}
 	if came, went := k.e.members.saw(nodes, asked); len(came)+len(went) > 0 {
-		k.e.Logger.Info("nodes came or went", "came", came, "went", went, "nodes", len(nodes))
+		k.e.Logger.Info("live nodes changed", "came", came, "went", went, "nodes", len(nodes))
 	}
 	k.e.metrics.nodes.Record(ctx, int64(len(nodes)))
 }
 
-// accepts tells whether the node takes more submitters. One that was full must have some room again first, or it would be given and refuse the same ones in turn.
+// accepts reports whether the node takes more submitters. A full node first needs some room again,
+// or it would be offered and refuse the same submitters repeatedly.
 func (k *keeper) accepts() bool {
 	switch n, most := k.e.router.count(), k.e.MaxSubmitters; {
 	case n >= most:
@@ -263,13 +267,13 @@ func (k *keeper) accepts() bool {
 	return !k.full && !k.stopping.Load()
 }
 
-// retire tells the others, without delay, that this node takes nothing more.
+// retire announces at once that this node accepts no more submitters.
 func (k *keeper) retire(ctx context.Context) {
 	k.stopping.Store(true)
-	k.beat(ctx)
+	k.heartbeat(ctx)
 }
 
-// leave takes the node from the list of those that live.
+// leave removes the node from the list of live nodes.
 func (k *keeper) leave(ctx context.Context) error {
 	select {
 	case k.turn <- struct{}{}:
@@ -279,7 +283,7 @@ func (k *keeper) leave(ctx context.Context) error {
 	}
 	k.gone = true
 	if err := k.e.Store.Leave(ctx); err != nil {
-		return fmt.Errorf("engine: leave; the node counts as live until that lapses: %w", err)
+		return fmt.Errorf("engine: leave: %w; the heartbeat will expire", err)
 	}
 	return nil
 }

@@ -57,7 +57,18 @@ func (j *journal) of(t *testing.T, messages ...string) (found []map[string]any) 
 	return found
 }
 
-// reading reads what a node counts.
+// leaseLost returns the log lines about leases lost for a reason.
+func (j *journal) leaseLost(t *testing.T, why string) (found []map[string]any) {
+	t.Helper()
+	for _, fields := range j.of(t, "lease lost") {
+		if fields["why"] == why {
+			found = append(found, fields)
+		}
+	}
+	return found
+}
+
+// reading reads the metrics of a node.
 type reading struct {
 	t      *testing.T
 	reader *sdk.ManualReader
@@ -142,7 +153,7 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 	n.stop()
 	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
 	writes := log.of(t, "nonce sequence started", "submitter status changed", "command decided",
-		"transaction moved", "submitter is protected: no nonce is taken until an operator decides")
+		"transaction moved", "submitter protected")
 	told := map[string]bool{}
 	for _, line := range writes {
 		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) ||
@@ -204,7 +215,7 @@ func TestAFencedChangeIsCountedAndLogged(t *testing.T) {
 	if got := counts.sum("fencepost_commit", "outcome", "fenced"); got != 1 {
 		t.Errorf("%v commits were fenced", got)
 	}
-	lines := log.of(t, "a change was refused: the lease is another's now")
+	lines := log.of(t, "commit fenced")
 	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() ||
 		lines[0]["node_id"] != n.store.Node() ||
 		lines[0]["fencing_token"] != float64(lease.Token()-1) {

@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// progress is what an owner tells of itself, for the keeper, which renews only the lease of an owner that gets on, and for the router, which may ask it to
-// go. An owner that rests or waits to try again gets on.
+// progress is the state of an owner that the keeper and the router read. The keeper renews only
+// owners that make progress; resting and waiting to retry count as progress. The router may ask the
+// owner to leave.
 type progress struct {
-	inside  atomic.Pointer[time.Time] // since when it has been inside one step; nil: between two
-	leaving atomic.Pointer[error]     // why it shall end before its next step; nil: it may stay
-	over    atomic.Bool               // it has lost its lease
-	fenced  atomic.Bool               // a renewal did not find it
-	wedged  atomic.Bool               // for want of progress
-	begun   bool                      // it has read the ledger once; the owner's own
+	inside  atomic.Pointer[time.Time] // start of the current step; nil: between two steps
+	leaving atomic.Pointer[error]     // why it must end before its next step; nil: it may stay
+	over    atomic.Bool               // its lease is lost
+	fenced  atomic.Bool               // a renewal did not find the lease
+	wedged  atomic.Bool               // lost for lack of progress
+	begun   bool                      // the ledger was read once; used only by the owner
 }
 
-// errMoved ends an owner whose submitter another node shall have; its lease is given back.
-var errMoved = errors.New("another node shall have it")
+// errMoved ends an owner whose submitter prefers another node; its lease is released.
+var errMoved = errors.New("preferred by another node")
 
-// errStopped ends an owner whose node stops; all leases of the node are given back together.
-var errStopped = errors.New("this node stops")
+// errStopped ends the owners of a stopping node; all leases are released together.
+var errStopped = errors.New("node stopping")
 
-// proceed begins a step, unless the owner shall go.
+// proceed starts a step, unless the owner must leave.
 func (a *actor) proceed() error {
 	if why := a.leaving.Load(); why != nil {
 		return *why
@@ -40,7 +41,7 @@ func (a *actor) insideStep() {
 
 func (a *actor) betweenSteps() { a.inside.Store(nil) }
 
-// insideFor is how long the step under way has taken.
+// insideFor returns the duration of the current step.
 func (a *actor) insideFor(now time.Time) time.Duration {
 	if since := a.inside.Load(); since != nil {
 		return now.Sub(*since)
@@ -54,7 +55,8 @@ func (a *actor) leave(why error) {
 	a.wake()
 }
 
-// arrived is called when the owner knows the ledger. The first time it tells how long the submitter had no owner, if there was anything to be done for it.
+// arrived is called when the ledger is known. The first call records how long the submitter had no
+// owner, if it had work.
 func (a *actor) arrived(ctx context.Context) {
 	if a.begun {
 		return
@@ -72,8 +74,9 @@ func (a *actor) arrived(ctx context.Context) {
 		"without_owner", without.Round(time.Millisecond).String())
 }
 
-// hadWork tells whether there was something to be done when the lease before ended. What was queued later waited for no takeover; it found a submitter that was
-// given back idle. That compares this node's clock with the database's, which is good enough for a measurement.
+// hadWork reports whether work existed when the previous lease ended. Work queued later waited for
+// no takeover. The comparison mixes this node's clock with the database's, which is accurate enough
+// for a metric.
 func (a *actor) hadWork(ended time.Time) bool {
 	return len(a.ledger.Open) > 0 ||
 		len(a.inbox.Queue) > 0 && a.inbox.Queue[0].CreatedAt.Before(ended)

@@ -13,14 +13,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// metrics count what an operator watches. Submitters are not labels: there may be many thousands.
+// metrics are the instruments of the engine. Submitters are not labels: there may be thousands.
 type metrics struct {
 	acquires   metric.Int64Counter
 	renewals   metric.Int64Counter
 	fences     metric.Int64Counter
 	commits    metric.Int64Counter
 	sends      metric.Int64Counter
-	handOvers  metric.Int64Counter
+	moves      metric.Int64Counter
 	wedged     metric.Int64Counter
 	replaced   metric.Int64Counter
 	decisions  metric.Int64Counter
@@ -39,10 +39,11 @@ type metrics struct {
 	stuck      metric.Int64Gauge
 	submitters metric.Int64Gauge
 
-	outcomes, classes, looks, states, kinds labels // of what every transaction counts
+	outcomes, classes, looks, states, kinds labels // of counters that every transaction uses
 }
 
-// labels are the values that a label has, made once: to make one takes longer, and is deeper, than to count.
+// labels caches the options of a label's values: creating one costs more time and stack than
+// counting.
 type labels struct {
 	key  string
 	made map[string]metric.MeasurementOption
@@ -55,52 +56,17 @@ func (l labels) of(value string) metric.MeasurementOption {
 	return labelled(l.key, value)
 }
 
-// takeoverBounds reach from a hand-over to a lease of ten minutes, in seconds.
+// takeoverBounds, in seconds, range from a planned transfer to a lease of ten minutes.
 var takeoverBounds = []float64{
-	.01,
-	.025,
-	.05,
-	.1,
-	.25,
-	.5,
-	1,
-	2,
-	3,
-	5,
-	7.5,
-	10,
-	12.5,
-	15,
-	20,
-	30,
-	60,
-	120,
-	300,
-	600,
+	.01, .025, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 12.5, 15, 20, 30, 60, 120, 300, 600,
 }
 
-// lookUpBounds reach from a node next door to all endpoints of a chain timing out, lifetimeBounds from a fast chain to a queue of days, in seconds.
+// lookUpBounds, in seconds, range from a local node to timeouts of all endpoints;
+// lifetimeBounds from a fast chain to a queue of days.
 var (
 	lookUpBounds   = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 	lifetimeBounds = []float64{
-		.5,
-		1,
-		2,
-		5,
-		10,
-		20,
-		30,
-		60,
-		120,
-		300,
-		600,
-		1200,
-		1800,
-		3600,
-		7200,
-		21600,
-		86400,
-		259200,
+		.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400, 259200,
 	}
 )
 
@@ -111,51 +77,58 @@ func newMetrics(m metric.Meter) (metrics, error) {
 	i := instruments{meter: m}
 	all := metrics{
 		acquires: i.counter("fencepost_lease_acquire",
-			"leases asked for, by result: first, released, takeover (of a lease that lapsed), own (anew), not_owner, error"),
+			"lease acquisitions, by result: first, released, takeover (of an expired lease), "+
+				"own (reacquired), not_owner, error"),
 		renewals: i.counter("fencepost_lease_renew",
-			"renewals of leases, by result: ok, error (asked again), lost"),
+			"lease renewals, by result: ok, error (retried), lost"),
 		fences: i.counter("fencepost_lease_fenced",
-			"changes that were refused because the lease is another's, by what they were for"),
+			"commits rejected because another node holds the lease, by operation"),
 		commits: i.counter("fencepost_commit", "fenced commits, by outcome"),
 		sends: i.counter("fencepost_tx_submit",
-			"hand-overs of signed bytes to a chain, repeated ones and those of replacements too, by the class of the answer"),
-		handOvers: i.counter("fencepost_lease_handover",
-			"submitters that were handed over to the node that should own them"),
+			"broadcasts to a chain, including rebroadcasts and replacements, by outcome class"),
+		moves: i.counter("fencepost_lease_handover",
+			"submitters released to their preferred node"),
 		wedged: i.counter("fencepost_lease_wedged",
-			"leases given up because their owner was stuck inside one step"),
+			"leases dropped because their owner was stuck in one step"),
 		replaced: i.counter("fencepost_tx_replaced",
-			"signed forms that were recorded beside an earlier one of the same nonce, by kind: BUMP, CANCEL"),
+			"replacement attempts recorded, by kind: BUMP, CANCEL"),
 		decisions: i.counter("fencepost_stuck_decision",
-			"answers of the policy for stuck transactions, by action; WAIT also stands for no answer"),
+			"decisions of the stuck policy, by action; WAIT includes failures of the policy"),
 		reorged: i.counter("fencepost_tx_reorged_final",
-			"transactions that were final and are not any more: their block left the chain, or what never ran is on it"),
+			"final outcomes revoked: the block left the chain, or a transaction "+
+				"reported as not executed is on chain"),
 		forks: i.counter("fencepost_confirmations_fork",
-			"times that blocks which were told as confirmations were taken back"),
+			"reorgs that removed blocks already reported as confirmations"),
 		receipts: i.counter("fencepost_receipt_check",
-			"receipts that were asked for, by result: hit, miss (there is none), error (no answer)"),
+			"receipt checks, by result: hit, miss (no receipt), error (no response)"),
 		resubmits: i.counter("fencepost_tx_resubmit",
-			"hand-overs of bytes that had been handed over before, by result: ok (a node has them), error (anything else)"),
+			"rebroadcasts, by result: ok (a node has the transaction), error (anything else)"),
 		finals: i.counter("fencepost_tx_final",
-			"transactions that an owner ended, by state; once more for each time that an end was taken back"),
-		nodes: i.gauge("fencepost_nodes", "nodes that live, this one included"),
+			"transactions finalized by an owner, by state; counted again after a revoked outcome"),
+		nodes: i.gauge("fencepost_nodes", "live nodes, including this one"),
 		queued: i.gauge("fencepost_queue_depth",
-			"transactions without a nonce of the submitters that this node owns"),
+			"transactions without a nonce, of submitters owned by this node"),
 		inFlight: i.gauge("fencepost_tx_in_flight",
-			"transactions with a nonce that are not final, of the submitters that this node owns"),
+			"transactions with a nonce that are not final, of submitters owned by this node"),
 		stuck: i.gauge("fencepost_tx_stuck",
-			"transactions that need a decision, of the submitters that this node owns"),
+			"transactions that need a decision, of submitters owned by this node"),
 		submitters: i.gauge("fencepost_submitters",
-			"submitters that this node owns, by state: owned (all of them), paused, unfunded (something of it has the sub-state UNFUNDED: the account could not pay for it when it was last tried); wedged are owners that do not end; protected are those of the whole ledger"),
+			"submitters owned by this node, by state: owned (all), paused, "+
+				"unfunded (has an UNFUNDED transaction), wedged (owner lost its lease but has not ended); "+
+				"protected counts the whole ledger"),
 	}
 	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,
-		"time that a submitter with something to do had no owner, from the end of one lease until the next owner knows the ledger")
+		"time that a submitter with work had no owner, from the end of one lease "+
+			"until the next owner has read the ledger")
 	all.lookUps = i.histogram("fencepost_receipt_lookup", lookUpBounds,
-		"time that one look-up of receipts took, of however many")
+		"duration of one receipt lookup, of any number of receipts")
 	all.lifetimes = i.histogram("fencepost_tx_lifetime", lifetimeBounds,
-		"time from the acceptance of a transaction to its end, of those that an owner ended")
+		"time from acceptance of a transaction until it is final, for those finalized by an owner")
 	var err error
-	if all.oldest, err = m.Float64Gauge("fencepost_queue_oldest_age", metric.WithUnit("s"),
-		metric.WithDescription("age of the oldest transaction without a nonce of the submitters that this node owns")); err != nil {
+	all.oldest, err = m.Float64Gauge("fencepost_queue_oldest_age", metric.WithUnit("s"),
+		metric.WithDescription(
+			"age of the oldest transaction without a nonce, of submitters owned by this node"))
+	if err != nil {
 		i.fail("fencepost_queue_oldest_age", err)
 	}
 	if i.err == nil {
@@ -164,8 +137,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 	return all, i.err
 }
 
-// begin has every counter there from the start, at zero, for each value that its label can have: what appears only with its first event has not increased by it,
-// as far as a query of increases can see.
+// begin adds zero to every counter, for each value of its label. A series that appeared only with
+// its first event would not show that event as an increase.
 func (m *metrics) begin() {
 	zero(m.acquires, "result", "first", "released", "takeover", "own", "not_owner", "error")
 	zero(m.renewals, "result", "ok", "error", "lost")
@@ -178,7 +151,7 @@ func (m *metrics) begin() {
 	m.states = zero(m.finals, "state", txn.Confirmed, txn.Failed, txn.Cancelled)
 	m.kinds = zero(m.replaced, "kind", txn.Bump, txn.Cancel)
 	zero(m.decisions, "action", txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel)
-	for _, plain := range []metric.Int64Counter{m.handOvers, m.wedged, m.reorged, m.forks} {
+	for _, plain := range []metric.Int64Counter{m.moves, m.wedged, m.reorged, m.forks} {
 		plain.Add(context.Background(), 0)
 	}
 }
@@ -193,7 +166,7 @@ func zero[V any](c metric.Int64Counter, label string, values ...V) labels {
 	return labels{label, made}
 }
 
-// instruments makes instruments until one fails.
+// instruments creates instruments and keeps the last error.
 type instruments struct {
 	meter metric.Meter
 	err   error
@@ -233,14 +206,14 @@ func labelled(key, value string) metric.MeasurementOption {
 	return metric.WithAttributes(attribute.String(key, value))
 }
 
-// acquired counts leases by how they were got, or not.
+// acquired counts acquisitions by result.
 func (m *metrics) acquired(ctx context.Context, result string, n int) {
 	if n > 0 {
 		m.acquires.Add(ctx, int64(n), labelled("result", result))
 	}
 }
 
-// how names the way to a lease by what was before it.
+// how returns the result of a successful acquisition.
 func how(b store.Before, self string) string {
 	switch {
 	case b.Owner == "":
@@ -259,16 +232,19 @@ func (m *metrics) renewed(ctx context.Context, result string, n int) {
 	}
 }
 
-// sent counts a hand-over, and whether the same bytes had been handed over before.
+// sent counts a broadcast; again is for a rebroadcast.
 func (m *metrics) sent(ctx context.Context, c txn.Class, again bool) {
 	m.sends.Add(ctx, 1, m.classes.of(string(c)))
 	if again {
-		result := map[bool]string{true: "ok", false: "error"}[c == txn.Accepted || c == txn.AlreadyKnown]
+		result := "error"
+		if c == txn.Accepted || c == txn.AlreadyKnown {
+			result = "ok"
+		}
 		m.resubmits.Add(ctx, 1, labelled("result", result))
 	}
 }
 
-// lookedUp counts what one look-up of receipts has told.
+// lookedUp counts the results of one receipt lookup.
 func (m *metrics) lookedUp(ctx context.Context, answers []txn.ReceiptResult, took time.Duration) {
 	m.lookUps.Record(ctx, took.Seconds())
 	for _, a := range answers {
@@ -283,8 +259,8 @@ func (m *metrics) lookedUp(ctx context.Context, answers []txn.ReceiptResult, too
 	}
 }
 
-// tellCommit counts the fate of a change, and logs each that is not written. What is written is told by whoever applies it.
-func (a *actor) tellCommit(ctx context.Context, step txn.Step, c *txn.Change, o store.Outcome) {
+// logCommit counts the outcome of a commit, and logs it unless it is done: apply logs those.
+func (a *actor) logCommit(ctx context.Context, step txn.Step, c *txn.Change, o store.Outcome) {
 	a.e.metrics.commits.Add(ctx, 1, a.e.metrics.outcomes.of(o.String()))
 	if o == store.Done {
 		return
@@ -295,15 +271,15 @@ func (a *actor) tellCommit(ctx context.Context, step txn.Step, c *txn.Change, o 
 		log = log.With("tx_id", c.Writes[0].Tx.String())
 	}
 	if own := a.e.keeper.stopping.Load() && ctx.Err() != nil; own ||
-		o != store.Fenced { // a node that stops has given its leases back itself
-		log.Debug("a change was not written, as far as is known", "op", op, "outcome", o.String())
+		o != store.Fenced { // a stopping node released its leases itself
+		log.Debug("commit not done", "op", op, "outcome", o.String())
 		return
 	}
 	a.e.metrics.fences.Add(ctx, 1, labelled("op", op))
-	log.Warn("a change was refused: the lease is another's now", "op", op)
+	log.Warn("commit fenced", "op", op)
 }
 
-// opOf names what a change is for.
+// opOf returns the operation of a change, for logs and metrics.
 func opOf(s txn.Step) string {
 	switch s.(type) {
 	case txn.Prepare:

@@ -90,7 +90,7 @@ func TestNoCallBeginsUnderALeaseThatMayHaveLapsed(t *testing.T) {
 			})
 			c.createOn(n, 0, "one")
 			c.eventually("the owner has ended", func() error {
-				if len(log.of(t, "lease lost: "+whyOverdue)) == 0 || n.engine.router.running() > 0 {
+				if len(log.leaseLost(t, whyExpired)) == 0 || n.engine.router.running() > 0 {
 					return errors.New("not yet")
 				}
 				return nil

@@ -195,7 +195,7 @@ func (c *cluster) placed(what string, nodes ...*testNode) map[txn.SubmitterID]ho
 
 func (c *cluster) placement(nodes ...*testNode) (p placement) {
 	for _, n := range nodes {
-		p.seats = append(p.seats, newSeat(n.store.Node(), []txn.ChainID{c.chain.ID()}, true))
+		p.candidates = append(p.candidates, newCandidate(n.store.Node(), []txn.ChainID{c.chain.ID()}, true))
 	}
 	return p
 }

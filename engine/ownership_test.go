@@ -151,7 +151,7 @@ func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 			c.awaitFinal(first)
 			other := c.start("other", in)
 			c.eventually("both know of both", func() error {
-				if place := other.engine.members.now(time.Now()); len(place.seats) != 2 {
+				if place := other.engine.members.now(time.Now()); len(place.candidates) != 2 {
 					return errors.New("not yet")
 				}
 				return nil
@@ -397,8 +397,8 @@ func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	})
 	b := c.start("b", nil)
 	c.eventually("both know of both", func() error {
-		if len(a.engine.members.now(time.Now()).seats)+len(
-			b.engine.members.now(time.Now()).seats) != 4 {
+		if len(a.engine.members.now(time.Now()).candidates)+len(
+			b.engine.members.now(time.Now()).candidates) != 4 {
 			return errors.New("not yet")
 		}
 		return nil

@@ -8,8 +8,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// calls bounds what one step asks of chain and signer in all, however often it asks: one that is slow is told to the transaction like any other failure, and its owner
-// is not taken to be stuck for it. The last fifth of the time is for the ledger. That these calls are over says nothing of the lease: ctx alone does.
+// calls limits the total time of chain and signer calls in one step. A slow call then counts as a
+// failed one, and the owner is not considered stuck. The last fifth of the time is for the ledger.
+// Its end is not the end of the lease:
+// only ctx is.
 func (a *actor) calls(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, a.e.ProgressTimeout/5*4)
 }
@@ -28,7 +30,7 @@ func (p *performed) remembered() {
 	}
 }
 
-// perform does the one outside effect of a step, if it has one. It does not change the actor's
+// perform performs the external effect of a step, if it has one. It does not change the actor's
 // memory.
 func (a *actor) perform(ctx context.Context, v *txn.View, step txn.Step) (performed, error) {
 	change, err := txn.Change{}, error(nil)
@@ -83,7 +85,8 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 		a.recheck(s.Tx)
 	}
 	return performed{remember: func() {
-		a.used, a.suspicion, a.ledger.Open = r.Used, r.Suspicion, r.Open
+		a.used = r.Used
+		a.suspicion, a.ledger.Open = r.Suspicion, r.Open
 		if r.Account != nil {
 			a.account = r.Account
 			a.logSuspicion(v.Suspicion, *r.Account)
@@ -91,7 +94,8 @@ func (a *actor) readAccount(ctx context.Context, v *txn.View,
 	}}, nil
 }
 
-// askAccount asks for the account as deep as it takes, or where no endpoint has that state, as deep as does.
+// askAccount reads the account at the preferred depth, or at the minimum depth where no endpoint
+// has older state.
 func (a *actor) askAccount(ctx context.Context, v *txn.View,
 	s txn.ReadAccount) (txn.Account, error) {
 	account, err := a.chain.Account(ctx, v.Submitter.Address, s.Depth)
@@ -99,7 +103,7 @@ func (a *actor) askAccount(ctx context.Context, v *txn.View,
 		return account, err
 	}
 	a.log.Warn(
-		"no endpoint that answers tells the state that a decision asks for; going by a newer one",
+		"account state unavailable at the preferred depth; reading newer state",
 		"depth", s.Depth, "least", s.MinDepth, "error", err)
 	account, err = a.chain.Account(ctx, v.Submitter.Address, s.MinDepth)
 	account.Shallow = true
@@ -113,8 +117,8 @@ func (a *actor) recheck(tx *txn.Tx) {
 	}
 }
 
-// logSuspicion logs what an account read makes of what was known before. One read may come from any
-// branch and is logged for debugging only; a warning follows once a later block shows the same.
+// logSuspicion logs a difference between account and ledger. One read may come from any branch and is
+// logged for debugging only; a warning follows once a later block shows the same.
 func (a *actor) logSuspicion(before *txn.Suspicion, account txn.Account) {
 	if a.suspicion == nil {
 		return
@@ -149,8 +153,8 @@ func (a *actor) investigate(ctx context.Context, v *txn.View,
 	return performed{change: txn.Investigated(v, s, by)}, a.e.Gate(ctx, BeforeRecord, a.id)
 }
 
-// findConsumer finds out who used the nonce of a transaction that an operator decides on. No answer
-// is an answer too.
+// findConsumer finds the transaction that used the nonce of a transaction that an operator decides
+// on. A failed lookup is a valid result.
 func (a *actor) findConsumer(ctx context.Context, v *txn.View,
 	s txn.FindConsumer) (performed, error) {
 	by, err := a.consumer(ctx, v, *s.Tx.Nonce)
@@ -176,7 +180,7 @@ func (a *actor) consumer(ctx context.Context, v *txn.View,
 	return by, nil
 }
 
-// prepare quotes and signs for the nonce at which the cursor stands. Nothing is taken yet: bytes that are not recorded are dropped.
+// prepare quotes and signs for the cursor's nonce. It takes nothing: unrecorded bytes are dropped.
 func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Change, error) {
 	if err := a.e.Gate(ctx, BeforeQuote, a.id); err != nil {
 		return txn.Change{}, err
@@ -191,31 +195,39 @@ func (a *actor) prepare(ctx context.Context, v *txn.View, s txn.Prepare) (txn.Ch
 		a.sign(calls, v, &s, p)
 	}
 	if ctx.Err() != nil {
-		return txn.Change{}, ctx.Err() // the lease may be gone: what came back says nothing
+		return txn.Change{}, ctx.Err() // the lease may be gone: the results prove nothing
 	}
 	if p.SignErr != nil {
-		a.log.Warn("not signed", "tx_id", s.Tx.ID.String(), "signer", v.Submitter.Signer, "error",
-			p.SignErr)
+		a.log.Warn("signing failed", "tx_id", s.Tx.ID.String(),
+			"signer", v.Submitter.Signer, "error", p.SignErr)
 	}
 	return txn.Prepared(v, s, p), a.e.Gate(ctx, BeforeAllocate, a.id)
 }
 
-// quote and sign are calls of their own for what they stand on: a chain and a signer are deep.
+// quote and sign are separate functions to limit stack depth: chain and signer calls are deep.
 func (a *actor) quote(ctx context.Context, v *txn.View, tx *txn.Tx) *txn.Preparation {
 	p := &txn.Preparation{}
 	p.Quote, p.Outcome = a.chain.Quote(ctx, txn.Draft{
-		From: v.Submitter.Address, Payload: tx.Payload, Speed: tx.Terms.Speed, MaxFee: txn.LowerLimit(tx.Terms.MaxFee, v.Submitter.MaxFee),
+		From:    v.Submitter.Address,
+		Payload: tx.Payload,
+		Speed:   tx.Terms.Speed,
+		MaxFee:  txn.LowerLimit(tx.Terms.MaxFee, v.Submitter.MaxFee),
 	})
 	return p
 }
 
 func (a *actor) sign(ctx context.Context, v *txn.View, s *txn.Prepare, p *txn.Preparation) {
 	p.Signed, p.SignErr = a.e.Signer.Sign(ctx, v.Submitter.Signer, txn.Unsigned{
-		ChainID: v.Submitter.Chain, From: v.Submitter.Address, Nonce: s.Nonce, Payload: s.Tx.Payload, Fees: p.Quote.Fees, GasLimit: p.Quote.GasLimit,
+		ChainID:  v.Submitter.Chain,
+		From:     v.Submitter.Address,
+		Nonce:    s.Nonce,
+		Payload:  s.Tx.Payload,
+		Fees:     p.Quote.Fees,
+		GasLimit: p.Quote.GasLimit,
 	})
 }
 
-// broadcast hands recorded bytes to the chain.
+// broadcast sends recorded bytes to the chain.
 func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (txn.Change, error) {
 	if err := a.e.Gate(ctx, BeforeSend, a.id); err != nil {
 		return txn.Change{}, err
@@ -224,7 +236,9 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 	defer cancel()
 	answer := a.chain.Send(calls, txn.Signed{Hash: s.Attempt.Hash, Raw: s.Attempt.Raw})
 	if ctx.Err() != nil {
-		return txn.Change{}, ctx.Err() // cut short by our own stop: the answer says nothing, and whoever comes next sends the same bytes
+		// Our own stop interrupted the call: its outcome proves nothing, and the next owner
+		// broadcasts the same bytes.
+		return txn.Change{}, ctx.Err()
 	}
 	a.e.metrics.sent(ctx, answer.Class, s.Tx.LastOutcome != "")
 	if a.log.Enabled(ctx, slog.LevelDebug) {
@@ -239,7 +253,7 @@ func (a *actor) broadcast(ctx context.Context, v *txn.View, s txn.Broadcast) (tx
 		return txn.OriginalSent(v, s, answer), nil
 	}
 	if answer.Class != txn.Accepted ||
-		s.Tx.State != txn.Allocated { // it may have been included while nobody was looking for it
+		s.Tx.State != txn.Allocated { // it may have been included before this broadcast
 		a.recheck(s.Tx)
 	}
 	return txn.Sent(v, s, answer), nil

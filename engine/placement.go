@@ -7,40 +7,42 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Mode is how nodes share the submitters among themselves. Both stand on the same leases, and nothing but speed rests on the choice.
+// Mode is how nodes share submitters. Both modes use the same leases and differ only in speed.
 type Mode string
 
 const (
-	// Basic has every node take what is free and has work.
+	// Basic lets every node take any free submitter with work.
 	Basic Mode = "basic"
-	// WorkerQueue has each submitter taken by the node that rendezvous hashing prefers, and handed over to it by any other.
+	// WorkerQueue prefers one node per submitter, by rendezvous hashing. Other nodes release the
+	// submitter to it.
 	WorkerQueue Mode = "worker-queue"
 )
 
-// placement tells which of the live nodes should own a submitter, by rendezvous hashing: each node has a weight for each submitter, and the highest wins. So
-// nobody keeps a table, the nodes agree as far as they know of the same nodes, a node that leaves gives each of its submitters to whoever is next for it and
-// moves no other, and one that joins takes only those for which it is now the first.
-type placement struct{ seats []seat }
+// placement decides which live node should own a submitter, by rendezvous hashing: each node has a
+// weight for each submitter, and the highest wins. This needs no shared table. Nodes agree as far
+// as they see the same nodes. A node that leaves passes each of its submitters to the next best
+// node and moves no others; a node that joins takes only those for which it is now the best.
+type placement struct{ candidates []candidate }
 
-// seat is a node as placement sees it.
-type seat struct {
+// candidate is a node as placement sees it.
+type candidate struct {
 	node      string
 	hash      uint64
 	chains    []txn.ChainID
 	accepting bool
 }
 
-func newSeat(node string, chains []txn.ChainID, accepting bool) seat {
+func newCandidate(node string, chains []txn.ChainID, accepting bool) candidate {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(node)) // a hash takes everything
-	return seat{node: node, hash: mix(h.Sum64()), chains: chains, accepting: accepting}
+	_, _ = h.Write([]byte(node)) // hash writes never fail
+	return candidate{node: node, hash: mix(h.Sum64()), chains: chains, accepting: accepting}
 }
 
-// preferred is the node that should own a submitter of a chain; empty when no node takes it. The owner counts even if it accepts no others: that it is full is
-// no reason to give up what it has.
+// preferred returns the node that should own a submitter of a chain, or an empty string if no node
+// accepts it. The owner counts even if it accepts no others: a full node keeps its submitters.
 func (p placement) preferred(id txn.SubmitterID, chain txn.ChainID, owner string) string {
 	best, most := "", uint64(0)
-	for _, s := range p.seats {
+	for _, s := range p.candidates {
 		if !s.accepting && s.node != owner || !slices.Contains(s.chains, chain) {
 			continue
 		}
@@ -51,13 +53,14 @@ func (p placement) preferred(id txn.SubmitterID, chain txn.ChainID, owner string
 	return best
 }
 
-// weight is as good as random for each pair of node and submitter. FNV-1a alone is not: of texts that differ in their last bytes, as the ids of submitters do,
-// its high bits, which decide who has the most, are nearly the same. So each part is mixed by itself, and both together once more.
-func (s seat) weight(id txn.SubmitterID) uint64 {
+// weight is pseudorandom for each pair of node and submitter. FNV-1a alone is not: for inputs that
+// differ only in their last bytes, as submitter ids do, its high bits, which decide the maximum,
+// are nearly equal. So each part is mixed separately, and then both together.
+func (s candidate) weight(id txn.SubmitterID) uint64 {
 	return mix(s.hash ^ mix(uint64(uint32(id))+0x9e3779b97f4a7c15))
 }
 
-// mix is the finaliser of SplitMix64: each bit of the input changes each of the output with a chance of one half.
+// mix is the finalizer of SplitMix64: each input bit flips each output bit with probability 1/2.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

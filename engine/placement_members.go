@@ -7,29 +7,30 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// members is what this node knows of the nodes that live. Nodes may know different things for a while; that costs time alone.
+// members is this node's view of the live nodes. Views may differ for a while, which only costs
+// time.
 type members struct {
 	self string
-	ttl  time.Duration // how long a view is good; a node's own row lasts as long
+	ttl  time.Duration // validity of a view, and lifetime of a heartbeat
 
 	mu    sync.Mutex
 	place placement
 	at    time.Time            // of the view
-	since map[string]time.Time // when each node was first seen, unless it was away since
+	since map[string]time.Time // start of each node's current presence
 }
 
 func newMembers(self string, ttl time.Duration) *members {
 	return &members{self: self, ttl: ttl, since: map[string]time.Time{}}
 }
 
-// saw takes over what the database told of the live nodes, and tells what is new in it. asked is when it was asked.
+// saw stores the list of live nodes, and returns the changes. asked is the time of the request.
 func (m *members) saw(nodes []store.NodeInfo, asked time.Time) (came, went []string) {
-	seats := make([]seat, len(nodes))
+	candidates := make([]candidate, len(nodes))
 	since := make(map[string]time.Time, len(nodes))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, n := range nodes {
-		seats[i] = newSeat(n.ID, n.Chains, n.Accepting)
+		candidates[i] = newCandidate(n.ID, n.Chains, n.Accepting)
 		before, known := m.since[n.ID]
 		if !known {
 			before = asked
@@ -42,11 +43,12 @@ func (m *members) saw(nodes []store.NodeInfo, asked time.Time) (came, went []str
 			went = append(went, id)
 		}
 	}
-	m.place, m.at, m.since = placement{seats}, asked, since
+	m.place = placement{candidates}
+	m.at, m.since = asked, since
 	return came, went
 }
 
-// now is the placement that holds; empty when the last view is too old to rest anything on.
+// now returns the current placement; empty when the last view is too old to rely on.
 func (m *members) now(at time.Time) placement {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +58,8 @@ func (m *members) now(at time.Time) placement {
 	return m.place
 }
 
-// settled tells whether a node has been there for a while: a process that starts and dies again and again shall not be handed anything.
+// settled reports whether a node has been live for a while: a process that restarts in a loop gets
+// no submitters.
 func (m *members) settled(node string, at time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

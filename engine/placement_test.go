@@ -13,14 +13,14 @@ import (
 const someChain = txn.ChainID(31337)
 
 // seatsOf draws nodes as they are called in practice: one name with a number, and an id of the process.
-func seatsOf(t *rapid.T, least, most int) []seat {
-	var seats []seat
+func seatsOf(t *rapid.T, least, most int) []candidate {
+	var candidates []candidate
 	for i := range rapid.IntRange(least, most).Draw(t, "nodes") {
 		boot := uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "boot"))
-		seats = append(seats,
-			newSeat(fmt.Sprintf("fencepost-%d/%s", i, boot), []txn.ChainID{someChain}, true))
+		candidates = append(candidates,
+			newCandidate(fmt.Sprintf("fencepost-%d/%s", i, boot), []txn.ChainID{someChain}, true))
 	}
-	return seats
+	return candidates
 }
 
 // TestPlacementMovesOnlyAShare takes a node away, and puts it back: nothing moves but what was that node's.
@@ -28,18 +28,18 @@ func TestPlacementMovesOnlyAShare(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		all := placement{seatsOf(t, 2, 9)}
-		gone := rapid.IntRange(0, len(all.seats)-1).Draw(t, "gone")
+		gone := rapid.IntRange(0, len(all.candidates)-1).Draw(t, "gone")
 		var rest placement
-		for i, s := range all.seats {
+		for i, s := range all.candidates {
 			if i != gone {
-				rest.seats = append(rest.seats, s)
+				rest.candidates = append(rest.candidates, s)
 			}
 		}
 		from := rapid.Int32Range(1, 1<<30).Draw(t, "first submitter")
 		for i := range int32(300) {
 			id := txn.SubmitterID(from + i)
 			with, without := all.preferred(id, someChain, ""), rest.preferred(id, someChain, "")
-			if with != without && with != all.seats[gone].node {
+			if with != without && with != all.candidates[gone].node {
 				t.Fatalf("submitter %d moves between %s and %s, and neither has come or gone", id,
 					with, without)
 			}
@@ -57,8 +57,8 @@ func TestPlacementIsBalanced(t *testing.T) {
 		var p placement
 		for i := range nodes {
 			id := uuid.NewSHA1(uuid.NameSpaceOID, fmt.Appendf(nil, "%d/%d", trial, i))
-			p.seats = append(p.seats,
-				newSeat(fmt.Sprintf("node-%c/%s", 'a'+i, id), []txn.ChainID{someChain}, true))
+			p.candidates = append(p.candidates,
+				newCandidate(fmt.Sprintf("node-%c/%s", 'a'+i, id), []txn.ChainID{someChain}, true))
 		}
 		count := map[string]int{}
 		for id := range txn.SubmitterID(submitters) {
@@ -78,10 +78,10 @@ func TestPlacementIsBalanced(t *testing.T) {
 // TestPlacementIsOnlyAmongWhoCan leaves out nodes that work on other chains and those that accept nothing, but not an owner that is full.
 func TestPlacementIsOnlyAmongWhoCan(t *testing.T) {
 	t.Parallel()
-	can := newSeat("can", []txn.ChainID{1, someChain}, true)
-	foreign := newSeat("foreign", []txn.ChainID{1}, true)
-	full := newSeat("full", []txn.ChainID{someChain}, false)
-	p := placement{[]seat{can, foreign, full}}
+	can := newCandidate("can", []txn.ChainID{1, someChain}, true)
+	foreign := newCandidate("foreign", []txn.ChainID{1}, true)
+	full := newCandidate("full", []txn.ChainID{someChain}, false)
+	p := placement{[]candidate{can, foreign, full}}
 	kept := 0
 	for id := range txn.SubmitterID(200) {
 		if got := p.preferred(id, someChain, "can"); got != "can" {

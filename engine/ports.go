@@ -14,7 +14,7 @@ type Chain interface {
 	OwnerChain
 }
 
-// OwnerChain is what the owner of a submitter asks of a chain. Errors are as in [track.Chain]: one
+// OwnerChain is the part of a chain that owners use. Errors are as in [track.Chain]: one
 // that is txn.ErrUnavailable proves nothing, and "not there" is never an error. Every method
 // returns when ctx ends.
 type OwnerChain interface {
@@ -25,14 +25,14 @@ type OwnerChain interface {
 	// that is txn.ErrNoState as well means that the account can be read, but not at that depth.
 	Account(ctx context.Context, address txn.Address, settled uint64) (txn.Account, error)
 	// Consumer finds the transaction that used a nonce of an account; nil when the nonce is unused,
-	// or the node cannot tell.
+	// or the node does not know.
 	Consumer(ctx context.Context, address txn.Address, nonce txn.Nonce) (*txn.Consumer, error)
 	// Quote estimates gas (with the configured margin, unless the payload has a gas limit) and fees
 	// for a draft, at its speed and within its own cap. A refusal of the node (it would revert, no
 	// funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
-	// Fees are the market fees at a speed, for a replacement; limit is its cap per unit of gas, zero
-	// for none, in place of the cap that Quote applies. As with Quote, a refusal is an outcome.
+	// Fees returns the market fees at a speed, for a replacement; limit is its cap per unit of gas,
+	// zero for none, in place of the cap that Quote applies. As with Quote, a refusal is an outcome.
 	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
 	// Gas estimates the gas of a draft by simulation, with the configured margin. As with Quote, a
 	// refusal is an outcome.
@@ -43,17 +43,18 @@ type OwnerChain interface {
 		hashes []txn.Hash) (txn.Diagnosis, error)
 }
 
-// StuckPolicy decides about transactions that are STUCK. It is asked in the owner's turn, once for each time that the ledger says so (a crash in between costs an
-// interval), and has to answer before ctx ends. An error, or no answer in time, is WAIT. One that acts on something outside knows a repeat by the case's
-// ActionID.
+// StuckPolicy decides on STUCK transactions. The owner calls it during its step, once per recorded
+// request (a crash in between costs an interval). It must return before ctx ends. An error or a
+// timeout counts as WAIT. A policy with side effects detects repeats by the ActionID of the case.
 type StuckPolicy interface {
 	Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, error)
 }
 
-// Signer signs for the accounts of one key holder. The answer has been verified: sender, chain, nonce, recipient, value, data and fees are those asked for.
+// Signer signs for the accounts of one key holder. The result is verified: sender, chain, nonce,
+// recipient, value, data and fees are as requested.
 //
-// Errors: txn.ErrKeyMissing when the holder has no key for the account, txn.ErrSignerFault when it returned something else, txn.ErrUnavailable when it
-// could not be asked.
+// Errors: txn.ErrKeyMissing when the holder has no key for the account, txn.ErrSignerFault when it
+// returned something else, txn.ErrUnavailable when it could not be reached.
 type Signer interface {
 	Sign(ctx context.Context, signer string, unsigned txn.Unsigned) (txn.Signed, error)
 }

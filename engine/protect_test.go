@@ -294,7 +294,7 @@ func TestAKeyUsedElsewhereWhileTheOwnerRests(t *testing.T) {
 	token := w.number("SELECT fencing_token FROM submitter_lease")
 	w.inject(w.outsider(1))
 	w.chain.Mine(1)
-	rested := time.Now().Add(lookAgainAfter + 500*time.Millisecond)
+	rested := time.Now().Add(rereadAfter + 500*time.Millisecond)
 	w.eventually("it has rested", func() error {
 		if time.Now().Before(rested) {
 			return errors.New("not long enough")

@@ -9,15 +9,18 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A commit of unknown fate rarely comes alone: when the database goes away, whole groups are lost at once, and each of their owners needs its lease anew. So they
-// ask together, in one statement that skips what is locked, which is what an old statement still holds. Only of those skipped some wait, one by one, each on a
-// connection of its own; waiting ends the session that is in the way, and with it all others are free as a rule. They keep asking together meanwhile.
+// Commits of unknown outcome come in groups: when the database fails, each of their owners needs
+// its lease again. They ask together, in one statement that skips locked leases, which an old
+// statement still holds. A few of the skipped owners wait one by one, each on its own connection.
+// Waiting ends the session that blocks, which usually frees all others too. The others keep asking
+// together in the meantime.
 
-// againFirst is the first wait between two tries; it doubles up to the renewal interval. All that wait cost one statement a round.
-const againFirst = 50 * time.Millisecond
+// reacquireFirst is the first wait between two tries; it doubles up to the renewal interval. Waiting
+// owners cost one statement per round.
+const reacquireFirst = 50 * time.Millisecond
 
-// againAll takes the leases of owners anew, under new tokens, as far as nobody holds them locked.
-func (r *router) againAll(ctx context.Context,
+// reacquireAll acquires leases under new tokens, except those that are locked.
+func (r *router) reacquireAll(ctx context.Context,
 	ids []txn.SubmitterID) (map[txn.SubmitterID]*store.Lease, error) {
 	limited, cancel := context.WithTimeout(ctx, r.e.LeaseDuration/2)
 	defer cancel()
@@ -32,8 +35,8 @@ func (r *router) againAll(ctx context.Context,
 	return got, nil
 }
 
-// againOne waits out whoever holds a lease locked. Nil is for "not yet": as many wait already as may.
-func (r *router) againOne(ctx context.Context, id txn.SubmitterID) (*store.Lease, error) {
+// reacquireOne waits until a locked lease is free. It returns nil if too many owners wait already.
+func (r *router) reacquireOne(ctx context.Context, id txn.SubmitterID) (*store.Lease, error) {
 	select {
 	case r.waiting <- struct{}{}:
 	default:
@@ -47,7 +50,7 @@ func (r *router) againOne(ctx context.Context, id txn.SubmitterID) (*store.Lease
 	return l, err
 }
 
-// surrender gives back, as soon as may be, a lease under which nobody will work.
+// surrender queues the release of a lease under which no owner will work.
 func (r *router) surrender(l *store.Lease) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,16 +58,16 @@ func (r *router) surrender(l *store.Lease) {
 	signal(r.handed)
 }
 
-// reacquire takes the lease under a new token. Whatever the statement of unknown fate has done is done by then, and if it has not begun it will find itself
-// fenced: so what is read next is what it left.
+// reacquire acquires the lease under a new token. A statement of unknown outcome has then either
+// finished, or will be fenced. So the next read sees its final effect.
 func (a *actor) reacquire(ctx context.Context) error {
-	a.e.keeper.takenAnew(a.lease)
-	wait := againFirst
+	a.e.keeper.reacquiring(a.lease)
+	wait := reacquireFirst
 	for ctx.Err() == nil {
-		a.insideStep() // one that asks again gets on
+		a.insideStep() // retrying counts as progress
 		l, err := a.e.router.again.get(ctx, a.id)
 		if err == nil && l == nil {
-			l, err = a.e.router.againOne(ctx, a.id)
+			l, err = a.e.router.reacquireOne(ctx, a.id)
 		}
 		switch {
 		case errors.Is(err, errFenced):
@@ -77,6 +80,6 @@ func (a *actor) reacquire(ctx context.Context) error {
 		a.pause(ctx, wait)
 		wait = min(2*wait, a.e.RenewInterval)
 	}
-	a.e.router.doubt(a.id) // the last try may have had it
+	a.e.router.doubt(a.id) // the last try may have succeeded
 	return ctx.Err()
 }

@@ -14,52 +14,61 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// router finds submitters that have work and no owner, acquires them and gives each an actor; in worker-queue mode it leaves those to others that others should
-// own, and hands over what it has of theirs. Where work is found and who gets it decides speed only: whatever is missed by a wake-up is found by the next
-// sweep, and whatever its preferred node does not take is taken by any other after a while.
+// router finds submitters that have work and no owner, acquires them, and starts an actor for each.
+// In worker-queue mode it leaves submitters to their preferred node and releases them to it. Its
+// choices affect only speed: the next sweep finds work that wake-ups missed, and any node takes a
+// submitter that its preferred node does not take in time.
 type router struct {
 	e       *Engine
-	inboxes gathered[store.Inbox]  // what others wrote for the submitters of this node
-	again   gathered[*store.Lease] // leases after commits of unknown fate
-	chains  []txn.ChainID          // that this node works on
+	inboxes gathered[store.Inbox]  // client writes for this node's submitters
+	again   gathered[*store.Lease] // leases after commits of unknown outcome
+	chains  []txn.ChainID          // of this node
 
 	mu      sync.Mutex
 	actors  map[txn.SubmitterID]*actor
-	chainOf map[txn.SubmitterID]txn.ChainID // as far as it is known; it never changes
-	foreign map[txn.SubmitterID]bool        // of chains that this node does not work on
+	chainOf map[txn.SubmitterID]txn.ChainID // as far as known; it never changes
+	foreign map[txn.SubmitterID]bool        // of chains that are not configured on this node
 	freeing map[txn.SubmitterID]bool        // being waited for
-	back    []*store.Lease                  // of owners that ended while theirs was good
-	mailed  bool                            // one of those had mail that it has not read
-	doubted map[txn.SubmitterID]bool        // whose lease may be this node's, by the database, while nobody here works under it
-	handed  chan struct{}                   // back has something, or doubted has that cannot wait
-	ended   chan struct{}                   // an actor or a waiting acquisition has ended; for wait
-	waiting chan struct{}                   // bounds acquisitions that wait for a commit to end: each holds a connection
+	back    []*store.Lease                  // to release: of owners that ended with a valid lease
+	mailed  bool                            // one of them had unread mail
+	doubted map[txn.SubmitterID]bool        // may be leased to this node without an owner here
+	handed  chan struct{}                   // back or doubted has an urgent entry
+	ended   chan struct{}                   // an actor or a waiting acquisition ended; for wait
+	waiting chan struct{}                   // limits waiting acquisitions: each holds a connection
 
-	sweeping // of the goroutine that runs
+	sweeping // used only by run
 }
 
-// maxWaiting is how many acquisitions may wait for a commit at a time.
+// maxWaiting is the number of acquisitions that may wait for a locked lease at a time.
 const maxWaiting = 2
 
 func newRouter(e *Engine) *router {
 	r := &router{
-		e: e, chains: slices.Sorted(maps.Keys(e.trackers)), actors: map[txn.SubmitterID]*actor{}, chainOf: map[txn.SubmitterID]txn.ChainID{},
-		foreign: map[txn.SubmitterID]bool{}, freeing: map[txn.SubmitterID]bool{}, doubted: map[txn.SubmitterID]bool{}, handed: make(chan struct{}, 1),
-		ended: make(chan struct{},
-			1), waiting: make(chan struct{}, maxWaiting), sweeping: newSweeping(),
+		e:        e,
+		chains:   slices.Sorted(maps.Keys(e.trackers)),
+		actors:   map[txn.SubmitterID]*actor{},
+		chainOf:  map[txn.SubmitterID]txn.ChainID{},
+		foreign:  map[txn.SubmitterID]bool{},
+		freeing:  map[txn.SubmitterID]bool{},
+		doubted:  map[txn.SubmitterID]bool{},
+		handed:   make(chan struct{}, 1),
+		ended:    make(chan struct{}, 1),
+		waiting:  make(chan struct{}, maxWaiting),
+		sweeping: newSweeping(),
 	}
 	r.inboxes.clock = e.Clock
-	r.inboxes.ask = func(ctx context.Context, ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
+	r.inboxes.ask = func(ctx context.Context,
+		ids []txn.SubmitterID) (map[txn.SubmitterID]store.Inbox, error) {
 		limited, cancel := context.WithTimeout(ctx, e.LeaseDuration)
 		defer cancel()
 		return e.Store.Inboxes(limited, ids, queueHead)
 	}
-	r.again.ask = r.againAll
+	r.again.ask = r.reacquireAll
 	r.again.unwanted = r.release
 	return r
 }
 
-// run hands out work until ctx ends. Actors live in a context of their own, which ends later.
+// run distributes work until ctx ends. Actors have their own context, which ends later.
 func (r *router) run(ctx, actors context.Context) {
 	sweep := r.e.Clock.NewTimer(0)
 	defer sweep.Stop()
@@ -74,7 +83,7 @@ func (r *router) run(ctx, actors context.Context) {
 				sweep.Reset(r.soon())
 			}
 		case <-r.handed:
-			if look := r.giveBack(ctx); look {
+			if look := r.releaseEnded(ctx); look {
 				sweep.Reset(r.soon())
 			}
 			r.acquire(ctx, actors, r.inDoubt())
@@ -87,8 +96,10 @@ func (r *router) run(ctx, actors context.Context) {
 	}
 }
 
-// woken passes on what it is told: mail to owners here, what is free and ours to new ones. What was written on this node and finds neither is told to the other
-// nodes, of which one is the owner or should be; what they told is not, or two nodes could tell each other for ever.
+// woken forwards notifications: mail to owners here, and submitters that this node should own to
+// acquire. Local writes for other submitters are forwarded to the other nodes, one of which owns
+// them or should. Notifications from other nodes are not forwarded, or two nodes could notify each
+// other forever.
 func (r *router) woken(ctx, actors context.Context) (look bool) {
 	written, told, look := r.e.Store.TakeWoken()
 	written = append(written, r.queue(r.e.Store.TakeQueued())...)
@@ -110,7 +121,7 @@ func (r *router) woken(ctx, actors context.Context) (look bool) {
 	return look
 }
 
-// deliver tells the owners among ids that they have mail, and returns the others.
+// deliver notifies the owners among ids of mail, and returns the other ids.
 func (r *router) deliver(ids []txn.SubmitterID) []txn.SubmitterID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +136,7 @@ func (r *router) deliver(ids []txn.SubmitterID) []txn.SubmitterID {
 	return others
 }
 
-// queue tells the owners among ids that there may be more in their queues, and returns the others.
+// queue notifies the owners among ids of possible new queue entries, and returns the other ids.
 func (r *router) queue(ids []txn.SubmitterID) []txn.SubmitterID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +151,8 @@ func (r *router) queue(ids []txn.SubmitterID) []txn.SubmitterID {
 	return others
 }
 
-// poll finds what no wake-up has told of: one look at the commands for all owners, and those who could take a transaction look for one. When that look fails,
-// everybody looks for itself.
+// poll covers lost wake-ups: one statement reads which owners have commands, and owners with a free
+// slot read their queue. If the statement fails, every owner reads its inbox.
 func (r *router) poll(ctx context.Context) {
 	ids, _ := r.owned()
 	if len(ids) == 0 {
@@ -157,10 +168,11 @@ func (r *router) poll(ctx context.Context) {
 	r.queue(ids)
 }
 
-// split is a list of submitters without an owner here, by who should look for a lease first.
+// split is a list of submitters without an owner here, by which node should try first.
 type split struct{ ours, others []txn.SubmitterID }
 
-// forUs leaves to others what they should own, and what was found to be another's since the last sweep.
+// forUs separates submitters for this node from those for others: preferred by another node, or
+// found to be owned elsewhere since the last sweep.
 func (r *router) forUs(place placement, ids []txn.SubmitterID) (s split) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +186,8 @@ func (r *router) forUs(place placement, ids []txn.SubmitterID) (s split) {
 	return s
 }
 
-// should tells whether this node is the one to take a submitter. As long as its chain is not known, any chain that would make it so counts.
+// should reports whether this node should take a submitter. For an unknown chain, one chain that
+// makes it preferred is enough.
 func (r *router) should(place placement, id txn.SubmitterID) bool {
 	if r.e.Mode == Basic {
 		return true
@@ -186,7 +199,8 @@ func (r *router) should(place placement, id txn.SubmitterID) bool {
 		func(c txn.ChainID) bool { return place.preferred(id, c, "") == r.e.members.self })
 }
 
-// acquire takes what is free among ids, starts an actor for each, and returns those that it did not get.
+// acquire acquires the free submitters among ids, starts an actor for each, and returns those that
+// it did not get.
 func (r *router) acquire(ctx, actors context.Context,
 	ids []txn.SubmitterID) (missed []txn.SubmitterID) {
 	ids, missed = r.unowned(ids)
@@ -203,7 +217,7 @@ func (r *router) acquire(ctx, actors context.Context,
 		r.doubt(ids...)
 		r.e.metrics.acquired(ctx, "error", len(ids))
 		if ctx.Err() == nil {
-			r.e.Logger.Warn("leases cannot be acquired; trying again", "error", err)
+			r.e.Logger.Warn("lease acquisition failed; retrying", "error", err)
 		}
 		return append(missed, ids...)
 	}
@@ -222,8 +236,8 @@ func (r *router) acquire(ctx, actors context.Context,
 	return missed
 }
 
-// unowned leaves out those that have an actor here. Its lease may be lost, but it has to end before another begins: until then they are nothing for this node,
-// like those of foreign chains and those that are being waited for.
+// unowned returns the ids that can be acquired. One whose actor here lost its lease must wait until
+// the actor ends. Foreign chains, and leases being waited for, are left out too.
 func (r *router) unowned(ids []txn.SubmitterID) (free, not []txn.SubmitterID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,12 +266,13 @@ func (r *router) start(ctx context.Context, l *store.Lease) {
 	}()
 }
 
-// safely runs an actor. A defect that one submitter's data bring out must not take all others of the node along, nor the next node.
+// safely runs an actor. A panic caused by one submitter's data must not affect other submitters, or
+// other nodes.
 func (r *router) safely(ctx context.Context, a *actor) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.log.Error(
-				"a defect in Fencepost stopped a submitter; it is tried again when its lease has lapsed",
+				"actor panicked; restarting it after its lease expires",
 				"panic", p, "stack", string(debug.Stack()))
 			a.pause(ctx, quarantine)
 			err = errDefect
@@ -266,7 +281,8 @@ func (r *router) safely(ctx context.Context, a *actor) (err error) {
 	return a.run(ctx)
 }
 
-// end tidies up after an actor. A lease that is still ours is given back, unless the engine stops: then all are given back together.
+// end cleans up after an actor. A valid lease is released, unless the engine stops, which releases
+// all leases together.
 func (r *router) end(ctx context.Context, a *actor, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -293,15 +309,16 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 		mailed := a.mail.Load() || a.more.Load()
 		r.back, r.mailed = append(r.back, a.lease), r.mailed || mailed
 		if mailed || !errors.Is(err, errIdle) {
-			signal(
-				r.handed) // what nobody needs at the moment goes with the next sweep: each release has all other nodes look
+			// Idle submitters wait for the next sweep: each release makes the other nodes sweep.
+			signal(r.handed)
 		}
 	}
 	signal(r.ended)
 }
 
-// giveBack releases what owners have left since the last time, in one statement, and tells whether one of them went while there was something to do.
-func (r *router) giveBack(ctx context.Context) (look bool) {
+// releaseEnded releases the leases of ended owners in one statement, and reports whether one of them
+// left work behind.
+func (r *router) releaseEnded(ctx context.Context) (look bool) {
 	r.mu.Lock()
 	leases, look := r.back, r.mailed
 	r.back, r.mailed = nil, false
@@ -313,9 +330,11 @@ func (r *router) giveBack(ctx context.Context) (look bool) {
 	return look
 }
 
-// doubt notes submitters whose lease may be this node's without an owner here. A statement that was given up may run all the same, and late: then it takes a lease
-// that nobody has asked for any more, be it from the owner that lives here by then, or from nobody. It would count as live for its whole duration, and no sweep
-// would list it. So it is asked for once more, under which whoever it is of goes on: for who was fenced at once, else with the next sweep.
+// doubt marks submitters whose lease may belong to this node without an owner here. A cancelled
+// statement may still execute, late. It then acquires a lease that no owner here waits for: either
+// from the owner that lives here by then, or unused. An unused one would count as live until it
+// expires, and no sweep would find it. So the router acquires it again: at once for a fenced owner,
+// otherwise with the next sweep.
 func (r *router) doubt(ids ...txn.SubmitterID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -336,11 +355,11 @@ func (r *router) release(ctx context.Context, leases []*store.Lease) {
 	limited, cancel := r.e.outliving(ctx, r.e.LeaseDuration)
 	defer cancel()
 	if err := r.e.keeper.release(limited, leases); err != nil {
-		r.e.Logger.Warn("leases not released; they lapse by themselves", "error", err)
+		r.e.Logger.Warn("lease release failed; leases will expire", "error", err)
 	}
 }
 
-// surrendered are the leases that are still to be given back.
+// surrendered returns the leases that are still to be released.
 func (r *router) surrendered() []*store.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -358,7 +377,7 @@ func (r *router) dismiss() {
 	}
 }
 
-// wait returns once nothing runs any more, or after a while, and tells how many have not ended.
+// wait returns when nothing runs any more or after atMost, with the number still running.
 func (r *router) wait(atMost time.Duration) (left int) {
 	timer := r.e.Clock.NewTimer(atMost)
 	defer timer.Stop()

@@ -10,33 +10,33 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Limits of one sweep. What is over them comes soon after, and meanwhile other nodes get their part of it.
+// Limits of one sweep. The rest follows soon, and other nodes can take their part in the meantime.
 const (
-	sweepLimit    = 256  // leases that are taken
-	handOverLimit = 64   // owners that are on their way out, so that a node that joins does not have everything dropped at once
-	orphanLimit   = 4096 // submitters that are looked at
-	auditShare    = 4    // once only this part of MaxSubmitters is left, nobody is taken for audits alone
+	sweepLimit  = 256  // leases acquired
+	moveLimit   = 64   // owners leaving at a time, so that a new node does not cause a mass move
+	orphanLimit = 4096 // submitters read
+	auditShare  = 4    // below this fraction of MaxSubmitters, take none for audits alone
 )
 
-// lookGap is the least time between two sweeps, whatever they were asked for by.
+// lookGap is the minimum time between two sweeps.
 const lookGap = 50 * time.Millisecond
 
-// sweeping is what the router remembers between sweeps.
+// sweeping is the state kept between sweeps.
 type sweeping struct {
 	sweptAt   time.Time
 	sweeps    uint64
-	looked    bool                            // another node said that something was given up
-	blocked   map[txn.SubmitterID]bool        // orphans that could not be acquired in the last sweep
-	elsewhere map[txn.SubmitterID]bool        // found to be another's since the last sweep
-	left      map[txn.SubmitterID]time.Time   // orphans that are for another node, and since when
-	unwatched map[txn.SubmitterID]time.Time   // likewise of those that have nothing but final transactions, which come up in turn
-	stayed    bool                            // the last sweep left something of the look for these
-	turn      map[txn.ChainID]txn.SubmitterID // where the next look for these begins
-	calm      calm                            // which of them need no owner
+	looked    bool                            // another node announced a release
+	blocked   map[txn.SubmitterID]bool        // orphans not acquired in the last sweep
+	elsewhere map[txn.SubmitterID]bool        // found to be owned since the last sweep
+	left      map[txn.SubmitterID]time.Time   // orphans left to another node, and since when
+	unwatched map[txn.SubmitterID]time.Time   // likewise, of those with only final transactions
+	stayed    bool                            // the last sweep repeats its unwatched search
+	turn      map[txn.ChainID]txn.SubmitterID // where the next unwatched search begins
+	calm      calm                            // unwatched ones that need no owner
 	kept      map[txn.SubmitterID]kept
 }
 
-// kept is why a submitter is not handed over: it was taken because the node that should own it did not.
+// kept is why a submitter stays here although another node is preferred: that node did not take it.
 type kept struct {
 	from  string
 	until time.Time
@@ -45,22 +45,28 @@ type kept struct {
 
 func newSweeping() sweeping {
 	return sweeping{
-		blocked: map[txn.SubmitterID]bool{}, elsewhere: map[txn.SubmitterID]bool{}, left: map[txn.SubmitterID]time.Time{}, kept: map[txn.SubmitterID]kept{},
-		unwatched: map[txn.SubmitterID]time.Time{}, turn: map[txn.ChainID]txn.SubmitterID{}, calm: calm{},
+		blocked:   map[txn.SubmitterID]bool{},
+		elsewhere: map[txn.SubmitterID]bool{},
+		left:      map[txn.SubmitterID]time.Time{},
+		kept:      map[txn.SubmitterID]kept{},
+		unwatched: map[txn.SubmitterID]time.Time{},
+		turn:      map[txn.ChainID]txn.SubmitterID{},
+		calm:      calm{},
 	}
 }
 
-// grace is how long an orphan is left to the node that should own it.
+// grace is how long an orphan is left to its preferred node.
 func (r *router) grace() time.Duration { return r.e.LeaseDuration }
 
-// Limits, in graces, of how long what was taken after the grace is not handed over to the node that did not take it.
+// firstKeep and mostKeep limit, in graces, how long a kept submitter stays.
 const (
 	firstKeep = 3
 	mostKeep  = 96
 )
 
-// keep notes that a submitter is taken in place of the node that should own it. That node may only have been slow; or it is unable to take it, for instance
-// because an owner is stuck there. So it gets another chance soon, and each time later, until hardly any time is lost by it.
+// keep records that this node takes a submitter in place of its preferred node. That node may only
+// have been slow, or it cannot take it, for example because an owner is stuck there. So it gets
+// another chance, with growing intervals, until the cost is negligible.
 func (r *router) keep(id txn.SubmitterID, from string, now time.Time) {
 	k := r.kept[id]
 	if k.from != from {
@@ -71,24 +77,24 @@ func (r *router) keep(id txn.SubmitterID, from string, now time.Time) {
 	r.kept[id] = k
 }
 
-// soon is how long a sweep that somebody asks for waits.
+// soon returns the delay of a requested sweep.
 func (r *router) soon() time.Duration {
 	r.looked = true
 	return max(0, lookGap-r.e.Clock.Now().Sub(r.sweptAt))
 }
 
-// sweep looks for submitters that have something to be done and no owner, and tells when to look again.
+// sweep finds submitters with work and no owner, and returns the delay until the next sweep.
 func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 	if r.looked {
 		r.looked = false
-		r.e.keeper.beat(ctx) // a node that leaves says so first
+		r.e.keeper.heartbeat(ctx) // a leaving node updates the node list before it releases
 	}
-	_ = r.giveBack(ctx) // this is the look
+	_ = r.releaseEnded(ctx) // the sweep follows in any case
 	now := r.e.Clock.Now()
 	r.sweptAt = now
 	clear(r.elsewhere)
 	place := r.e.members.now(now)
-	r.handOver(place, now)
+	r.rebalance(place, now)
 	r.acquire(ctx, actors, r.inDoubt())
 	again = r.jittered(r.e.SweepInterval)
 	room := min(r.e.MaxSubmitters-r.count(), sweepLimit)
@@ -102,13 +108,13 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 		return again
 	}
 	if err != nil {
-		r.e.Logger.Warn("submitters without an owner cannot be looked for; trying again", "error",
+		r.e.Logger.Warn("unowned submitter search failed; retrying", "error",
 			err)
 		return again
 	}
 	unwatched, err := r.findUnwatched(limited)
 	if err != nil && ctx.Err() == nil {
-		r.e.Logger.Warn("final transactions that nobody watches cannot be looked for; trying again",
+		r.e.Logger.Warn("unwatched final transaction search failed; retrying",
 			"error", err)
 	}
 	ours, last := r.claim(place, orphans, now), r.claimUnwatched(place, unwatched.ids, now)
@@ -119,26 +125,31 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 	}
 	var cut []txn.SubmitterID
 	if len(ours) > room {
-		ours, cut, again = ours[:room], ours[room:], lookGap
+		ours, cut = ours[:room], ours[room:]
+		again = lookGap
 	}
 	missed := r.acquire(ctx, actors, ours)
 	r.free(actors, missed)
 	r.turnOn(
 		unwatched,
 		slices.ContainsFunc(last,
-			func(id txn.SubmitterID) bool { return slices.Contains(missed, id) || slices.Contains(cut, id) }),
+			func(id txn.SubmitterID) bool {
+				return slices.Contains(missed, id) || slices.Contains(cut, id)
+			}),
 	)
 	return again
 }
 
-// jittered spreads the sweeps of nodes that started together. The numbers are the node's own, and the same in each run of a simulation.
+// jittered spreads the sweeps of nodes that started together. The jitter depends on the node id and
+// the sweep count, so simulations are reproducible.
 func (r *router) jittered(d time.Duration) time.Duration {
 	r.sweeps++
-	part := newSeat(r.e.members.self, nil, false).weight(txn.SubmitterID(int32(r.sweeps))) % 512
+	part := newCandidate(r.e.members.self, nil, false).weight(txn.SubmitterID(int32(r.sweeps))) % 512
 	return d*3/4 + d*time.Duration(part)/1024
 }
 
-// orphans lists submitters without an owner that have work. Who should own one depends on its chain, so in worker-queue mode each chain is asked for by itself.
+// orphans returns submitters with work and no owner. The preferred node depends on the chain, so in
+// worker-queue mode each chain is read separately.
 func (r *router) orphans(ctx context.Context, room int) ([]txn.SubmitterID, error) {
 	if r.e.Mode == Basic {
 		return r.e.Store.Orphans(ctx, r.chains, r.count(), room)
@@ -155,14 +166,16 @@ func (r *router) orphans(ctx context.Context, room int) ([]txn.SubmitterID, erro
 	return all, nil
 }
 
-// unwatched is a look for submitters without an owner that need one because of what is final, and where the next looks would begin.
+// unwatched is the result of a search for unowned submitters that need an owner because of final
+// transactions, with the positions where the next search begins.
 type unwatched struct {
 	ids  []txn.SubmitterID
 	next map[txn.ChainID]txn.SubmitterID
 }
 
-// findUnwatched looks at so many of each chain as a sweep could take of them, so that those that lie idle cost the same however many they are. What they have is read
-// of those alone of which that is not known: once, as long as nobody owns them.
+// findUnwatched searches as many submitters per chain as one sweep could take, so its cost does not
+// grow with the number of idle ones. Their final transactions are read only if the result is
+// unknown: once, as long as they have no owner.
 func (r *router) findUnwatched(ctx context.Context) (u unwatched, err error) {
 	u.next = map[txn.ChainID]txn.SubmitterID{}
 	for _, chain := range r.chains {
@@ -188,8 +201,9 @@ func (r *router) findUnwatched(ctx context.Context) (u unwatched, err error) {
 	return u, nil
 }
 
-// calm remembers, by chain, which submitters without an owner need none because of what is final: under the token that it has seen, and for as long as the block above
-// which that counts does not fall. Whoever has owned one since has left it another token.
+// calm caches, by chain, which unowned submitters need no owner because of final transactions. An
+// entry holds for one token, and until the block limit falls. An owner in between leaves another
+// token.
 type calm map[txn.ChainID]*calmChain
 
 type calmChain struct {
@@ -197,7 +211,7 @@ type calmChain struct {
 	tokens map[txn.SubmitterID]txn.Token
 }
 
-// unknown are those of these that have to be looked at.
+// unknown returns the idle submitters that have to be read.
 func (c calm) unknown(chain txn.ChainID, above uint64,
 	idle []store.Unowned) (ids []txn.SubmitterID) {
 	known := c[chain]
@@ -214,7 +228,8 @@ func (c calm) unknown(chain txn.ChainID, above uint64,
 	return ids
 }
 
-// learn takes the end of such a look, which has found that some are not calm: they need an owner, or have something that may become final.
+// learn stores the result of a search; not lists the submitters that need an owner or may still get
+// a final transaction.
 func (c calm) learn(chain txn.ChainID, idle []store.Unowned, not []txn.SubmitterID) {
 	for _, one := range idle {
 		if one.Settled && !slices.Contains(not, one.ID) {
@@ -223,8 +238,8 @@ func (c calm) learn(chain txn.ChainID, idle []store.Unowned, not []txn.Submitter
 	}
 }
 
-// turnOn has the next look begin where this one ended. Where something was left of it the same are looked at once more: it takes two sweeps to see that somebody holds
-// a lease locked.
+// turnOn moves the next search to where this one ended. If some submitters were left, the same are
+// searched once more: it takes two sweeps to detect a locked lease.
 func (r *router) turnOn(u unwatched, left bool) {
 	if left && !r.stayed {
 		r.stayed = true
@@ -242,8 +257,9 @@ func (r *router) learnAll(ids []txn.SubmitterID, chain txn.ChainID) {
 	}
 }
 
-// auditedAbove is the block of a chain above which final transactions alone make a submitter one that needs an owner: for as long as the chain goes on, as
-// neededUntil says, and where there is room besides that for work.
+// auditedAbove returns the block of a chain above which final transactions alone require an owner.
+// This holds while the chain progresses (see neededUntil), and while there is room beside
+// submitters with work.
 func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 	if r.count() >= r.e.MaxSubmitters-r.e.MaxSubmitters/auditShare {
 		return txn.UnreachableBlock
@@ -254,14 +270,16 @@ func (r *router) auditedAbove(chain txn.ChainID) uint64 {
 	return txn.UnreachableBlock
 }
 
-// claim picks the orphans that this node takes: those that it should own, and those that whoever should own them has left for too long.
+// claim returns the orphans that this node takes: those it should own, and those that their
+// preferred node has not taken in time.
 func (r *router) claim(place placement, orphans []txn.SubmitterID,
 	now time.Time) (ours []txn.SubmitterID) {
 	ours, r.left = r.pick(place, orphans, r.left, now)
 	return ours
 }
 
-// claimUnwatched is claim of those that come up in turn: that one did not come up does not tell that somebody has it. It is forgotten when many turns have gone by.
+// claimUnwatched is claim for the unwatched search, which visits submitters in turn: one not seen
+// in this sweep may still be unowned, so it is kept for many sweeps.
 func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID,
 	now time.Time) (ours []txn.SubmitterID) {
 	ours, left := r.pick(place, ids, r.unwatched, now)
@@ -274,7 +292,7 @@ func (r *router) claimUnwatched(place placement, ids []txn.SubmitterID,
 	return ours
 }
 
-// unwatchedKeep is for how many graces it is remembered that one is for another node.
+// unwatchedKeep is how many graces an unwatched submitter left to another node is remembered.
 const unwatchedKeep = 32
 
 func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.SubmitterID]time.Time,
@@ -304,10 +322,10 @@ func (r *router) pick(place placement, orphans []txn.SubmitterID, was map[txn.Su
 	return ours, left
 }
 
-// handOver asks owners to go whose submitter another node should own, a few at a time. That node lives, works on the chain and accepts more, or it would not be
-// preferred; and it has been there for a while.
-func (r *router) handOver(place placement, now time.Time) {
-	if r.e.Mode == Basic || len(place.seats) < 2 {
+// rebalance asks owners to leave whose submitter prefers another node, a few at a time. A preferred
+// node is live, works on the chain and accepts more, and it must have been live for a while.
+func (r *router) rebalance(place placement, now time.Time) {
+	if r.e.Mode == Basic || len(place.candidates) < 2 {
 		return
 	}
 	r.mu.Lock()
@@ -325,7 +343,7 @@ func (r *router) handOver(place placement, now time.Time) {
 		}
 		chain, known := r.chainOf[id]
 		if !known || a.leaving.Load() != nil || a.over.Load() {
-			continue // not known: it has only begun
+			continue // its actor has just started
 		}
 		to := place.preferred(id, chain, r.e.members.self)
 		if k := r.kept[id]; k.from == to && !now.After(k.until) {
@@ -336,20 +354,21 @@ func (r *router) handOver(place placement, now time.Time) {
 		}
 	}
 	slices.SortFunc(moving, func(a, b *actor) int { return int(a.id) - int(b.id) })
-	for _, a := range moving[:min(len(moving), max(0, handOverLimit-going))] {
+	for _, a := range moving[:min(len(moving), max(0, moveLimit-going))] {
 		a.leave(errMoved)
-		r.e.metrics.handOvers.Add(context.Background(), 1)
+		r.e.metrics.moves.Add(context.Background(), 1)
 	}
 }
 
-// free takes what could not be acquired in two sweeps in a row. The holder of such a lease is in the middle of a commit, or froze there: then its session holds
-// the lease locked for ever, and waiting for it is what ends that session.
+// free waits for leases that could not be acquired in two sweeps in a row. The holder is in the
+// middle of a commit, or froze in one. In that case its session keeps the lease locked forever, and
+// waiting for the lock ends that session.
 func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
 	was := r.blocked
 	r.blocked = make(map[txn.SubmitterID]bool, len(missed))
 	for _, id := range missed {
 		if !r.elsewhere[id] {
-			continue // not even tried
+			continue // not tried
 		}
 		r.blocked[id] = true
 		if !was[id] {
@@ -358,7 +377,7 @@ func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
 		select {
 		case r.waiting <- struct{}{}:
 		default:
-			return // the others come in the next sweeps
+			return // later sweeps handle the others
 		}
 		r.setFreeing(id, true)
 		go func() {
@@ -373,7 +392,7 @@ func (r *router) free(actors context.Context, missed []txn.SubmitterID) {
 			case err != nil && !stopped:
 				r.doubt(id)
 				r.e.Logger.Warn(
-					"a lease that somebody holds locked cannot be acquired; trying again",
+					"locked lease acquisition failed; retrying",
 					"submitter_id", int(id), "error", err)
 			}
 		}()
@@ -391,7 +410,7 @@ func (r *router) setFreeing(id txn.SubmitterID, on bool) {
 	signal(r.ended)
 }
 
-// learn notes the chain of a submitter.
+// learn stores the chain of a submitter.
 func (r *router) learn(id txn.SubmitterID, chain txn.ChainID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

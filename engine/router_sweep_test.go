@@ -63,7 +63,7 @@ func (tb *table) node(id string, accepting bool) store.NodeInfo {
 // going sweeps once, as far as hand-overs go, and lists those that were asked to leave.
 func (tb *table) going() (ids []txn.SubmitterID) {
 	now := tb.clock.Now()
-	tb.handOver(tb.e.members.now(now), now)
+	tb.rebalance(tb.e.members.now(now), now)
 	for id, a := range tb.actors {
 		if a.leaving.Load() != nil {
 			ids = append(ids, id)
@@ -157,15 +157,15 @@ func TestHandOverIsBounded(t *testing.T) {
 	tb.clock.Advance(10 * time.Second)
 	tb.see(both...)
 	for range 2 {
-		if got := tb.going(); len(got) != handOverLimit {
-			t.Fatalf("%d are on their way, want %d", len(got), handOverLimit)
+		if got := tb.going(); len(got) != moveLimit {
+			t.Fatalf("%d are on their way, want %d", len(got), moveLimit)
 		}
 	}
 	for _, id := range tb.going()[:10] {
 		delete(tb.actors, id)
 	}
-	if got := tb.going(); len(got) != handOverLimit {
-		t.Fatalf("%d are on their way after ten have gone, want %d", len(got), handOverLimit)
+	if got := tb.going(); len(got) != moveLimit {
+		t.Fatalf("%d are on their way after ten have gone, want %d", len(got), moveLimit)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestOrphansOfOthers(t *testing.T) {
 		}
 		tb.clock.Advance(1)
 		see(both...)
-		if got := tb.going(); !slices.Equal(got, rest[:min(len(rest), handOverLimit)]) {
+		if got := tb.going(); !slices.Equal(got, rest[:min(len(rest), moveLimit)]) {
 			t.Fatalf("%d of %d are handed over after %d graces", len(got), len(rest), graces)
 		}
 		tb.claim(see(both...), rest, tb.clock.Now())

@@ -99,7 +99,7 @@ func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
 	c.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		if call.Method == chaintest.MethodAccount {
 			looks++
-			now.Advance(lookAgainAfter + time.Second)
+			now.Advance(rereadAfter + time.Second)
 		}
 		return chaintest.Fault{}
 	})

@@ -14,8 +14,8 @@ import (
 func TestAStopThatCannotTellIsNoFailure(t *testing.T) {
 	t.Parallel()
 	for statement, told := range map[string]string{
-		"ReleaseLeases": "leases not released; they lapse by themselves",
-		"Leave":         "the other nodes could not be told that this one stops; they find out when its heartbeat lapses",
+		"ReleaseLeases": "lease release failed; leases will expire",
+		"Leave":         "leave announcement failed; heartbeat will expire",
 	} {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()

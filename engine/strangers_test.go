@@ -59,8 +59,8 @@ func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
 			a, atA := c.startBehind("a", in)
 			b, atB := c.startBehind("b", in)
 			c.eventually("both know of both", func() error {
-				if len(a.engine.members.now(time.Now()).seats)+len(
-					b.engine.members.now(time.Now()).seats) != 4 {
+				if len(a.engine.members.now(time.Now()).candidates)+len(
+					b.engine.members.now(time.Now()).candidates) != 4 {
 					return errors.New("not yet")
 				}
 				return nil

@@ -14,10 +14,10 @@ func TestNoHashIsToldWhereThereIsNone(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	a := &actor{log: slog.New(slog.NewTextHandler(&log, nil))}
-	a.tell(&txn.Tx{}, &txn.Write{Kind: txn.EventDelayed})
+	a.logMove(&txn.Tx{}, &txn.Write{Kind: txn.EventDelayed})
 	signed := txn.Tx{}
 	signed.TxHash = txn.Hash{1}
-	a.tell(&signed, &txn.Write{Kind: txn.EventStuck})
+	a.logMove(&signed, &txn.Write{Kind: txn.EventStuck})
 	lines := strings.Split(log.String(), "\n")
 	if strings.Contains(lines[0], "tx_hash") || !strings.Contains(lines[1], "tx_hash=0x01") {
 		t.Error(log.String())
