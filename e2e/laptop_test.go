@@ -20,7 +20,7 @@ func onALaptop(t *testing.T, root, dir string) {
 		case strings.HasPrefix(line, "make run"):
 			dev := startDev(t, root, line)
 			if said := dev.said(t); !strings.Contains(said, "a block every 20s") ||
-				!strings.Contains(said, "fencepost.yaml   of this node") {
+				!strings.Contains(said, "fencepost.yaml") {
 				t.Errorf("%s:\n%s", line, said)
 			}
 			dev.interrupt(t)

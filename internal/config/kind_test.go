@@ -7,7 +7,6 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
-	"pgregory.net/rapid"
 )
 
 func TestKinds(t *testing.T) {
@@ -222,15 +221,6 @@ func TestNearest(t *testing.T) {
 			t.Errorf("nearest to %q is %q, want %q", text, got, want)
 		}
 	}
-	word := rapid.StringOfN(rapid.SampledFrom([]rune("abc")), 0, 6, -1)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		if d := distance(a, b); d != distance(b, a) || (d == 0) != (a == b) ||
-			d > max(len(a), len(b)) ||
-			d < max(len(a), len(b))-min(len(a), len(b)) {
-			t.Fatalf("distance is %d", d)
-		}
-	})
 }
 
 func TestShort(t *testing.T) {

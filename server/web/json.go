@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/fencepost/fencepost/internal/typo"
 	"github.com/fencepost/fencepost/server/contract"
 	"github.com/fencepost/fencepost/server/status"
 )
@@ -306,28 +307,14 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Vi
 }
 
 // nearest is the field whose name differs from one by a slip of the hand: up to two letters, and fewer than half of them; empty if there is none.
-func nearest(of protoreflect.MessageDescriptor, name string) (near string) {
+func nearest(of protoreflect.MessageDescriptor, name string) string {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
-	best := min(2, (len(name)-1)/2) + 1
+	names := map[string]string{}
+	var lower []string
 	for i := range of.Fields().Len() {
 		known := of.Fields().Get(i).JSONName()
-		if slips := distance(name, strings.ToLower(known), best); slips < best {
-			best, near = slips, known
-		}
+		names[strings.ToLower(known)] = known
+		lower = append(lower, strings.ToLower(known))
 	}
-	return near
-}
-
-// distance counts the letters to put in, leave out or change to make one name of another, and stops at most.
-func distance(a, b string, most int) int {
-	switch {
-	case len(a)-len(b) >= most, len(b)-len(a) >= most:
-		return most
-	case a == "" || b == "":
-		return len(a) + len(b)
-	case a[0] == b[0]:
-		return distance(a[1:], b[1:], most)
-	}
-	return 1 + min(distance(a[1:], b, most-1), distance(a, b[1:], most-1),
-		distance(a[1:], b[1:], most-1))
+	return names[typo.Nearest(name, lower, min(2, (len(name)-1)/2))]
 }
