@@ -29,7 +29,7 @@ func (s *txService) CancelTx(ctx context.Context,
 		}
 	}
 	return nil, status.AboutTx(r.GetTxId(),
-		errors.New("server: the transaction stays in the queue and cannot be cancelled there"))
+		errors.New("server: transaction kept returning to the queue while it was cancelled"))
 }
 
 // cancel is one look and one attempt; it has no outcome when the transaction came back into the queue in between.

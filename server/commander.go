@@ -45,7 +45,7 @@ func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	}
 	if command == 0 {
 		if command, err = m.store.AddCommand(ctx, submitter, ask); err != nil {
-			return verdict{}, fmt.Errorf("server: record a command: %w", err)
+			return verdict{}, fmt.Errorf("server: record command: %w", err)
 		}
 	}
 	m.tellAccepted(ctx, submitter, command, ask)
@@ -97,7 +97,7 @@ func (m *commander) pending(ctx context.Context, submitter txn.SubmitterID,
 func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command, error) {
 	inboxes, err := m.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
 	if err != nil {
-		return nil, fmt.Errorf("server: read the commands under way: %w", err)
+		return nil, fmt.Errorf("server: read pending commands: %w", err)
 	}
 	return inboxes[submitter].Commands, nil
 }
@@ -115,7 +115,7 @@ func (m *commander) lastCommand(ctx context.Context, submitter txn.SubmitterID,
 	for range pastPages {
 		commands, err := m.store.Commands(ctx, submitter, before, pastPageSize)
 		if err != nil {
-			return nil, fmt.Errorf("server: look for a command of before: %w", err)
+			return nil, fmt.Errorf("server: read past commands: %w", err)
 		}
 		for _, c := range commands {
 			if is(c) {
@@ -135,9 +135,9 @@ func declined(v verdict) error {
 	says := v.says
 	switch {
 	case v.code == txn.ResultUnknownCommand:
-		says = "the node that works for it does not know this decision; update it, then repeat the call"
+		says = "unknown to the node that owns it; update that node, then retry"
 	case says == "":
-		says = "its owner refused with " + v.code
+		says = "rejected by its owner: " + v.code
 	}
 	return status.DecisionRefused("%s",
 		says)
@@ -157,7 +157,7 @@ func (m *commander) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 			return "", context.Cause(ctx)
 		}
 		if err != nil {
-			return "", fmt.Errorf("server: look for the result of command %d: %w", command, err)
+			return "", fmt.Errorf("server: read result of command %d: %w", command, err)
 		}
 		if err := clock.Sleep(ctx, m.clock, m.poll); err != nil {
 			return "", err

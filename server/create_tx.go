@@ -34,7 +34,8 @@ func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitt
 	}
 	if errors.Is(err, store.ErrLate) {
 		return status.InvalidField("terms.not_after",
-			"is past, so it would never be sent, and nothing was queued; give a later time under the same request_id")
+			"is in the past, nothing was queued; "+
+				"set a later time and keep the request_id")
 	}
 	var full *store.QueueFullError
 	if errors.As(err, &full) {
@@ -64,8 +65,8 @@ func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, firs
 }
 
 func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
-	return status.SubmitterProtected("it is under protection %d (%s) and takes no new transactions until an operator decides; \"fencepost submitter show %s\" tells the evidence and the commands to decide with; "+
-		"then repeat the call",
+	return status.SubmitterProtected("protection %d (%s) is in force; "+
+		"see \"fencepost submitter show %s\", exit the protection, then retry",
 		p.ID,
 		p.Reason,
 		info.Name,
@@ -76,12 +77,14 @@ func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
 // reason is for operators.
 func onPause(info store.SubmitterInfo, p *store.Pause) error {
 	if !p.OnFailure {
-		return status.SubmitterPaused("somebody paused it at %s, and it takes no new transactions; \"fencepost submitter show %s\" tells who and why; resume it, then repeat the call",
+		return status.SubmitterPaused("paused by an operator at %s; "+
+			"see \"fencepost submitter show %s\", resume it, then retry",
 			p.At.UTC().Format(time.RFC3339),
 			info.Name,
 		)
 	}
-	return status.SubmitterPaused("its policy paused it at %s, and it takes no new transactions: %s; look at what reverted, then resume it, then repeat the call",
+	return status.SubmitterPaused("paused by its failure policy at %s: %s; "+
+		"investigate the revert, resume it, then retry",
 		p.At.UTC().Format(time.RFC3339),
 		p.Reason,
 	)
@@ -116,7 +119,8 @@ func payloadOfWire(p *pb.Payload) (out txn.Payload, found []status.Violation) {
 		}
 		out.To = &to
 	} else if len(out.Data) == 0 {
-		found = append(found, status.Violation{Field: "payload.to", Message: "must name a recipient; only a contract creation, with init code in data, leaves it empty"})
+		found = append(found, status.Violation{Field: "payload.to", Message: "must name a recipient; " +
+			"only a contract creation, with init code in data, may omit it"})
 	}
 	value, err := txn.ParseWei(p.GetValue())
 	if err != nil {
@@ -128,7 +132,7 @@ func payloadOfWire(p *pb.Payload) (out txn.Payload, found []status.Violation) {
 			found,
 			status.Violation{
 				Field:   "payload.gas_limit",
-				Message: "must be at most 9223372036854775807, far above any block; 0 lets Fencepost estimate it",
+				Message: "must be at most 9223372036854775807; set 0 to have it estimated",
 			},
 		)
 	}

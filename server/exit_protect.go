@@ -57,7 +57,7 @@ func (s *submitterService) exited(ctx context.Context, id txn.SubmitterID,
 // endedBy is nil when the protection that is asked about was ended by the same decision.
 func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo, ask store.Ask) error {
 	if info.Cursor == nil || ask.Expect > info.Cursor.Protections {
-		return changed(info, "it never had a protection %d", ask.Expect)
+		return changed(info, "protection %d does not exist", ask.Expect)
 	}
 	end, err := s.commands.lastCommand(ctx, info.ID, func(c store.CommandInfo) bool {
 		return c.Kind == txn.CommandExitProtect && c.Expect == ask.Expect && c.Result == txn.Applied
@@ -66,9 +66,9 @@ func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo
 	case err != nil:
 		return err
 	case end == nil:
-		return changed(info, "protection %d is not in force any more", ask.Expect)
+		return changed(info, "protection %d is no longer in force", ask.Expect)
 	case end.Action == txn.ActionAutomatic:
-		return changed(info, "protection %d ended by itself at %s", ask.Expect,
+		return changed(info, "protection %d ended automatically at %s", ask.Expect,
 			end.AppliedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	case end.Action != ask.Action:
 		return changed(info, "protection %d was ended by %s at %s", ask.Expect, end.Action,
@@ -79,10 +79,10 @@ func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo
 
 // changed says that a decision is about another protection than the one in force.
 func changed(info store.SubmitterInfo, format string, args ...any) error {
-	now := "none is in force now, so there is nothing to decide"
+	now := "no protection is in force"
 	if p := inForce(info); p != nil {
 		now = fmt.Sprintf(
-			"protection %d (%s) is in force now; look at its evidence and decide again", p.ID,
+			"review protection %d (%s), which is in force, and decide again", p.ID,
 			p.Reason)
 	}
 	return status.ProtectionChanged("%s; %s",

@@ -196,7 +196,7 @@ func TestJSONOfSubmitters(t *testing.T) {
 		told := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
 			http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 		if says := told.Message(); !strings.Contains(says,
-			"in JSON these are onFailure and maxFee") &&
+			"onFailure,maxFee") &&
 			!strings.Contains(says, "docs/openapi.yaml says how") {
 			t.Errorf("a mask of %s is answered %q", mask, says)
 		}

@@ -48,8 +48,7 @@ func commandOfToken(last []byte) (int64, error) {
 		return 0, nil
 	}
 	if len(last) != 8 || int64(binary.BigEndian.Uint64(last)) <= 0 {
-		return 0, status.InvalidField("page_token",
-			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return 0, errPageToken()
 	}
 	return int64(binary.BigEndian.Uint64(last)), nil
 }

@@ -21,8 +21,7 @@ func (s *submitterService) ListSubmitters(ctx context.Context,
 		return nil, err
 	}
 	if !submitterName.Match(last) {
-		return nil, status.InvalidField("page_token",
-			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return nil, errPageToken()
 	}
 	size := pageSize(r.GetPageSize())
 	infos, err := s.store.Submitters(ctx, auth.RightsOf(ctx).Submitters(), string(last),

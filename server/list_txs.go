@@ -79,8 +79,7 @@ func (s *txService) filter(ctx context.Context,
 		return filter, nil, err
 	}
 	if last != nil && len(last) != len(txn.TxID{}) {
-		return filter, nil, status.InvalidField("page_token",
-			"is not one that ListTxs gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return filter, nil, errPageToken()
 	}
 	copy(filter.Before[:], last)
 	return filter, asked, nil
@@ -110,7 +109,7 @@ func selectors(texts []string) (labels map[string]string, found []status.Violati
 				status.Violation{
 					Field: fmt.Sprintf("labels[%d]", i),
 					Message: fmt.Sprintf(
-						"asks for another value of %q than one before it, and no transaction has two; name one",
+						"conflicts with an earlier value of %q; set one value for each key",
 						key),
 				},
 			)
@@ -138,7 +137,7 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 				found,
 				status.Violation{
 					Field:   field,
-					Message: "must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds",
+					Message: "must be within years 1 to 9999, with nanos from 0 to 999999999",
 				},
 			)
 		default:

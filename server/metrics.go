@@ -24,13 +24,15 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	creates, err1 := meter.Int64Counter(
 		"fencepost.tx.create",
 		metric.WithDescription(
-			"Transactions that callers asked for, by what became of that: created, repeated (it was there), refused, unavailable"),
+			"Transactions requested by clients, by result: "+
+				"created, repeated (already existed), refused, unavailable"),
 		metric.WithUnit("{transaction}"),
 	)
 	refusals, err2 := meter.Int64Counter(
 		"fencepost.refusals",
 		metric.WithDescription(
-			"Calls, and requests of batches, that were refused for want of room, by reason (QUEUE_FULL, NODE_BUSY)"),
+			"Calls and batch items rejected for lack of capacity, by reason "+
+				"(QUEUE_FULL, NODE_BUSY)"),
 		metric.WithUnit("{call}"),
 	)
 	if err := errors.Join(err1, err2); err != nil {

@@ -163,7 +163,7 @@ func (l *Limits) check() error {
 	}
 	if l.FeedGap > l.FeedPoll {
 		return fmt.Errorf(
-			"server: the gap between two reads of the feed (%v) is longer than its poll interval (%v); lower it",
+			"server: FeedGap (%v) is longer than FeedPoll (%v); lower it",
 			l.FeedGap, l.FeedPoll)
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	for name, ask := range asks {
 		s := wantStatus(t, ask(k.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
-		if !strings.Contains(s.Message(), "repeat the call unchanged") ||
+		if !strings.Contains(s.Message(), "unchanged") ||
 			strings.Contains(s.Message(), gate.address()) {
 			t.Errorf("%s: the message is %q", name, s.Message())
 		}

@@ -49,12 +49,18 @@ func parsePageToken(token string, question []byte) ([]byte, error) {
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) <= 1+questionBytes || raw[0] != pageTokenVersion {
-		return nil, status.InvalidField("page_token",
-			"is not one that this service gave; use the next_page_token of the page before, or leave it empty for the first page")
+		return nil, errPageToken()
 	}
 	if !slices.Equal(raw[1:1+questionBytes], question) {
 		return nil, status.InvalidField("page_token",
-			"belongs to a request with another filter; keep the filter from page to page, or start anew without a token")
+			"belongs to a different filter; "+
+				"keep the filter across pages, or omit the token to start over")
 	}
 	return raw[1+questionBytes:], nil
+}
+
+// errPageToken rejects a page token that the called method did not return.
+func errPageToken() error {
+	return status.InvalidField("page_token", "is not a token of this list; "+
+		"use the next_page_token of the previous page, or omit it for the first page")
 }

@@ -180,7 +180,7 @@ func TestProtectAndResume(t *testing.T) {
 	_, err := n.txs.CreateTx(k.ctx,
 		&pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
 	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
-	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`, "the commands to decide with"} {
+	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`} {
 		if !strings.Contains(s.Message(), says) {
 			t.Errorf("%q is not in %q", says, s.Message())
 		}

@@ -50,7 +50,8 @@ func (s *submitterService) registration(
 	if out.Address, err = txn.ParseAddress(r.GetAddress()); err != nil {
 		found = append(found, status.Violation{Field: "address", Message: err.Error()})
 	} else if out.Address == (txn.Address{}) {
-		found = append(found, status.Violation{Field: "address", Message: "must not be the zero address, which nobody has the key of; use the address of the account that sends"})
+		found = append(found, status.Violation{Field: "address", Message: "must not be the zero address; " +
+			"use the address of the sending account"})
 	}
 	if !s.known.chain(out.Chain) {
 		found = append(
@@ -58,7 +59,8 @@ func (s *submitterService) registration(
 			status.Violation{
 				Field: "chain_id",
 				Message: fmt.Sprintf(
-					"names a chain that this node is not configured for, which has %s; correct it, or add the chain to the configuration of the nodes",
+					"is not a configured chain (configured: %s); "+
+						"correct it, or add the chain to the node configuration",
 					listed(s.known.chains)),
 			},
 		)
@@ -69,7 +71,8 @@ func (s *submitterService) registration(
 			status.Violation{
 				Field: "signer",
 				Message: fmt.Sprintf(
-					"names a signer that this node is not configured for, which has %s; correct it, or add the signer to the configuration of the nodes",
+					"is not a configured signer (configured: %s); "+
+						"correct it, or add the signer to the node configuration",
 					listed(s.known.signers)),
 			},
 		)

@@ -30,7 +30,7 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 	if info.State.Final() {
 		return nil, status.AboutTx(
 			r.GetTxId(),
-			status.DecisionRefused("it is %s, which is final; there is nothing to decide", info.State),
+			status.DecisionRefused("already final (%s); only a STUCK transaction can be resolved", info.State),
 		)
 	}
 	v, err := s.commands.obtain(ctx, id.Submitter(), ask)

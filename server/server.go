@@ -96,7 +96,7 @@ type Server struct {
 // New makes a server that does nothing before Serve.
 func New(o Options) (*Server, error) {
 	if o.Store == nil {
-		return nil, errors.New("server: no store given")
+		return nil, errors.New("server: Options.Store is nil; set it")
 	}
 	o.complete()
 	if err := o.Limits.check(); err != nil {
@@ -108,7 +108,7 @@ func New(o Options) (*Server, error) {
 	}
 	m, err := newMetrics(o.MeterProvider)
 	if err != nil {
-		return nil, fmt.Errorf("server: make the metrics: %w", err)
+		return nil, fmt.Errorf("server: create the metrics: %w", err)
 	}
 	s := &Server{
 		store:     o.Store,
@@ -341,7 +341,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 // to return; one that does not even then is left behind, since the process is about to end.
 func (s *Server) stop(split *port.Split) {
 	defer func() {
-		s.log.Info("calls are ended by the stop of the node; another answers them", "calls",
+		s.log.Info("calls and streams ended for shutdown", "calls",
 			s.access.Drained())
 	}()
 	s.health.Shutdown()
@@ -362,11 +362,11 @@ func (s *Server) stop(split *port.Split) {
 	if s.within(s.limits.Grace, done) {
 		return
 	}
-	s.log.Warn("calls outlived the grace of the server and are cut off", "grace", s.limits.Grace)
+	s.log.Warn("shutdown grace exceeded; calls cancelled", "grace", s.limits.Grace)
 	cancel()
 	s.cut()
 	if !s.within(s.limits.Grace, done) {
-		s.log.Error("calls do not return although they were cut off")
+		s.log.Error("cancelled calls did not return")
 	}
 }
 

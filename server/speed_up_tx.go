@@ -50,9 +50,9 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 func nothingToSpeedUp(state txn.State) string {
 	switch {
 	case state == txn.Queued:
-		return "it is QUEUED: it gets its fees together with its nonce, when its turn comes; there is nothing to replace yet"
+		return "still QUEUED, with no fees to raise; retry once it is submitted"
 	case state.Final():
-		return "it is " + string(state) + ", which is final; there is nothing to speed up"
+		return "already final (" + string(state) + "); it cannot be replaced"
 	}
 	return ""
 }

@@ -24,7 +24,7 @@ func terms(t *pb.Terms) (out txn.Terms, found []status.Violation) {
 			found = append(found, status.Violation{Field: "terms.not_after", Message: err.Error()})
 		}
 	} else if out.CancelLate {
-		found = append(found, status.Violation{Field: "terms.cancel_late", Message: "cancels what is late, and there is no not_after to be late for; set not_after, or leave this out"})
+		found = append(found, status.Violation{Field: "terms.cancel_late", Message: "requires a deadline; set not_after, or omit cancel_late"})
 	}
 	return out, found
 }
@@ -34,7 +34,7 @@ func maxFee(text string) (txn.Wei, error) {
 	fee, err := txn.ParseWei(text)
 	if err == nil && text != "" && fee.IsZero() {
 		return fee, errors.New(
-			"must be above 0, since nothing is ever included for 0; leave it empty to set no limit")
+			"must be above 0; leave it empty to set no limit")
 	}
 	return fee, err
 }
@@ -43,11 +43,11 @@ func maxFee(text string) (txn.Wei, error) {
 func deadline(t *timestamppb.Timestamp) (time.Time, error) {
 	if t.CheckValid() != nil {
 		return time.Time{}, errors.New(
-			"must be a time of the years 1 to 9999, with 0 to 999999999 nanoseconds")
+			"must be within years 1 to 9999, with nanos from 0 to 999999999")
 	}
 	at := t.AsTime().Truncate(time.Microsecond)
 	if at.UnixMicro() <= 0 {
-		return time.Time{}, errors.New("must be after 1970; leave it out to set no deadline")
+		return time.Time{}, errors.New("must be after 1970; omit it to set no deadline")
 	}
 	return at, nil
 }

@@ -50,7 +50,7 @@ func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID, chan
 func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error) {
 	paths := r.GetUpdateMask().GetPaths()
 	if len(paths) == 0 {
-		return change, status.InvalidField("update_mask", "names nothing to change; %s", contract.MaskRemedy)
+		return change, status.InvalidField("update_mask", "is empty; %s", contract.MaskRemedy)
 	}
 	for _, path := range paths {
 		switch path {
@@ -63,7 +63,7 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 			}
 			change.MaxFee = &limit
 		default:
-			return change, status.InvalidField("update_mask", "names %q, which cannot be changed; %s",
+			return change, status.InvalidField("update_mask", "contains %q, which cannot be changed; %s",
 				path, contract.MaskRemedy)
 		}
 	}

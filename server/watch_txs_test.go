@@ -360,7 +360,7 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("of one it is told %q, of several %q", one, several)
 	}
 	if says := told(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(
-		says, "transactions "+gone+", "+goneToo+": there is no such") {
+		says, "transactions "+gone+", "+goneToo+": not found") {
 		t.Errorf("of two that are gone it is told %q", says)
 	}
 	lost := []string{mine}
@@ -403,7 +403,7 @@ func severalRefusals(other, tx, alien string) []refusal {
 		bad("not a UUID among several", watchTx, watchIDs(other, "1"), "txs.tx_ids[1]",
 			"must be a valid UUID"),
 		bad("two UUIDs in one among several", watchTx, watchIDs(other+","+tx), "txs.tx_ids[0]",
-			"must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"),
+			"without commas"),
 		bad("one of several twice", watchTx, watchIDs(tx, strings.ToUpper(tx)), "txs.tx_ids[1]",
 			"repeats "+tx),
 		noTx("UUIDs of somebody else among several", watchTx, watchIDs(tx, other)),

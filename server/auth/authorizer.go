@@ -35,8 +35,8 @@ func (a *Authorizer) MayUse(ctx context.Context, nameOrAccountID string) error {
 			return err
 		}
 	}
-	return r.denied("it has no right to submitter %q; use one of its own, or have that added to its "+
-		"submitters in callers of the nodes' configuration", nameOrAccountID)
+	return r.denied("no right to submitter %q; use one of its own submitters, "+
+		"or add this one to the caller in the node configuration", nameOrAccountID)
 }
 
 // MaySee rejects a transaction of a submitter to which the caller has no right, whether or not the
@@ -50,8 +50,8 @@ func (a *Authorizer) MaySee(ctx context.Context, id txn.TxID) error {
 	if is || err != nil {
 		return err
 	}
-	return r.denied("transaction %s is of no submitter that it has a right to; correct the tx_id, "+
-		"or have its submitter added to its submitters in callers of the nodes' configuration", id)
+	return r.denied("no right to the submitter of transaction %s; correct the tx_id, "+
+		"or add the submitter to the caller in the node configuration", id)
 }
 
 // namesPerRead is how many names are looked up in the ledger at once.

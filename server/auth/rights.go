@@ -136,11 +136,11 @@ func (r *Rights) MayCall(method string) error {
 		if r.operator && r.all {
 			return nil
 		}
-		return r.denied("%s takes an operator of all accounts; ask one, or have its role made "+
-			"operator and its submitters \"*\" in callers of the nodes' configuration", rpc.Name(method))
+		return r.denied("%s requires role operator and submitters \"*\"; "+
+			"ask such an operator, or change the caller in the node configuration", rpc.Name(method))
 	}
-	return r.denied("%s takes an operator; ask one, or have its role made operator in callers of "+
-		"the nodes' configuration", rpc.Name(method))
+	return r.denied("%s requires role operator; "+
+		"ask an operator, or change the caller in the node configuration", rpc.Name(method))
 }
 
 func (r *Rights) denied(format string, args ...any) error {

@@ -66,7 +66,7 @@ func (v *Validator) checkRules(request proto.Message, found []status.Violation) 
 	err := v.rules.Validate(request)
 	var broken *protovalidate.ValidationError
 	if err != nil && !errors.As(err, &broken) {
-		return fmt.Errorf("server: apply the rules of the contract: %w", err)
+		return fmt.Errorf("server: validate the request: %w", err)
 	}
 	if broken != nil {
 		for _, one := range broken.Violations {
@@ -106,22 +106,23 @@ func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) 
 	field := protovalidate.FieldPathString(v.Proto.GetField())
 	switch rule := v.Proto.GetRuleId(); {
 	case rule == "string.pattern" && labelText.MatchString(field):
-		return "must be written as \"key=value\", where the key is " + labelKey
+		return "must have the form \"key=value\", with a key of " + labelKey
 	case rule == "string.pattern" && strings.HasPrefix(field, "labels["):
 		return "must have a key of " + labelKey
 	case rule == "required" && v.FieldDescriptor == nil:
-		return "names nothing; set " + oneOf(of, field)
+		return "is missing; set " + oneOf(of, field)
 	case rule == "required",
 		rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
 		return "is missing; set it"
 	case rule == "string.uuid" && v.FieldValue.IsValid() && strings.Contains(v.FieldValue.String(), ","):
-		return "must be a valid UUID: the tx_id that CreateTx answered; name each by itself, not with commas"
+		return "must be a valid UUID, as returned by CreateTx; " +
+			"send each ID as a separate value, without commas"
 	case rule == "string.uuid", rule == "string.uuid_empty":
-		return "must be a valid UUID: the tx_id that CreateTx answered"
+		return "must be a valid UUID, as returned by CreateTx"
 	case rule == "enum.not_in" && v.FieldDescriptor != nil && !v.FieldDescriptor.IsList():
-		return "must not be unspecified; name one"
+		return "must not be unspecified; set a value"
 	case rule == "enum.not_in":
-		return "must not be unspecified; leave it out, or name one"
+		return "must not be unspecified; omit it, or set a value"
 	case rule == "string.pattern" && field == "address":
 		return "must be \"0x\" followed by 40 hex digits"
 	case rule == "string.pattern" && (field == "max_fee" || field == "terms.max_fee"):

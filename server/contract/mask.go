@@ -9,8 +9,7 @@ import (
 )
 
 // MaskRemedy ends the errors about an update mask.
-const MaskRemedy = "name on_failure, max_fee, or both; in JSON these are onFailure and maxFee, " +
-	"with a comma between them"
+const MaskRemedy = "name on_failure, max_fee, or both (in JSON: onFailure,maxFee)"
 
 // withoutUnmasked returns an update without the policies that its mask does not name. They are not
 // validated, since clients may send back everything that they have read.

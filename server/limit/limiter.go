@@ -20,22 +20,21 @@ import (
 
 var (
 	errManyCalls = status.NodeBusy(time.Second,
-		"it answers as many calls at once as it may (grpc.max_calls), and did nothing of this one; "+
-			"repeat the call unchanged later, or call another node")
+		"too many concurrent calls (limit grpc.max_calls); the request was not processed; "+
+			"retry the call unchanged later, or on another node")
 	errManyWatches = status.NodeBusy(5*time.Second,
-		"it serves as many watches as it may (watch.max_streams); watch through another node, "+
-			"or repeat the call later")
+		"too many watch streams (limit watch.max_streams); "+
+			"use another node, or retry the call later")
 	errUnread = status.NodeBusy(time.Second,
-		"answers of %d MiB wait to be read by this connection, and it did nothing of this call; "+
-			"read them, then repeat the call unchanged, or call with more than one connection",
+		"more than %d MiB of unread responses on this connection; the request was not processed; "+
+			"read them, then retry the call unchanged, or use more connections",
 		MaxUnreadBytes>>20)
 	errManyLists = status.NodeBusy(time.Second,
-		"it answers as many lists of one connection at once as it may, "+
-			"those that are not read yet among them; read them, then repeat the call unchanged, "+
-			"or call with more than one connection")
+		"too many list calls on this connection, unread responses included; "+
+			"read them, then retry the call unchanged, or use more connections")
 	errManyHealth = status.NodeBusy(5*time.Second,
-		"it answers as many calls of health of one connection as it may (%d); "+
-			"end those that are not needed", MaxHealthCalls)
+		"too many health calls on this connection (limit %d); "+
+			"end unused calls", MaxHealthCalls)
 )
 
 const (
@@ -200,8 +199,7 @@ func (l *Limiter) bound(ctx context.Context, method string) (context.Context, co
 func (l *Limiter) CloseStalled(ctx context.Context) {
 	for clock.Sleep(ctx, l.clock, l.limits.CheckEvery) == nil {
 		for _, c := range l.conns.stalled(l.clock.Now().Add(-l.limits.Call)) {
-			l.log.Warn("a connection is ended: its caller does not read what it is answered",
-				"after", l.limits.Call)
+			l.log.Warn("stalled connection closed", "after", l.limits.Call)
 			go c.close() // which may wait for the peer
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// Errors of the API layer itself; those of the ledger are in package store.
+// Errors of the API layer itself; package store has the errors of the ledger.
 var (
 	ErrDraining        = errors.New("the node is stopping")
 	ErrNotApplied      = errors.New("no node has applied the request yet")
@@ -107,17 +107,16 @@ func NodeBusy(retry time.Duration, format string, args ...any) error {
 // QueueFull rejects a new transaction because of a full queue, which it names.
 func QueueFull(full *store.QueueFullError) error {
 	where := fmt.Sprintf(
-		"its queue is full: %d transactions wait, the limit of queue.max_per_submitter", full.Limit)
+		"queue full: %d transactions queued, the limit of queue.max_per_submitter", full.Limit)
 	if full.Ledger {
 		where = fmt.Sprintf(
-			"the queues of the ledger are full: %d transactions wait in all, the limit of queue.max_total",
+			"all queues full: %d transactions queued in total, the limit of queue.max_total",
 			full.Limit)
 	}
 	return &refusedError{mapping{
 		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_QUEUE_FULL,
-		retry: full.RetryAfter,
-		message: where + "; nothing was queued: repeat the call unchanged later, " +
-			"when some of them are sent, or send less",
+		retry:   full.RetryAfter,
+		message: where + "; nothing was queued; retry the call unchanged later",
 	}}
 }
 

@@ -49,8 +49,8 @@ func UnknownField(violations ...Violation) *InvalidError {
 // PayloadTooLarge rejects a transaction with more call data than this server accepts, in bytes.
 func PayloadTooLarge(size, limit int) error {
 	return &InvalidError{pb.ErrorReason_ERROR_REASON_PAYLOAD_TOO_LARGE, []Violation{{"payload.data",
-		fmt.Sprintf("is %d bytes and the limit of this server is %d; "+
-			"send less, or raise payload.max_bytes in its configuration", size, limit)}}}
+		fmt.Sprintf("is %d bytes, above the limit of %d; "+
+			"send less, or raise payload.max_bytes in the node configuration", size, limit)}}}
 }
 
 // A status travels in trailers. Many clients read at most 8 KiB of them, and close the connection if
@@ -91,7 +91,7 @@ func (e *InvalidError) status() *grpcstatus.Status {
 	}
 	message := reported.Error()
 	if !all {
-		message += "; and there is more, which is told once these are corrected"
+		message += "; further violations are reported once these are corrected"
 	}
 	return WithReason(grpcstatus.New(codes.InvalidArgument, message), e.reason,
 		&errdetails.BadRequest{FieldViolations: violations})

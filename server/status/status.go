@@ -37,33 +37,44 @@ type mapping struct {
 // wraps two of them.
 var mappings = []mapping{
 	{store.ErrTxNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_TX_NOT_FOUND,
-		"there is no such transaction; use the tx_id that it got when it was created, or the submitter and request_id that it was created with", 0},
+		"not found; use the tx_id that CreateTx returned, " +
+			"or the submitter and request_id it was created with", 0},
 	{store.ErrSubmitterNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND,
-		"there is no such submitter; register it, or correct the name", 0},
+		"not found; correct the name, or register it", 0},
 	{store.ErrKeyReused, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_IDEMPOTENCY_KEY_REUSED,
-		"it was used with another payload or other terms; send those unchanged to get its transaction, or use a new request_id for a new intent", 0},
+		"already used with a different payload or terms; resend the original " +
+			"to get its transaction, or use a new request_id", 0},
 	{store.ErrSubmitterExists, codes.AlreadyExists, pb.ErrorReason_ERROR_REASON_SUBMITTER_EXISTS,
-		"the name or the account is registered with other settings; use those, or another name and account", 0},
+		"name or account already registered with different settings; " +
+			"use the same settings, or another name and account", 0},
 	{store.ErrPaused, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PAUSED,
-		"it is paused and takes no new transactions; resume it, then repeat the call", 0},
+		"paused, accepts no new transactions; resume it, then retry", 0},
 	{store.ErrProtected, codes.FailedPrecondition, pb.ErrorReason_ERROR_REASON_SUBMITTER_PROTECTED,
-		"it is protected and takes no new transactions until an operator decides; look at its evidence, then repeat the call", 0},
+		"protected, accepts no new transactions; review the evidence and " +
+			"exit the protection, then retry", 0},
 	{store.ErrTokenExpired, codes.OutOfRange, pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED,
-		"it lies before what is kept, or before a restore of the ledger; watch anew without a token", 0},
+		"older than the retained events, or from before a ledger restore; " +
+			"start a new watch without a token", 0},
 	{ErrUnauthenticated, codes.Unauthenticated, pb.ErrorReason_ERROR_REASON_UNAUTHENTICATED,
-		"it shows nothing that this node knows; send a token of its grpc.tokens_file, or of one of its callers, as \"authorization: Bearer TOKEN\", or show the certificate of a caller", 0},
+		"credentials are missing or unknown; send \"authorization: Bearer TOKEN\" with a " +
+			"configured token, or use the client certificate of a configured caller", 0},
 	{ErrUnknownMethod, codes.Unimplemented, pb.ErrorReason_ERROR_REASON_UNKNOWN_METHOD,
-		"this node has no such method; correct its name, or update the node", 0},
+		"unknown method; correct the name, or update the node", 0},
 	{ErrDraining, codes.Unavailable, pb.ErrorReason_ERROR_REASON_DRAINING,
-		"it is stopping; repeat the call, or resume the stream, and another node answers", 100 * time.Millisecond},
+		"shutting down; retry the call, or resume the stream, on another node",
+		100 * time.Millisecond},
 	{store.ErrBusy, codes.ResourceExhausted, pb.ErrorReason_ERROR_REASON_NODE_BUSY,
-		"it holds as many new transactions on their way to the database as it may, and queued nothing of this call; repeat the call unchanged later", time.Second},
+		"too many pending database operations; nothing was queued; " +
+			"retry the call unchanged later", time.Second},
 	{ErrNotApplied, codes.DeadlineExceeded, pb.ErrorReason_ERROR_REASON_NOT_YET_APPLIED,
-		"the request is recorded, but no node has applied it yet; repeat the call to go on waiting, and check that a node works for the submitter", time.Second},
+		"recorded, but not yet applied by a node; retry the call to keep waiting, " +
+			"and check that a node owns the submitter", time.Second},
 	{store.ErrSchema, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-		"the schema of the database does not fit this server; run \"fencepost migrate up\", then repeat the call unchanged", 10 * time.Second},
+		"database schema does not match this server; run \"fencepost migrate up\", " +
+			"then retry the call unchanged", 10 * time.Second},
 	{store.ErrUnavailable, codes.Unavailable, pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-		"the database cannot be reached, or the fate of a write is unknown; repeat the call unchanged: it cannot act twice", time.Second},
+		"database unreachable, or the outcome of a write is unknown; " +
+			"retry the call unchanged, which cannot apply it twice", time.Second},
 }
 
 // From returns the status of an error. An error without a mapping is INTERNAL, and its message
@@ -80,13 +91,13 @@ func From(err error, callID string) *grpcstatus.Status {
 	if errors.As(err, &refused) {
 		return refused.status(err)
 	}
-	// A call that the client ended is nobody's fault, even if that made the database unreachable.
+	// A call that the client ended is not a fault, even if that made the database unreachable.
 	switch {
 	case errors.Is(err, context.Canceled):
-		return grpcstatus.New(codes.Canceled, "call: the caller cancelled it")
+		return grpcstatus.New(codes.Canceled, "call: cancelled by the client")
 	case errors.Is(err, context.DeadlineExceeded):
 		return grpcstatus.New(codes.DeadlineExceeded,
-			"call: its deadline passed before the ledger answered; repeat it unchanged")
+			"call: deadline exceeded before the ledger responded; retry the call unchanged")
 	}
 	for _, m := range mappings {
 		if errors.Is(err, m.is) {
@@ -94,8 +105,7 @@ func From(err error, callID string) *grpcstatus.Status {
 		}
 	}
 	return WithReason(
-		grpcstatus.New(codes.Internal, "call "+callID+": it failed by a defect of the server; "+
-			"the log of the node has the cause under this id"),
+		grpcstatus.New(codes.Internal, "call "+callID+": internal error; search the node's log for this id"),
 		pb.ErrorReason_ERROR_REASON_INTERNAL,
 		&errdetails.RequestInfo{RequestId: callID},
 	)
