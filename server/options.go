@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/feed"
-	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -131,11 +129,6 @@ func (l *Limits) complete() {
 	setDefault(&l.FeedPoll, 200*time.Millisecond)
 	setDefault(&l.FeedGap, 5*time.Millisecond)
 	setDefault(&l.Outage, 30*time.Second)
-}
-
-// bound ends a read of the ledger in time. What it breaks off is as unknown as what a lost connection breaks off.
-func (l *Limits) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, l.Answer, store.ErrUnavailable)
 }
 
 // wholeCall is the longest that a call holds anything: until its request is there, until it is answered, and until the caller has read that.

@@ -6,16 +6,16 @@ import "strings"
 const sinceThen = "; since then "
 
 // appendError sets LastError to a base and a later answer, which does not replace the base.
-func (s *Status) appendError(base, answer string) {
-	s.LastErrorBase, s.LastError = base, base+sinceThen+answer
+func (next *Status) appendError(base, answer string) {
+	next.LastErrorBase, next.LastError = base, base+sinceThen+answer
 }
 
 // baseError is LastError without the answer that was appended to it.
-func (s *Status) baseError() string {
-	if appended(s.LastError, s.LastErrorBase) {
-		return s.LastErrorBase
+func (next *Status) baseError() string {
+	if appended(next.LastError, next.LastErrorBase) {
+		return next.LastErrorBase
 	}
-	return s.LastError
+	return next.LastError
 }
 
 // validBase is the base of a LastError, or empty if LastError was replaced since then.
