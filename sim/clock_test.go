@@ -10,22 +10,23 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// nodeClock is the local clock of one node: it is off by an offset and runs at its own rate. Its timers fire when the scheduler says so, one at a time, and only
-// when somebody waits for them at that moment: so no select of a node ever finds a timer and something else ready together, and the choice of the runtime, which
-// no seed fixes, decides nothing.
+// nodeClock is the local clock of one node, with its own offset and rate. The scheduler fires its
+// timers one at a time, and only while a goroutine is waiting for that timer. A select in a node
+// therefore never finds a timer and another channel ready together, so the runtime's random choice,
+// which no seed controls, never matters.
 type nodeClock struct {
 	w    *World
 	rate float64 // of local time to the world's
 
 	mu     sync.Mutex
 	offset time.Duration
-	timers []*timer // that are set, in the order in which they were
+	timers []*timer // armed, in the order they were set
 }
 
 type timer struct {
 	c     chan time.Time
 	due   time.Duration
-	label string // where it was made
+	label string // the function that created it
 }
 
 // Now is the local time.
@@ -36,7 +37,7 @@ func (c *nodeClock) Now() time.Time {
 	return c.w.began.Add(c.offset + time.Duration(float64(elapsed)*c.rate))
 }
 
-// NewTimer makes a timer that the scheduler fires.
+// NewTimer returns a timer that the scheduler fires.
 func (c *nodeClock) NewTimer(d time.Duration) *clock.Timer {
 	t := &timer{c: make(chan time.Time), label: origin()}
 	c.set(t, d)
@@ -51,12 +52,12 @@ func (c *nodeClock) set(t *timer, d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t.due = c.w.now()
-	if d > 0 { // never a moment early, by the local clock
+	if d > 0 { // never early by the local clock
 		t.due += time.Duration(float64(d)/c.rate) + time.Microsecond
 	}
 	c.timers = append(c.timers, t)
 	select {
-	case c.w.kick <- struct{}{}: // it may be due before whatever the scheduler sleeps for
+	case c.w.kick <- struct{}{}: // it may be due before the scheduler's next wake-up
 	default:
 	}
 }
@@ -71,7 +72,7 @@ func (c *nodeClock) unset(t *timer) bool {
 	return i >= 0
 }
 
-// origin names the function that makes a timer.
+// origin returns the name of the function that creates a timer.
 func origin() string {
 	callers := make([]uintptr, 2)
 	runtime.Callers(3, callers)
@@ -83,7 +84,8 @@ func origin() string {
 	return frame.Function[strings.LastIndex(frame.Function, "/")+1:]
 }
 
-// due lists the timers that may fire. Those of different functions may have been set at the same moment by goroutines that ran side by side: their names order them.
+// due returns the timers that may fire. Goroutines that run concurrently can set timers at the same
+// moment, so timers are ordered by the name of the function that created them.
 func (c *nodeClock) due(now time.Duration) []*timer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +99,7 @@ func (c *nodeClock) due(now time.Duration) []*timer {
 	return due
 }
 
-// next is when the earliest timer that is not due yet will be.
+// next returns when the earliest timer that is not due yet will be due.
 func (c *nodeClock) next(now time.Duration) (at time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +111,8 @@ func (c *nodeClock) next(now time.Duration) (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// fire gives a timer's listener the time, if there is one. The lock keeps the listener from setting the timer anew before it is off the list.
+// fire sends the time to a timer's receiver, if one is waiting. The lock keeps the receiver from
+// resetting the timer before it is removed from the list.
 func (c *nodeClock) fire(t *timer) bool {
 	now := c.Now()
 	c.mu.Lock()
@@ -123,7 +126,7 @@ func (c *nodeClock) fire(t *timer) bool {
 	}
 }
 
-// jump sets the clock forward or back.
+// jump moves the clock forward or back.
 func (c *nodeClock) jump(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

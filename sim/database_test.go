@@ -14,92 +14,120 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest"
 )
 
-// database is the real PostgreSQL: where nodes are connected to, whose clock follows the world's, and which is asked by the oracles on a connection that no
-// fault reaches.
+// database is the real PostgreSQL schema. Nodes connect to it, its clock follows the simulated
+// clock, and the oracles query it on a connection that no fault reaches.
 type database struct {
 	schema  string
-	url     string // of the schema, with its clock in front of the server's
+	url     string // with the schema's clock shadowing the server's
 	network string
 	address string
 	conn    *pgx.Conn
-	base    time.Time        // what its clock tells when the run begins
-	began   time.Time        // and the bubble's, then
-	clock   time.Time        // the bubble's, when it was last set
-	step    time.Duration    // by which its clock has jumped
-	ends    [2]time.Duration // between which that has been
+	base    time.Time        // database time at the start of the run
+	began   time.Time        // bubble time at the start of the run
+	clock   time.Time        // bubble time when the database clock was last set
+	step    time.Duration    // sum of the clock's jumps
+	ends    [2]time.Duration // smallest and largest step so far
 	ctx     context.Context
 }
 
-// clockSQL replaces the server's clock within the schema: by a function that reads a sequence, because a sequence is changed and read outside transactions. The
-// search_path that puts pg_catalog last makes every unqualified clock_timestamp() mean this one; defaults, which were bound when the tables were made, are bound
-// anew.
+// clockSQL replaces the server's clock within the schema. The replacement reads a sequence, because
+// sequences are read and changed outside transactions. With pg_catalog last in the search_path,
+// every unqualified clock_timestamp() resolves to the replacement. Column defaults were bound when
+// the tables were created, so they are bound again.
 const clockSQL = `
-CREATE SEQUENCE sim_clock MINVALUE 0 START 0; -- that of the run, which only goes forward
+CREATE SEQUENCE sim_clock MINVALUE 0 START 0; -- the clock of the run; never goes back
 CREATE SEQUENCE sim_step MINVALUE -1000000000000 START 0;
-CREATE FUNCTION sim_time() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
+CREATE FUNCTION sim_time() RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
 BEGIN
-    RETURN pg_catalog.timestamptz 'epoch' + (SELECT last_value FROM sim_clock) * interval '1 microsecond';
+    RETURN pg_catalog.timestamptz 'epoch'
+        + (SELECT last_value FROM sim_clock) * interval '1 microsecond';
 END $$;
-CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
+CREATE FUNCTION clock_timestamp() RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED AS $$
 BEGIN
     RETURN sim_time() + (SELECT last_value FROM sim_step) * interval '1 microsecond';
 END $$;
 DO $$
 DECLARE d RECORD;
 BEGIN
-    -- Ours first: to print a default locks its table, and the tables of other schemas may be about to be dropped.
-    FOR d IN WITH ours AS MATERIALIZED (SELECT c.oid FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r')
+    -- Select our tables first: pg_get_expr locks the table of a default, and tables of other
+    -- schemas may be about to be dropped.
+    FOR d IN WITH ours AS MATERIALIZED (
+                 SELECT c.oid FROM pg_class c
+                  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r')
              SELECT o.oid::regclass AS t, a.attname AS col
-               FROM ours o JOIN pg_attrdef f ON f.adrelid = o.oid JOIN pg_attribute a ON a.attrelid = o.oid AND a.attnum = f.adnum
+               FROM ours o
+               JOIN pg_attrdef f ON f.adrelid = o.oid
+               JOIN pg_attribute a ON a.attrelid = o.oid AND a.attnum = f.adnum
               WHERE pg_get_expr(f.adbin, f.adrelid) LIKE '%clock_timestamp()%' LOOP
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT clock_timestamp()', d.t, d.col);
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT clock_timestamp()',
+                       d.t, d.col);
     END LOOP;
 END $$;`
 
-// watchSQL keeps a log of every write to the ledger: under which token it was made, and which token was live when it was committed. It is not the guard of
-// dbtest, which would refuse what the oracles are to find.
+// watchSQL logs every write to the ledger: the token it used, and the token that was live at the
+// commit. It replaces the guard of dbtest, which would reject the writes that the oracles must
+// detect.
 const watchSQL = `
 CREATE TABLE sim_write (
-    no BIGINT GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT sim_time(), xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL, owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL, guarded BOOLEAN NOT NULL
+    no BIGINT GENERATED ALWAYS AS IDENTITY, at timestamptz NOT NULL DEFAULT sim_time(),
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    what TEXT NOT NULL, submitter_id INT NOT NULL, token BIGINT NOT NULL, live BIGINT NOT NULL,
+    owner TEXT NOT NULL, lapsed BOOLEAN NOT NULL, guarded BOOLEAN NOT NULL
 );
 CREATE FUNCTION sim_watch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
-    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
-      FROM submitter_lease l LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id WHERE l.submitter_id = NEW.submitter_id;
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node,
+           l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
+      FROM submitter_lease l
+      LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
+     WHERE l.submitter_id = NEW.submitter_id;
     RETURN NULL;
 END $$;
 CREATE FUNCTION sim_watch_tx() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    -- A caller cancels what is queued without a lease; that write bears no token of its own.
-    IF OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED' AND NEW.fencing_token = OLD.fencing_token AND NEW.nonce IS NULL THEN
+    -- A client cancels a queued transaction without a lease; that write has no token of its own.
+    IF OLD.state = 'QUEUED' AND NEW.state = 'CANCELLED'
+        AND NEW.fencing_token = OLD.fencing_token AND NEW.nonce IS NULL THEN
         RETURN NULL;
     END IF;
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
-    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
-      FROM submitter_lease l LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id WHERE l.submitter_id = NEW.submitter_id;
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node,
+           l.expires_at <= clock_timestamp(), n.protect_reason IS NOT NULL
+      FROM submitter_lease l
+      LEFT JOIN submitter_nonce_cursor n ON n.submitter_id = l.submitter_id
+     WHERE l.submitter_id = NEW.submitter_id;
     RETURN NULL;
 END $$;
 CREATE FUNCTION sim_watch_cursor() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE past BOOLEAN := FALSE;
 BEGIN
-    -- What takes a nonce may end the protection by the same write, so it is the row of before that tells. A decision moves the cursor as well, and leaves a gap.
+    -- One write may take a nonce and end the protection, so the old row decides. A decision moves
+    -- the cursor as well, and leaves a gap.
     IF TG_OP = 'UPDATE' THEN
         past := OLD.protect_reason IS NOT NULL AND NEW.next_nonce > OLD.next_nonce
-            AND NOT EXISTS (SELECT FROM nonce_gap g WHERE g.submitter_id = OLD.submitter_id AND OLD.next_nonce BETWEEN g.first_nonce AND g.last_nonce);
+            AND NOT EXISTS (
+                SELECT FROM nonce_gap g
+                 WHERE g.submitter_id = OLD.submitter_id
+                   AND OLD.next_nonce BETWEEN g.first_nonce AND g.last_nonce);
     END IF;
     INSERT INTO sim_write (what, submitter_id, token, live, owner, lapsed, guarded)
-    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node, l.expires_at <= clock_timestamp(), past
+    SELECT TG_TABLE_NAME, NEW.submitter_id, NEW.fencing_token, l.fencing_token, l.owner_node,
+           l.expires_at <= clock_timestamp(), past
       FROM submitter_lease l WHERE l.submitter_id = NEW.submitter_id;
     RETURN NULL;
 END $$;
-CREATE CONSTRAINT TRIGGER sim_watch AFTER UPDATE ON managed_tx DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_tx();
-CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON tx_attempt DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
-CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_nonce_cursor DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_cursor();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER UPDATE ON managed_tx
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_tx();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON tx_attempt
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch();
+CREATE CONSTRAINT TRIGGER sim_watch AFTER INSERT OR UPDATE ON submitter_nonce_cursor
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION sim_watch_cursor();
 `
 
-// openDatabase makes the schema of one run.
+// openDatabase creates the schema of one run.
 func openDatabase(t testing.TB) *database {
 	t.Helper()
 	db := dbtest.New(t, dbtest.WithoutGuard())
@@ -110,7 +138,8 @@ func openDatabase(t testing.TB) *database {
 	q := u.Query()
 	q.Set("search_path", db.Schema+",pg_catalog")
 	u.RawQuery = q.Encode()
-	// The server knows by real time when a transaction began. By this clock each is old enough to be ended when a takeover waits for it for too long.
+	// The server records transaction start times in real time. The base is an hour ahead, so every
+	// transaction is old enough to be terminated when a takeover waits too long for it.
 	d := &database{
 		schema: db.Schema,
 		url:    u.String(),
@@ -136,7 +165,7 @@ func openDatabase(t testing.TB) *database {
 	return d
 }
 
-// open connects the scheduler. It is called in the bubble of the run.
+// open connects the scheduler. It must be called inside the bubble of the run.
 func (d *database) open() (err error) {
 	d.conn, err = d.connect()
 	d.began = time.Now()
@@ -151,14 +180,15 @@ func (d *database) connect() (*pgx.Conn, error) {
 	return pgx.ConnectConfig(d.ctx, cfg)
 }
 
-// blocked tells whether a session waits for a lock that one of those sessions holds. What others hold (a vacuum, a test that drops its schema) passes by itself.
+// blocked reports whether a session waits for a lock held by one of the given sessions. Locks of
+// other sessions (a vacuum, a test that drops its schema) are released without our help.
 func (d *database) blocked(pid int32, by []int32) bool {
 	n, err := d.number("SELECT count(*) FROM unnest(pg_blocking_pids($1)) AS b WHERE b = ANY($2)",
 		pid, by)
 	return err == nil && n > 0
 }
 
-// lives tells whether a session is still there.
+// lives reports whether a session still exists.
 func (d *database) lives(pid int32) bool {
 	n, err := d.number("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
 	return err == nil && n > 0
@@ -178,7 +208,7 @@ func (d *database) tick() error {
 	return err
 }
 
-// jump sets the clock of the database forward or back.
+// jump moves the clock of the database forward or back.
 func (d *database) jump(by time.Duration) error {
 	d.step += by
 	d.ends = [2]time.Duration{min(d.ends[0], d.step), max(d.ends[1], d.step)}
@@ -188,7 +218,7 @@ func (d *database) jump(by time.Duration) error {
 
 func (d *database) dial() (net.Conn, error) { return net.Dial(d.network, d.address) }
 
-// number asks for one number.
+// number runs a query that returns one number.
 func (d *database) number(query string, args ...any) (n int64, err error) {
 	err = d.conn.QueryRow(d.ctx, query, args...).Scan(&n)
 	return n, err

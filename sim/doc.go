@@ -1,29 +1,38 @@
-// Package sim runs a whole cluster in one process, under one scheduler and one seed, and breaks it in every way that we know of.
+// Package sim simulates a whole cluster in one process, driven by one scheduler and one seed, under
+// every fault we know of.
 //
-// # What is real
+// # Real parts
 //
-// Two or three nodes of the real engine and the real store work on one real PostgreSQL schema. The chain is chain/chaintest, which passes the suite that real
-// nodes pass. Callers create and cancel on random nodes, watchers read the feed, an operator decides when a submitter is protected.
+// Two or three nodes run the real engine and the real store on one real PostgreSQL schema. The
+// chain is chain/chaintest, which passes the same test suite as real nodes. Clients create and
+// cancel transactions on random nodes, watchers read the feed, and an operator decides when a
+// submitter is protected.
 //
-// # How a seed fixes what happens
+// # Determinism
 //
-// Each run lives in a testing/synctest bubble, so its time is virtual and moves only when every goroutine waits for something within the bubble. Whatever
-// leaves a node passes the scheduler ([World]): messages to PostgreSQL and their answers, dials, calls of the chain and of the signer, the points of
-// engine.Gate, and every firing of a timer. The scheduler lets exactly one thing happen, waits until the process is still again, and chooses the next by a
-// random source that the seed starts. PostgreSQL is asked only by the scheduler itself, one exchange at a time; the nodes' connections are pipes in memory.
-// Its clock_timestamp() is one of the schema's, which tells the time of the bubble, or is off by as much as a fault has let it jump.
+// Each run lives in a testing/synctest bubble: its time is virtual and advances only when every
+// goroutine in the bubble is blocked. Everything that leaves a node passes through the scheduler
+// ([World]): messages to PostgreSQL and their replies, dials, calls to the chain and the signer,
+// the points of engine.Gate, and every timer. The scheduler lets exactly one thing happen, waits
+// until the process is quiet again, and draws the next one from a random source that the seed
+// initializes. Only the scheduler talks to PostgreSQL, one exchange at a time; the nodes'
+// connections are in-memory pipes. The schema overrides clock_timestamp() with the bubble's time,
+// plus any clock jump that a fault has added.
 //
 // # Faults
 //
-// A [Plan], drawn from the seed, says how many nodes there are, what callers ask and which [Fault] happens when. See fault_test.go for the list. At the end all
-// faults are healed, and the run must come to rest: every transaction final within a bounded time.
+// A [Plan], drawn from the seed, fixes the number of nodes, the calls of the clients, and which
+// [Fault] happens when. See fault_test.go for the list. At the end all faults are healed, and the
+// run must settle: every transaction must become final within a bounded time.
 //
 // # Oracles
 //
-// What the laws L1 to L12 ask is checked from the ledger's rows (by SQL of our own), from a log that triggers keep of every write, from all that the chain was
-// ever given, and from what the watchers heard. See oracle_test.go and oracle_chain_test.go.
+// The oracles check laws L1 to L12 against the ledger's rows (with their own SQL), a log of every
+// write that triggers keep, every transaction the chain received, and the events that the watchers
+// received. See oracle_test.go and oracle_chain_test.go.
 //
-// # When it fails
+// # Failures
 //
-// A failing seed prints its plan, the last steps, and how to run it again; `make sim SEED=... DROP=...` leaves out faults of the plan, to find those that matter.
+// A failing seed prints its plan, the last steps, and the command that repeats the run.
+// `make sim SEED=... DROP=...` leaves out faults of the plan, to isolate the ones that matter.
 package sim

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// deliver is the arrival of a message at PostgreSQL.
+// deliver delivers a message to PostgreSQL.
 func (w *World) deliver(l *link, m message, it *item) {
 	n := l.node
 	if l.over() && !it.late && w.dice.IntN(2) == 0 {
-		w.remark("it is lost under way")
+		w.remark("lost in transit")
 		l.landed()
 		return
 	}
@@ -68,7 +68,7 @@ func (w *World) deliver(l *link, m message, it *item) {
 		return
 	}
 	if !w.advance(x) {
-		w.remark("it waits for a lock")
+		w.remark("waiting for a lock")
 		w.stuck = append(w.stuck, x)
 		return
 	}
@@ -76,7 +76,7 @@ func (w *World) deliver(l *link, m message, it *item) {
 	w.unstick()
 }
 
-// exchange is a message that PostgreSQL works on.
+// exchange is a message that PostgreSQL is processing.
 type exchange struct {
 	link    *link
 	message message
@@ -85,7 +85,8 @@ type exchange struct {
 	err     error
 }
 
-// advance reads until the answer is there, or it is sure that the session waits for a lock that another session of the world holds.
+// advance reads until the reply is complete and returns true, or returns false once the session is
+// known to wait for a lock held by another session of the simulation.
 func (w *World) advance(x *exchange) bool {
 	for giveUp := time.Now().Add(hangLimit); !x.done; {
 		if x.done, x.err = x.link.server.receive(lookAfter); x.done || x.err != nil {
@@ -115,8 +116,8 @@ func (w *World) blocked(x *exchange) bool {
 	return w.db.blocked(x.link.server.pid, ours)
 }
 
-// unstick goes on with what waited for a lock and does not any more. PostgreSQL lets them go one after the other, in the order in which they came; all of that
-// is let happen before any of it is told.
+// unstick resumes the exchanges that no longer wait for a lock. PostgreSQL grants the locks in
+// arrival order; all unblocked exchanges run before any node receives a reply.
 func (w *World) unstick() {
 	for moved := true; moved; {
 		moved = false
@@ -136,20 +137,21 @@ func (w *World) unstick() {
 	}
 	w.stuck = stuck
 	for _, x := range done {
-		w.remark("%s of %s does not wait any more", x.message.label, x.link.node.title())
+		w.remark("%s of %s got its lock", x.message.label, x.link.node.title())
 		w.finish(x)
 	}
 }
 
-// finish is the end of an exchange: PostgreSQL has answered, or the session is gone.
+// finish completes an exchange after PostgreSQL has replied or the session is gone.
 func (w *World) finish(x *exchange) {
-	l, m, f, s, err := x.link, x.message, x.fault, x.link.server, x.err
-	n := l.node
+	l, m := x.link, x.message
+	f, err := x.fault, x.err
+	s, n := l.server, l.node
 	defer l.landed()
 	if s.failure != "" {
-		w.remark("PostgreSQL says %s", s.failure)
+		w.remark("PostgreSQL error %s", s.failure)
 		if !strings.HasPrefix(s.failure, "57P01") && !strings.HasPrefix(s.failure, "40") {
-			w.violated("constraint", "PostgreSQL, the second line of defence, has to refuse %s: %s",
+			w.violated("constraint", "a database constraint rejected %s: %s",
 				m.label, s.failure)
 		}
 	}
@@ -179,20 +181,24 @@ func (w *World) finish(x *exchange) {
 	}
 }
 
-// ambush is a commit that its node has given up, and that waits for the moment at which the node has the lease anew and has written nothing yet.
+// ambush is a commit that its node has given up on. It is held until the node has reacquired the
+// lease and has not written yet.
 type ambush struct {
 	item   *item
 	commit *fencedCommit
 }
 
-// spring lets arrive what waited for a node's lease to be taken anew.
+// spring releases the ambushes of a node that has reacquired the lease.
 func (w *World) spring(n *node) {
 	w.ambushes = slices.DeleteFunc(w.ambushes, func(a ambush) bool {
 		if a.item.node != n || a.commit == nil {
 			return a.commit == nil
 		}
 		newer, err := w.db.number(
-			"SELECT count(*) FROM submitter_lease l JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token) ON l.submitter_id = c.id AND l.fencing_token > c.token",
+			`SELECT count(*)
+			   FROM submitter_lease l
+			   JOIN unnest($1::INT[], $2::BIGINT[]) AS c (id, token)
+			     ON l.submitter_id = c.id AND l.fencing_token > c.token`,
 			a.commit.submitters, a.commit.tokens)
 		if err != nil || newer == 0 {
 			return false
@@ -202,7 +208,7 @@ func (w *World) spring(n *node) {
 	})
 }
 
-// lapseOf is right after all leases have lapsed that a commit is written under.
+// lapseOf returns a time just after all leases that a commit is written under have lapsed.
 func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
 	if c == nil {
 		return 0, false
@@ -216,24 +222,24 @@ func (w *World) lapseOf(c *fencedCommit) (time.Duration, bool) {
 	return lapse.Sub(w.db.base) - w.db.step + w.db.began.Sub(w.began) + time.Millisecond, err == nil
 }
 
-// terminated waits until the sessions that a takeover has ended are gone.
+// terminated waits until the sessions that a takeover has terminated are gone.
 func (w *World) terminated(rows [][]byte) {
 	for _, row := range rows {
-		pid := int32(
-			binary.BigEndian.Uint32(row[6:])) // two bytes for the number of columns, four for the length of the first
-		w.remark("a session is ended")
+		// Two bytes for the number of columns, four for the length of the first.
+		pid := int32(binary.BigEndian.Uint32(row[6:]))
+		w.remark("session terminated")
 		w.locks = slices.DeleteFunc(w.locks,
 			func(k *rowLock) bool { return k.conn.PgConn().PID() == uint32(pid) })
 		for giveUp := time.Now().Add(hangLimit); w.db.lives(pid); {
 			if time.Now().After(giveUp) {
-				w.violated("sim", "a session does not end")
+				w.violated("sim", "a terminated session does not end")
 				return
 			}
 		}
 	}
 }
 
-// answer sends a reply on its way.
+// answer sends a reply to the node.
 func (w *World) answer(l *link, answer []byte, f Fault) {
 	it := &item{node: l.node, kind: "reply", label: "@" + l.role, inside: true}
 	it.run = func() { l.receive(answer) }

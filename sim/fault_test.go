@@ -11,20 +11,20 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Fault is one thing that goes wrong. Without On it happens at its time. With On it waits, from its time on, until the Count-th of what it names passes on its
-// node, and happens to that.
+// Fault is one injected failure. Without On it strikes at time At. With On it waits, from At on,
+// for the Count-th operation of that name on its node, and strikes that operation.
 type Fault struct {
 	No    int // within the plan of its seed
 	At    time.Duration
-	Node  int // -1: any
+	Node  int // -1: any node
 	On    string
 	Count int
 	Do    string
-	For   time.Duration // how long, or after how long
-	N     int           // how many, or which
+	For   time.Duration // duration or delay
+	N     int           // a count or an index
 }
 
-// String is the fault in one line.
+// String returns the fault in one line.
 func (f Fault) String() string {
 	s := fmt.Sprintf("at %.1fs", f.At.Seconds())
 	if f.Node >= 0 {
@@ -43,39 +43,39 @@ func (f Fault) String() string {
 	return s
 }
 
-// Faults of the whole world or a node, at their time.
+// Faults of the whole simulation or of a node, at a fixed time.
 const (
-	doFreeze     = "freeze"       // a node's process stands still; its connections stay
-	doCrash      = "crash"        // a node is killed, and boots again after a while
-	doQuit       = "stop"         // a node is told to end, and boots again after a while
+	doFreeze     = "freeze"       // the node's process is suspended; its connections stay open
+	doCrash      = "crash"        // the node is killed and restarts later
+	doQuit       = "stop"         // the node shuts down and restarts later
 	doCut        = "cut"          // all connections to PostgreSQL are cut
-	doCutSilent  = "cut silently" // the same, and the node notices only when an answer does not come
+	doCutSilent  = "cut silently" // the same, noticed only when a reply is missing
 	doNoDatabase = "no database"  // connections are cut and refused
 	doSilence    = "database silent"
 	doNoChain    = "no chain"
 	doLag        = "provider lags" // N blocks
 	doNoSigner   = "no signer"
-	doReorg      = "reorg"                                           // N blocks; their transactions return to the pool
-	doReorgDrop  = "reorg drops"                                     // N blocks; their transactions are forgotten
-	doReorgKeep  = "reorg keeps"                                     // N blocks; the new blocks have them again
-	doReorgStale = "reorg drops and providers show the old receipts" // N blocks
+	doReorg      = "reorg"                                        // N blocks; their transactions return to the pool
+	doReorgDrop  = "reorg drops"                                  // N blocks; their transactions are dropped
+	doReorgKeep  = "reorg keeps"                                  // N blocks; the new blocks include them again
+	doReorgStale = "reorg drops, providers show the old receipts" // N blocks
 	doForgetPool = "pool forgotten"
 	doStall      = "no blocks"
-	doExternal   = "key used elsewhere" // N: the submitter, and whether it is the next nonce or the one after that
+	doExternal   = "key used elsewhere" // N: the submitter, and the next nonce or the one after
 	doJump       = "clock jumps"
 	doStep       = "clock of the database jumps"
 )
 
-// Faults of one thing that passes. doFreeze and doCrash are among them: after it has happened.
+// Faults of one operation. doFreeze and doCrash also apply here: after the operation.
 const (
-	doLoseReply    = "lose the reply" // done, and the connection is cut
-	doCutBefore    = "cut before"     // not done, and the connection is cut
-	doArriveLate   = "arrive late"    // the connection is cut, and it is done after a while
-	doArriveAnew   = "arrive anew"    // the same, and it is done as soon as the node has the lease anew
-	doArriveLapsed = "arrive lapsed"  // it is done right after its lease has lapsed, for which its node stands still
+	doLoseReply    = "lose the reply" // executed, then the connection is cut
+	doCutBefore    = "cut before"     // not executed; the connection is cut
+	doArriveLate   = "arrive late"    // the connection is cut; executed after a delay
+	doArriveAnew   = "arrive anew"    // the same, executed once the node has reacquired the lease
+	doArriveLapsed = "arrive lapsed"  // executed just after the lease lapsed; the node is frozen
 	doReplyLate    = "reply late"
-	doLock         = "rows locked"            // that a commit needs; N says which
-	doLockFreeze   = "rows locked and freeze" // and its node stands still meanwhile
+	doLock         = "rows locked"            // rows a commit needs; N selects them
+	doLockFreeze   = "rows locked and freeze" // and the node is frozen meanwhile
 	doFreezeBefore = "freeze before"
 	doCrashBefore  = "crash before"
 	doLoseRequest  = "lose the request"
@@ -85,17 +85,17 @@ const (
 	doUnavailable  = "unavailable"
 	doSlow         = "slow"
 	doPoolFull     = "pool full"
-	doLieAccepted  = "false nonce too low though taken"
-	doBlocksBehind = "answer of some blocks ago"
+	doLieAccepted  = "false nonce too low though accepted"
+	doBlocksBehind = "reply from an older block"
 )
 
-// trigger is a fault that waits for its moment.
+// trigger is a fault that waits for its operation.
 type trigger struct {
 	fault Fault
 	left  int
 }
 
-// arm sets up the faults of the plan.
+// arm schedules the faults of the plan.
 func (w *World) arm() {
 	for _, f := range w.plan.Faults {
 		f.At += w.now()
@@ -107,7 +107,7 @@ func (w *World) arm() {
 	}
 }
 
-// trip finds the fault that waits for what passes now.
+// trip returns the fault that is due for an operation, if any.
 func (w *World) trip(n *node, what string) (Fault, bool) {
 	if w.healed {
 		return Fault{}, false
@@ -131,7 +131,7 @@ func (w *World) trip(n *node, what string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// worldly are the faults that happen to the chain or the database, whichever node they are named with.
+// worldly lists the faults of the chain or the database, whichever node they name.
 var worldly = []string{
 	doStep,
 	doReorg,
@@ -148,7 +148,7 @@ func (w *World) struck(f Fault, n *node) {
 	w.remark("%s %s", n.title(), f)
 }
 
-// strike carries out a fault that has come to its time.
+// strike applies a fault that is due.
 func (w *World) strike(f Fault) {
 	if w.healed {
 		return
@@ -189,8 +189,8 @@ func (w *World) strikeOne(f Fault, n *node) {
 	case doJump:
 		n.clock.jump(f.For)
 	case doStep:
-		w.lapses = append(w.lapses,
-			span{w.now(), w.now()}) // a lease can lapse while it is written under
+		// A lease can lapse during a write under it.
+		w.lapses = append(w.lapses, span{w.now(), w.now()})
 		if err := w.db.jump(f.For); err != nil {
 			w.violated("sim", "the clock of the database cannot be set: %v", err)
 		}
@@ -199,9 +199,14 @@ func (w *World) strikeOne(f Fault, n *node) {
 	}
 }
 
-// bendChain carries out the faults of the chain itself.
+// bendChain applies the faults of the chain itself.
 func (w *World) bendChain(f Fault, until time.Duration) {
-	fate := map[string]chaintest.Fate{doReorg: chaintest.Return, doReorgDrop: chaintest.Drop, doReorgStale: chaintest.Drop, doReorgKeep: chaintest.Keep}[f.Do]
+	fate := map[string]chaintest.Fate{
+		doReorg:      chaintest.Return,
+		doReorgDrop:  chaintest.Drop,
+		doReorgStale: chaintest.Drop,
+		doReorgKeep:  chaintest.Keep,
+	}[f.Do]
 	switch {
 	case fate != "":
 		if f.Do == doReorgStale {
@@ -219,7 +224,7 @@ func (w *World) bendChain(f Fault, until time.Duration) {
 	}
 }
 
-// useKey sends a transaction around Fencepost.
+// useKey sends a transaction that bypasses Fencepost.
 func (w *World) useKey(which int) {
 	submitter := which % w.plan.Submitters
 	account, err := w.chain.Account(w.db.ctx, chaintest.Address(submitter), 0)
@@ -233,7 +238,8 @@ func (w *World) useKey(which int) {
 		chaintest.Key(submitter),
 		types.LatestSignerForChainID(chainID),
 		&types.DynamicFeeTx{
-			ChainID: chainID, Nonce: nonce, To: &to, Gas: 21_000, GasFeeCap: gwei(90), GasTipCap: gwei(80),
+			ChainID: chainID, Nonce: nonce, To: &to, Gas: 21_000,
+			GasFeeCap: gwei(90), GasTipCap: gwei(80),
 		},
 	)
 	if err == nil {
@@ -247,7 +253,7 @@ func (w *World) useKey(which int) {
 	w.remark("nonce %d of s%d is used elsewhere", nonce, w.submitters[submitter])
 }
 
-// pass is what happens to something that a node asks for.
+// pass returns the verdict on an operation of a node.
 func (w *World) pass(it *item, what string) verdict {
 	f, ok := w.trip(it.node, what)
 	if !ok {
@@ -302,13 +308,13 @@ func sendFaults(f Fault) chaintest.Fault {
 	return chaintest.Fault{}
 }
 
-// askAgain puts an asker back into the row.
+// askAgain puts a waiting caller back in the queue.
 func (w *World) askAgain(it *item) verdict {
 	w.waiting = append(w.waiting, it)
 	return verdict{again: true}
 }
 
-// answer lets an asker go on, unless it has to wait once more.
+// answer sends the verdict to the waiting caller, unless it was queued again.
 func (it *item) answer(v verdict) {
 	if !v.again {
 		it.granted <- v

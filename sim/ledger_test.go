@@ -6,7 +6,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// row is a transaction as the oracles see it.
+// row is a transaction as the oracles read it.
 type row struct {
 	id, request             string
 	submitter               int32
@@ -37,12 +37,12 @@ type attemptRow struct {
 	kind  string
 }
 
-// ledger is all that the oracles read.
+// ledger holds all the data that the oracles read.
 type ledger struct {
 	rows     map[string]*row
 	bySub    map[int32][]*row
 	cursors  map[int32][2]int64 // init, next
-	guarded  map[int32]int64    // protections that there have been
+	guarded  map[int32]int64    // number of protections so far
 	gaps     map[int32][][2]int64
 	attempts map[txn.Hash]*row
 }
@@ -58,7 +58,9 @@ func (w *World) readLedger() (*ledger, error) {
 	}
 	q := w.db
 	err := q.each(
-		`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason, version, fencing_token, tx_hash, receipt_tx_hash, requeued FROM managed_tx`,
+		`SELECT tx_id::TEXT, request_id, submitter_id, nonce, queue_seq, state, executed, reason,
+		        version, fencing_token, tx_hash, receipt_tx_hash, requeued
+		   FROM managed_tx`,
 		func(rows pgx.Rows) error {
 			r := &row{}
 			err := rows.Scan(&r.id, &r.request, &r.submitter, &r.nonce, &r.seq, &r.state,
@@ -72,7 +74,9 @@ func (w *World) readLedger() (*ledger, error) {
 		return nil, err
 	}
 	err = q.each(
-		`SELECT tx_id::TEXT, seq, kind, state, executed, fencing_token, xid::TEXT::BIGINT, submitter_id FROM tx_event ORDER BY submitter_id, tx_id, seq`,
+		`SELECT tx_id::TEXT, seq, kind, state, executed, fencing_token, xid::TEXT::BIGINT,
+		        submitter_id
+		   FROM tx_event ORDER BY submitter_id, tx_id, seq`,
 		func(rows pgx.Rows) error {
 			var e eventRow
 			err := rows.Scan(&e.id, &e.seq, &e.kind, &e.state, &e.executed, &e.token, &e.xid,
@@ -80,7 +84,7 @@ func (w *World) readLedger() (*ledger, error) {
 			if r := l.rows[e.id]; r != nil {
 				r.events = append(r.events, e)
 			} else {
-				w.violated("L8", "an event of a transaction that is not there")
+				w.violated("L8", "an event of an unknown transaction")
 			}
 			return err
 		},

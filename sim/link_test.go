@@ -11,34 +11,35 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// link is a connection of a node to PostgreSQL as the node sees it: a pipe in memory. What the node writes is a message under way, which the scheduler delivers
-// to the real server when its turn has come; so is the answer on its way back. A connection may be cut at any moment, with either of them lost, or with a message
-// that still arrives after the node has given up.
+// link is a node's end of a connection to PostgreSQL: an in-memory pipe. The scheduler delivers
+// each message the node writes to the real server, and each reply back to the node. A connection
+// may be cut at any moment. The message or the reply is then lost, or the message still arrives
+// after the node has given up.
 type link struct {
 	w    *World
 	node *node
 	no   int
-	role string // what it is for, from the name that it gave the server
+	role string // from its application_name
 
-	// The scheduler's.
+	// Owned by the scheduler.
 	server *server
-	flying int // messages under way
+	flying int // messages in transit
 
 	mu      sync.Mutex
-	out     []byte // written and not yet a whole message
-	in      []byte // answered and not yet read
+	out     []byte // written, not yet a complete message
+	in      []byte // replies not read yet
 	cut     bool   // by the network: reads fail
-	silent  bool   // cut, and the next write does not notice
+	silent  bool   // cut, but the next write succeeds
 	closed  bool   // by the node
 	expired bool
 	expiry  *time.Timer
-	commit  *fencedCommit // that the node has sent and heard nothing of
+	commit  *fencedCommit // sent by the node, not answered yet
 	changed chan struct{}
 	names   map[string]string // of prepared statements
 }
 
-// dial is store.Config.Dial of a node. It is decided at once, since nothing tells yet what the connection is for; the real one is made when the first message
-// arrives.
+// dial implements store.Config.Dial of a node. It decides at once, because the purpose of the
+// connection is not known yet. The real connection is made when the first message arrives.
 func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 	n.w.mu.Lock()
 	refused := n.crashed || n.noDatabase > n.w.now()
@@ -59,7 +60,7 @@ func (n *node) dial(context.Context, string, string) (net.Conn, error) {
 	}, nil
 }
 
-// connect makes the real connection of a link, if it has none yet.
+// connect dials the real server for a link that is not connected yet.
 func (w *World) connect(l *link) error {
 	if l.server.conn != nil {
 		return nil
@@ -78,13 +79,13 @@ func (w *World) connect(l *link) error {
 	return nil
 }
 
-// tell wakes whoever waits for a change. The caller holds mu.
-func (l *link) tell() {
+// notify wakes the readers that wait for a change. The caller holds mu.
+func (l *link) notify() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// Read waits for an answer.
+// Read waits for a reply.
 func (l *link) Read(b []byte) (int, error) {
 	for {
 		l.mu.Lock()
@@ -114,7 +115,7 @@ func (l *link) readable(b []byte) (int, error) {
 	return 0, nil
 }
 
-// Write sends a message on its way.
+// Write queues a message for delivery.
 func (l *link) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,29 +143,29 @@ func (l *link) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// send hands a whole message to the scheduler, except those that say nothing.
+// send passes a complete message to the scheduler, except messages without effect.
 func (l *link) send(m message) {
 	switch {
 	case m.goodbye, m.cancel:
 		return // Close follows
 	case m.ping && l.role != "renew" && l.role != "commit":
-		// Whether a pool pings depends on the real time that a connection was idle for, so a ping must change nothing.
+		// A pool pings depending on real idle time, so a ping must not affect the run.
 		l.in = append(l.in, pong...)
-		l.tell()
+		l.notify()
 		return
 	}
 	it := &item{node: l.node, kind: "sql", label: m.label + "@" + l.role}
 	it.run = func() { l.w.deliver(l, m, it) }
 	if !l.w.post(it) {
 		l.cut = true
-		l.tell()
+		l.notify()
 		return
 	}
 	l.flying++
 	l.commit = m.commit
 }
 
-// Close ends the connection on the node's side. What is under way may arrive all the same.
+// Close closes the node's end. Messages in transit may still arrive.
 func (l *link) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,22 +174,22 @@ func (l *link) Close() error {
 	}
 	l.closed = true
 	l.doubt()
-	l.tell()
+	l.notify()
 	if l.flying == 0 {
 		l.server.close()
 	}
 	return nil
 }
 
-// receive gives the node an answer.
+// receive delivers a reply to the node.
 func (l *link) receive(answer []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.in, l.commit = append(l.in, answer...), nil
-	l.tell()
+	l.notify()
 }
 
-// doubt remembers that the node does not know, and never will, what became of a commit. The caller holds mu.
+// doubt records that the node will never learn the outcome of a commit. The caller holds mu.
 func (l *link) doubt() {
 	if l.commit == nil {
 		return
@@ -201,7 +202,8 @@ func (l *link) doubt() {
 	l.commit = nil
 }
 
-// sever cuts the connection by the network. silent: the node notices only when it waits for an answer.
+// sever cuts the connection in the network. If silent, the node notices only when it waits for a
+// reply.
 func (l *link) sever(silent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,20 +212,20 @@ func (l *link) sever(silent bool) {
 	}
 	l.cut, l.silent = true, silent
 	l.doubt()
-	l.tell()
+	l.notify()
 	if l.flying == 0 {
 		l.server.close()
 	}
 }
 
-// over tells whether the node cannot get an answer any more.
+// over reports whether the node can no longer receive replies.
 func (l *link) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cut || l.closed
 }
 
-// landed says that a message is not under way any more.
+// landed records that a message is no longer in transit.
 func (l *link) landed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,7 +235,7 @@ func (l *link) landed() {
 	}
 }
 
-// SetDeadline ends waiting at a time.
+// SetDeadline makes reads and writes fail after the given time.
 func (l *link) SetDeadline(at time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,21 +253,21 @@ func (l *link) SetDeadline(at time.Time) error {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.expired = true
-			l.tell()
+			l.notify()
 		})
 	}
-	l.tell()
+	l.notify()
 	return nil
 }
 
-// SetReadDeadline is SetDeadline.
+// SetReadDeadline is SetDeadline: only reads wait.
 func (l *link) SetReadDeadline(at time.Time) error { return l.SetDeadline(at) }
 
 // SetWriteDeadline does nothing: writes do not wait.
 func (l *link) SetWriteDeadline(time.Time) error { return nil }
 
-// LocalAddr names the node's end.
+// LocalAddr returns the node's address.
 func (l *link) LocalAddr() net.Addr { return &net.UnixAddr{Net: "unix"} }
 
-// RemoteAddr names the server's end.
+// RemoteAddr returns the server's address.
 func (l *link) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "postgres", Net: "unix"} }

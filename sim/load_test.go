@@ -14,14 +14,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// call is a caller's wish to have a transaction executed, and what the caller was told.
+// call is one transaction that a client asks for, and the replies the client received.
 type call struct {
 	plan      CallPlan
 	submitter txn.SubmitterID
 	begun     time.Duration
 	answered  time.Duration // 0: never
-	answers   []txn.TxID    // of every successful answer, twins included
-	asking    int           // goroutines of it
+	answers   []txn.TxID    // of every successful reply, twins included
+	asking    int           // goroutines still trying
 	why       error         // the last failure
 }
 
@@ -29,10 +29,10 @@ func chainBig(id txn.ChainID) *big.Int { return new(big.Int).SetUint64(uint64(id
 
 func gwei(n int64) *big.Int { return new(big.Int).Mul(big.NewInt(n), big.NewInt(1_000_000_000)) }
 
-// the contract that counts who called it.
+// counter is the contract that counts its calls.
 var counter = txn.Address{0xc0}
 
-// prepare registers the submitters and sets the load.
+// prepare registers the submitters and schedules the load.
 func (w *World) prepare() error {
 	w.chain.Register(counter, chaintest.Counter)
 	n := w.current(0)
@@ -44,8 +44,8 @@ func (w *World) prepare() error {
 		done := false
 		go func() {
 			info, _, err = n.store.Register(context.Background(), store.Registration{
-				Name: fmt.Sprintf("s%d",
-					i), Chain: w.chain.ID(), Address: address, Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+				Name: fmt.Sprintf("s%d", i), Chain: w.chain.ID(), Address: address,
+				Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
 			})
 			done = true
 		}()
@@ -55,7 +55,7 @@ func (w *World) prepare() error {
 		}
 		w.submitters = append(w.submitters, info.ID)
 	}
-	w.chain.Mine(8) // so that there is something below the depth of finality
+	w.chain.Mine(8) // some blocks must be below the finality depth
 	w.mine()
 	for _, p := range w.plan.Calls {
 		c := &call{plan: p, submitter: w.submitters[p.Submitter]}
@@ -88,7 +88,7 @@ func (w *World) prepare() error {
 	return nil
 }
 
-// mine makes the blocks, some of them empty, some late.
+// mine schedules the blocks, some of them empty, some late.
 func (w *World) mine() {
 	next := w.plan.BlockTime
 	if w.dice.IntN(10) == 0 && !w.healed {
@@ -106,7 +106,7 @@ func (w *World) mine() {
 	})
 }
 
-// payload is one that no other call has, so that the chain shows which call was executed.
+// payload returns a payload unique to the call, so that the chain shows which call was executed.
 func (c *call) payload() txn.Payload {
 	to := counter
 	return txn.Payload{To: &to, Data: fmt.Appendf(nil, "call %d", c.plan.No)}
@@ -114,7 +114,8 @@ func (c *call) payload() txn.Payload {
 
 func (c *call) request() string { return fmt.Sprintf("request-%d", c.plan.No) }
 
-// place has a caller ask for a transaction until somebody says yes, under one request id, on another node each time.
+// place requests a transaction until a node accepts it: the same request id each time, another node
+// each time.
 func (w *World) place(c *call, first int) {
 	if c.begun == 0 {
 		c.begun = w.now()
@@ -145,8 +146,9 @@ func (w *World) place(c *call, first int) {
 // retryPause is how long a client waits before it tries another node.
 const retryPause = 700 * time.Millisecond
 
-// retry tries something on one node after the other until it is done or the run ends. Each try passes the scheduler under the name of who tries: of two that
-// woke at the same moment the seed decides who is first.
+// retry calls try on one node after another until it succeeds or the run ends. Each try passes
+// through the scheduler under the name who, so the seed decides the order of two that woke at the
+// same moment.
 func (w *World) retry(who string, first int, try func(context.Context, *node) bool) {
 	for i := first; !w.ended(); i++ {
 		if w.try(who, i%w.plan.Nodes, try) {
@@ -177,7 +179,7 @@ func (w *World) ended() bool {
 	return w.closing
 }
 
-// working is the newest boot of a node, if it takes requests.
+// working returns the current boot of a node, or nil if it does not accept requests.
 func (w *World) working(index int) *node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +190,7 @@ func (w *World) working(index int) *node {
 	return n
 }
 
-// cancel asks for a call's transaction to be cancelled, as the server does.
+// cancel requests the cancellation of a call's transaction, as the server does.
 func (w *World) cancel(c *call) {
 	if len(c.answers) == 0 {
 		return
@@ -212,7 +214,7 @@ func (w *World) cancel(c *call) {
 	)
 }
 
-// command asks something of the owner of a submitter.
+// command sends a command to the owner of a submitter.
 func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
 	go w.retry(string(kind), 0, func(ctx context.Context, n *node) bool {
 		_, err := n.store.AddCommand(ctx, of, askOf(kind, ""))
@@ -220,7 +222,7 @@ func (w *World) command(of txn.SubmitterID, kind txn.CommandKind) {
 	})
 }
 
-// watcher reads the feed as a client does that moves to another node whenever one fails it.
+// watcher reads the feed like a client that moves to another node after a failure.
 type watcher struct {
 	no    int
 	heard map[txn.TxID][]txn.Event
@@ -228,7 +230,7 @@ type watcher struct {
 	begun bool
 }
 
-const watchPage = 3 // events at a time: small, so that pages are met
+const watchPage = 3 // events per page: small, to exercise paging
 
 func (w *World) watch(no int) {
 	r := &watcher{no: no, heard: map[txn.TxID][]txn.Event{}}
@@ -236,7 +238,8 @@ func (w *World) watch(no int) {
 	who := fmt.Sprintf("watcher %d", no)
 	go func() {
 		for i := no; !w.ended(); i++ {
-			for !w.ended() && w.try(who, i%w.plan.Nodes, func(ctx context.Context, n *node) bool { return r.read(ctx, w, n) == nil }) {
+			read := func(ctx context.Context, n *node) bool { return r.read(ctx, w, n) == nil }
+			for !w.ended() && w.try(who, i%w.plan.Nodes, read) {
 				time.Sleep(2 * time.Second)
 			}
 			time.Sleep(retryPause)
@@ -244,7 +247,7 @@ func (w *World) watch(no int) {
 	}()
 }
 
-// read delivers what is new since the position, by way of one node.
+// read reads the events since the position, through one node.
 func (r *watcher) read(ctx context.Context, w *World, n *node) error {
 	if r.at.Until == "" {
 		epoch, head, err := n.store.FeedHead(ctx)

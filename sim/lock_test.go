@@ -7,17 +7,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rowLock is somebody's open transaction that holds rows of the ledger locked: a migration, a backup tool, an operator's session.
+// rowLock is an open transaction of another client that locks rows of the ledger: a migration, a
+// backup tool, an operator's session.
 type rowLock struct{ conn *pgx.Conn }
 
-// lockable is what a fault may lock of a submitter, each so that a fenced commit has to wait for it at another of its guards.
+// lockable lists the rows of a submitter that a fault may lock. Each makes a fenced commit wait at
+// a different guard.
 var lockable = []string{
 	"SELECT FROM managed_tx WHERE submitter_id = ANY($1) FOR UPDATE",
 	"SELECT FROM submitter_nonce_cursor WHERE submitter_id = ANY($1) FOR UPDATE",
 	"SELECT FROM submitter_lease WHERE submitter_id = ANY($1) FOR UPDATE",
 }
 
-// lock has somebody lock rows that a commit is about to need.
+// lock locks rows that a commit is about to need.
 func (w *World) lock(m message, f Fault) {
 	if m.commit == nil || len(m.commit.submitters) == 0 {
 		return
@@ -47,11 +49,12 @@ func (w *World) lock(m message, f Fault) {
 
 func (w *World) unlock(k *rowLock) {
 	w.locks = slices.DeleteFunc(w.locks, func(other *rowLock) bool { return other == k })
-	if err := w.db.tick(); err != nil { // before whoever waits goes on, and looks at the clock
+	if err := w.db.tick(); err != nil { // before the waiting sessions resume and read the clock
 		w.violated("sim", "%v", err)
 	}
 	_ = k.conn.Close(w.db.ctx)
-	for giveUp := time.Now().Add(hangLimit); w.db.lives(int32(k.conn.PgConn().PID())) && time.Now().Before(giveUp); { // its locks last until its end
+	pid, giveUp := int32(k.conn.PgConn().PID()), time.Now().Add(hangLimit)
+	for w.db.lives(pid) && time.Now().Before(giveUp) { // its locks last as long as its session
 	}
 	w.unstick()
 }

@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// message is what a node wrote in one go, as far as the scheduler needs to understand it (PostgreSQL's frontend protocol, version 3).
+// message is one write of a node, decoded as far as the scheduler needs (PostgreSQL's frontend
+// protocol, version 3).
 type message struct {
 	bytes   []byte
 	label   string
-	role    string // of a start-up message
-	answers int    // ReadyForQuery messages that it asks for
+	role    string // of a startup message
+	answers int    // ReadyForQuery messages to expect
 	startup bool
 	goodbye bool
 	cancel  bool
 	ping    bool
-	commit  *fencedCommit // of a fenced statement that is executed
+	commit  *fencedCommit // of a fenced statement
 }
 
 // pong answers an empty query.
@@ -27,7 +28,7 @@ const (
 	codeStartup3 = 196608
 )
 
-// readMessage takes a written message apart. whole is false when more must come.
+// readMessage decodes a write. whole is false when more bytes must follow.
 func readMessage(b []byte, names map[string]string) (m message, whole bool) {
 	if len(b) >= 8 && b[0] == 0 { // no type: the first message of a connection
 		switch code := binary.BigEndian.Uint32(b[4:]); {
@@ -78,7 +79,7 @@ func (m *message) read(kind byte, body []byte, names map[string]string) {
 	}
 }
 
-// first is the name that sqlc gives a statement, or its first word.
+// first returns the sqlc name of a statement, or its first word.
 func first(text string) string {
 	if rest, ok := strings.CutPrefix(text, "-- name: "); ok {
 		name, _, _ := strings.Cut(rest, " ")
@@ -97,25 +98,25 @@ func cString(b []byte) string {
 	return string(b)
 }
 
-// limitKept is the prefix of a setting that keeps the value of a limit which restart took out.
+// limitKept is the prefix of the setting that keeps a time limit which restart removed.
 const limitKept = "sim."
 
-// restated has the statement that verifies a session read the limits that restart took out.
+// restated makes the statement that verifies a session read the limits that restart removed.
 func restated(frame []byte) []byte {
 	if frame[0] != 'P' {
 		return frame
 	}
 	const setting = "s.setting) FROM pg_settings s"
-	was, is := []byte(setting), []byte("coalesce(current_setting('"+limitKept+"' || s.name, TRUE), "+
-		setting)
+	was := []byte(setting)
+	is := []byte("coalesce(current_setting('" + limitKept + "' || s.name, TRUE), " + setting)
 	is = bytes.Replace(is, []byte("s.setting)"), []byte("s.setting))"), 1)
 	out := bytes.Replace(frame, was, is, 1)
 	binary.BigEndian.PutUint32(out[1:], uint32(len(out)-1))
 	return out
 }
 
-// restart takes the server's own time limits out of a start-up message: they count real time, and
-// a simulation takes as much of that as the machine needs.
+// restart removes the server's time limits from a startup message: they count real time, and the
+// real duration of a simulation depends on the machine.
 func restart(b []byte) (text []byte, role string) {
 	out := append([]byte(nil), b[:8]...)
 	for rest := b[8:]; len(rest) > 1; {
@@ -138,14 +139,15 @@ func restart(b []byte) (text []byte, role string) {
 	return out, role
 }
 
-// fencedCommit is what a fenced statement says of itself.
+// fencedCommit is the part of a fenced statement's parameters that the simulation reads.
 type fencedCommit struct {
 	submitters []int32
 	tokens     []int64
 	takes      bool // a nonce
 }
 
-// readCommit finds the submitters and tokens among the parameters of a Bind message. They are the second and third, in binary form; the fifth says whether a nonce is taken.
+// readCommit reads the submitters and tokens from a Bind message. They are the second and third
+// parameter, in binary form; the fifth holds the nonces to take, negative for none.
 func readCommit(b []byte) *fencedCommit {
 	formats := int(binary.BigEndian.Uint16(b))
 	b = b[2+2*formats+2:]
@@ -173,7 +175,7 @@ func readCommit(b []byte) *fencedCommit {
 	return c
 }
 
-// arrayItems are the items of a one-dimensional array in PostgreSQL's binary form.
+// arrayItems returns the items of a one-dimensional array in PostgreSQL's binary format.
 func arrayItems(b []byte) [][]byte {
 	if len(b) < 20 {
 		return nil

@@ -14,19 +14,20 @@ import (
 )
 
 var (
-	mutantsFlag = flag.Bool("mutants", false, "let every mutant be caught, not only a few")
-	mutantFlag  = flag.String("mutant", "", "let this one be caught alone")
-	enoughFlag  = flag.Int("enough", 300, "how many seeds a mutant may take")
+	mutantsFlag = flag.Bool("mutants", false, "hunt every mutant, not only a few")
+	mutantFlag  = flag.String("mutant", "", "hunt only this mutant")
+	enoughFlag  = flag.Int("enough", 300, "maximum number of seeds per mutant")
 	huntFlag    = flag.Int("hunt", 0,
-		"run up to so many seeds, one after the other, until one breaks the law")
+		"run up to this many seeds in sequence until one breaks a law")
 )
 
-// mutant is a defect that somebody could write into Fencepost, and that the simulation has to find, or a test of another package that it names. See mutants/README.md for the form of its file.
+// mutant is an injected defect that the simulation must find, or else the test that it names. See
+// mutants/README.md for the file format.
 type mutant struct {
 	name   string
 	what   string
 	missed string // why the simulation cannot find it
-	test   string // "folder TestName", which finds it instead
+	test   string // "folder TestName": the test that finds it instead
 	edits  map[string][]edit
 }
 
@@ -56,7 +57,7 @@ func readMutant(path string) (mutant, error) {
 		file, body, _ := strings.Cut(strings.TrimPrefix(part, "\n"), "\n")
 		found := sections.FindAllStringSubmatch(body, -1)
 		if len(found) == 0 {
-			return m, fmt.Errorf("%s changes nothing in %s", path, file)
+			return m, fmt.Errorf("%s: no replacement for %s", path, file)
 		}
 		for _, s := range found {
 			m.edits[file] = append(m.edits[file],
@@ -64,10 +65,10 @@ func readMutant(path string) (mutant, error) {
 		}
 	}
 	if m.what == "" || len(m.edits) == 0 {
-		return m, fmt.Errorf("%s says nothing of what it is, or changes nothing", path)
+		return m, fmt.Errorf("%s: incomplete mutant: add \"what:\" and a replacement", path)
 	}
 	if (m.missed == "") != (m.test == "") {
-		return m, fmt.Errorf("%s is missed by the simulation and found by a test, or neither", path)
+		return m, fmt.Errorf("%s: \"missed:\" and \"test:\" must be set together", path)
 	}
 	return m, nil
 }
@@ -89,7 +90,7 @@ func allMutants(t *testing.T) []mutant {
 	return all
 }
 
-// apply makes the changed files, and returns which real file each stands for.
+// apply writes the changed files and returns the replacement of each real path.
 func (m mutant) apply(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	replaced := map[string]string{}
@@ -105,8 +106,8 @@ func (m mutant) apply(t *testing.T, dir string) map[string]string {
 		changed := string(text)
 		for _, e := range edits {
 			if n := strings.Count(changed, e.old); n != 1 {
-				t.Fatalf("mutant %s: its text is %d times in %s; bring it up to date:\n%s", m.name,
-					n, file, e.old)
+				t.Fatalf("mutant %s: its text occurs %d times in %s; update it:\n%s",
+					m.name, n, file, e.old)
 			}
 			changed = strings.Replace(changed, e.old, e.new, 1)
 		}
@@ -119,7 +120,8 @@ func (m mutant) apply(t *testing.T, dir string) map[string]string {
 	return replaced
 }
 
-// TestMutantsFit: every mutant can still be made, what it changes still compiles, and the test that finds it is there.
+// TestMutantsFit verifies that every mutant applies to the current source and compiles, and that
+// the test it names exists.
 func TestMutantsFit(t *testing.T) {
 	t.Parallel()
 	for _, m := range allMutants(t) {
@@ -127,7 +129,7 @@ func TestMutantsFit(t *testing.T) {
 			t.Parallel()
 			m.compile(t)
 			if m.test != "" && !m.testIsThere(t) {
-				t.Errorf("there is no test %s", m.test)
+				t.Errorf("missing test %s", m.test)
 			}
 		})
 	}
@@ -146,11 +148,11 @@ func (m mutant) testIsThere(t *testing.T) bool {
 	})
 }
 
-// the mutants that every run of the tests lets be caught.
+// daily lists the mutants that every test run hunts.
 var daily = []string{"one-request-twice", "sent-before-recorded", "token-stays"}
 
-// TestMutants builds the simulation anew with each defect in turn, and lets it look for a seed that breaks the law. What the simulation cannot find is shown to
-// the test that can.
+// TestMutants builds the simulation with each defect in turn and searches for a seed that breaks a
+// law. A mutant that the simulation cannot find must fail the test that it names.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	if *seedFlag != 0 {
@@ -179,19 +181,20 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// showToTest demands that the test which the mutant names fails with it. That it passes without is the business of its own package.
+// showToTest requires the named test to fail with the mutant. Its own package verifies that it
+// passes without.
 func (m mutant) showToTest(t *testing.T) {
 	t.Helper()
 	folder, name, _ := strings.Cut(m.test, " ")
 	out, err := run(t, m.build(t, filepath.Join("..", folder)), "-test.run", "^"+name+"$",
 		"-test.timeout", "5m")
 	if err == nil || !strings.Contains(out, "--- FAIL: "+name+" ") {
-		t.Fatalf("%s: %s does not find it: %v\n%s", m.what, m.test, err, tailOf(out))
+		t.Fatalf("%s: %s does not detect it: %v\n%s", m.what, m.test, err, tailOf(out))
 	}
 	t.Logf("%s: CAUGHT by %s", m.what, m.test)
 }
 
-// build makes the test program of a folder with the defect in it.
+// build compiles the test binary of a folder with the defect applied.
 func (m mutant) build(t *testing.T, folder string) (program *exec.Cmd) {
 	t.Helper()
 	dir := t.TempDir()
@@ -202,7 +205,7 @@ func (m mutant) build(t *testing.T, folder string) (program *exec.Cmd) {
 	return program
 }
 
-// compile compiles the packages that the mutant changes, and nothing that stands on them.
+// compile compiles the packages that the mutant changes, without their importers.
 func (m mutant) compile(t *testing.T) {
 	t.Helper()
 	args := []string{"build", "-overlay", m.overlay(t, t.TempDir())}
@@ -214,7 +217,7 @@ func (m mutant) compile(t *testing.T) {
 	m.run(t, "..", args...)
 }
 
-// overlay writes what tells go that the changed files stand for the real ones.
+// overlay writes the file for go's -overlay flag, which maps the real files to the changed ones.
 func (m mutant) overlay(t *testing.T, dir string) (path string) {
 	t.Helper()
 	overlay, err := json.Marshal(map[string]any{"Replace": m.apply(t, dir)})
@@ -246,7 +249,7 @@ func run(t *testing.T, program *exec.Cmd, args ...string) (string, error) {
 
 func tailOf(text string) string { return text[max(0, len(text)-3000):] }
 
-// TestHunt runs seeds until one breaks the law; it is what the binary of a mutant is asked for.
+// TestHunt runs seeds until one breaks a law. The binary of a mutant runs this test.
 func TestHunt(t *testing.T) {
 	t.Parallel()
 	for i := range *huntFlag {

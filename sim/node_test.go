@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// node is one process of Fencepost: a boot of it. A restart makes another.
+// node is one boot of a Fencepost process. A restart creates another node.
 type node struct {
 	w     *World
 	index int
@@ -26,22 +26,23 @@ type node struct {
 	done  chan struct{} // the engine has returned
 	ended chan struct{} // and the store is closed
 
-	// The scheduler's; crashed is read under World.mu.
+	// Owned by the scheduler; crashed is read under World.mu.
 	crashed     bool
 	stopping    bool
 	frozenUntil time.Duration
-	noDatabase  time.Duration // until then connections are refused
-	noAnswers   time.Duration // until then PostgreSQL is silent: nothing arrives, nothing fails
+	noDatabase  time.Duration // connections are refused until then
+	noAnswers   time.Duration // PostgreSQL is silent until then: nothing arrives, nothing fails
 	noChain     time.Duration
 	noSigner    time.Duration
 	lag         uint64
 	lagUntil    time.Duration
 	links       []*link
 	linksMade   int
-	unsettled   map[txn.SubmitterID]int64 // tokens under which a commit was sent whose fate the node does not know; under World.mu
+	// unsettled holds the tokens of commits whose outcome the node does not know; under World.mu.
+	unsettled map[txn.SubmitterID]int64
 }
 
-// Times of the simulated cluster.
+// Timing of the simulated cluster.
 const (
 	leaseDuration = 10 * time.Second
 	renewInterval = 3 * time.Second
@@ -65,12 +66,15 @@ func (n *node) order() int {
 func (w *World) start(index, boot int) error {
 	skew := w.plan.Skews[index]
 	n := &node{
-		w: w, index: index, boot: boot, clock: &nodeClock{w: w, offset: skew.Offset, rate: skew.Rate}, done: make(chan struct{}), ended: make(chan struct{}),
+		w: w, index: index, boot: boot,
+		clock: &nodeClock{w: w, offset: skew.Offset, rate: skew.Rate},
+		done:  make(chan struct{}), ended: make(chan struct{}),
 		unsettled: map[txn.SubmitterID]int64{},
 	}
 	log := slog.New(&logger{w: w, n: n})
 	s, err := store.Open(context.Background(), store.Config{
-		URL: w.db.url, Node: fmt.Sprintf("%c/%d", 'a'+index, boot), LeaseDuration: leaseDuration, Clock: n.clock, Logger: log, Dial: n.dial,
+		URL: w.db.url, Node: fmt.Sprintf("%c/%d", 'a'+index, boot), LeaseDuration: leaseDuration,
+		Clock: n.clock, Logger: log, Dial: n.dial,
 	})
 	if err != nil {
 		return err
@@ -85,8 +89,9 @@ func (w *World) start(index, boot int) error {
 		Chains: []engine.ChainOptions{
 			{Chain: chainPort{n, w.chain}, Policy: w.plan.policy(), PollInterval: time.Second},
 		},
-		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second, PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second,
-		Mode: w.plan.Mode, AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
+		LeaseDuration: leaseDuration, RenewInterval: renewInterval, SweepInterval: 2 * time.Second,
+		PollInterval: 2 * time.Second, IdleAfter: 20 * time.Second, Mode: w.plan.Mode,
+		AuditInterval: 15 * time.Second, ProgressTimeout: 40 * time.Second, NoListen: true,
 	})
 	if err != nil {
 		return err
@@ -96,7 +101,7 @@ func (w *World) start(index, boot int) error {
 	w.nodes = append(w.nodes, n)
 	go func() {
 		defer close(n.ended)
-		_ = e.Run(ctx) // what it could not give back lapses
+		_ = e.Run(ctx) // leases that it could not release expire
 		close(n.done)
 		s.Close()
 	}()
@@ -111,7 +116,7 @@ func (w *World) keys() []*ecdsa.PrivateKey {
 	return keys
 }
 
-// current is the newest boot of a node.
+// current returns the newest boot of a node.
 func (w *World) current(index int) *node {
 	var newest *node
 	for _, n := range w.nodes {
@@ -122,10 +127,10 @@ func (w *World) current(index int) *node {
 	return newest
 }
 
-// alive tells whether a node works and is not about to end.
+// alive reports whether a node runs and is not stopping.
 func (n *node) alive() bool { return !n.crashed && !n.stopping }
 
-// crash ends a node as a kill does: nothing of it runs any more, and what it had sent may still arrive.
+// crash kills a node: its code stops running, but messages it has sent may still arrive.
 func (w *World) crash(n *node, restart time.Duration) {
 	if n.crashed {
 		return
@@ -157,7 +162,7 @@ func (w *World) crash(n *node, restart time.Duration) {
 	w.again(n, restart)
 }
 
-// quit ends a node as SIGTERM does.
+// quit stops a node as SIGTERM does.
 func (w *World) quit(n *node, restart time.Duration) {
 	if !n.alive() {
 		return
@@ -167,9 +172,9 @@ func (w *World) quit(n *node, restart time.Duration) {
 	w.again(n, restart)
 }
 
-// again boots the successor of a node that has ended, after a while.
+// again schedules the next boot of a node that has stopped.
 func (w *World) again(n *node, after time.Duration) {
-	if n.stopping && n.crashed { // it crashed while it stopped: its successor is on its way
+	if n.stopping && n.crashed { // it crashed while stopping: the next boot is scheduled
 		return
 	}
 	w.at(w.now()+after, fmt.Sprintf("boot %c.%d", 'a'+n.index, n.boot+1), func() {
@@ -187,14 +192,14 @@ func (w *World) cutAll(n *node, silent bool) {
 	}
 }
 
-// gate is engine.Gate.
+// gate implements engine.Gate.
 func (n *node) gate(ctx context.Context, p engine.Point, id txn.SubmitterID) error {
 	it := &item{node: n, kind: "gate", label: string(p), of: id}
 	it.run = func() { it.answer(n.w.pass(it, "gate:"+string(p))) }
 	return n.w.ask(ctx, it).err
 }
 
-// logger keeps what nodes log, for whoever looks at a failure, and finds defects.
+// logger keeps the log lines of the nodes for failure reports, and detects defects.
 type logger struct {
 	w     *World
 	n     *node
@@ -209,8 +214,8 @@ func (l *logger) Handle(_ context.Context, r slog.Record) error {
 	for _, a := range l.attrs {
 		line += " " + a.String()
 	}
-	defect := strings.HasPrefix(r.Message,
-		"the database refuses a change") // what the law asks for and the ledger forbids
+	// A legal change that a constraint of the ledger rejects is a defect.
+	defect := strings.HasPrefix(r.Message, "the database refuses a change")
 	r.Attrs(func(a slog.Attr) bool {
 		defect = defect || a.Key == "panic"
 		line += " " + a.String()
@@ -226,7 +231,8 @@ func (l *logger) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (l *logger) WithGroup(string) slog.Handler { return l }
 
-// logged keeps a line. Lines of goroutines that run at the same moment come in any order, so they are no part of the digest.
+// logged keeps a line. The order of lines from concurrent goroutines is random, so the digest
+// excludes them.
 func (w *World) logged(line string, defect bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,6 +243,6 @@ func (w *World) logged(line string, defect bool) {
 }
 
 type logLine struct {
-	at   int // lines of the trace before it
+	at   int // number of trace lines before it
 	text string
 }

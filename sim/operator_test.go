@@ -9,11 +9,12 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// lookEvery is how often the operator looks at protected submitters.
+// lookEvery is how often the operator checks protected submitters.
 const lookEvery = 6 * time.Second
 
-// operate has an operator look at every submitter now and then, and decide what is asked of operators: what becomes of a transaction whose nonce somebody else
-// has used, and that it may go on.
+// operate has an operator check every submitter periodically and make the decisions left to
+// operators: the outcome of a transaction whose nonce was used elsewhere, and the end of a
+// protection.
 func (w *World) operate() {
 	w.at(w.now()+lookEvery, "operator", func() {
 		for i, id := range w.submitters {
@@ -33,11 +34,12 @@ func (w *World) operate() {
 	})
 }
 
-// decide makes one decision on a protected submitter, if there is one to be made. A decision that the owner refuses is made again at the next look.
+// decide makes one decision on a protected submitter, if one is needed. A decision that the owner
+// refuses is repeated at the next check.
 func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 	info, err := n.store.Submitter(ctx, id)
 	if err == nil && info.Status == txn.Paused && w.healed {
-		// A PAUSE that was given up for lost may arrive after the RESUME that was asked for later.
+		// A PAUSE that its client gave up on may arrive after a later RESUME.
 		_, err = n.store.AddCommand(ctx, id, askOf(txn.CommandResume, ""))
 		return err
 	}
@@ -62,7 +64,8 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 	if err != nil {
 		return err
 	}
-	// The key may be used elsewhere while an operator's own protection is in force: then the owner refuses to resume.
+	// The key may be used elsewhere while an operator's protection is in force. The owner then
+	// refuses to resume.
 	refused := len(last) > 0 && last[0].Action == txn.ActionResume &&
 		strings.HasPrefix(last[0].Result, txn.ResultRefused)
 	if info.Cursor.Protected.Reason == txn.ReasonNonceElsewhere ||
@@ -70,7 +73,7 @@ func (w *World) decide(ctx context.Context, n *node, id txn.SubmitterID) error {
 		ask.Action = txn.ActionAlign
 	}
 	ask.Expect, ask.Reason = info.Cursor.Protected.ID, fmt.Sprintf(
-		"the evidence of protection %d was looked at", info.Cursor.Protected.ID)
+		"evidence of protection %d checked", info.Cursor.Protected.ID)
 	_, err = n.store.AddCommand(ctx, id, ask)
 	return err
 }

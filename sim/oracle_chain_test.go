@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// judgeChain: L3, L6, L11. What the chain was given and what it executed.
+// judgeChain checks L3, L4, L6 and L11 against the transactions that the chain received and
+// executed.
 func (w *World) judgeChain(l *ledger) {
 	for _, got := range w.chain.Received() {
 		if l.attempts[got.Hash] == nil {
@@ -29,7 +30,8 @@ func (w *World) judgeChain(l *ledger) {
 		} else if w.external[w.submitterAt(in.Sender)] {
 			w.judgeForeign(l, int32(w.submitterAt(in.Sender)), int64(in.Nonce))
 		} else {
-			w.violated("L3", "the chain has executed nonce %d of %s, which is not in the ledger", in.Nonce, in.Sender.Hex())
+			w.violated("L3", "the chain executed nonce %d of %s, which is not in the ledger",
+				in.Nonce, in.Sender.Hex())
 		}
 	}
 	for id, c := range l.cursors {
@@ -45,19 +47,20 @@ func (w *World) judgeChain(l *ledger) {
 	w.judgePayloads()
 }
 
-// judgeForeign: L10. A number that somebody else has used is one that the ledger has given up, by a decision, or has not come to yet.
+// judgeForeign checks L10. A nonce used outside Fencepost must be one that the ledger has given up
+// by a decision, or has not reached yet.
 func (w *World) judgeForeign(l *ledger, id int32, nonce int64) {
 	if nonce >= l.cursors[id][1] || nonce < l.cursors[id][0] {
 		return
 	}
 	if l.guarded[id] == 0 {
 		w.violated("L10",
-			"nonce %d of s%d was used elsewhere, the cursor is beyond it, and the submitter was never protected",
+			"nonce %d of s%d, used elsewhere, is below the cursor without a protection",
 			nonce, id)
 	}
 	for _, r := range l.bySub[id] {
 		if r.nonce != nil && *r.nonce == nonce && r.executed != string(txn.No) {
-			w.violated("L10", "%s of s%d is %s %s with nonce %d, which somebody else has used",
+			w.violated("L10", "%s of s%d is %s %s with nonce %d, which was used elsewhere",
 				r.request, id, r.state, r.executed, nonce)
 		}
 	}
@@ -67,7 +70,8 @@ func (w *World) addressOf(id txn.SubmitterID) txn.Address {
 	return chaintest.Address(slices.Index(w.submitters, id))
 }
 
-// judgeOutcome compares what a transaction claims with what the chain has done. What has no payload of a call is a cancel: it takes the nonce and does nothing.
+// judgeOutcome compares a transaction's recorded outcome with the chain. An attempt without a
+// call's payload is a cancel: it consumes the nonce and has no effect.
 func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 	if len(in) > 1 {
 		w.violated("L6", "%s was included %d times", r.request, len(in))
@@ -77,7 +81,7 @@ func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 		if len(in) > 0 && bytes.Equal(a.hash, in[0].Receipt.TxHash[:]) &&
 			ran == (a.kind == string(txn.Cancel)) {
 			w.violated("L6",
-				"a form of %s that the ledger calls %s is in a block, and the chain has executed its call: %v",
+				"an attempt of %s recorded as %s is in a block; its call was executed: %v",
 				r.request, a.kind, ran)
 		}
 	}
@@ -93,7 +97,8 @@ func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 				r.request, r.executed, r.reason, len(in))
 		}
 		if r.nonce != nil && len(in) == 0 && !w.external[txn.SubmitterID(r.submitter)] {
-			w.violated("L11", "%s is failed with nonce %d (%s) although nobody else used its key",
+			w.violated("L11",
+				"%s is failed with nonce %d (%s) although its key was not used elsewhere",
 				r.request, *r.nonce, r.reason)
 		}
 	case txn.Cancelled:
@@ -107,7 +112,7 @@ func (w *World) judgeOutcome(r *row, in []chaintest.Included) {
 	}
 }
 
-// judgePayloads: L6 once more, without the ledger: each call's payload is executed at most once.
+// judgePayloads checks L6 without the ledger: the chain executes each call's payload at most once.
 func (w *World) judgePayloads() {
 	ran := map[string]int{}
 	for _, in := range w.chain.Included() {

@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// signed remembers whose bytes a hash stands for.
+// signed records the submitter of a signed transaction.
 func (w *World) signed(h txn.Hash, of txn.SubmitterID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -24,7 +24,8 @@ func (w *World) senderOf(h txn.Hash) txn.SubmitterID {
 	return w.senders[h]
 }
 
-// beforeSend looks at the moment at which bytes leave a node: they must be recorded (L3), and the node must not be in doubt about a commit of that submitter (L11).
+// beforeSend checks a broadcast as it leaves a node: the bytes must be recorded (L3), and the node
+// must not have an unsettled commit of that submitter (L11).
 func (w *World) beforeSend(n *node, signed txn.Signed) {
 	recorded, err := w.db.number(
 		"SELECT count(*) FROM tx_attempt WHERE tx_hash = $1 AND raw_tx = $2", signed.Hash[:],
@@ -33,19 +34,20 @@ func (w *World) beforeSend(n *node, signed txn.Signed) {
 		w.violated("sim", "%v", err)
 	}
 	if recorded == 0 {
-		w.violated("L3", "node %s sends bytes that are not recorded", n.title())
+		w.violated("L3", "node %s broadcasts bytes that are not recorded", n.title())
 	}
 	w.mu.Lock()
 	token, unsettled := n.unsettled[w.senders[signed.Hash]]
 	w.mu.Unlock()
 	if unsettled {
 		w.violated("L11",
-			"node %s sends while it does not know what became of its commit under token %d",
+			"node %s broadcasts while the outcome of its commit under token %d is unknown",
 			n.title(), token)
 	}
 }
 
-// acquired ends the doubts of a node about submitters whose lease it has taken under a new token.
+// acquired settles the commits of a node for submitters whose lease it has reacquired under a new
+// token.
 func (w *World) acquired(n *node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +64,8 @@ func (w *World) acquired(n *node) {
 	}
 }
 
-// rested tells whether everything that callers asked for is final and everybody knows.
+// rested reports whether every transaction that clients asked for is final and every watcher has
+// received every event.
 func (w *World) rested() bool {
 	if w.now() < w.lookAgain {
 		return false
@@ -74,11 +77,12 @@ func (w *World) rested() bool {
 		}
 	}
 	open, err := w.db.number(
-		"SELECT (SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL) + (SELECT count(*) FROM submitter_command WHERE applied_at IS NULL)")
+		`SELECT (SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL)
+		      + (SELECT count(*) FROM submitter_command WHERE applied_at IS NULL)`)
 	if err != nil || open > 0 {
 		return false
 	}
-	told, err := w.db.number("SELECT count(*) FROM tx_event")
+	recorded, err := w.db.number("SELECT count(*) FROM tx_event")
 	if err != nil {
 		return false
 	}
@@ -87,14 +91,14 @@ func (w *World) rested() bool {
 		for _, events := range r.heard {
 			heard += len(events)
 		}
-		if int64(heard) < told {
+		if int64(heard) < recorded {
 			return false
 		}
 	}
 	return true
 }
 
-// judge compares everything with the laws, when the run is over.
+// judge checks all laws when the run is over.
 func (w *World) judge() {
 	if err := w.db.tick(); err != nil {
 		w.violated("sim", "%v", err)
@@ -117,10 +121,11 @@ func (w *World) judge() {
 	}
 }
 
-// judgeWrites: L1, L2. Nothing is committed under another token than the one that is live at the commit.
+// judgeWrites checks L1 and L2: a commit uses the token that is live at that moment.
 func (w *World) judgeWrites() {
 	err := w.db.each(
-		`SELECT what, submitter_id, token, live, owner, lapsed, extract(EPOCH FROM at)::FLOAT8 FROM sim_write WHERE token <> live OR lapsed ORDER BY no`,
+		`SELECT what, submitter_id, token, live, owner, lapsed, extract(EPOCH FROM at)::FLOAT8
+		   FROM sim_write WHERE token <> live OR lapsed ORDER BY no`,
 		func(rows pgx.Rows) error {
 			var what, owner string
 			var id int32
@@ -130,12 +135,15 @@ func (w *World) judgeWrites() {
 			err := rows.Scan(&what, &id, &token, &live, &owner, &lapsed, &at)
 			elapsed := time.UnixMicro(int64(at * 1e6)).Sub(w.db.base)
 			when := elapsed.Seconds()
+			mayOutlast := func(s span) bool {
+				return s.from <= elapsed && elapsed <= s.to+time.Second
+			}
 			switch {
 			case token != live:
 				w.violated("L1",
-					"at %.4fs %s of s%d was written under token %d, and %d (%s) was live at the commit",
+					"at %.4fs %s of s%d was written under token %d; live at the commit: %d (%s)",
 					when, what, id, token, live, owner)
-			case lapsed && !slices.ContainsFunc(w.lapses, func(s span) bool { return s.from <= elapsed && elapsed <= s.to+time.Second }):
+			case lapsed && !slices.ContainsFunc(w.lapses, mayOutlast):
 				w.violated("L3",
 					"at %.4fs %s of s%d was written under token %d of %s, which had lapsed", when,
 					what, id, token, owner)
@@ -147,45 +155,55 @@ func (w *World) judgeWrites() {
 		w.violated("sim", "%v", err)
 	}
 	taken, err := w.db.number(
-		"SELECT count(*) FROM sim_write WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded")
+		`SELECT count(*) FROM sim_write
+		  WHERE what IN ('tx_attempt', 'submitter_nonce_cursor') AND guarded`)
 	if err != nil || taken > 0 {
 		w.violated("L10",
-			"%d times a nonce was taken or something was signed while the submitter was protected (%v)",
+			"%d nonces taken or attempts signed while the submitter was protected (%v)",
 			taken, err)
 	}
-	// The order of tokens: nothing of an older token is written after something of a newer one.
+	// Token order: no write under an older token follows a write under a newer one.
 	late, err := w.db.number(
-		`SELECT count(*) FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest FROM sim_write) x WHERE token < highest`)
+		`SELECT count(*)
+		   FROM (SELECT token, max(token) OVER (PARTITION BY submitter_id ORDER BY no) AS highest
+		           FROM sim_write) x
+		  WHERE token < highest`)
 	if err != nil || late > 0 {
 		w.violated("L2", "%d writes under a token below one that had written before (%v)", late,
 			err)
 	}
 }
 
-// judgeTimes: L12. Every time in the ledger is the database's own, however far off the clocks of the nodes are. The run itself, which replaces that clock, would
-// see the server's real time as one that lies before its beginning.
+// judgeTimes checks L12: every timestamp in the ledger comes from the database clock, however far
+// off the nodes' clocks are. The simulation replaces that clock, so the server's real time would
+// show as a time before the start of the run.
 func (w *World) judgeTimes() {
 	for _, column := range []string{
-		"created_at FROM submitter", "acquired_at FROM submitter_lease", "updated_at FROM submitter_nonce_cursor", "created_at FROM managed_tx", "updated_at FROM managed_tx",
-		"released_at FROM managed_tx", "terminal_at FROM managed_tx", "created_at FROM tx_attempt", "created_at FROM tx_event", "created_at FROM submitter_command",
-		"applied_at FROM submitter_command", "started_at FROM node", "created_at FROM nonce_gap",
+		"created_at FROM submitter", "acquired_at FROM submitter_lease",
+		"updated_at FROM submitter_nonce_cursor", "created_at FROM managed_tx",
+		"updated_at FROM managed_tx", "released_at FROM managed_tx",
+		"terminal_at FROM managed_tx", "created_at FROM tx_attempt", "created_at FROM tx_event",
+		"created_at FROM submitter_command", "applied_at FROM submitter_command",
+		"started_at FROM node", "created_at FROM nonce_gap",
 	} {
 		name, table, _ := strings.Cut(column, " FROM ")
 		n, err := w.db.number(
 			fmt.Sprintf(
-				"SELECT count(*) FROM %s WHERE %s NOT BETWEEN $1 AND sim_time() + $2 * interval '1 microsecond'",
+				`SELECT count(*) FROM %s
+				  WHERE %s NOT BETWEEN $1 AND sim_time() + $2 * interval '1 microsecond'`,
 				table, name),
 			w.db.base.Add(w.db.ends[0]),
 			w.db.ends[1].Microseconds(),
 		)
 		if err != nil || n > 0 {
-			w.violated("L12", "%d times in %s are not of the clock of the database (%v)", n, column,
+			w.violated("L12", "%d values of %s are not times of the database clock (%v)", n, column,
 				err)
 		}
 	}
 }
 
-// judgeNonces: L4, L10. Every number from the first to the cursor is in exactly one place.
+// judgeNonces checks L4 and L10: every nonce from the first up to the cursor is in exactly one
+// place.
 func (w *World) judgeNonces(l *ledger) {
 	for id, c := range l.cursors {
 		used := map[int64]int{}
@@ -216,18 +234,19 @@ func (w *World) judgeNonces(l *ledger) {
 	}
 	for id, n := range l.guarded {
 		if n > 0 && !w.external[txn.SubmitterID(id)] && !w.guarded[txn.SubmitterID(id)] {
-			w.violated("L10", "s%d was protected %d times although nobody else has used its key",
+			w.violated("L10", "s%d was protected %d times although its key was not used elsewhere",
 				id, n)
 		}
 	}
 	for id, gaps := range l.gaps {
 		if len(gaps) > 0 && !w.external[txn.SubmitterID(id)] {
-			w.violated("L10", "s%d has gaps %v although nobody else has used its key", id, gaps)
+			w.violated("L10", "s%d has gaps %v although its key was not used elsewhere", id, gaps)
 		}
 	}
 }
 
-// judgeOrder: L4, L5. Who was answered before another asked goes first; and when a nonce was taken, the one before was in a block.
+// judgeOrder checks L4 and L5. A call that was accepted before another began gets the lower nonce,
+// and a nonce is taken only when the one before is in a block.
 func (w *World) judgeOrder(l *ledger) {
 	for _, a := range w.calls {
 		for _, b := range w.calls {
@@ -239,7 +258,7 @@ func (w *World) judgeOrder(l *ledger) {
 			}
 			if a.answered < b.begun && *ra.nonce > *rb.nonce {
 				w.violated("L4",
-					"call %d was answered at %v, before call %d began at %v, and has nonce %d after %d",
+					"call %d, answered at %v, before call %d began at %v, has nonce %d, above %d",
 					a.plan.No, a.answered, b.plan.No, b.begun, *ra.nonce, *rb.nonce)
 			}
 		}
@@ -255,7 +274,8 @@ func (w *World) judgeOrder(l *ledger) {
 	}
 }
 
-// judgeTaking looks at what all other transactions of the submitter were when this one took its nonce.
+// judgeTaking checks the state that all other transactions of the submitter were in when this one
+// took its nonce.
 func (w *World) judgeTaking(l *ledger, id int32, taker *row, taken eventRow) {
 	for _, r := range l.bySub[id] {
 		if r == taker {
@@ -280,9 +300,10 @@ func (w *World) judgeTaking(l *ledger, id int32, taker *row, taken eventRow) {
 		}
 		switch txn.Kind(before.kind) {
 		case txn.EventIncluded, txn.EventConfirmed, txn.EventFailed, txn.EventCancelled:
-		case txn.EventCancelRequested: // what it was before
-			if slices.ContainsFunc(r.events,
-				func(e eventRow) bool { return e.kind == string(txn.EventIncluded) && e.xid < taken.xid }) {
+		case txn.EventCancelRequested: // the state is the one before the request
+			if slices.ContainsFunc(r.events, func(e eventRow) bool {
+				return e.kind == string(txn.EventIncluded) && e.xid < taken.xid
+			}) {
 				continue
 			}
 			fallthrough
@@ -302,7 +323,7 @@ func (w *World) rowOf(l *ledger, c *call) *row {
 	return nil
 }
 
-// judgeCalls: L7. One request id is one transaction, and every answer named that.
+// judgeCalls checks L7: one request id is one transaction, and every reply named that transaction.
 func (w *World) judgeCalls(l *ledger) {
 	count := map[string]int{}
 	for _, r := range l.rows {
@@ -324,13 +345,14 @@ func (w *World) judgeCalls(l *ledger) {
 		for _, id := range c.answers {
 			if id.String() != r.id {
 				w.violated("L7",
-					"call %d was answered with another transaction than the ledger has", c.plan.No)
+					"call %d was answered with a transaction other than the ledger's", c.plan.No)
 			}
 		}
 	}
 }
 
-// judgeEvents: L8. Events are numbered without a hole, each is a legal move, and the last tells what the row says.
+// judgeEvents checks L8: events are numbered without a gap, each is a legal move, and the last
+// agrees with the row.
 func (w *World) judgeEvents(l *ledger) {
 	for _, r := range l.rows {
 		from, highest := txn.State(""), int64(0)
@@ -348,19 +370,20 @@ func (w *World) judgeEvents(l *ledger) {
 			}
 			from, highest = txn.State(e.state), max(highest, e.token)
 			if r.requeued == 0 && i > 0 && r.events[i-1].xid >= e.xid {
-				w.violated("L9", "%s: events %d and %d stand in the feed in the wrong order",
+				w.violated("L9", "%s: events %d and %d are in the wrong order in the feed",
 					r.request, e.seq-1, e.seq)
 			}
 		}
 		if n := len(r.events); int64(n) != r.version ||
 			n > 0 && (r.events[n-1].state != r.state || r.events[n-1].executed != r.executed) {
-			w.violated("L8", "%s is %s %s of version %d, and its %d events say otherwise",
+			w.violated("L8", "%s is %s %s at version %d, but its %d events disagree",
 				r.request, r.state, r.executed, r.version, n)
 		}
 	}
 }
 
-// judgeWatchers: L9. Everybody heard everything, each transaction in order, nothing twice.
+// judgeWatchers checks L9: every watcher received every event, in order per transaction, without
+// duplicates.
 func (w *World) judgeWatchers(l *ledger) {
 	for _, watcher := range w.watchers {
 		for _, r := range l.rows {
@@ -369,17 +392,17 @@ func (w *World) judgeWatchers(l *ledger) {
 				w.violated("sim", "%v", err)
 				continue
 			}
-			var heard, told []string
+			var heard, recorded []string
 			for _, e := range watcher.heard[id] {
 				heard = append(heard, fmt.Sprint(e.Seq, e.Kind))
 			}
 			for _, e := range r.events {
-				told = append(told, fmt.Sprint(e.seq, e.kind))
+				recorded = append(recorded, fmt.Sprint(e.seq, e.kind))
 			}
-			// A page that was read when its connection failed is read again.
-			if !slices.Equal(slices.Compact(heard), told) {
-				w.violated("L9", "watcher %d heard %s of %s, where the ledger tells %s", watcher.no,
-					strings.Join(heard, " "), r.request, strings.Join(told, " "))
+			// A page whose connection failed after it was read is read again.
+			if !slices.Equal(slices.Compact(heard), recorded) {
+				w.violated("L9", "watcher %d received %s of %s; the ledger has %s", watcher.no,
+					strings.Join(heard, " "), r.request, strings.Join(recorded, " "))
 			}
 		}
 	}

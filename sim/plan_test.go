@@ -11,7 +11,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Plan is everything about a run that is settled before it begins.
+// Plan is the part of a run that is fixed before it begins.
 type Plan struct {
 	Seed       uint64
 	Nodes      int
@@ -22,24 +22,24 @@ type Plan struct {
 	Skews      []Skew
 	Calls      []CallPlan
 	Pauses     []PausePlan
-	Protects   []PausePlan // that an operator asks for; it ends by another decision
-	Requeue    bool        // what the operator does with a transaction whose nonce somebody else has used
+	Protects   []PausePlan // requested by an operator; another decision ends them
+	Requeue    bool        // the operator requeues transactions whose nonce was used elsewhere
 	Faults     []Fault
 }
 
-// Skew is how a node's clock differs from the world's.
+// Skew is the error of a node's clock.
 type Skew struct {
 	Offset time.Duration
 	Rate   float64
 }
 
-// CallPlan is one transaction that a caller asks for.
+// CallPlan is one transaction that a client asks for.
 type CallPlan struct {
 	No          int
 	At          time.Duration
 	Submitter   int
 	Node        int
-	Twin        int // asked at the same time on this node, under the same request id; -1: no
+	Twin        int // node of a concurrent request with the same id; -1: none
 	CancelAfter time.Duration
 }
 
@@ -52,30 +52,33 @@ type PausePlan struct {
 
 // Phases of a run.
 const (
-	loadTime    = 60 * time.Second // callers call
-	faultTime   = 90 * time.Second // things go wrong
-	restTime    = 10 * time.Minute // after that, at the latest, everything is final
+	loadTime    = 60 * time.Second // clients send requests
+	faultTime   = 90 * time.Second // faults strike
+	restTime    = 10 * time.Minute // every transaction must be final by then
 	confirms    = 3
-	maxReorg    = confirms // deeper ones would undo what is final
+	maxReorg    = confirms // a deeper reorg would revert final blocks
 	resubmit    = 10 * time.Second
 	resubmitMax = 20
 
-	bumpPermille = 1125 // by which the fees of a replacement are higher, where it is due by itself (every other seed) or is to cancel
+	// bumpPermille is the fee factor of replacements: automatic (every other seed) or cancels.
+	bumpPermille = 1125
 )
 
 func (p Plan) policy() txn.Policy {
 	policy := txn.Policy{
-		Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit, ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second, BumpPermille: bumpPermille,
+		Confirmations: confirms, ReleaseDepth: 1, ResubmitInterval: resubmit,
+		ResubmitMax: resubmitMax, AuditDepth: 2 * confirms, LagGrace: 20 * time.Second,
+		BumpPermille: bumpPermille,
 	}
 	policy.Bump = txn.DefaultBumpPolicy{
 		Enabled:     p.Seed%2 == 0,
 		MinInterval: resubmit,
 		MaxAttempts: resubmitMax,
-	} // cancels rise in any case
+	} // cancels are bumped in any case
 	return policy
 }
 
-// Draw makes the plan of a seed.
+// Draw returns the plan of a seed.
 func Draw(seed uint64) Plan {
 	d := rand.New(rand.NewPCG(seed, 0x9a2))
 	p := Plan{
@@ -134,7 +137,8 @@ func between(d *rand.Rand, from, to time.Duration) time.Duration {
 	return (from + time.Duration(d.Int64N(int64(to-from)))).Round(100 * time.Millisecond)
 }
 
-// drawSkew is mostly a few seconds and a little drift; now and then a clock that is far off, or of half or double speed.
+// drawSkew returns mostly a few seconds and a little drift, and sometimes a clock that is far off
+// or runs at half or double speed.
 func drawSkew(d *rand.Rand) Skew {
 	switch d.IntN(6) {
 	case 0:
@@ -145,7 +149,7 @@ func drawSkew(d *rand.Rand) Skew {
 	return Skew{Offset: between(d, -5*time.Second, 5*time.Second), Rate: 0.99 + 0.02*d.Float64()}
 }
 
-// drawCalls spreads the calls over the time, or lets them come in a few bursts, so that there are queues.
+// drawCalls spreads the calls over the load time, or clusters them in bursts so that queues form.
 func drawCalls(d *rand.Rand, p Plan) (calls []CallPlan) {
 	var bursts []time.Duration
 	if d.IntN(2) == 0 {
@@ -174,9 +178,9 @@ func drawCall(d *rand.Rand, p Plan, no int, at time.Duration) CallPlan {
 	return c
 }
 
-// menu is what a fault can be.
+// menu lists the kinds of faults to draw from.
 var menu = []func(d *rand.Rand, p Plan) Fault{
-	func(d *rand.Rand, p Plan) Fault { // a node that stands still, often for longer than its lease
+	func(d *rand.Rand, p Plan) Fault { // a frozen node, often for longer than its lease
 		return Fault{
 			Node: d.IntN(p.Nodes),
 			Do:   doFreeze,
@@ -220,9 +224,10 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 			For:  between(d, 5*time.Second, 20*time.Second),
 		}
 	},
-	func(d *rand.Rand, p Plan) Fault { // right after an inclusion has been recorded, as like as not
+	func(d *rand.Rand, p Plan) Fault { // often right after an inclusion was recorded
 		return Fault{
-			Node: -1, On: "gate:after-record", Count: 1 + d.IntN(8), Do: one(d, doReorg, doReorgDrop, doReorgDrop, doReorgStale), N: 1 + d.IntN(maxReorg),
+			Node: -1, On: "gate:after-record", Count: 1 + d.IntN(8),
+			Do: one(d, doReorg, doReorgDrop, doReorgDrop, doReorgStale), N: 1 + d.IntN(maxReorg),
 			For: between(d, 5*time.Second, 20*time.Second),
 		}
 	},
@@ -249,7 +254,7 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 			For:   between(d, 2*time.Second, 25*time.Second),
 		}
 	},
-	func(d *rand.Rand, p Plan) Fault { // a commit that arrives when its lease is not what it was
+	func(d *rand.Rand, p Plan) Fault { // a commit that arrives after its lease has changed
 		return Fault{
 			Node:  -1,
 			On:    "sql:" + one(d, "Commit", "Take"),
@@ -270,19 +275,20 @@ var menu = []func(d *rand.Rand, p Plan) Fault{
 	},
 }
 
-// drawOnSQL is what happens to one message to PostgreSQL.
+// drawOnSQL draws a fault of one message to PostgreSQL.
 func drawOnSQL(d *rand.Rand, p Plan) Fault {
 	what := one(d, "Commit", "Commit", "Commit", "Take", "Take", "Take", "AcquireLeases",
 		"AcquireLease", "RenewLeases", "ReleaseLeases", "InsertTxs", "CancelQueued", "OpenTxs",
 		"Orphans")
 	return Fault{
-		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(4), For: between(d, time.Second, 25*time.Second),
+		Node: -1, On: "sql:" + what, Count: 1 + d.IntN(4),
+		For: between(d, time.Second, 25*time.Second),
 		Do: one(d, doLoseReply, doLoseReply, doCutBefore, doArriveLate, doReplyLate, doFreeze,
 			doCrash, doCrashBefore),
 	}
 }
 
-// drawOnGate stops a node at a point of a step.
+// drawOnGate draws a fault that stops a node at a point of a step.
 func drawOnGate(d *rand.Rand, p Plan) Fault {
 	point := engine.Points[d.IntN(len(engine.Points))]
 	return Fault{
@@ -294,7 +300,7 @@ func drawOnGate(d *rand.Rand, p Plan) Fault {
 	}
 }
 
-// drawOnChain is what happens to one call of the chain.
+// drawOnChain draws a fault of one call to the chain.
 func drawOnChain(d *rand.Rand, p Plan) Fault {
 	f := Fault{Node: -1, Count: 1 + d.IntN(4), For: between(d, time.Second, 25*time.Second)}
 	switch d.IntN(4) {
@@ -320,20 +326,20 @@ func drawFault(d *rand.Rand, p Plan) Fault {
 	return f
 }
 
-// Without is the plan without the faults of these numbers.
+// Without returns the plan without the faults of these numbers.
 func (p Plan) Without(drop ...int) Plan {
 	p.Faults = slices.DeleteFunc(slices.Clone(p.Faults),
 		func(f Fault) bool { return slices.Contains(drop, f.No) })
 	return p
 }
 
-// String tells the plan.
+// String returns the plan, one item per line.
 func (p Plan) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "seed %d: %d nodes (%s), %d submitters, %d calls, %d watchers\n", p.Seed,
 		p.Nodes, p.Mode, p.Submitters, len(p.Calls), p.Watchers)
 	for i, k := range p.Skews {
-		fmt.Fprintf(&s, "  clock of %c: off by %v, at %.3f times the speed\n", 'a'+i, k.Offset,
+		fmt.Fprintf(&s, "  clock of %c: offset %v, rate %.3f\n", 'a'+i, k.Offset,
 			k.Rate)
 	}
 	for _, c := range p.Calls {

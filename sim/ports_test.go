@@ -8,13 +8,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// chainPort is the chain as one node reaches it.
+// chainPort is one node's access to the chain.
 type chainPort struct {
 	n *node
 	c *chaintest.Chain
 }
 
-// ask passes the scheduler and returns the context that carries what shall happen to the call.
+// ask waits for the scheduler and returns a context that carries the fault of the call.
 func (p chainPort) ask(ctx context.Context, method chaintest.Method, of txn.SubmitterID,
 	check func()) (context.Context, error) {
 	it := &item{node: p.n, kind: "chain", label: string(method), of: of}
@@ -82,7 +82,7 @@ func (p chainPort) Receipts(ctx context.Context, hashes []txn.Hash) []txn.Receip
 	return answers
 }
 
-// stale puts the receipts of blocks that have left the chain into answers, while providers show an old branch.
+// stale adds receipts of orphaned blocks to the answers while providers serve an old branch.
 func (w *World) stale(answers []txn.ReceiptResult) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,10 +165,10 @@ func (p chainPort) Consumer(ctx context.Context, address txn.Address,
 	return p.c.Consumer(ctx, address, nonce)
 }
 
-// Heads is nil: the tracker polls, by its own timer, which the scheduler fires.
+// Heads returns nil: the tracker polls on its own timer, which the scheduler fires.
 func (p chainPort) Heads(context.Context) <-chan struct{} { return nil }
 
-// submitterAt names the submitter of an account; 0 when it is none's.
+// submitterAt returns the submitter of an account, 0 if it has none.
 func (w *World) submitterAt(address txn.Address) txn.SubmitterID {
 	for i := range w.plan.Submitters {
 		if chaintest.Address(i) == address {
@@ -178,7 +178,7 @@ func (w *World) submitterAt(address txn.Address) txn.SubmitterID {
 	return 0
 }
 
-// signerPort is the key holder as one node reaches it.
+// signerPort is one node's access to the signer.
 type signerPort struct {
 	n *node
 	s engine.Signer

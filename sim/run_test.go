@@ -10,19 +10,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Result is what a run came to.
+// Result is the outcome of a run.
 type Result struct {
 	Plan   Plan
 	Broken []string
 	Digest uint64
 	Steps  int
-	Rest   time.Duration // from the last fault until everything was final
+	Rest   time.Duration // from the healing until every transaction was final
 	Faults map[string]int
 	tail   string
 	trace  []string
 }
 
-// Play runs a plan from its beginning to its end.
+// Play runs a plan to its end.
 func Play(t *testing.T, p Plan) Result {
 	t.Helper()
 	db := openDatabase(t)
@@ -34,7 +34,10 @@ func Play(t *testing.T, p Plan) Result {
 		defer db.close()
 		w := newWorld(p, db)
 		w.play()
-		r.Broken, r.Digest, r.Steps, r.Rest, r.Faults, r.tail, r.trace = w.broken, w.digest, w.steps, w.rest, w.faults, w.tail(), w.trace
+		r = Result{
+			Plan: p, Broken: w.broken, Digest: w.digest, Steps: w.steps, Rest: w.rest,
+			Faults: w.faults, tail: w.tail(), trace: w.trace,
+		}
 	})
 	return r
 }
@@ -60,8 +63,8 @@ func (w *World) play() {
 	w.heal()
 	healed := w.now()
 	if !w.run(w.now()+restTime, w.rested) && len(w.broken) == 0 {
-		w.violated("liveness", "%v after the last fault not everything is final: %s", restTime,
-			w.unfinished())
+		w.violated("liveness", "not every transaction is final %v after the last fault: %s",
+			restTime, w.unfinished())
 	}
 	w.rest = w.now() - healed
 	if verbose() {
@@ -72,17 +75,20 @@ func (w *World) play() {
 
 // heal ends all faults.
 func (w *World) heal() {
-	w.healed, w.triggers, w.staleUntil = true, nil, 0
+	w.healed = true
+	w.triggers, w.staleUntil = nil, 0
 	for _, n := range w.nodes {
-		n.frozenUntil, n.noDatabase, n.noAnswers, n.noChain, n.noSigner, n.lagUntil = 0, 0, 0, 0, 0, 0
+		n.frozenUntil, n.lagUntil = 0, 0
+		n.noDatabase, n.noAnswers = 0, 0
+		n.noChain, n.noSigner = 0, 0
 	}
 	for len(w.locks) > 0 {
 		w.unlock(w.locks[0])
 	}
-	w.remark("all is healed")
+	w.remark("all faults healed")
 }
 
-// close ends everything, so that the bubble can end.
+// close stops everything, so that the bubble can end.
 func (w *World) close() {
 	w.mu.Lock()
 	w.closing = true
@@ -109,13 +115,13 @@ func (w *World) close() {
 		return true
 	}
 	if !w.run(w.now()+5*time.Minute, over) {
-		w.violated("sim", "the nodes do not end")
+		w.violated("sim", "the nodes do not stop")
 	}
-	w.run(w.now()+30*time.Second,
-		func() bool { return false }) // goroutines of drivers that wait out something
+	// Let goroutines of the drivers reach their timeouts.
+	w.run(w.now()+30*time.Second, func() bool { return false })
 }
 
-// unfinished tells what is still open.
+// unfinished lists the calls whose transactions are not final.
 func (w *World) unfinished() string {
 	l, err := w.readLedger()
 	if err != nil {
@@ -139,7 +145,7 @@ func (w *World) unfinished() string {
 	return strings.Join(s, "; ")
 }
 
-// tail is the end of the trace, with what the nodes logged between its lines.
+// tail returns the end of the trace, with the nodes' log lines in between.
 func (w *World) tail() string {
 	var s strings.Builder
 	from := max(0, len(w.trace)-traceTail)
@@ -159,13 +165,21 @@ func (w *World) tail() string {
 	return s.String()
 }
 
-// dump adds the ledger to the trace.
+// dump appends the ledger to the trace.
 func (w *World) dump() {
 	for _, query := range []string{
-		"SELECT format('tx %s of s%s: %s %s nonce %s, %s, attempts %s, requeued %s, %s', request_id, submitter_id, state, sub_state, nonce, reason, submit_attempts, requeued, last_error) FROM managed_tx ORDER BY submitter_id, nonce",
-		"SELECT format('command %s of s%s: %s %s expect %s: %s', command_id, submitter_id, kind, action, expect, result) FROM submitter_command ORDER BY submitter_id, command_id",
-		"SELECT format('cursor of s%s: next %s, %s protections, %s: %s', submitter_id, next_nonce, protections, protect_reason, protect_evidence) FROM submitter_nonce_cursor ORDER BY 1",
-		"SELECT format('gap of s%s: %s to %s: %s', submitter_id, first_nonce, last_nonce, reason) FROM nonce_gap ORDER BY 1",
+		`SELECT format('tx %s of s%s: %s %s nonce %s, %s, attempts %s, requeued %s, %s', request_id,
+		               submitter_id, state, sub_state, nonce, reason, submit_attempts, requeued,
+		               last_error)
+		   FROM managed_tx ORDER BY submitter_id, nonce`,
+		`SELECT format('command %s of s%s: %s %s expect %s: %s', command_id, submitter_id, kind,
+		               action, expect, result)
+		   FROM submitter_command ORDER BY submitter_id, command_id`,
+		`SELECT format('cursor of s%s: next %s, %s protections, %s: %s', submitter_id, next_nonce,
+		               protections, protect_reason, protect_evidence)
+		   FROM submitter_nonce_cursor ORDER BY 1`,
+		`SELECT format('gap of s%s: %s to %s: %s', submitter_id, first_nonce, last_nonce, reason)
+		   FROM nonce_gap ORDER BY 1`,
 	} {
 		if err := w.db.each(query, func(rows pgx.Rows) error {
 			var line string

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// server is the real connection behind a link. Only the scheduler uses it, but for close.
+// server is the real connection behind a link. Only the scheduler uses it, except for close.
 type server struct {
 	conn    net.Conn
 	pid     int32
-	buffer  []byte // received and not yet taken apart
+	buffer  []byte // received, not parsed yet
 	answer  []byte
-	left    int // ReadyForQuery messages that are still to come
+	left    int // ReadyForQuery messages still expected
 	failure string
 	rows    [][]byte // bodies of DataRow messages
 }
@@ -26,15 +26,17 @@ func (s *server) close() {
 	}
 }
 
-// Real time: how long to read before it is asked whether a session waits for a lock, and how long an exchange can last at most.
+// Real time: how long to read before checking whether the session waits for a lock, and the maximum
+// duration of an exchange.
 const (
 	lookAfter = 4 * time.Millisecond
 	hangLimit = 30 * time.Second
 )
 
-// send begins an exchange.
+// send starts an exchange.
 func (s *server) send(m message) error {
-	s.answer, s.left, s.failure, s.rows = nil, m.answers, "", nil
+	s.answer, s.rows = nil, nil
+	s.left, s.failure = m.answers, ""
 	if err := s.conn.SetWriteDeadline(time.Now().Add(hangLimit)); err != nil {
 		return err
 	}
@@ -42,7 +44,7 @@ func (s *server) send(m message) error {
 	return err
 }
 
-// receive reads what comes within a while; done when the answer is whole.
+// receive reads for up to patience and reports whether the reply is complete.
 func (s *server) receive(patience time.Duration) (done bool, err error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return false, err
@@ -62,7 +64,7 @@ func (s *server) receive(patience time.Duration) (done bool, err error) {
 	return true, nil
 }
 
-// parse takes whole messages from the buffer.
+// parse consumes complete messages from the buffer.
 func (s *server) parse() {
 	for len(s.buffer) >= 5 {
 		n := 1 + int(binary.BigEndian.Uint32(s.buffer[1:]))
@@ -89,7 +91,7 @@ func (s *server) parse() {
 	}
 }
 
-// failed reads SQLSTATE and words of an error.
+// failed returns the SQLSTATE and message of an error.
 func failed(body []byte) string {
 	code, words := "", ""
 	for len(body) > 1 {

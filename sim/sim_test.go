@@ -20,15 +20,15 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
 var (
-	seedFlag  = flag.Uint64("seed", 0, "run this seed alone, and tell all of its trace")
-	dropFlag  = flag.String("drop", "", "faults of that seed to leave out, by number")
-	seedsFlag = flag.Int("seeds", 40, "how many seeds to run")
-	firstFlag = flag.Uint64("first", 1, "the first of them")
+	seedFlag  = flag.Uint64("seed", 0, "run only this seed and print its whole trace")
+	dropFlag  = flag.String("drop", "", "numbers of the faults of that seed to leave out")
+	seedsFlag = flag.Int("seeds", 40, "number of seeds to run")
+	firstFlag = flag.Uint64("first", 1, "first seed")
 )
 
 func verbose() bool { return *seedFlag != 0 }
 
-// TestSeeds runs seed after seed.
+// TestSeeds runs one simulation per seed.
 func TestSeeds(t *testing.T) {
 	t.Parallel()
 	switch {
@@ -38,7 +38,7 @@ func TestSeeds(t *testing.T) {
 		fmt.Fprintf(os.Stderr, "%s%s\n%d steps, at rest after %v, digest %x, faults %v\n", r.Plan,
 			r.tail, r.Steps, r.Rest, r.Digest, r.Faults)
 		if len(r.Broken) > 0 {
-			t.Errorf("seed %d breaks the law:\n  %s", r.Plan.Seed, strings.Join(r.Broken, "\n  "))
+			t.Errorf("seed %d breaks a law:\n  %s", r.Plan.Seed, strings.Join(r.Broken, "\n  "))
 		}
 	default:
 		for i := range *seedsFlag {
@@ -68,7 +68,7 @@ func dropped(t *testing.T) (drop []int) {
 	return drop
 }
 
-// report fails a test with the smallest plan that still breaks the law.
+// report fails the test with the smallest plan that still breaks a law.
 func (r Result) report(t *testing.T) {
 	t.Helper()
 	small, drop := r.shrink(t)
@@ -77,17 +77,18 @@ func (r Result) report(t *testing.T) {
 		again += " DROP=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(drop), " ", ","), "[]")
 	}
 	t.Errorf(
-		"seed %d breaks the law:\n  %s\n\n%s\nWith no more faults than it takes:\n  %s\n\n%s\nthe last steps:\n%s\nagain: %s",
+		"seed %d breaks a law:\n  %s\n\n%s\nwith only the necessary faults:\n  %s\n\n%s\n"+
+			"last steps:\n%s\nrepeat: %s",
 		r.Plan.Seed, strings.Join(r.Broken, "\n  "), r.Plan, strings.Join(small.Broken, "\n  "),
 		small.Plan, small.tail, again)
 }
 
-// shrinks bounds the runs that are spent on making plans smaller, all failures together.
+// shrinks counts the runs spent on shrinking plans, over all failures.
 var shrinks atomic.Int32
 
 const maxShrinks = 60
 
-// shrink leaves out one fault after the other, as long as the same law is broken without it.
+// shrink removes faults one by one, as long as the same law is broken without them.
 func (r Result) shrink(t *testing.T) (smallest Result, drop []int) {
 	t.Helper()
 	law, _, _ := strings.Cut(r.Broken[0], ":")
@@ -104,8 +105,8 @@ func (r Result) shrink(t *testing.T) (smallest Result, drop []int) {
 	return smallest, drop
 }
 
-// TestASeedIsARun: the same seed is the same run, step by step.
-func TestASeedIsARun(t *testing.T) {
+// TestPlay_SameSeed_SameTrace verifies that a seed determines every step of its run.
+func TestPlay_SameSeed_SameTrace(t *testing.T) {
 	t.Parallel()
 	if *seedFlag != 0 || *huntFlag != 0 {
 		return
@@ -130,8 +131,9 @@ func TestASeedIsARun(t *testing.T) {
 	}
 }
 
-// TestTheClockIsTheWorlds: whatever the database stamps or judges by a clock, it does by that of the bubble, in statements, defaults and functions. A plan may let it jump.
-func TestTheClockIsTheWorlds(t *testing.T) {
+// TestDatabaseClock_Statement_UsesBubbleTime verifies that every database time comes from the
+// bubble's clock: in statements, defaults and functions. A plan may make that clock jump.
+func TestDatabaseClock_Statement_UsesBubbleTime(t *testing.T) {
 	t.Parallel()
 	db := openDatabase(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -147,16 +149,19 @@ func TestTheClockIsTheWorlds(t *testing.T) {
 			if err := db.tick(); err != nil {
 				t.Fatal(err)
 			}
-			var told, stamped time.Time
-			if err := db.conn.QueryRow(db.ctx, "SELECT clock_timestamp()").Scan(&told); err != nil {
+			var read, stamped time.Time
+			if err := db.conn.QueryRow(db.ctx, "SELECT clock_timestamp()").Scan(&read); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.conn.QueryRow(db.ctx, "INSERT INTO chain (chain_id, genesis_hash) VALUES (nextval('command_id'), decode(repeat('00', 32), 'hex')) RETURNING created_at").Scan(&stamped); err != nil {
+			if err := db.conn.QueryRow(db.ctx, `
+				INSERT INTO chain (chain_id, genesis_hash)
+				VALUES (nextval('command_id'), decode(repeat('00', 32), 'hex'))
+				RETURNING created_at`).Scan(&stamped); err != nil {
 				t.Fatal(err)
 			}
 			want := db.base.Add(time.Since(db.began) + db.step)
-			if !told.Equal(want) || !stamped.Equal(want) {
-				t.Errorf("it is %v, the database tells %v and stamps %v", want, told, stamped)
+			if !read.Equal(want) || !stamped.Equal(want) {
+				t.Errorf("bubble time %v, clock_timestamp() %v, created_at %v", want, read, stamped)
 			}
 		}
 	})

@@ -18,18 +18,19 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// World is the scheduler. Its goroutine is the only one that lets anything happen; all others wait for it, for a timer of the bubble, or for each other.
+// World is the scheduler. Only its goroutine lets anything happen. All others wait for it, for a
+// timer of the bubble, or for each other.
 type World struct {
 	plan  Plan
 	began time.Time
-	dice  *rand.Rand // what happens next
+	dice  *rand.Rand // draws the next step
 	db    *database
 	chain *chaintest.Chain
 	nodes []*node
 
 	mu      sync.Mutex
-	arrived []*item       // posted since the scheduler looked
-	serial  atomic.Int64  // of items, timers and connections
+	arrived []*item       // posted since the last settle
+	serial  atomic.Int64  // number of the last item or event
 	kick    chan struct{} // something was posted while the scheduler slept
 
 	waiting      []*item
@@ -39,32 +40,33 @@ type World struct {
 	steps        int
 	trace        []string
 	digest       uint64
-	broken       []string // what the oracles found on the way
+	broken       []string // violations found so far
 	faults       map[string]int
-	noBlocks     time.Duration             // until then none is mined
-	staleUntil   time.Duration             // until then providers show receipts of blocks that have left the chain; under mu
-	receipts     map[txn.Hash]*txn.Receipt // that were ever shown; under mu
+	noBlocks     time.Duration             // no block is mined until then
+	staleUntil   time.Duration             // orphaned receipts are served until then; under mu
+	receipts     map[txn.Hash]*txn.Receipt // all receipts ever served; under mu
 	closing      bool                      // under mu
 	lookAgain    time.Duration
 	rest         time.Duration
-	stuck        []*exchange // that wait for a lock
+	stuck        []*exchange // exchanges that wait for a lock
 	locks        []*rowLock
 	ambushes     []ambush
-	lapses       []span // in which a statement may outlast its lease
+	lapses       []span // spans in which a statement may outlast its lease
 	closingSteps int
 
 	submitters []txn.SubmitterID
 	external   map[txn.SubmitterID]bool     // whose key was used elsewhere
-	deciding   map[txn.SubmitterID]bool     // the operator is at it; under mu
-	guarded    map[txn.SubmitterID]bool     // that an operator asked to protect
-	senders    map[txn.Hash]txn.SubmitterID // of everything signed; under mu
+	deciding   map[txn.SubmitterID]bool     // an operator's decision is in progress; under mu
+	guarded    map[txn.SubmitterID]bool     // protected by an operator
+	senders    map[txn.Hash]txn.SubmitterID // by hash of the signed transaction; under mu
 	logs       []logLine                    // under mu
 	defects    []string                     // under mu
 	calls      []*call
 	watchers   []*watcher
 }
 
-// item is one thing that may happen: a message that is under way, or somebody who asks to go on.
+// item is one possible step: a message in transit, or a goroutine that waits for permission to
+// proceed.
 type item struct {
 	node    *node
 	kind    string
@@ -72,21 +74,21 @@ type item struct {
 	of      txn.SubmitterID
 	serial  int
 	ready   time.Duration
-	inside  bool // the node's process must run for it: it is held while the node is frozen
+	inside  bool // needs the node's process: held while the node is frozen
 	run     func()
-	granted chan verdict // of those who ask
+	granted chan verdict // set for waiting goroutines
 	gone    bool         // withdrawn; under World.mu
-	late    bool         // its sender has been told that it is lost
+	late    bool         // its sender has already seen the connection fail
 }
 
-// verdict is what an asker is told.
+// verdict is the scheduler's reply to a waiting goroutine.
 type verdict struct {
 	err   error
 	fault chaintest.Fault
-	again bool // not yet: it stands in the row once more
+	again bool // not yet: it is queued again
 }
 
-// event is something that the plan or the world itself has set for a time.
+// event is a step that the plan or the simulation has scheduled.
 type event struct {
 	at     time.Duration
 	serial int
@@ -109,8 +111,14 @@ const (
 
 func newWorld(p Plan, db *database) *World {
 	w := &World{
-		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db, kick: make(chan struct{}, 1), faults: map[string]int{},
-		external: map[txn.SubmitterID]bool{}, deciding: map[txn.SubmitterID]bool{}, guarded: map[txn.SubmitterID]bool{}, senders: map[txn.Hash]txn.SubmitterID{}, receipts: map[txn.Hash]*txn.Receipt{},
+		plan: p, began: time.Now(), dice: rand.New(rand.NewPCG(p.Seed, 0x5c4ed)), db: db,
+		kick:     make(chan struct{}, 1),
+		faults:   map[string]int{},
+		external: map[txn.SubmitterID]bool{},
+		deciding: map[txn.SubmitterID]bool{},
+		guarded:  map[txn.SubmitterID]bool{},
+		senders:  map[txn.Hash]txn.SubmitterID{},
+		receipts: map[txn.Hash]*txn.Receipt{},
 	}
 	w.chain = chaintest.New(chaintest.Options{Poll: true, Now: time.Now})
 	w.chain.Intercept(func(ctx context.Context, _ chaintest.Call) chaintest.Fault {
@@ -122,10 +130,10 @@ func newWorld(p Plan, db *database) *World {
 
 type faultKey struct{}
 
-// now is how long the run has lasted.
+// now returns the time since the start of the run.
 func (w *World) now() time.Duration { return time.Since(w.began) }
 
-// post hands an item to the scheduler; false when its node has crashed.
+// post passes an item to the scheduler and returns false if its node has crashed.
 func (w *World) post(it *item) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +149,7 @@ func (w *World) post(it *item) bool {
 	return true
 }
 
-// ask waits until the scheduler lets the caller go on.
+// ask waits until the scheduler lets the goroutine proceed.
 func (w *World) ask(ctx context.Context, it *item) verdict {
 	it.granted, it.inside = make(chan verdict, 1), true
 	if !w.post(it) {
@@ -158,13 +166,13 @@ func (w *World) ask(ctx context.Context, it *item) verdict {
 	}
 }
 
-// at sets an event.
+// at schedules an event.
 func (w *World) at(when time.Duration, name string, run func()) {
 	w.events = append(w.events,
 		&event{at: when, serial: int(w.serial.Add(1)), name: name, run: run})
 }
 
-// run lets things happen until done says so, or the time or the steps are used up.
+// run lets steps happen until done returns true, or the time or step limit is reached.
 func (w *World) run(limit time.Duration, done func() bool) bool {
 	for {
 		w.settle()
@@ -172,7 +180,7 @@ func (w *World) run(limit time.Duration, done func() bool) bool {
 			return true
 		}
 		if w.steps-w.closingSteps >= maxSteps {
-			w.violated("L11", "after %d steps the cluster has not come to rest", w.steps)
+			w.violated("L11", "the cluster has not settled after %d steps", w.steps)
 			return false
 		}
 		if w.now() > limit {
@@ -184,7 +192,8 @@ func (w *World) run(limit time.Duration, done func() bool) bool {
 	}
 }
 
-// settle waits until nothing moves, and takes in what was posted meanwhile, in an order that does not depend on which goroutine was quicker.
+// settle waits until every goroutine is blocked, and takes in the items posted meanwhile, in an
+// order that does not depend on goroutine scheduling.
 func (w *World) settle() {
 	for synctest.Wait(); w.bury(); synctest.Wait() {
 	}
@@ -213,7 +222,8 @@ func (w *World) settle() {
 	}
 }
 
-// bury lets the goroutines of crashed nodes end. Whatever they ask for fails at once; but some of them also wait for a time, which is not part of the run.
+// bury lets the goroutines of crashed nodes end. Their requests fail at once, but some also wait
+// for timers, which are not part of the run.
 func (w *World) bury() (moved bool) {
 	now := w.now()
 	for _, n := range w.nodes {
@@ -243,7 +253,8 @@ func compareItems(a, b *item) int {
 	return a.serial - b.serial
 }
 
-// delay is how long something takes: mostly next to nothing, now and then long enough for others to overtake it, rarely seconds.
+// delay draws the duration of a step: usually next to nothing, sometimes enough to be overtaken,
+// rarely seconds.
 func (w *World) delay(it *item) time.Duration {
 	usual := map[string]time.Duration{
 		"sql":   time.Millisecond,
@@ -265,7 +276,7 @@ func (w *World) delay(it *item) time.Duration {
 	return leastDelay + time.Duration(w.dice.Int64N(int64(most)+1))
 }
 
-// step lets one thing happen; false when nothing can happen now.
+// step lets one thing happen; it returns false if nothing can happen now.
 func (w *World) step() bool {
 	choices := w.choices()
 	for len(choices) > 0 {
@@ -274,12 +285,12 @@ func (w *World) step() bool {
 			w.steps++
 			return true
 		}
-		choices = slices.Delete(choices, i, i+1) // a timer that nobody listens to now
+		choices = slices.Delete(choices, i, i+1) // a timer without a receiver
 	}
 	return false
 }
 
-// choices is everything that could happen at this moment. Each tells whether it did.
+// choices returns all possible steps at this moment. Each reports whether it happened.
 func (w *World) choices() []func() bool {
 	now := w.now()
 	var all []func() bool
@@ -306,7 +317,7 @@ func (w *World) choices() []func() bool {
 
 func (w *World) held(it *item) bool { return it.heldUntil() > w.now() }
 
-// heldUntil is when whatever holds it back ends.
+// heldUntil returns when the item stops being held.
 func (it *item) heldUntil() (until time.Duration) {
 	if it.node == nil {
 		return 0
@@ -340,7 +351,8 @@ func (w *World) happen(e *event) {
 	e.run()
 }
 
-// sleep lets time pass to the next moment at which something can happen, or until something is posted.
+// sleep lets time pass until the next moment at which a step is possible, or until an item is
+// posted.
 func (w *World) sleep(limit time.Duration) {
 	now := w.now()
 	next := limit + time.Millisecond
@@ -373,7 +385,7 @@ func (w *World) sleep(limit time.Duration) {
 	}
 }
 
-// note adds a line to the trace. Nothing in it is drawn from anything but the seed.
+// note adds a line to the trace. Its contents depend on the seed alone.
 func (w *World) note(n *node, kind, label string, of txn.SubmitterID) {
 	line := fmt.Sprintf("%10.4fs %-5s %-6s %s", w.now().Seconds(), n.title(), kind, label)
 	if of != 0 {
@@ -382,7 +394,7 @@ func (w *World) note(n *node, kind, label string, of txn.SubmitterID) {
 	w.write(line)
 }
 
-// remark adds a line on what a fault did.
+// remark adds a line about the effect of a fault.
 func (w *World) remark(format string, args ...any) {
 	w.write(fmt.Sprintf("%10.4fs       ! %s", w.now().Seconds(), fmt.Sprintf(format, args...)))
 }
