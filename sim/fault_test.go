@@ -55,9 +55,9 @@ const (
 	doNoChain    = "no chain"
 	doLag        = "provider lags" // N blocks
 	doNoSigner   = "no signer"
-	doReorg      = "reorg"                                        // N blocks; their transactions return to the pool
-	doReorgDrop  = "reorg drops"                                  // N blocks; their transactions are dropped
-	doReorgKeep  = "reorg keeps"                                  // N blocks; the new blocks include them again
+	doReorg      = "reorg"                                        // N blocks; txs return to the pool
+	doReorgDrop  = "reorg drops"                                  // N blocks; txs are lost
+	doReorgKeep  = "reorg keeps"                                  // N blocks; txs are mined again
 	doReorgStale = "reorg drops, providers show the old receipts" // N blocks
 	doForgetPool = "pool forgotten"
 	doStall      = "no blocks"
