@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// BatchCreateTx queues many transactions. What is wrong with a request is its own affair, and so is a full queue; only when the ledger answers for none of them
-// does the call fail, so that clients repeat it as they repeat any other.
+// BatchCreateTx queues many transactions. Each request has its own result, also for a full queue.
+// The call fails only if the ledger responds for none, so that clients retry it like any other.
 func (s *txService) BatchCreateTx(ctx context.Context,
 	r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
 	b := &batch{
@@ -47,19 +47,19 @@ func (s *txService) BatchCreateTx(ctx context.Context,
 	return response, nil
 }
 
-// withoutData leaves the call data out: a caller has it, and the answer to a batch of any size has to fit into what clients read.
+// withoutData omits the call data, which the client has, so that any batch's response fits.
 func withoutData(tx *pb.Tx) *pb.Tx {
 	tx.Payload.Data = nil
 	return tx
 }
 
-// batch is a batch on its way. A request of it is out as soon as it has an error.
+// batch is a batch in progress. A request with an error is not processed further.
 type batch struct {
 	*txService
 	asks    []*pb.CreateTxRequest
 	errs    []error
 	intents []store.Intent
-	stops   map[txn.SubmitterID]error // what is said of a protected or paused submitter, which is found out once
+	stops   map[txn.SubmitterID]error // error per protected or paused submitter
 }
 
 // checkAll does for each request what the interceptor and CreateTx do for one.
@@ -72,7 +72,7 @@ func (b *batch) checkAll(ctx context.Context) {
 	}
 }
 
-// create queues those that are left, all in one go.
+// create queues the requests without an error in one write.
 func (b *batch) create(ctx context.Context) []*store.Created {
 	left, intents := make([]int, 0, len(b.asks)), make([]store.Intent, 0, len(b.asks))
 	for i, err := range b.errs {
@@ -105,7 +105,7 @@ func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter
 	return status.AboutSubmitter(ask.GetSubmitter(), b.stops[submitter])
 }
 
-// unanswered tells whether the ledger has answered for no request at all.
+// unanswered reports whether the ledger responded for no request.
 func (b *batch) unanswered() bool {
 	for _, err := range b.errs {
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) &&
@@ -117,7 +117,7 @@ func (b *batch) unanswered() bool {
 	return true
 }
 
-// tell is what the caller gets for one request. A defect is logged with its cause, under the id that the caller is told.
+// tell returns the status of one request. An internal error is logged with its cause, by call id.
 func (b *batch) tell(ctx context.Context, err error) *grpcstatus.Status {
 	c := b.access.Begin(pb.TxService_BatchCreateTx_FullMethodName)
 	if s := status.From(err, c.ID); accesslog.Level(s.Code()) < slog.LevelError {

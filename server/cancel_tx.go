@@ -10,13 +10,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// cancelTries bounds how often a transaction is looked at that goes back into the queue while it is being cancelled.
+// cancelTries bounds the attempts for a transaction that returns to the queue meanwhile.
 const cancelTries = 3
 
-// CancelTx cancels what is queued, and has the owner of the account cancel what is not: by another signed form of the same nonce, which does nothing. Which of
-// the two is included first is for the chain to say, so the answer to that is REQUESTED and nothing more, for as long as neither is final. So it is for what was
-// given back to the queue: its owner first makes sure that nothing ran of what was signed for it before. A cancel that is
-// repeated gets the answer of the first one, and leaves no other command behind.
+// CancelTx cancels a queued transaction directly. For any other it asks the owner for a cancel
+// transaction at the same nonce. Either of the two may be included, so the outcome is REQUESTED
+// until one is final. So it is for a requeued transaction: its owner first checks that no earlier
+// attempt executed. A repeated call returns the first outcome and adds no command.
 func (s *txService) CancelTx(ctx context.Context,
 	r *pb.CancelTxRequest) (*pb.CancelTxResponse, error) {
 	for range cancelTries {
@@ -32,7 +32,8 @@ func (s *txService) CancelTx(ctx context.Context,
 		errors.New("server: transaction kept returning to the queue while it was cancelled"))
 }
 
-// cancel is one look and one attempt; it has no outcome when the transaction came back into the queue in between.
+// cancel makes one attempt. The outcome is UNSPECIFIED if the transaction returned to the queue
+// meanwhile.
 func (s *txService) cancel(ctx context.Context,
 	r *pb.CancelTxRequest) (outcome pb.CancelOutcome, info store.TxInfo, err error) {
 	text := r.GetTxId()
@@ -71,12 +72,12 @@ func (s *txService) cancel(ctx context.Context,
 	case info.CancelRequested:
 		return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 	}
-	// A nonce is taken, or was: only the owner can sign something else for it and tell whether it ran, and only the chain decides.
+	// A nonce is or was assigned: only the owner can sign a replacement and check for execution.
 	command, err := s.store.AddCommand(ctx, id.Submitter(), ask)
 	if err != nil {
 		return outcome, info, status.AboutTx(text, err)
 	}
 	s.commands.tellAccepted(ctx, id.Submitter(), command, ask)
-	info.CancelRequested = true // the row says so once its owner has seen it; the caller is told that it is asked for, now
+	info.CancelRequested = true // the row follows once the owner has read the command
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// verdict is what the owner of a submitter made of a command.
+// verdict is the owner's result of a command.
 type verdict struct {
 	code string // txn.Applied, or why nothing was done
 	says string // the owner's sentence; may be empty
@@ -35,8 +35,8 @@ type commander struct {
 	poll     time.Duration   // how often the result is read
 }
 
-// obtain asks something of the owner of a submitter, waits until an owner has decided, and tells how. Who asks for the same as a command that no owner has
-// decided on yet, waits for that one: so a call that is repeated after a timeout leaves one command behind, not two.
+// obtain records a command for the owner of a submitter, and returns its result. If the same command
+// is pending already, it waits for that one, so a retry after a timeout adds no second command.
 func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	ask store.Ask) (verdict, error) {
 	command, err := m.pending(ctx, submitter, ask)
@@ -56,8 +56,8 @@ func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	return verdictOf(result), nil
 }
 
-// tellAccepted logs who asked: the ledger has the operator whom the caller names, and only the node that takes the call knows who the caller is. A caller who waits
-// for the command of another is told with the number of that.
+// tellAccepted logs a command with its caller, whom only this node knows: the ledger has the operator
+// that the caller named. A caller that joins a pending command is logged with that command's id.
 func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
 	ask store.Ask) {
 	attributes := []slog.Attr{
@@ -76,8 +76,8 @@ func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID,
 	m.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
 }
 
-// pending is the number of a command that asks for the same and is not decided yet; 0 if there is none. Reason and operator may differ: they are the first
-// one's.
+// pending returns the id of an equal command without a result; 0 if there is none. Reason and
+// operator may differ: the first command's count.
 func (m *commander) pending(ctx context.Context, submitter txn.SubmitterID,
 	ask store.Ask) (int64, error) {
 	commands, err := m.underway(ctx, submitter)
@@ -93,7 +93,7 @@ func (m *commander) pending(ctx context.Context, submitter txn.SubmitterID,
 	return 0, nil
 }
 
-// underway are the commands that no owner has decided on yet, in the order in which one will.
+// underway returns the commands without a result, in order of application.
 func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command, error) {
 	inboxes, err := m.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
 	if err != nil {
@@ -102,13 +102,13 @@ func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]
 	return inboxes[submitter].Commands, nil
 }
 
-// How far back a command is looked for that was decided on.
+// Bounds of the search for an applied command.
 const (
 	pastPages    = 10
 	pastPageSize = 1000
 )
 
-// lastCommand finds the newest command of a kind that the caller tells; nil if there is none, or if it is too long ago.
+// lastCommand returns the newest matching command; nil if none is within the bounds.
 func (m *commander) lastCommand(ctx context.Context, submitter txn.SubmitterID,
 	is func(store.CommandInfo) bool) (*store.CommandInfo, error) {
 	before := int64(0)
@@ -130,7 +130,7 @@ func (m *commander) lastCommand(ctx context.Context, submitter txn.SubmitterID,
 	return nil, nil
 }
 
-// declined refuses a decision for what the owner of the submitter said of it.
+// declined returns DECISION_REFUSED with the owner's message.
 func declined(v verdict) error {
 	says := v.says
 	switch {
@@ -143,7 +143,7 @@ func declined(v verdict) error {
 		says)
 }
 
-// awaitCommand polls, since an owner on another node has no way to tell this one, and returns the result of the command.
+// awaitCommand returns the result of a command. It polls: the owner may be on another node.
 func (m *commander) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 	command int64) (result string, err error) {
 	ctx, cancel := m.commandContext(ctx)
@@ -165,8 +165,8 @@ func (m *commander) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 	}
 }
 
-// answerMargin is what is kept of a caller's deadline to answer in: an answer at the deadline is an answer that the caller's own library has replaced by one
-// without a reason.
+// answerMargin is the part of a client's deadline reserved for the response. At the deadline itself,
+// the client library would replace the response by an error without a reason.
 const answerMargin = 10 // one part in ten
 
 func (m *commander) commandContext(parent context.Context) (context.Context, context.CancelFunc) {

@@ -26,7 +26,7 @@ func (s *txService) CreateTx(ctx context.Context,
 	return &pb.CreateTxResponse{Tx: wireCreated(&info, r), Created: created}, nil
 }
 
-// onCreate says whether the key, the deadline, the queue or the submitter is what stood in the way.
+// onCreate maps an error of CreateTx to the resource at fault: key, deadline, queue or submitter.
 func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID,
 	err error) error {
 	if isKeyReused(err) {
@@ -48,7 +48,8 @@ func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitt
 	return status.AboutSubmitter(r.GetSubmitter(), err)
 }
 
-// stopped says which protection or which pause it is, and how an operator ends it. The first answer stands when it was ended at this moment, or cannot be read.
+// stopped adds the protection or pause to the error first. It returns first unchanged if that has
+// ended meanwhile, or cannot be read.
 func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, first error) error {
 	info, err := s.store.Submitter(ctx, submitter)
 	if err != nil {
@@ -73,8 +74,8 @@ func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
 	)
 }
 
-// onPause tells the cause of a pause where the policy of the account made it: whoever resumes it without looking at that defeats the policy. What somebody gave as a
-// reason is for operators.
+// onPause reports the cause only if the failure policy paused the account, since resuming without
+// reading it defeats the policy. The reason of an operator is for operators only.
 func onPause(info store.SubmitterInfo, p *store.Pause) error {
 	if !p.OnFailure {
 		return status.SubmitterPaused("paused by an operator at %s; "+
@@ -90,7 +91,7 @@ func onPause(info store.SubmitterInfo, p *store.Pause) error {
 	)
 }
 
-// intent checks what the rules of the contract cannot say, all of it, so that a caller corrects everything at once.
+// intent applies the checks that the proto rules cannot express, and reports all violations at once.
 func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.Intent, error) {
 	if size := len(r.GetPayload().GetData()); size > s.payloadBytes {
 		return store.Intent{}, status.PayloadTooLarge(size, s.payloadBytes)

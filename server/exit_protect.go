@@ -10,8 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ExitProtect carries out an operator's decision on one protection. The protection's number makes a repeat harmless: a decision on it is carried out at most
-// once, and a caller who repeats the decision that was carried out gets the answer of the first call.
+// ExitProtect applies an operator's decision on one protection. The protection's id makes a retry
+// safe: a decision is applied at most once, and repeating it returns the first response.
 func (s *submitterService) ExitProtect(ctx context.Context,
 	r *pb.ExitProtectRequest) (*pb.ExitProtectResponse, error) {
 	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
@@ -32,7 +32,8 @@ func (s *submitterService) ExitProtect(ctx context.Context,
 	return &pb.ExitProtectResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-// exited leaves the decision to the owner while the protection is in force, and tells afterwards whether it is what ended it.
+// exited leaves the decision to the owner while the protection is in force, then checks whether this
+// decision ended it.
 func (s *submitterService) exited(ctx context.Context, id txn.SubmitterID,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if info, err = s.store.Submitter(ctx, id); err != nil {
@@ -54,7 +55,7 @@ func (s *submitterService) exited(ctx context.Context, id txn.SubmitterID,
 	return info, s.endedBy(ctx, info, ask)
 }
 
-// endedBy is nil when the protection that is asked about was ended by the same decision.
+// endedBy returns nil if the same decision ended the protection.
 func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo, ask store.Ask) error {
 	if info.Cursor == nil || ask.Expect > info.Cursor.Protections {
 		return changed(info, "protection %d does not exist", ask.Expect)
@@ -77,7 +78,7 @@ func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo
 	return nil
 }
 
-// changed says that a decision is about another protection than the one in force.
+// changed rejects a decision on a protection that is not in force.
 func changed(info store.SubmitterInfo, format string, args ...any) error {
 	now := "no protection is in force"
 	if p := inForce(info); p != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ProtectSubmitter puts a submitter under protection by hand. One that is protected already stays so, for the reason that it has, unless that protection would end
-// by itself: the caller gets what was asked for.
+// ProtectSubmitter protects a submitter manually. An existing protection stays, with its reason,
+// unless it would end automatically.
 func (s *submitterService) ProtectSubmitter(ctx context.Context,
 	r *pb.ProtectSubmitterRequest) (*pb.ProtectSubmitterResponse, error) {
 	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
@@ -31,7 +31,7 @@ func (s *submitterService) protected(ctx context.Context, id txn.SubmitterID,
 	if info, err = s.store.Submitter(ctx, id); err != nil {
 		return info, err
 	}
-	// An exit that is under way may end the protection that is in force before this call is answered: then this one takes effect after it.
+	// A pending exit may end the current protection first; then this command takes effect after it.
 	commands, err := s.commands.underway(ctx, id)
 	if err != nil {
 		return info, err
@@ -51,7 +51,7 @@ func (s *submitterService) protected(ctx context.Context, id txn.SubmitterID,
 	return s.store.Submitter(ctx, id)
 }
 
-// inForce is the protection of a submitter; nil while it has none.
+// inForce returns the current protection of a submitter, or nil.
 func inForce(info store.SubmitterInfo) *txn.Protected {
 	if info.Cursor == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// ResolveStuck carries out an operator's decision on a STUCK transaction. A caller who repeats the decision that was carried out gets the transaction as it
-// is now.
+// ResolveStuck applies an operator's decision on a STUCK transaction. Repeating an applied decision
+// returns the transaction in its current state.
 func (s *submitterService) ResolveStuck(ctx context.Context,
 	r *pb.ResolveStuckRequest) (*pb.ResolveStuckResponse, error) {
 	id, info, err := s.resolver.txByID(ctx, r.GetTxId())
@@ -53,8 +53,9 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 	return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 }
 
-// resolved tells whether this decision was carried out. What was asked of the owner tells, not what became of the transaction: that may have other causes, and
-// an earlier decision of the same kind is another one. A decision that names no version is about what is STUCK now, if it is.
+// resolved reports whether this decision was applied. The command log decides, not the transaction's
+// outcome, which may have other causes; an earlier decision of the same kind is a different one. A
+// decision without a version concerns the transaction if it is STUCK now.
 func (s *submitterService) resolved(ctx context.Context, tx txn.Tx, ask store.Ask) (bool, error) {
 	if tx.State == txn.Stuck && (ask.Expect == 0 || ask.Expect == tx.Version) {
 		return false, nil

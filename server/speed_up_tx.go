@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// SpeedUpTx has a transaction replaced that is in flight. A caller who repeats the call while no owner has decided waits for the same command; one who repeats
-// it later asks for another raise, which the fee caps bound.
+// SpeedUpTx has the owner replace an in-flight transaction. A retry while the command is pending
+// waits for the same command; a later one requests another bump, which the fee caps bound.
 func (s *txService) SpeedUpTx(ctx context.Context,
 	r *pb.SpeedUpTxRequest) (*pb.SpeedUpTxResponse, error) {
 	id, info, err := s.resolver.txByID(ctx, r.GetTxId())
@@ -46,7 +46,7 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 	return &pb.SpeedUpTxResponse{Tx: wireTx(info)}, nil
 }
 
-// nothingToSpeedUp says why no owner needs to be asked; empty if one does.
+// nothingToSpeedUp returns why the state rules out a replacement; empty if the owner decides.
 func nothingToSpeedUp(state txn.State) string {
 	switch {
 	case state == txn.Queued:
