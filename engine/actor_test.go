@@ -88,8 +88,8 @@ func (w *watched) mirrored(m *mirror) *testNode {
 	return n
 }
 
-// TestMemoryIsWhatTheLedgerSays goes through everything that a protection brings about, and compares after each commit.
-func TestMemoryIsWhatTheLedgerSays(t *testing.T) {
+// TestActor_Memory_MatchesLedger goes through everything that a protection brings about, and compares after each commit.
+func TestActor_Memory_MatchesLedger(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	m := &mirror{}
@@ -121,7 +121,7 @@ func TestMemoryIsWhatTheLedgerSays(t *testing.T) {
 }
 
 // The owner reads its ledger anew while a transaction that was given back waits in its queue.
-func TestARequeueOutlivesAReload(t *testing.T) {
+func TestRequeue_Reload_Kept(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	var reloads atomic.Int32
@@ -146,7 +146,7 @@ func TestARequeueOutlivesAReload(t *testing.T) {
 
 // A decision needs receipts that are newer than the view of the account, and the owner's view of the chain is a block behind that. Nothing but the next block
 // can wake the owner.
-func TestADecisionWaitsForReceiptsAndTheNextBlock(t *testing.T) {
+func TestExitProtect_ReceiptsPending_WaitsForNextBlock(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.policy.ResubmitInterval = time.Hour
@@ -224,7 +224,7 @@ func TestADecisionWaitsForReceiptsAndTheNextBlock(t *testing.T) {
 }
 
 // What the account looked like on a branch that was left, or before an operator decided, is no evidence for what comes after.
-func TestWhatALookAtTheAccountDoesNotOutlive(t *testing.T) {
+func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 	t.Parallel()
 	nonce := txn.Nonce(3)
 	id, err := txn.NewTxID(time.Unix(1, 0), 1)

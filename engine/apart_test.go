@@ -39,7 +39,7 @@ func (s silent) Heads(context.Context) <-chan struct{} { return nil }
 
 // A chain that answers nothing holds up its own submitters alone: while each of them waits inside a call, those of another chain on the same node go on, one
 // transaction after the other.
-func TestAChainThatIsSilentHoldsUpNoOther(t *testing.T) {
+func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	t.Parallel()
 	const silently, waiting, loud = txn.ChainID(4242), 20, 5
 	v := newVenue(t, "memory", quick, nil)

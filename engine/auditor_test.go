@@ -83,8 +83,8 @@ func (r *rig) awaitProtection(i int) *txn.Protected {
 	return r.protection(i)
 }
 
-// TestTheAuditorFindsNothingWhereAllIsWell audits several submitters all the time while they work, through takeovers.
-func TestTheAuditorFindsNothingWhereAllIsWell(t *testing.T) {
+// TestAuditor_SoundLedger_NoViolation audits several submitters all the time while they work, through takeovers.
+func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	t.Parallel()
 	const submitters, rounds, each = 3, 3, 4
 	r := newRig(t, submitters, blockPeriod)
@@ -195,7 +195,7 @@ var planted = []struct{ what, query, law string }{
 }
 
 // What breaks a law is planted in the ledgers of submitters at work, another one in each. The auditor must find them all and stop those submitters, and no other.
-func TestTheAuditorQuarantines(t *testing.T) {
+func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, len(planted)+1, blockPeriod, dbtest.WithoutGuard())
 	everywhere := func(request string) {
@@ -246,7 +246,7 @@ func TestTheAuditorQuarantines(t *testing.T) {
 
 // An operator who has seen a violation and resumes is not stopped again for the same one, but is
 // for another. The last release recorded a violation by words alone.
-func TestTheAuditorQuarantinesOnceForOneViolation(t *testing.T) {
+func TestAuditor_SameViolation_ProtectsOnce(t *testing.T) {
 	t.Parallel()
 	for name, recorded := range map[string]func(*rig, txn.TxID){
 		"recorded by key": func(*rig, txn.TxID) {},
@@ -300,7 +300,7 @@ func quarantinesOnce(t *testing.T, recorded func(*rig, txn.TxID)) {
 }
 
 // Nothing is queued, so the owner itself does not look. Two looks at different blocks are enough, and no fewer.
-func TestTheAuditorSeesAKeyUsedElsewhere(t *testing.T) {
+func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	var m *meter
@@ -389,7 +389,7 @@ func failedChecks(r audit.Report) (checks []string) {
 }
 
 // What gave up its nonce, and waits in the queue or was cancelled there, must not be on chain by what was signed for it before.
-func TestFullAuditOfARequeuedTransaction(t *testing.T) {
+func TestFullAudit_RequeuedTransaction(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 0)
 	before := w.attempts()[id.String()]
@@ -453,7 +453,7 @@ func (w *watched) rollback() {
 }
 
 // An endpoint that lags, or does not answer, is no finding.
-func TestFullAuditOfAChainThatDoesNotAnswer(t *testing.T) {
+func TestFullAudit_UnresponsiveChain(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	n := w.node()
@@ -492,7 +492,7 @@ func TestFullAuditOfAChainThatDoesNotAnswer(t *testing.T) {
 }
 
 // What is protected for another reason is not asked to be protected again: the operator would lose sight of the first reason. It is when that is settled.
-func TestTheAuditorWaitsForAnotherProtectionToEnd(t *testing.T) {
+func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, blockPeriod, dbtest.WithoutGuard())
 	var m *meter

@@ -42,7 +42,7 @@ func (v *venue) awaitSent(mark, more int) (all []txn.Hash) {
 }
 
 // A chain on which a plain transfer takes more than on Ethereum: the cancel has what the chain asks for.
-func TestACancelWhereTransfersTakeMore(t *testing.T) {
+func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, nil)
 	v.memory.SetExtraGas(400_000)
@@ -56,7 +56,7 @@ func TestACancelWhereTransfersTakeMore(t *testing.T) {
 }
 
 // Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells there is another.
-func TestTheGasOfACancelIsAskedForAnew(t *testing.T) {
+func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, nil)
 	v.memory.SetExtraGas(400_000)
@@ -91,7 +91,7 @@ func TestTheGasOfACancelIsAskedForAnew(t *testing.T) {
 }
 
 // Replacements are off, and a cancel that no block takes offers more all the same, until the cap of replacements; then it says so.
-func TestACancelRisesByItself(t *testing.T) {
+func TestCancel_NotIncluded_BumpedAutomatically(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
 		p.Bump = txn.DefaultBumpPolicy{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 3}
@@ -114,7 +114,7 @@ func TestACancelRisesByItself(t *testing.T) {
 	})
 }
 
-func TestACancelAtTheCap(t *testing.T) {
+func TestCancel_AtFeeCap(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.DefaultBumpPolicy{
@@ -141,7 +141,7 @@ func TestACancelAtTheCap(t *testing.T) {
 }
 
 // No node takes the cancel. What it should stop is handed over by itself no more, and once when an operator says so.
-func TestAnOperatorHandsTheOriginalOverAgain(t *testing.T) {
+func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.ResubmitMax = 3
@@ -239,7 +239,7 @@ func TestReleaseOnlyWhenFinal(t *testing.T) {
 }
 
 // How long the head of a queue has waited is told by the database: a node whose clock is wrong ends nothing before its time, and a successor goes on from there.
-func TestAWrongClockEndsNoWait(t *testing.T) {
+func TestCommands_WrongClock_WaitKept(t *testing.T) {
 	t.Parallel()
 	for name, skew := range map[string]time.Duration{"ahead": 2 * time.Hour, "behind": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestAWrongClockEndsNoWait(t *testing.T) {
 }
 
 // A counter that has counted nothing is there, at zero, for each value that its label can have: a query of increases sees its first event.
-func TestCountersAreThereFromTheStart(t *testing.T) {
+func TestCounters_Start_AllPresent(t *testing.T) {
 	t.Parallel()
 	var o Options
 	counted := measure(t, &o)

@@ -16,7 +16,7 @@ import (
 )
 
 // What was given back to the queue and is further behind than its owner reads is cancelled all the same, and nothing overtakes what is before it.
-func TestACancelFarBehindInTheQueue(t *testing.T) {
+func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -46,7 +46,7 @@ func TestACancelFarBehindInTheQueue(t *testing.T) {
 }
 
 // As long as something protects for another reason the auditor asks for nothing, and what it found lies where it looks again.
-func TestWhatTheAuditorCouldNotTellIsFoundAgain(t *testing.T) {
+func TestAuditor_RequestFails_FoundAgain(t *testing.T) {
 	t.Parallel()
 	const before = 3 * auditOverlap
 	c := chaintest.New(chaintest.Options{})

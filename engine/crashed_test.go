@@ -13,7 +13,7 @@ import (
 
 // A node crashes between a first hand-over and its record. Its heir is told that the bytes can never pass, by a node that did not take them: that is not believed,
 // since another may have them. Of what its own first hand-over is about, the heir does believe it.
-func TestAFirstHandOverThatNobodyRecorded(t *testing.T) {
+func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	proxy, err := pgproxy.Start(w.db.URL)
@@ -82,7 +82,7 @@ func TestAFirstHandOverThatNobodyRecorded(t *testing.T) {
 }
 
 // What an heir takes for pooled is the newest form, if nobody has said what became of it; but none that cancels.
-func TestWhatAnHeirTakesForPooled(t *testing.T) {
+func TestSuccessor_LoadedAttempt_MayBePooled(t *testing.T) {
 	t.Parallel()
 	original, cancel := txn.Attempt{No: 1, Kind: txn.Original}, txn.Attempt{No: 2, Kind: txn.Cancel}
 	for name, c := range map[string]struct {

@@ -32,7 +32,7 @@ func (w *watched) comesBack(old txn.Signed) {
 
 // An operator has ended it, as deep as is asked for, and a reorg goes deeper: it ran. The account is protected, whoever was told is told anew, and it ends by what
 // the chain has. So under the protection of its loss and after it, also when it was requeued and cancelled, and when another node takes over, or nobody was there.
-func TestATransactionThatHadEndedAndRan(t *testing.T) {
+func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ exit, takeover, away, requeued bool }{
 		"failed": {exit: true}, "failed, still protected": {}, "its heir": {exit: true, takeover: true}, "nobody was there": {exit: true, away: true},
@@ -104,7 +104,7 @@ func TestATransactionThatHadEndedAndRan(t *testing.T) {
 }
 
 // FAIL waits for as long as REQUEUE does, and so does what is said without proof.
-func TestFailingWaitsForTheAuditDepth(t *testing.T) {
+func TestEnded_FailedTransaction_FollowedToAuditDepth(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t,
 		500) // far more than the blocks that were made while protection was awaited
@@ -116,7 +116,7 @@ func TestFailingWaitsForTheAuditDepth(t *testing.T) {
 }
 
 // What had ended is followed for as long as a reorg is believed possible, whether there is work or not, and no longer.
-func TestWhatHadEndedIsLetGo(t *testing.T) {
+func TestEnded_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 60)
 	w.chain.MineEmpty(int(w.policy.AuditDepth)) // so deep are both: nothing else keeps an owner
@@ -163,7 +163,7 @@ func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 }
 
 // While an account is protected a cancel is not signed, and what it should stop is not handed over; when the protection ends it is signed at once.
-func TestACancelThatAProtectionHeldBack(t *testing.T) {
+func TestCancel_Protected_AppliedLater(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.policy.ResubmitInterval = time.Hour

@@ -26,7 +26,7 @@ func (r *rig) chainClient() *ethclient.Client {
 	return c
 }
 
-func TestTheUsualLife(t *testing.T) {
+func TestTransaction_FullLifecycle(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, blockPeriod)
 	r.startNode("a", nil)
@@ -45,7 +45,7 @@ func TestTheUsualLife(t *testing.T) {
 	}
 }
 
-func TestManySubmittersEachInTheOrderOfTheQueue(t *testing.T) {
+func TestSubmitters_Concurrent_QueueOrderKept(t *testing.T) {
 	t.Parallel()
 	const submitters, each = 5, 8
 	r := newRig(t, submitters, blockPeriod)
@@ -81,13 +81,13 @@ func (r *rig) checkLedger() {
 	}
 }
 
-// TestACrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send: nothing is tidied up, and its lease has to lapse. Another one takes over; it
+// TestTransaction_CrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send: nothing is tidied up, and its lease has to lapse. Another one takes over; it
 // must send the very bytes that were recorded, and each transaction is executed once.
-func TestACrashAtEveryPoint(t *testing.T) {
+func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range Points {
 		if slices.Contains(replacing, point) {
-			continue // see TestACrashAtEveryPointOfAReplacement
+			continue // see TestReplacement_CrashAtEveryPoint
 		}
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func (r *rig) attempts() map[string][]byte {
 	return all
 }
 
-func TestAStoppedNodeGivesItsLeasesBackAtOnce(t *testing.T) {
+func TestStop_Leases_ReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3, blockPeriod)
 	n := r.startNode("a", nil)
@@ -191,7 +191,7 @@ func TestAStoppedNodeGivesItsLeasesBackAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnIdleSubmitterIsReleasedAndTakenAgainForNewWork(t *testing.T) {
+func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, blockPeriod)
 	r.startNode("a", func(o *Options) { o.IdleAfter = 1 })
@@ -290,8 +290,8 @@ func (r *rig) sub(id txn.TxID) txn.Sub {
 	return tx.Sub
 }
 
-// TestADefectStopsOneSubmitterAlone has the owner of one submitter panic; the other one of the node must go on.
-func TestADefectStopsOneSubmitterAlone(t *testing.T) {
+// TestPanic_OneSubmitter_OthersProceed has the owner of one submitter panic; the other one of the node must go on.
+func TestPanic_OneSubmitter_OthersProceed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 2, blockPeriod)
 	bad := r.submitters[0]

@@ -8,8 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestAProtectionThatWasAskedForStays: what an operator has stopped does not go on when a reorg is over, though that had protected it before.
-func TestAProtectionThatWasAskedForStays(t *testing.T) {
+// TestProtect_ByCommand_Kept: what an operator has stopped does not go on when a reorg is over, though that had protected it before.
+func TestProtect_ByCommand_Kept(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, nil)
 	v.node()

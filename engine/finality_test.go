@@ -89,7 +89,7 @@ func (v *venue) restored(id, behind txn.TxID) {
 	v.checkLedger()
 }
 
-func TestAReorgAfterFinality(t *testing.T) {
+func TestReorgAfterFinality(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		v := newVenue(t, kind, quick, nil)
 		v.node()
@@ -100,7 +100,7 @@ func TestAReorgAfterFinality(t *testing.T) {
 }
 
 // Nobody owned the submitter when it happened: whoever takes it next finds out, however far the view has to reach down for that.
-func TestAReorgAfterFinalityThatNobodySaw(t *testing.T) {
+func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
 	for _, blocks := range []int{0, 48} { // 48: more than is read one by one
 		t.Run(fmt.Sprint(blocks, " blocks later"), func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,7 @@ func TestAReorgAfterFinalityThatNobodySaw(t *testing.T) {
 }
 
 // Nobody has work for the submitter: it is owned all the same for as long as a reorg could reach what was final, whoever owned it before.
-func TestAReorgAfterFinalityIsSeenWithoutWork(t *testing.T) {
+func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAReorgAfterFinalityIsSeenWithoutWork(t *testing.T) {
 }
 
 // Where there is no room besides, work alone makes a submitter one that needs an owner.
-func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
+func TestOwnership_FullNode_WorkBeforeAudits(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
 	tracker := newTracker(c, quick, clock.Real{})
@@ -181,7 +181,7 @@ func TestWorkGoesBeforeWhatIsAudited(t *testing.T) {
 }
 
 // Deeper than any reorg is believed to reach, a final transaction is not compared with the chain any more, and nobody stays its owner.
-func TestWhatIsDeepIsLetGo(t *testing.T) {
+func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, func(o *Options) { o.IdleAfter = 250 * time.Millisecond })
 	v.node()
@@ -203,7 +203,7 @@ func TestWhatIsDeepIsLetGo(t *testing.T) {
 }
 
 // A chain that makes no blocks makes no reorgs: its submitters are given back.
-func TestAnOwnerDoesNotWaitForAChainThatStands(t *testing.T) {
+func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, func(o *Options) { o.IdleAfter = 100 * time.Millisecond })
 	v.node()
@@ -306,7 +306,7 @@ func TestConfirmationsAreToldThroughForks(t *testing.T) {
 }
 
 // The next owner goes on where the one before stopped telling, wherever its view begins.
-func TestConfirmationsAreToldAcrossATakeover(t *testing.T) {
+func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		reorg  bool
@@ -392,7 +392,7 @@ func (v *venue) awaitCalls(c *chaintest.Chain, method chaintest.Method, more int
 }
 
 // Nodes that do not know the tag make nothing final, and that is said once.
-func TestAChainWithoutTags(t *testing.T) {
+func TestFinality_ChainWithoutTags(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, nil)
 	v.onMemory(chaintest.New(chaintest.Options{NoTags: true}))
@@ -412,7 +412,7 @@ func TestAChainWithoutTags(t *testing.T) {
 }
 
 // Nothing but the tracker tells the owner: it rests until then.
-func TestAReorgWakesWhoeverAudits(t *testing.T) {
+func TestReorg_AuditingOwner_Woken(t *testing.T) {
 	t.Parallel()
 	var counted reading
 	v := newVenue(t, "memory", quick, func(o *Options) {

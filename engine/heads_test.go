@@ -44,7 +44,7 @@ func (v *venue) reverting() txn.Payload {
 }
 
 // A head that can never be sent ends without a nonce, and the one behind it goes on.
-func TestHeadsThatCanNeverBeSent(t *testing.T) {
+func TestQueueHead_NeverSendable(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		to := txn.Address{0xaa}
 		heads := map[string]struct {
@@ -99,7 +99,7 @@ func TestHeadsThatCanNeverBeSent(t *testing.T) {
 
 // Where gas limits are trusted a head that brings one is not simulated: it takes its nonce, reverts on the chain, and the one behind it goes on. One that cannot
 // be enough for its data still ends without a nonce.
-func TestHeadsWhereGasLimitsAreTrusted(t *testing.T) {
+func TestQueueHead_TrustedGasLimits(t *testing.T) {
 	t.Parallel()
 	v := newVenue(t, "memory", quick, nil)
 	v.onMemory(chaintest.New(chaintest.Options{TrustGasLimits: true}))
@@ -191,7 +191,7 @@ func TestHeadsThatWait(t *testing.T) {
 // The account is emptied by somebody else once the nonce is taken: before a node has the transaction, or after that, when its pool has dropped it for that. The nonce
 // is kept. At each time until there is money again it says that this is what it waits for, also when it is STUCK by its hand-overs; then it goes on by itself, and
 // so do those behind it.
-func TestFundsThatGoOnceTheNonceIsTaken(t *testing.T) {
+func TestFunds_SpentAfterAllocation(t *testing.T) {
 	t.Parallel()
 	const few = 4
 	for name, c := range map[string]struct {
@@ -266,7 +266,7 @@ func (v *venue) unfunded(id txn.TxID, moves, most int, taken bool) {
 }
 
 // A transaction that ran and reverted ends; whether the queue goes on is the account's choice, which may be changed under its owner.
-func TestARevertAndTheQueue(t *testing.T) {
+func TestRevert_QueueContinues(t *testing.T) {
 	t.Parallel()
 	told := &journal{}
 	v := newVenue(t, "memory", quick, func(o *Options) { o.Logger = told.logger() })

@@ -28,7 +28,7 @@ func (w *watched) notSent(terms txn.Terms) txn.TxID {
 
 // An operator protects, since the key may be in wrong hands, and cancels what no pool has, which is held back from then on. Then whoever has the key uses its nonce.
 // That is found out although nothing of ours is handed over, and there is a way on.
-func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
+func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	id := w.notSent(txn.Terms{})
@@ -53,7 +53,7 @@ func TestWhatIsHeldBackAndLosesItsNonce(t *testing.T) {
 }
 
 // With cancel_late, what nobody has is not brought to a pool after its deadline because a protection forbids to sign its cancel.
-func TestWhatIsHeldBackIsNotRunAfterItsDeadline(t *testing.T) {
+func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	late := time.Now().Add(1500 * time.Millisecond)

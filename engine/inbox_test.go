@@ -28,8 +28,8 @@ func TestMoreCommandsThanOneLook(t *testing.T) {
 	})
 }
 
-// TestAQueueThatGrowsWakesNobody: what is queued behind a transaction that is under way is read when that has ended, and not before; then at once.
-func TestAQueueThatGrowsWakesNobody(t *testing.T) {
+// TestQueue_GrowsWhileBusy_NoWakeUps: what is queued behind a transaction that is under way is read when that has ended, and not before; then at once.
+func TestQueue_GrowsWhileBusy_NoWakeUps(t *testing.T) {
 	t.Parallel()
 	const others = 5
 	c := newCluster(t, 1+others, 5*time.Minute)
@@ -60,8 +60,8 @@ func TestAQueueThatGrowsWakesNobody(t *testing.T) {
 	c.eventually("the last is included", c.is(last, txn.Included))
 }
 
-// TestWhatComesBeforeAnybodyCanTellIsSeen: a transaction that is queued after the last look, and before the owner rests, wakes nobody, so the owner does not rest.
-func TestWhatComesBeforeAnybodyCanTellIsSeen(t *testing.T) {
+// TestQueue_ArrivesBeforeRest_Seen: a transaction that is queued after the last look, and before the owner rests, wakes nobody, so the owner does not rest.
+func TestQueue_ArrivesBeforeRest_Seen(t *testing.T) {
 	t.Parallel()
 	a := &actor{
 		e:     &Engine{Options: Options{Clock: clock.Real{}, IdleAfter: time.Hour}},

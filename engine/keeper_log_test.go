@@ -128,9 +128,9 @@ func (r reading) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// TestEachLedgerWriteIsLogged follows a transaction through its life and two commands, of which one is refused and changes nothing else, and compares the log with the ledger: every event is told with the
+// TestLog_EachMove_Logged follows a transaction through its life and two commands, of which one is refused and changes nothing else, and compares the log with the ledger: every event is told with the
 // submitter, the transaction, the node and the token that it was written under.
-func TestEachLedgerWriteIsLogged(t *testing.T) {
+func TestLog_EachMove_Logged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
 	c.mine(20 * time.Millisecond)
@@ -178,8 +178,8 @@ func TestEachLedgerWriteIsLogged(t *testing.T) {
 	}
 }
 
-// TestAFencedChangeIsCountedAndLogged has the lease taken away between the signature and the commit.
-func TestAFencedChangeIsCountedAndLogged(t *testing.T) {
+// TestCommit_Fenced_CountedAndLogged has the lease taken away between the signature and the commit.
+func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
 	var log journal

@@ -7,9 +7,9 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestASlowHeartbeatDoesNotPutTheRenewalsOff has no heartbeat answered, so that each takes as long as it may, which is a renewal interval. The next renewal comes at
+// TestRenew_SlowHeartbeat_OnTime has no heartbeat answered, so that each takes as long as it may, which is a renewal interval. The next renewal comes at
 // its end, and not another interval later.
-func TestASlowHeartbeatDoesNotPutTheRenewalsOff(t *testing.T) {
+func TestRenew_SlowHeartbeat_OnTime(t *testing.T) {
 	t.Parallel()
 	const interval, beats = time.Second, 5
 	c := newCluster(t, 1, 6*interval)

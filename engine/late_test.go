@@ -10,9 +10,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestALateAcquisition has a statement of the node's own, which it has long given up, take the lease from the owner that lives there. Whether a commit or a
+// TestAcquire_LateStatement_LeaseUsed has a statement of the node's own, which it has long given up, take the lease from the owner that lives there. Whether a commit or a
 // renewal finds it out, the submitter has an owner again at once, and not when that lease has lapsed.
-func TestALateAcquisition(t *testing.T) {
+func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	for name, mine := range map[string]int{"found by a commit": 1, "found by a renewal": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestALateAcquisition(t *testing.T) {
 	}
 }
 
-// TestAnAcquisitionWithoutAnAnswer loses the answer to a node's first acquisition of a submitter: the database counts it as that node's, and nobody there knows.
-func TestAnAcquisitionWithoutAnAnswer(t *testing.T) {
+// TestAcquire_LostReply_LeaseUsed loses the answer to a node's first acquisition of a submitter: the database counts it as that node's, and nobody there knows.
+func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"AcquireLeases", "AcquireLease"} {
 		t.Run(statement, func(t *testing.T) {
@@ -101,9 +101,9 @@ func TestAnAcquisitionWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAReacquisitionThatItsOwnerDoesNotHearOf ends an owner that takes its lease anew, and then loses the answer: by the database the lease is this node's, and no
+// TestReacquire_LostReply_LeaseUsed ends an owner that takes its lease anew, and then loses the answer: by the database the lease is this node's, and no
 // owner is left.
-func TestAReacquisitionThatItsOwnerDoesNotHearOf(t *testing.T) {
+func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
 	a, proxy := c.startBehind("a", func(o *Options) { o.SweepInterval = 200 * time.Millisecond })

@@ -13,7 +13,7 @@ import (
 )
 
 // A node that is held up in the middle of a load, while its successor ends the transaction, must not get a transaction without its attempts.
-func TestALoadIsOfOneMoment(t *testing.T) {
+func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 0, dbtest.WithoutGuard())
 	n := r.startNode("a", nil)
@@ -70,8 +70,8 @@ func TestALoadIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestARequestThatNoNodeTakesEndsWithoutANonce sends what passes every check of form and is refused by every pool, and something harmless behind it.
-func TestARequestThatNoNodeTakesEndsWithoutANonce(t *testing.T) {
+// TestPrepare_EveryNodeRejects_NoNonce sends what passes every check of form and is refused by every pool, and something harmless behind it.
+func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*txn.Payload)

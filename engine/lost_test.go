@@ -73,9 +73,9 @@ func (r *rig) openTransactions() int {
 	return r.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL")
 }
 
-// TestAFrozenOwnerIsTakenOver freezes a node between the execution of a fenced statement and its end, where its session keeps the lease locked. Another node
+// TestOwner_Frozen_TakenOver freezes a node between the execution of a fenced statement and its end, where its session keeps the lease locked. Another node
 // must get the lease all the same, and the frozen one must find itself fenced.
-func TestAFrozenOwnerIsTakenOver(t *testing.T) {
+func TestOwner_Frozen_TakenOver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, blockPeriod)
 	proxy, err := pgproxy.Start(r.db.URL)
@@ -98,8 +98,8 @@ func TestAFrozenOwnerIsTakenOver(t *testing.T) {
 	r.checkLedger()
 }
 
-// TestACorrectedStartIsSeen registers an account with a start that does not fit, and then with the right one, while a node waits for just that.
-func TestACorrectedStartIsSeen(t *testing.T) {
+// TestStartNonce_Corrected_Used registers an account with a start that does not fit, and then with the right one, while a node waits for just that.
+func TestStartNonce_Corrected_Used(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, blockPeriod)
 	info, err := r.admin.Submitter(t.Context(), r.submitters[0])

@@ -33,7 +33,7 @@ func (v *venue) silence() {
 
 // While the chain cannot be asked it loses a block that was final, and grows by more than is audited: by so much that the view reaches down there, by more, and by so
 // much that blocks go by unseen. What was final is compared all the same before anybody lets go of it.
-func TestAReorgAfterFinalityDuringAnOutage(t *testing.T) {
+func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []int{5, 14, 500} {
 		t.Run(fmt.Sprint(blocks, " blocks"), func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAReorgAfterFinalityDuringAnOutage(t *testing.T) {
 }
 
 // What ended as never run is let go of only once all that was signed for it is known to be in no block, as seen from there.
-func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
+func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		seen txn.Inclusion
@@ -82,7 +82,7 @@ func TestWhatEndedIsComparedBeforeItIsLetGo(t *testing.T) {
 }
 
 // The tracker is told of audited blocks whenever these are others: after all of them were let go of it knows of none, and of those that come later again.
-func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
+func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(chaintest.New(chaintest.Options{}), quick, clock.Real{})
 	a := &actor{e: &Engine{Options: Options{Clock: clock.Real{}}}, id: 1, track: tracker}
@@ -126,7 +126,7 @@ func TestTheTrackerKnowsWhatIsAudited(t *testing.T) {
 
 // During an outage the block of what was final goes, somebody else uses its nonce, and what was sent after it is included far above. The owner crashes right after it
 // has written that down, before it has compared anything; whoever comes next on a node that has seen the outage compares as far down as before.
-func TestACrashRightAfterAnOutage(t *testing.T) {
+func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	crashed := make(chan struct{})

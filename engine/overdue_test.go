@@ -59,9 +59,9 @@ func (o *outside) Sign(ctx context.Context, name string, u txn.Unsigned) (txn.Si
 // whileReading stands for the time in which a step reads the ledger: nothing passes the gate there.
 const whileReading Point = "while the ledger is read"
 
-// TestNoCallBeginsUnderALeaseThatMayHaveLapsed has a process stand still, right before each of its calls, for as long as its lease lasts. The call must not begin: the
+// TestLease_MayHaveLapsed_NoCall has a process stand still, right before each of its calls, for as long as its lease lasts. The call must not begin: the
 // owner itself finds out, long before the keeper looks.
-func TestNoCallBeginsUnderALeaseThatMayHaveLapsed(t *testing.T) {
+func TestLease_MayHaveLapsed_NoCall(t *testing.T) {
 	t.Parallel()
 	const lease = time.Minute // the keeper looks every six seconds
 	for _, at := range []Point{BeforeStep, whileReading, BeforeQuote, BeforeSign, BeforeSend} {

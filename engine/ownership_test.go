@@ -17,9 +17,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestTwoThousandSubmittersOnThreeNodes divides 2,000 submitters with work among three nodes, ends one of them without a word, and adds another: each time only
+// TestPlacement_TwoThousandSubmitters_ThreeNodes divides 2,000 submitters with work among three nodes, ends one of them without a word, and adds another: each time only
 // the share of that node moves, and what a node asks the database for at each tick does not depend on how many it has.
-func TestTwoThousandSubmittersOnThreeNodes(t *testing.T) {
+func TestPlacement_TwoThousandSubmitters_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	const submitters, lease = 2000, 3 * time.Second
 	c := newCluster(t, submitters, lease)
@@ -123,9 +123,9 @@ func (c *cluster) checkTicks(proxy *pgproxy.Proxy, n *testNode) {
 	}
 }
 
-// TestCreateTxWakesTheOwnerOnAnotherNode creates transactions through the node that owns the submitter, and through one that does not. Nobody polls: without a wake-up
+// TestCreateTx_OwnerElsewhere_Woken creates transactions through the node that owns the submitter, and through one that does not. Nobody polls: without a wake-up
 // each would take a minute. The machine may be busy, so the fastest tells what a wake-up takes.
-func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
+func TestCreateTx_OwnerElsewhere_Woken(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -186,9 +186,9 @@ func TestCreateTxWakesTheOwnerOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestAStopHandsOverAtOnce stops one node after the other under load, each after another has come in its place. No submitter that has work is without an owner
+// TestStop_Submitters_TakenOverAtOnce stops one node after the other under load, each after another has come in its place. No submitter that has work is without an owner
 // for long.
-func TestAStopHandsOverAtOnce(t *testing.T) {
+func TestStop_Submitters_TakenOverAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -239,8 +239,8 @@ func TestAStopHandsOverAtOnce(t *testing.T) {
 	}
 }
 
-// TestANodeTakesNoMoreThanItMay has more submitters with work than one node may own: it leaves the rest, and another node takes them.
-func TestANodeTakesNoMoreThanItMay(t *testing.T) {
+// TestAcquire_MaxSubmitters_Kept has more submitters with work than one node may own: it leaves the rest, and another node takes them.
+func TestAcquire_MaxSubmitters_Kept(t *testing.T) {
 	t.Parallel()
 	const submitters, most = 7, 3
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -290,9 +290,9 @@ func TestANodeTakesNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// TestAStoppingNodeSaysSoFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to
+// TestStop_AnnouncedFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to
 // that node.
-func TestAStoppingNodeSaysSoFirst(t *testing.T) {
+func TestStop_AnnouncedFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
 	var log journal
@@ -319,8 +319,8 @@ func TestAStoppingNodeSaysSoFirst(t *testing.T) {
 	}
 }
 
-// TestAnOwnerThatFailsKeepsItsLeaseUntilThatLapses: one that ended for no good reason leaves nothing tidied up, and nobody gets its submitter at once.
-func TestAnOwnerThatFailsKeepsItsLeaseUntilThatLapses(t *testing.T) {
+// TestPanic_LeaseKeptUntilExpiry: one that ended for no good reason leaves nothing tidied up, and nobody gets its submitter at once.
+func TestPanic_LeaseKeptUntilExpiry(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 2*time.Second)
 	var log journal
@@ -371,9 +371,9 @@ func (c *cluster) longestWithoutOwner() (longest time.Duration) {
 	return longest
 }
 
-// TestAWedgedOwnerIsReplaced has an owner hang in the middle of a step, deaf to its context, while its node lives and renews. It must lose its lease, the stop of
+// TestOwner_Wedged_Replaced has an owner hang in the middle of a step, deaf to its context, while its node lives and renews. It must lose its lease, the stop of
 // its node must not hang, and when the owner wakes it must not send anything.
-func TestAWedgedOwnerIsReplaced(t *testing.T) {
+func TestOwner_Wedged_Replaced(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	c := newCluster(t, 24, lease) // one of them is placed on a for certain: which are, is chance
@@ -421,7 +421,7 @@ func TestAWedgedOwnerIsReplaced(t *testing.T) {
 	began := time.Now()
 	a.stop()
 	if took := time.Since(began); took > 2*lease || a.err == nil ||
-		!strings.Contains(a.err.Error(), "1 owners are stuck") {
+		!strings.Contains(a.err.Error(), "1 owners stuck") {
 		t.Errorf("the stop took %s and said: %v", took, a.err)
 	}
 	before := sends.Load()

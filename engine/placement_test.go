@@ -23,8 +23,8 @@ func seatsOf(t *rapid.T, least, most int) []candidate {
 	return candidates
 }
 
-// TestPlacementMovesOnlyAShare takes a node away, and puts it back: nothing moves but what was that node's.
-func TestPlacementMovesOnlyAShare(t *testing.T) {
+// TestPlacement_NodeLeaves_OnlyItsShareMoves takes a node away, and puts it back: nothing moves but what was that node's.
+func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		all := placement{seatsOf(t, 2, 9)}
@@ -75,8 +75,8 @@ func TestPlacementIsBalanced(t *testing.T) {
 	}
 }
 
-// TestPlacementIsOnlyAmongWhoCan leaves out nodes that work on other chains and those that accept nothing, but not an owner that is full.
-func TestPlacementIsOnlyAmongWhoCan(t *testing.T) {
+// TestPlacement_EligibleNodesOnly leaves out nodes that work on other chains and those that accept nothing, but not an owner that is full.
+func TestPlacement_EligibleNodesOnly(t *testing.T) {
 	t.Parallel()
 	can := newCandidate("can", []txn.ChainID{1, someChain}, true)
 	foreign := newCandidate("foreign", []txn.ChainID{1}, true)

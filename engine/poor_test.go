@@ -147,9 +147,9 @@ func (s *storm) goOn(of txn.SubmitterID) {
 	s.ask(of, store.Ask{Kind: txn.CommandResume})
 }
 
-// TestTheLedgerTakesWhatMoneyMakes drives owners on a real ledger through any answers about money and much else, reorgs, takeovers and commands. The ledger refuses
+// TestFunds_AnyAmounts_LedgerAccepts drives owners on a real ledger through any answers about money and much else, reorgs, takeovers and commands. The ledger refuses
 // nothing that they write, and once the storm is over all ends.
-func TestTheLedgerTakesWhatMoneyMakes(t *testing.T) {
+func TestFunds_AnyAmounts_LedgerAccepts(t *testing.T) {
 	t.Parallel()
 	const gusts = 200
 	s := &storm{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}

@@ -226,7 +226,7 @@ func (w *watched) signed(raw []byte) txn.Signed {
 }
 
 // The chain has lost what was final and is audited no more. That is no lag: it grows past the block that the ledger knows, and still lacks it.
-func TestAChainThatLostWhatWasFinal(t *testing.T) {
+func TestFinal_LostByChain_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	n := w.node()
@@ -250,7 +250,7 @@ func TestAChainThatLostWhatWasFinal(t *testing.T) {
 	if err := w.chain.Rollback(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
-	w.chain.MineEmpty(20) // see TestAReorgAfterFinality for what is not so deep
+	w.chain.MineEmpty(20) // see TestReorgAfterFinality for what is not so deep
 	w.eventually("it waits", func() error {
 		tx, err := w.admin.Tx(context.Background(), id)
 		if err == nil && tx.Reason != txn.ReasonChainBehind {

@@ -16,7 +16,7 @@ import (
 )
 
 // The same on go-ethereum, over the real client: somebody else's transaction takes the nonce of one that is on its way.
-func TestAKeyUsedElsewhereOnGoEthereum(t *testing.T) {
+func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1, 0)
 	r.policy = guarded

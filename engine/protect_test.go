@@ -138,7 +138,7 @@ func (w *watched) awaitCalls(method chaintest.Method, more int32) {
 }
 
 // The key was used elsewhere while nothing was in flight: nothing is taken, whoever took the number, and the operator is told who.
-func TestAKeyUsedElsewhereBeforeAnAllocation(t *testing.T) {
+func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, mined := range map[string]bool{"in the pool": false, "mined": true} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAKeyUsedElsewhereBeforeAnAllocation(t *testing.T) {
 }
 
 // The key is used elsewhere while one of ours is on its way. Ours keeps its number, tells what happened, and is never called executed.
-func TestAKeyUsedElsewhereDuringAnAllocation(t *testing.T) {
+func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		atSend  func(*watched) // when our bytes are on their way to the pool
@@ -267,7 +267,7 @@ func (w *watched) lost(id txn.TxID, by txn.Hash) {
 }
 
 // What was used elsewhere is undone by the chain, and ours gets in after all: it is followed to its end under protection.
-func TestAProtectedTransactionIsFollowed(t *testing.T) {
+func TestProtected_Transaction_Tracked(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.node()
@@ -286,7 +286,7 @@ func TestAProtectedTransactionIsFollowed(t *testing.T) {
 }
 
 // After our last transaction the key is used elsewhere, and the owner still has the lease: it must not rest on what it saw before.
-func TestAKeyUsedElsewhereWhileTheOwnerRests(t *testing.T) {
+func TestKeyUsedElsewhere_IdleOwner_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.node()
@@ -312,7 +312,7 @@ func TestAKeyUsedElsewhereWhileTheOwnerRests(t *testing.T) {
 }
 
 // The owner ends between its first look and its second. The next one has seen nothing yet.
-func TestATakeoverInTheMiddleOfASuspicion(t *testing.T) {
+func TestSuspicion_Takeover_StillProtects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	n := w.node()
@@ -426,7 +426,7 @@ func TestLagNeverProtects(t *testing.T) {
 }
 
 // The heir asks for the receipt of what has long been in a block, and is told for ever that there is none. The chain says who used the nonce: it was ours.
-func TestALateReceiptIsNoUseElsewhere(t *testing.T) {
+func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	n := w.node()

@@ -96,7 +96,7 @@ func TestAligningWithoutOldState(t *testing.T) {
 }
 
 // The chain is away while it is asked who used a nonce: that is no state that nobody keeps.
-func TestADecisionWhileTheChainIsAway(t *testing.T) {
+func TestExitProtect_ChainUnavailable(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 12)
 	w.chain.MineEmpty(int(w.policy.AuditDepth))

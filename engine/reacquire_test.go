@@ -36,9 +36,9 @@ func fullCommit(m pgproxy.Message) bool {
 	return m.Runs() && strings.Contains(m.SQL, "tx_moved") && size > 10_000
 }
 
-// TestAMassOfUnknownFates loses the answers to fenced statements of hundreds of submitters. All have their leases again with a few statements and at once, each
+// TestReacquire_ManyUnknownOutcomes loses the answers to fenced statements of hundreds of submitters. All have their leases again with a few statements and at once, each
 // under a new token, and none changes hands.
-func TestAMassOfUnknownFates(t *testing.T) {
+func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	const submitters, lost = 300, 2
 	c := newCluster(t, submitters, 6*time.Second)
@@ -114,9 +114,9 @@ func TestAMassOfUnknownFates(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestARenewalDuringAReacquisition keeps back the answer to an acquisition anew while the lease is renewed under the old token, which is not there any more. That is
+// TestReacquire_RenewalMeanwhile_OwnerKept keeps back the answer to an acquisition anew while the lease is renewed under the old token, which is not there any more. That is
 // no loss.
-func TestARenewalDuringAReacquisition(t *testing.T) {
+func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
 	var log journal
@@ -160,9 +160,9 @@ func TestARenewalDuringAReacquisition(t *testing.T) {
 	})
 }
 
-// TestAReacquisitionWaitsForWhoHoldsTheLease has a session hold the lease locked, as an old statement that runs would, while an owner wants it anew. The owner waits
+// TestReacquire_LeaseLocked_Waits has a session hold the lease locked, as an old statement that runs would, while an owner wants it anew. The owner waits
 // for just that one, and reads nothing before.
-func TestAReacquisitionWaitsForWhoHoldsTheLease(t *testing.T) {
+func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
 	a, proxy := c.startBehind("a", nil)
@@ -198,8 +198,8 @@ func TestAReacquisitionWaitsForWhoHoldsTheLease(t *testing.T) {
 	})
 }
 
-// TestALeaseThatNobodyWaitsForIsGivenBack stops a node while it takes a lease anew: the lease must not stay with a node that is gone.
-func TestALeaseThatNobodyWaitsForIsGivenBack(t *testing.T) {
+// TestReacquire_OwnerLeft_LeaseReleased stops a node while it takes a lease anew: the lease must not stay with a node that is gone.
+func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
 	a, proxy := c.startBehind("a", nil)
@@ -228,8 +228,8 @@ func TestALeaseThatNobodyWaitsForIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestAStopDuringAnAcquisition stops a node whose leases the database has given and which has not heard of it: they go back all the same.
-func TestAStopDuringAnAcquisition(t *testing.T) {
+// TestAcquire_StopMeanwhile_LeaseReleased stops a node whose leases the database has given and which has not heard of it: they go back all the same.
+func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
 	a, proxy := c.startBehind("a", nil)

@@ -32,7 +32,7 @@ func onEach(t *testing.T, test func(t *testing.T, kind string)) {
 }
 
 // Three replacements, and each of the four forms is the one that gets into a block.
-func TestThreeBumpsAndEachMayBeMined(t *testing.T) {
+func TestBump_AnyAttemptIncluded(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		for no := 1; no <= 4; no++ {
 			t.Run(fmt.Sprint(no), func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestThreeBumpsAndEachMayBeMined(t *testing.T) {
 }
 
 // The first form was in a block. That block goes, and the newest form gets in.
-func TestAReorgSwapsWhichFormIsMined(t *testing.T) {
+func TestReorg_OtherAttemptIncluded(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		v := newVenue(t, kind, bumped(quick), nil)
 		v.stopping(func(n int) bool { return n > 1 })
@@ -125,7 +125,7 @@ func (v *venue) nonceOnChain() uint64 {
 }
 
 // N was in a block and N+1 in the pool; then the block of N goes. Both get in, and nothing is allocated between.
-func TestAForkDropsWhatTheNextOneStandsOn(t *testing.T) {
+func TestReorg_LowerNonceDropped_BothRebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
 		p.Confirmations = 20
@@ -152,7 +152,7 @@ func TestAForkDropsWhatTheNextOneStandsOn(t *testing.T) {
 	})
 }
 
-func TestACancelThatWinsAndOneThatLoses(t *testing.T) {
+func TestCancel_IncludedOrNot(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		for name, wins := range map[string]bool{"wins": true, "loses": false} {
 			t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestACancelThatWinsAndOneThatLoses(t *testing.T) {
 }
 
 // A node that was restarted has forgotten its pool: it is handed the same bytes.
-func TestAPoolThatForgets(t *testing.T) {
+func TestPool_DropsTransaction_Rebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		v := newVenue(t, kind, quick, nil)
 		v.node()
@@ -228,7 +228,7 @@ func onFees(t *testing.T, most uint64) *venue {
 }
 
 // The base fee climbs above all that may be offered, and comes back. Meanwhile the transaction says so, and is handed over to a node that forgets.
-func TestABaseFeeAboveTheCap(t *testing.T) {
+func TestBaseFee_AboveCap(t *testing.T) {
 	t.Parallel()
 	v := onFees(t, 10e9)
 	id := v.create(0, "one", transfer())
@@ -257,7 +257,7 @@ func TestABaseFeeAboveTheCap(t *testing.T) {
 }
 
 // What replaces may offer more than what is new: fees that rise above the cap of the one are followed up to that of the other.
-func TestReplacementsHaveACapOfTheirOwn(t *testing.T) {
+func TestReplacement_OwnFeeCap(t *testing.T) {
 	t.Parallel()
 	p := bumped(quick)
 	p.BumpMaxFee = *uint256.NewInt(10e9)
@@ -285,7 +285,7 @@ func TestReplacementsHaveACapOfTheirOwn(t *testing.T) {
 }
 
 // All of the cap was offered, and a pool that wants more refuses it. When it wants less the transaction goes on by itself.
-func TestFeesThatFallBelowTheCap(t *testing.T) {
+func TestFees_FallBelowCap(t *testing.T) {
 	t.Parallel()
 	v := onFees(t, 3e9)
 	v.memory.SetMinTip(*uint256.NewInt(100e9)) // nobody tells
@@ -415,8 +415,8 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 // replacing are the points of a replacement; no other step passes them.
 var replacing = []Point{BeforeReplace, BeforeRecordReplacement, AfterRecordReplacement}
 
-// TestACrashAtEveryPointOfAReplacement ends a node there for good. Its successor sends what was recorded, and what was not recorded was never sent.
-func TestACrashAtEveryPointOfAReplacement(t *testing.T) {
+// TestReplacement_CrashAtEveryPoint ends a node there for good. Its successor sends what was recorded, and what was not recorded was never sent.
+func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range replacing {
 		for _, kind := range []txn.AttemptKind{txn.Bump, txn.Cancel} {

@@ -59,7 +59,7 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 
 // While it waits in the queue again, it turns out to have run: it ends by that receipt, under its old nonce, and is not sent anew. So under the protection of
 // its loss and after it, also when another node takes over, and when somebody wants it cancelled.
-func TestARequeuedTransactionThatRanBefore(t *testing.T) {
+func TestRequeued_ExecutedBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ takeover, exit, cancel bool }{
 		"the same owner": {}, "its heir": {takeover: true}, "unprotected": {exit: true}, "to be cancelled": {exit: true, cancel: true},
@@ -107,7 +107,7 @@ func TestARequeuedTransactionThatRanBefore(t *testing.T) {
 }
 
 // It has a nonce again, and no node has the bytes for it, when it turns out to have run. That nonce is filled by a form that does nothing, and then it ends.
-func TestARequeuedTransactionThatRanBeforeWhenAllocated(t *testing.T) {
+func TestRequeued_ExecutedBefore_WhenAllocated(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 0)
 	old := w.signed(w.attempts()[id.String()])

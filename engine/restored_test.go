@@ -51,7 +51,7 @@ func (r *rig) backup() (restore func()) {
 
 // What was queued when a backup was made runs in the part that is lost, and somebody compares it, and leaves the protection of the restore, behind an endpoint that lags. The
 // next nonce turns out to be used: by what, nobody here can tell, so nothing that is still queued is sent before somebody says once more that it was compared.
-func TestARestoreThatIsLeftBehindALaggingEndpoint(t *testing.T) {
+func TestRestored_LaggingEndpoint(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	n := w.node()

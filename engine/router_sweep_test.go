@@ -169,8 +169,8 @@ func TestHandOverIsBounded(t *testing.T) {
 	}
 }
 
-// TestAStaleViewMovesNothing: a node that has not heard for a lease of who lives hands nothing over, and takes nothing that may be another's before the grace.
-func TestAStaleViewMovesNothing(t *testing.T) {
+// TestPlacement_StaleView_NothingMoves: a node that has not heard for a lease of who lives hands nothing over, and takes nothing that may be another's before the grace.
+func TestPlacement_StaleView_NothingMoves(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
 	tb.own(numbers(100)...)
@@ -258,8 +258,8 @@ func TestOrphansOfOthers(t *testing.T) {
 	t.Error("nothing is handed over to a third node")
 }
 
-// TestAnOrphanThatCameBackHasItsGraceAnew: the grace begins when a submitter is found without an owner, not when that happened for the first time.
-func TestAnOrphanThatCameBackHasItsGraceAnew(t *testing.T) {
+// TestOrphan_Again_NewGrace: the grace begins when a submitter is found without an owner, not when that happened for the first time.
+func TestOrphan_Again_NewGrace(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
 	ids := numbers(50)
@@ -272,8 +272,8 @@ func TestAnOrphanThatCameBackHasItsGraceAnew(t *testing.T) {
 	}
 }
 
-// TestAFullNodeAcceptsAgainWithSomeRoom: not with room for one, which would be given and refused in turn.
-func TestAFullNodeAcceptsAgainWithSomeRoom(t *testing.T) {
+// TestAccepts_FullNode_NeedsRoom: not with room for one, which would be given and refused in turn.
+func TestAccepts_FullNode_NeedsRoom(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 80)
 	for _, c := range []struct {
@@ -292,8 +292,8 @@ func TestAFullNodeAcceptsAgainWithSomeRoom(t *testing.T) {
 	}
 }
 
-// TestMailOfAnOwnerThatLostItsLease goes to the other nodes, even while the owner has not ended.
-func TestMailOfAnOwnerThatLostItsLease(t *testing.T) {
+// TestMail_OwnerLostLease_Forwarded goes to the other nodes, even while the owner has not ended.
+func TestMail_OwnerLostLease_Forwarded(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
 	tb.own(1, 2)

@@ -42,8 +42,8 @@ func TestUnwatchedComeUpInTurn(t *testing.T) {
 	}
 }
 
-// TestTheTurnStaysOnce: where a look left something it is looked at once more, and no more often, so that the others come up.
-func TestTheTurnStaysOnce(t *testing.T) {
+// TestUnwatched_Leftovers_SearchRepeatedOnce: where a look left something it is looked at once more, and no more often, so that the others come up.
+func TestUnwatched_Leftovers_SearchRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
 	for i, c := range []struct {
@@ -59,9 +59,9 @@ func TestTheTurnStaysOnce(t *testing.T) {
 	}
 }
 
-// TestTheCalmIsReadOnce: a submitter without an owner is not read again while nobody has owned it since; one that needs an owner, or whose last commit may still come,
+// TestUnwatched_Calm_ReadOnce: a submitter without an owner is not read again while nobody has owned it since; one that needs an owner, or whose last commit may still come,
 // is. Where the block falls above which that counts, all are.
-func TestTheCalmIsReadOnce(t *testing.T) {
+func TestUnwatched_Calm_ReadOnce(t *testing.T) {
 	t.Parallel()
 	const chain, other = txn.ChainID(1), txn.ChainID(2)
 	c := calm{}

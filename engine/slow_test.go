@@ -16,7 +16,7 @@ import (
 
 // A step that asks the chain twice gets each answer late, or none. Its owner gives that up before anybody takes it to be stuck, the transaction says why it waits, and
 // goes on when the chain does.
-func TestASlowChainCostsNoLease(t *testing.T) {
+func TestChain_Slow_LeaseKept(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string][]chaintest.Method{
 		"a quote": {chaintest.MethodQuote}, "a hand-over": {chaintest.MethodSend}, "an account": {chaintest.MethodAccount}, "a cancel": {chaintest.MethodFees, chaintest.MethodGas},
@@ -86,7 +86,7 @@ func TestASlowChainCostsNoLease(t *testing.T) {
 }
 
 // A look at the account that takes longer than the spell after which it is taken again is used all the same: what took so long was no rest.
-func TestASlowLookAtTheAccountIsUsed(t *testing.T) {
+func TestAccountRead_Slow_Used(t *testing.T) {
 	t.Parallel()
 	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
@@ -143,7 +143,7 @@ func (h heedful) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.S
 }
 
 // A node that never says what gas a cancel takes leaves the signer time to sign it.
-func TestAnEstimateThatHangsHoldsNoCancelUp(t *testing.T) {
+func TestCancel_EstimateHangs_StillSigned(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	w.startNode("a", func(o *Options) {

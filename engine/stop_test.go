@@ -9,9 +9,9 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestAStopThatCannotTellIsNoFailure has the database not answer when a node that stops gives its leases back, or takes itself from the list. Both lapse by
+// TestStop_DatabaseFails_NoError has the database not answer when a node that stops gives its leases back, or takes itself from the list. Both lapse by
 // themselves: that is told, and the stop has succeeded.
-func TestAStopThatCannotTellIsNoFailure(t *testing.T) {
+func TestStop_DatabaseFails_NoError(t *testing.T) {
 	t.Parallel()
 	for statement, told := range map[string]string{
 		"ReleaseLeases": "lease release failed; leases will expire",
@@ -37,8 +37,8 @@ func TestAStopThatCannotTellIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestAPlainStopWarnsOfNothing stops a node while one of its statements is under way, which the stop cuts off: that is no trouble that anybody should hear of.
-func TestAPlainStopWarnsOfNothing(t *testing.T) {
+// TestStop_Clean_NoWarnings stops a node while one of its statements is under way, which the stop cuts off: that is no trouble that anybody should hear of.
+func TestStop_Clean_NoWarnings(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"OpenTxs", "InboxTxs", "Orphans", "AcquireLeases"} {
 		t.Run(statement, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestNodesThatDoNotKnowOfEachOther loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is
+// TestNodes_NoHeartbeats_WorkDone loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is
 // done all the same, and nothing twice.
-func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
+func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 	t.Parallel()
 	const submitters, each = 8, 3
 	c := newCluster(t, submitters, time.Second)
@@ -47,9 +47,9 @@ func TestNodesThatDoNotKnowOfEachOther(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestNodesDoNotTellEachOtherForEver creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which
+// TestNotify_NoEndlessForwarding creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which
 // keeps it to itself.
-func TestNodesDoNotTellEachOtherForEver(t *testing.T) {
+func TestNotify_NoEndlessForwarding(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {

@@ -67,7 +67,7 @@ func stuckVenue(t *testing.T, by *asked) *venue {
 	return v
 }
 
-func TestWhatAStuckPolicySaysIsDone(t *testing.T) {
+func TestStuckPolicy_Decision_Applied(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[txn.StuckAction]func(*venue, txn.TxID) txn.State{
 		txn.StuckRetry:  func(v *venue, id txn.TxID) txn.State { v.awaitEvent(id, txn.EventUnstuck, 1); return txn.Confirmed },
@@ -116,7 +116,7 @@ func TestWhatAStuckPolicySaysIsDone(t *testing.T) {
 }
 
 // A policy that fails or does not answer in time holds up nothing: what is stuck is handed over.
-func TestAStuckPolicyThatFails(t *testing.T) {
+func TestStuckPolicy_Fails_Waits(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(context.Context, int) (txn.StuckAction, error){
 		"an error": func(context.Context, int) (txn.StuckAction, error) { return txn.StuckCancel, errors.New("no idea") },
@@ -146,7 +146,7 @@ func TestAStuckPolicyThatFails(t *testing.T) {
 }
 
 // The owner ends while the policy is asked. Whoever takes over waits as long as between any two askings: the claim is in the ledger.
-func TestAStuckPolicyIsAskedOncePerClaim(t *testing.T) {
+func TestStuckPolicy_AskedOncePerRequest(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	by := &asked{answer: func(ctx context.Context, n int) (txn.StuckAction, error) {
@@ -182,7 +182,7 @@ func TestAStuckPolicyIsAskedOncePerClaim(t *testing.T) {
 }
 
 // What a pool shows is kept for whoever decides, and what cannot be found out holds up nothing.
-func TestADiagnosisIsShown(t *testing.T) {
+func TestDiagnosis_Reported(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.Diagnose = true

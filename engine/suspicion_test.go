@@ -24,9 +24,9 @@ func (w *watched) loudNode(name string, log *journal) *testNode {
 	})
 }
 
-// TestOurOwnInclusionIsNoUseElsewhere takes a submitter over, and has its transaction mined after the new owner has asked for the receipts and before it sees the
+// TestSuspicion_OwnInclusion_NoProtection takes a submitter over, and has its transaction mined after the new owner has asked for the receipts and before it sees the
 // account: nobody else has used that nonce.
-func TestOurOwnInclusionIsNoUseElsewhere(t *testing.T) {
+func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	var quiet, log journal
@@ -55,8 +55,8 @@ func TestOurOwnInclusionIsNoUseElsewhere(t *testing.T) {
 	}
 }
 
-// TestASuspicionIsToldLoudlyWhenALaterBlockConfirmsIt uses the nonce of a transaction elsewhere: the first look is for whoever looks closely, the next one for all.
-func TestASuspicionIsToldLoudlyWhenALaterBlockConfirmsIt(t *testing.T) {
+// TestSuspicion_ConfirmedByLaterBlock_Warned uses the nonce of a transaction elsewhere: the first look is for whoever looks closely, the next one for all.
+func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	var log journal

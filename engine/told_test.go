@@ -10,7 +10,7 @@ import (
 )
 
 // What is not signed yet has no hash, and the log does not make one up.
-func TestNoHashIsToldWhereThereIsNone(t *testing.T) {
+func TestLog_Unsigned_NoHash(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	a := &actor{log: slog.New(slog.NewTextHandler(&log, nil))}

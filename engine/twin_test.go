@@ -43,7 +43,7 @@ func (r *rig) is(id txn.TxID, sub txn.Sub) func() error {
 }
 
 // A block lists the transaction and the first look-up of its receipt says "not there", as a load-balanced provider does that is a block late. That is no absence.
-func TestAReceiptThatComesLate(t *testing.T) {
+func TestReceipt_Late_NoProtection(t *testing.T) {
 	t.Parallel()
 	r, c := onTwin(t,
 		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = time.Minute }) // the default
@@ -69,7 +69,7 @@ func TestAReceiptThatComesLate(t *testing.T) {
 }
 
 // The same, and the provider answers "accepted" for bytes that it has already.
-func TestAReceiptThatComesLateFromAPoliteProvider(t *testing.T) {
+func TestReceipt_LateWithoutError_NoProtection(t *testing.T) {
 	t.Parallel()
 	r, c := onTwin(t, func(o *Options) {
 		o.Chains[0].Policy.ResubmitInterval = 50 * time.Millisecond
@@ -107,7 +107,7 @@ func TestAReceiptThatComesLateFromAPoliteProvider(t *testing.T) {
 }
 
 // The heir's first look-up of a recorded receipt is a block late.
-func TestATakeoverTellsNoReorgThatNeverWas(t *testing.T) {
+func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
 	r := newLedger(t, 1, c.ID())
@@ -141,7 +141,7 @@ func TestATakeoverTellsNoReorgThatNeverWas(t *testing.T) {
 }
 
 // A caller repeats CancelTx for a transaction that is included and not final, while quotes for the one behind it are slow.
-func TestRepeatedCancelsDoNotStarveTheQueue(t *testing.T) {
+func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	t.Parallel()
 	r, c := onTwin(t, func(o *Options) { o.Chains[0].Policy.Confirmations = 100 })
 	a := r.create(0, "a", transfer())
@@ -179,7 +179,7 @@ func TestRepeatedCancelsDoNotStarveTheQueue(t *testing.T) {
 }
 
 // The chain loses its newest block and no other comes in its place: the transaction is gone, and must be handed over again.
-func TestAChainThatGoesBack(t *testing.T) {
+func TestChain_HeadGoesBack_Rebroadcast(t *testing.T) {
 	t.Parallel()
 	r, c := onTwin(t,
 		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = 200 * time.Millisecond })
@@ -200,7 +200,7 @@ func TestAChainThatGoesBack(t *testing.T) {
 }
 
 // One read of a block in twenty fails while the tracker is sixty blocks behind.
-func TestATrackerBehindAFlakyNodeCatchesUp(t *testing.T) {
+func TestTracker_FlakyNode_CatchesUp(t *testing.T) {
 	t.Parallel()
 	r, c := onTwin(t, nil)
 	id := r.create(0, "one", transfer())

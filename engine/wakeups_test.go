@@ -10,9 +10,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestNothingQueuedWaitsForAPoll has transactions queued while their owner takes, is paused, resumes, is protected, has nothing to do and leaves, or cannot take any. Wake-ups
+// TestQueue_WakeUpsAlone_NothingWaits has transactions queued while their owner takes, is paused, resumes, is protected, has nothing to do and leaves, or cannot take any. Wake-ups
 // alone tell of them: nobody polls here before the test is over.
-func TestNothingQueuedWaitsForAPoll(t *testing.T) {
+func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []time.Duration{time.Millisecond, 50 * time.Millisecond, time.Minute} {
 		t.Run(idle.String(), func(t *testing.T) {
