@@ -60,7 +60,7 @@ func (m *meter) count(name string) map[string]int64 {
 	return counts
 }
 
-func (r *rig) protection(i int) *txn.Protected {
+func (r *harness) protection(i int) *txn.Protected {
 	r.t.Helper()
 	info, err := r.admin.Submitter(context.Background(), r.submitters[i])
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *rig) protection(i int) *txn.Protected {
 	return info.Cursor.Protected
 }
 
-func (r *rig) awaitProtection(i int) *txn.Protected {
+func (r *harness) awaitProtection(i int) *txn.Protected {
 	r.t.Helper()
 	r.eventually("it is protected", func() error {
 		if r.protection(i) == nil {
@@ -87,7 +87,7 @@ func (r *rig) awaitProtection(i int) *txn.Protected {
 func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	t.Parallel()
 	const submitters, rounds, each = 3, 3, 4
-	r := newRig(t, submitters, blockPeriod)
+	r := newHarness(t, submitters, blockPeriod)
 	audits := int64(0)
 	for round := range rounds {
 		var m *meter
@@ -123,7 +123,7 @@ func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 }
 
 // plant writes past every guard.
-func (r *rig) plant(query string) {
+func (r *harness) plant(query string) {
 	r.t.Helper()
 	tx, err := r.db.Pool.Begin(context.Background())
 	if err != nil {
@@ -197,7 +197,7 @@ var planted = []struct{ what, query, law string }{
 // What breaks a law is planted in the ledgers of submitters at work, another one in each. The auditor must find them all and stop those submitters, and no other.
 func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, len(planted)+1, blockPeriod, dbtest.WithoutGuard())
+	r := newHarness(t, len(planted)+1, blockPeriod, dbtest.WithoutGuard())
 	everywhere := func(request string) {
 		t.Helper()
 		var ids []txn.TxID
@@ -248,9 +248,9 @@ func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 // for another. The last release recorded a violation by words alone.
 func TestAuditor_SameViolation_ProtectsOnce(t *testing.T) {
 	t.Parallel()
-	for name, recorded := range map[string]func(*rig, txn.TxID){
-		"recorded by key": func(*rig, txn.TxID) {},
-		"recorded by words": func(r *rig, tx txn.TxID) {
+	for name, recorded := range map[string]func(*harness, txn.TxID){
+		"recorded by key": func(*harness, txn.TxID) {},
+		"recorded by words": func(r *harness, tx txn.TxID) {
 			r.plant(fmt.Sprintf("UPDATE submitter_command SET violations = NULL, reason = "+
 				"'L8: transaction %s: it has version 5 and 4 events, numbered 1 to 5' "+
 				"WHERE violations IS NOT NULL", tx))
@@ -263,8 +263,8 @@ func TestAuditor_SameViolation_ProtectsOnce(t *testing.T) {
 	}
 }
 
-func quarantinesOnce(t *testing.T, recorded func(*rig, txn.TxID)) {
-	r := newRig(t, 1, blockPeriod, dbtest.WithoutGuard())
+func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
+	r := newHarness(t, 1, blockPeriod, dbtest.WithoutGuard())
 	var m *meter
 	audit := func(o *Options) { m = measured(t, o) }
 	n := r.startNode("a", audit)
@@ -420,12 +420,12 @@ func TestFullAudit_RequeuedTransaction(t *testing.T) {
 	}
 	w.chain.Mine(1)
 	finds(txn.Queued)
-	heir := w.openStore("heir", w.db.URL) // one that is wrong
-	lease, err := heir.AcquireOne(t.Context(), w.submitters[0])
+	successor := w.openStore("successor", w.db.URL) // one that is wrong
+	lease, err := successor.AcquireOne(t.Context(), w.submitters[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx, err := heir.Tx(t.Context(), id)
+	tx, err := successor.Tx(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func TestFullAudit_RequeuedTransaction(t *testing.T) {
 		Kind:    txn.EventCancelled,
 		Next:    next,
 	}
-	if outcome, err := heir.Commit(lease, txn.Change{Writes: []txn.Write{wrong}}); outcome != store.Done {
+	if outcome, err := successor.Commit(lease, txn.Change{Writes: []txn.Write{wrong}}); outcome != store.Done {
 		t.Fatal(outcome, err)
 	}
 	finds(txn.Cancelled)
@@ -494,7 +494,7 @@ func TestFullAudit_UnresponsiveChain(t *testing.T) {
 // What is protected for another reason is not asked to be protected again: the operator would lose sight of the first reason. It is when that is settled.
 func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, blockPeriod, dbtest.WithoutGuard())
+	r := newHarness(t, 1, blockPeriod, dbtest.WithoutGuard())
 	var m *meter
 	r.startNode("a", func(o *Options) { m = measured(t, o) })
 	id := r.create(0, "1", transfer())

@@ -17,7 +17,7 @@ import (
 )
 
 // cancelled has a transaction in flight and asks for its cancel.
-func (v *venue) cancelled() txn.TxID {
+func (v *chainHarness) cancelled() txn.TxID {
 	v.t.Helper()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -28,7 +28,7 @@ func (v *venue) cancelled() txn.TxID {
 }
 
 // awaitSent waits until so many more hand-overs were made, and returns all since the mark.
-func (v *venue) awaitSent(mark, more int) (all []txn.Hash) {
+func (v *chainHarness) awaitSent(mark, more int) (all []txn.Hash) {
 	v.t.Helper()
 	_, from := v.sent(0)
 	v.eventually("more hand-overs", func() error {
@@ -44,11 +44,11 @@ func (v *venue) awaitSent(mark, more int) (all []txn.Hash) {
 // A chain on which a plain transfer takes more than on Ethereum: the cancel has what the chain asks for.
 func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.memory.SetExtraGas(400_000)
 	v.node()
 	id := v.cancelled()
-	forms := v.awaitForms(id, 2)
+	forms := v.awaitAttempts(id, 2)
 	if tx := v.finish(id); tx.State != txn.Cancelled || forms[1].GasLimit < 421_000 ||
 		forms[1].GasLimit > 600_000 {
 		t.Errorf("%+v with a gas limit of %d", tx.Status, forms[1].GasLimit)
@@ -58,7 +58,7 @@ func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 // Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells there is another.
 func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.memory.SetExtraGas(400_000)
 	silent := true
 	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -74,14 +74,14 @@ func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
 	tx := v.has(id, "the cancel is refused",
 		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonRejected })
 	v.awaitSent(0, 5)
-	forms := v.awaitForms(id, 2)
+	forms := v.awaitAttempts(id, 2)
 	if len(forms) != 2 || forms[1].GasLimit != 21_000 {
 		t.Fatalf("%+v: %d forms, gas limit %d", tx.Status, len(forms), forms[1].GasLimit)
 	}
 	v.mu.Lock()
 	silent = false
 	v.mu.Unlock()
-	if forms = v.awaitForms(id, 3); forms[2].GasLimit < 421_000 || forms[2].Kind != txn.Cancel {
+	if forms = v.awaitAttempts(id, 3); forms[2].GasLimit < 421_000 || forms[2].Kind != txn.Cancel {
 		t.Errorf("%+v", forms[2])
 	}
 	v.has(id, "it is taken", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
@@ -95,11 +95,11 @@ func TestCancel_NotIncluded_BumpedAutomatically(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
 		p.Bump = txn.DefaultBumpPolicy{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 3}
-		v := newVenue(t, kind, p, nil)
+		v := newChainHarness(t, kind, p, nil)
 		v.stopping(func(n int) bool { return n < 4 })
 		v.node()
 		id := v.cancelled()
-		forms := v.awaitForms(id, 4)
+		forms := v.awaitAttempts(id, 4)
 		for i, f := range forms[1:] {
 			if old := forms[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) ||
 				!f.Fees.Tip.Gt(&old.Tip) {
@@ -122,13 +122,13 @@ func TestCancel_AtFeeCap(t *testing.T) {
 		MinInterval: time.Millisecond,
 		MaxAttempts: 10,
 	}
-	v := newVenue(t, "memory", p, nil)
+	v := newChainHarness(t, "memory", p, nil)
 	v.node()
 	v.stopping(func(n int) bool { return n > 1 })
 	id := v.cancelled()
 	v.has(id, "the cap is told",
 		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
-	forms := v.awaitForms(id, 2)
+	forms := v.awaitAttempts(id, 2)
 	for _, f := range forms[1:] {
 		if f.Kind != txn.Cancel || f.Fees.Cap.Gt(&p.BumpMaxFee) {
 			t.Errorf("form %d, %s, offers %s", f.No, f.Kind, f.Fees.Cap.Dec())
@@ -145,7 +145,7 @@ func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.ResubmitMax = 3
-	v := newVenue(t, "memory", p, nil)
+	v := newChainHarness(t, "memory", p, nil)
 	original := txn.Hash{}
 	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		v.mu.Lock()
@@ -204,7 +204,7 @@ func TestReleaseOnlyWhenFinal(t *testing.T) {
 			t.Parallel()
 			p := quick
 			p.ReleaseDepth = c.depth
-			v := newVenue(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = c.tag })
+			v := newChainHarness(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = c.tag })
 			v.memory.SetTags(0, 0)
 			v.node()
 			first, second := v.create(0, "one", transfer()), v.create(0, "two", transfer())
@@ -239,14 +239,14 @@ func TestReleaseOnlyWhenFinal(t *testing.T) {
 }
 
 // How long the head of a queue has waited is told by the database: a node whose clock is wrong ends nothing before its time, and a successor goes on from there.
-func TestCommands_WrongClock_WaitKept(t *testing.T) {
+func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 	t.Parallel()
 	for name, skew := range map[string]time.Duration{"ahead": 2 * time.Hour, "behind": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := quick
 			p.PrepareMaxAge = time.Hour
-			v := newVenue(t, "memory", p, nil)
+			v := newChainHarness(t, "memory", p, nil)
 			v.quoting(false)
 			n := v.node()
 			id := v.create(0, "one", transfer())

@@ -46,11 +46,11 @@ func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 }
 
 // As long as something protects for another reason the auditor asks for nothing, and what it found lies where it looks again.
-func TestAuditor_RequestFails_FoundAgain(t *testing.T) {
+func TestAuditor_ProtectedMeanwhile_FoundAgain(t *testing.T) {
 	t.Parallel()
 	const before = 3 * auditOverlap
 	c := chaintest.New(chaintest.Options{})
-	w := &watched{rig: newLedger(t, 1, c.ID(), dbtest.WithoutGuard()), chain: c, audit: -1}
+	w := &watched{harness: newLedger(t, 1, c.ID(), dbtest.WithoutGuard()), chain: c, audit: -1}
 	w.policy = guarded
 	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	for nonce := range uint64(before) {

@@ -11,8 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A node crashes between a first hand-over and its record. Its heir is told that the bytes can never pass, by a node that did not take them: that is not believed,
-// since another may have them. Of what its own first hand-over is about, the heir does believe it.
+// A node crashes between a first hand-over and its record. Its successor is told that the bytes can never pass, by a node that did not take them: that is not believed,
+// since another may have them. Of what its own first hand-over is about, the successor does believe it.
 func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -81,7 +81,7 @@ func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 	w.healthy()
 }
 
-// What an heir takes for pooled is the newest form, if nobody has said what became of it; but none that cancels.
+// What an successor takes for pooled is the newest form, if nobody has said what became of it; but none that cancels.
 func TestSuccessor_LoadedAttempt_MayBePooled(t *testing.T) {
 	t.Parallel()
 	original, cancel := txn.Attempt{No: 1, Kind: txn.Original}, txn.Attempt{No: 2, Kind: txn.Cancel}

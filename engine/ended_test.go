@@ -35,7 +35,7 @@ func (w *watched) comesBack(old txn.Signed) {
 func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ exit, takeover, away, requeued bool }{
-		"failed": {exit: true}, "failed, still protected": {}, "its heir": {exit: true, takeover: true}, "nobody was there": {exit: true, away: true},
+		"failed": {exit: true}, "failed, still protected": {}, "its successor": {exit: true, takeover: true}, "nobody was there": {exit: true, away: true},
 		"requeued, cancelled": {exit: true, requeued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 }
 
 // FAIL waits for as long as REQUEUE does, and so does what is said without proof.
-func TestEnded_FailedTransaction_FollowedToAuditDepth(t *testing.T) {
+func TestFail_AttemptsIncludable_WaitsForAuditDepth(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t,
 		500) // far more than the blocks that were made while protection was awaited

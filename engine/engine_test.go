@@ -20,7 +20,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func (r *rig) chainClient() *ethclient.Client {
+func (r *harness) chainClient() *ethclient.Client {
 	c := r.dev.Client()
 	r.t.Cleanup(c.Close)
 	return c
@@ -28,7 +28,7 @@ func (r *rig) chainClient() *ethclient.Client {
 
 func TestTransaction_FullLifecycle(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, blockPeriod)
+	r := newHarness(t, 1, blockPeriod)
 	r.startNode("a", nil)
 	id := r.create(0, "one", transfer())
 	tx := r.awaitFinal(id)
@@ -48,7 +48,7 @@ func TestTransaction_FullLifecycle(t *testing.T) {
 func TestSubmitters_Concurrent_QueueOrderKept(t *testing.T) {
 	t.Parallel()
 	const submitters, each = 5, 8
-	r := newRig(t, submitters, blockPeriod)
+	r := newHarness(t, submitters, blockPeriod)
 	r.startNode("a", nil)
 	var ids []txn.TxID
 	for i := range each {
@@ -65,7 +65,7 @@ func TestSubmitters_Concurrent_QueueOrderKept(t *testing.T) {
 }
 
 // checkLedger holds the ledger to L4 and L8.
-func (r *rig) checkLedger() {
+func (r *harness) checkLedger() {
 	r.t.Helper()
 	for what, query := range map[string]string{
 		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx WHERE nonce IS NOT NULL) q WHERE nonce <> want",
@@ -92,7 +92,7 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
 			const each = 3
-			r := newRig(t, 1, blockPeriod)
+			r := newHarness(t, 1, blockPeriod)
 			var ids []txn.TxID
 			for i := range each {
 				ids = append(ids, r.create(0, fmt.Sprint(i), transfer()))
@@ -126,7 +126,7 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 
 // crashAt runs a node until the actor passes a point for the second time, so that the first transaction is on its way, and then cuts it from the database for
 // good: it cannot write, renew or release any more.
-func (r *rig) crashAt(point Point) {
+func (r *harness) crashAt(point Point) {
 	r.t.Helper()
 	proxy, err := pgproxy.Start(r.db.URL)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *rig) crashAt(point Point) {
 }
 
 // attempts are the recorded bytes by transaction.
-func (r *rig) attempts() map[string][]byte {
+func (r *harness) attempts() map[string][]byte {
 	r.t.Helper()
 	rows, err := r.db.Pool.Query(context.Background(), "SELECT tx_id::TEXT, raw_tx FROM tx_attempt")
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *rig) attempts() map[string][]byte {
 
 func TestStop_Leases_ReleasedAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 3, blockPeriod)
+	r := newHarness(t, 3, blockPeriod)
 	n := r.startNode("a", nil)
 	for s := range 3 {
 		r.create(s, "one", transfer())
@@ -193,7 +193,7 @@ func TestStop_Leases_ReleasedAtOnce(t *testing.T) {
 
 func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, blockPeriod)
+	r := newHarness(t, 1, blockPeriod)
 	r.startNode("a", func(o *Options) { o.IdleAfter = 1 })
 	r.awaitFinal(r.create(0, "one", transfer()))
 	r.eventually("the lease is given back", func() error {
@@ -211,7 +211,7 @@ func TestReorgs(t *testing.T) {
 	for name, fate := range map[string]devchain.Fate{"transactions come back": devchain.Return, "transactions vanish": devchain.Drop} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 1, 0)
+			r := newHarness(t, 1, 0)
 			r.policy.Confirmations = 30
 			r.startNode("a", nil)
 			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
@@ -238,7 +238,7 @@ func TestReorgs(t *testing.T) {
 }
 
 // depth is how many of the newest blocks must go for a transaction to be included no more.
-func (r *rig) depth(id txn.TxID) int {
+func (r *harness) depth(id txn.TxID) int {
 	r.t.Helper()
 	tx, err := r.admin.Tx(r.t.Context(), id)
 	if err != nil || tx.Receipt == nil {
@@ -252,7 +252,7 @@ func (r *rig) depth(id txn.TxID) int {
 }
 
 // mineWhatIsPendingUntil makes a block whenever a transaction waits for one, and no others: so nothing gets deeper than it has to.
-func (r *rig) mineWhatIsPendingUntil(what string, condition func() bool) {
+func (r *harness) mineWhatIsPendingUntil(what string, condition func() bool) {
 	r.t.Helper()
 	chain := r.chainClient()
 	r.mineUntil(what, func() bool {
@@ -268,7 +268,7 @@ func (r *rig) mineWhatIsPendingUntil(what string, condition func() bool) {
 }
 
 // mineUntil makes blocks one by one until a condition holds.
-func (r *rig) mineUntil(what string, condition func() bool) {
+func (r *harness) mineUntil(what string, condition func() bool) {
 	r.t.Helper()
 	r.eventually(what, func() error {
 		if condition() {
@@ -281,7 +281,7 @@ func (r *rig) mineUntil(what string, condition func() bool) {
 	})
 }
 
-func (r *rig) sub(id txn.TxID) txn.Sub {
+func (r *harness) sub(id txn.TxID) txn.Sub {
 	r.t.Helper()
 	tx, err := r.admin.Tx(context.Background(), id)
 	if err != nil {
@@ -293,7 +293,7 @@ func (r *rig) sub(id txn.TxID) txn.Sub {
 // TestPanic_OneSubmitter_OthersProceed has the owner of one submitter panic; the other one of the node must go on.
 func TestPanic_OneSubmitter_OthersProceed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 2, blockPeriod)
+	r := newHarness(t, 2, blockPeriod)
 	bad := r.submitters[0]
 	panicked := make(chan struct{})
 	var once sync.Once

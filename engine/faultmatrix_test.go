@@ -242,7 +242,7 @@ func (m *matrix) ask(i int) error {
 	if c.moment != "cancel" {
 		return nil
 	}
-	m.rig.has(c.id, "it is sent", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	m.harness.has(c.id, "it is sent", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	_, err := m.admin.AddCommand(m.t.Context(), m.submitters[i],
 		store.Ask{Kind: txn.CommandCancel, Tx: &c.id})
 	return err

@@ -8,10 +8,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestProtect_ByCommand_Kept: what an operator has stopped does not go on when a reorg is over, though that had protected it before.
-func TestProtect_ByCommand_Kept(t *testing.T) {
+// TestProtect_ByCommandDuringReorg_Kept: what an operator has stopped does not go on when a reorg is over, though that had protected it before.
+func TestProtect_ByCommandDuringReorg_Kept(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.node()
 	id, behind := v.finalAndOneBehind()
 	v.loseBlockOf(id)

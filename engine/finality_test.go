@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-func (v *venue) info() store.SubmitterInfo {
+func (v *chainHarness) info() store.SubmitterInfo {
 	v.t.Helper()
 	info, err := v.admin.Submitter(context.Background(), v.submitters[0])
 	if err != nil {
@@ -26,7 +26,7 @@ func (v *venue) info() store.SubmitterInfo {
 	return info
 }
 
-func (v *venue) protection() *txn.Protected {
+func (v *chainHarness) protection() *txn.Protected {
 	v.t.Helper()
 	info := v.info()
 	if info.Cursor == nil {
@@ -36,7 +36,7 @@ func (v *venue) protection() *txn.Protected {
 }
 
 // finalAndOneBehind has one transaction final, and another behind it that nobody quotes.
-func (v *venue) finalAndOneBehind() (id, behind txn.TxID) {
+func (v *chainHarness) finalAndOneBehind() (id, behind txn.TxID) {
 	v.t.Helper()
 	id = v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -46,13 +46,13 @@ func (v *venue) finalAndOneBehind() (id, behind txn.TxID) {
 }
 
 // final makes what is sent final, and no block more.
-func (v *venue) final(id txn.TxID) {
+func (v *chainHarness) final(id txn.TxID) {
 	v.t.Helper()
 	v.mine(1 + int(v.policy.Confirmations))
 	v.awaitFinal(id)
 }
 
-func (v *venue) loseBlockOf(id txn.TxID) {
+func (v *chainHarness) loseBlockOf(id txn.TxID) {
 	v.t.Helper()
 	if err := v.reorg(v.above(id)); err != nil {
 		v.t.Fatal(err)
@@ -60,7 +60,7 @@ func (v *venue) loseBlockOf(id txn.TxID) {
 }
 
 // restored checks what is told of a reorg after finality, and that all goes on by itself.
-func (v *venue) restored(id, behind txn.TxID) {
+func (v *chainHarness) restored(id, behind txn.TxID) {
 	v.t.Helper()
 	tx := v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if tx.Reason != txn.ReasonReorgedFinal || tx.Executed != txn.Unknown || tx.Receipt != nil {
@@ -91,7 +91,7 @@ func (v *venue) restored(id, behind txn.TxID) {
 
 func TestReorgAfterFinality(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		v := newVenue(t, kind, quick, nil)
+		v := newChainHarness(t, kind, quick, nil)
 		v.node()
 		id, behind := v.finalAndOneBehind()
 		v.loseBlockOf(id)
@@ -106,7 +106,7 @@ func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
 			t.Parallel()
 			p := quick
 			p.AuditDepth = 100
-			v := newVenue(t, "memory", p, nil)
+			v := newChainHarness(t, "memory", p, nil)
 			n := v.node()
 			id, behind := v.finalAndOneBehind()
 			n.stop()
@@ -124,7 +124,7 @@ func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			v := newVenue(t, "memory", quick, func(o *Options) { o.Mode = mode })
+			v := newChainHarness(t, "memory", quick, func(o *Options) { o.Mode = mode })
 			n := v.node()
 			id := v.create(0, "one", transfer())
 			v.eventually("it is sent", v.is(id, txn.Pending))
@@ -183,7 +183,7 @@ func TestOwnership_FullNode_WorkBeforeAudits(t *testing.T) {
 // Deeper than any reorg is believed to reach, a final transaction is not compared with the chain any more, and nobody stays its owner.
 func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, func(o *Options) { o.IdleAfter = 250 * time.Millisecond })
+	v := newChainHarness(t, "memory", quick, func(o *Options) { o.IdleAfter = 250 * time.Millisecond })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -205,7 +205,7 @@ func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 // A chain that makes no blocks makes no reorgs: its submitters are given back.
 func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, func(o *Options) { o.IdleAfter = 100 * time.Millisecond })
+	v := newChainHarness(t, "memory", quick, func(o *Options) { o.IdleAfter = 100 * time.Millisecond })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -219,7 +219,7 @@ func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 }
 
 // told is what a watcher has of the blocks above a transaction's, after all its events.
-func (r *rig) told(id txn.TxID) (blocks []txn.BlockRef, forks int) {
+func (r *harness) told(id txn.TxID) (blocks []txn.BlockRef, forks int) {
 	r.t.Helper()
 	events, err := r.admin.EventsOfTx(r.t.Context(), id, 0, 1000)
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *rig) told(id txn.TxID) (blocks []txn.BlockRef, forks int) {
 }
 
 // onChain is what the chain has above a block.
-func (v *venue) onChain(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
+func (v *chainHarness) onChain(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
 	v.t.Helper()
 	for i := range n {
 		b, err := v.memory.BlockByNumber(v.t.Context(), receipt.BlockNumber+1+i)
@@ -257,7 +257,7 @@ func telling() txn.Policy {
 	return p
 }
 
-func (v *venue) awaitTold(id txn.TxID, n int) {
+func (v *chainHarness) awaitTold(id txn.TxID, n int) {
 	v.t.Helper()
 	v.eventually(fmt.Sprintf("%d blocks are told", n), func() error {
 		if blocks, _ := v.told(id); len(blocks) != n {
@@ -271,7 +271,7 @@ func (v *venue) awaitTold(id txn.TxID, n int) {
 func TestConfirmationsAreToldThroughForks(t *testing.T) {
 	t.Parallel()
 	var counted reading
-	v := newVenue(t, "memory", telling(), func(o *Options) { counted = measure(t, o) })
+	v := newChainHarness(t, "memory", telling(), func(o *Options) { counted = measure(t, o) })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -314,7 +314,7 @@ func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 	}{"the same chain": {false, 1}, "another chain": {true, 1}, "long after": {false, 48}, "long after, another chain": {true, 48}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newVenue(t, "memory", telling(), nil)
+			v := newChainHarness(t, "memory", telling(), nil)
 			n := v.node()
 			id := v.create(0, "one", transfer())
 			v.eventually("it is sent", v.is(id, txn.Pending))
@@ -347,7 +347,7 @@ func TestFinalityByTag(t *testing.T) {
 		t.Run(tag, func(t *testing.T) {
 			t.Parallel()
 			p := telling()
-			v := newVenue(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = tag })
+			v := newChainHarness(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = tag })
 			v.memory.SetTags(0, 0)
 			v.node()
 			id := v.create(0, "one", transfer())
@@ -386,15 +386,15 @@ func TestFinalityByTag(t *testing.T) {
 }
 
 // awaitCalls waits until a chain was asked so many times more.
-func (v *venue) awaitCalls(c *chaintest.Chain, method chaintest.Method, more int32) {
+func (v *chainHarness) awaitCalls(c *chaintest.Chain, method chaintest.Method, more int32) {
 	v.t.Helper()
-	(&watched{rig: v.rig, chain: c}).awaitCalls(method, more)
+	(&watched{harness: v.harness, chain: c}).awaitCalls(method, more)
 }
 
 // Nodes that do not know the tag make nothing final, and that is said once.
 func TestFinality_ChainWithoutTags(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.onMemory(chaintest.New(chaintest.Options{NoTags: true}))
 	log := &lines{}
 	v.adjust = func(o *Options) { o.Chains[0].FinalTag, o.Logger = "finalized", log.logger() }
@@ -415,7 +415,7 @@ func TestFinality_ChainWithoutTags(t *testing.T) {
 func TestReorg_AuditingOwner_Woken(t *testing.T) {
 	t.Parallel()
 	var counted reading
-	v := newVenue(t, "memory", quick, func(o *Options) {
+	v := newChainHarness(t, "memory", quick, func(o *Options) {
 		o.PollInterval, o.IdleAfter = time.Hour, time.Hour
 		counted = measure(t, o)
 	})
@@ -429,7 +429,7 @@ func TestReorg_AuditingOwner_Woken(t *testing.T) {
 }
 
 // counts waits until a node has counted so many: that comes after what the ledger has.
-func (r *rig) counts(of reading, want float64, name string, label ...string) {
+func (r *harness) counts(of reading, want float64, name string, label ...string) {
 	r.t.Helper()
 	r.eventually(name, func() error {
 		if got := of.sum(name, label...); got != want {

@@ -32,7 +32,7 @@ func (p picky) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Sig
 }
 
 // reverting is a payload that a simulation refuses.
-func (v *venue) reverting() txn.Payload {
+func (v *chainHarness) reverting() txn.Payload {
 	if v.memory == nil {
 		return txn.Payload{
 			Data: []byte{0x60, 0, 0x60, 0, 0xfd},
@@ -48,23 +48,23 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		to := txn.Address{0xaa}
 		heads := map[string]struct {
-			payload func(*venue) txn.Payload
+			payload func(*chainHarness) txn.Payload
 			refuse  error // of the signer
 			reason  string
 		}{
-			"reverts in simulation": {(*venue).reverting, nil, txn.ReasonPrepareReverted},
+			"reverts in simulation": {(*chainHarness).reverting, nil, txn.ReasonPrepareReverted},
 			"too little gas": {
-				func(*venue) txn.Payload { return txn.Payload{To: &to, Data: []byte{1, 2, 3}, GasLimit: 21_000} },
+				func(*chainHarness) txn.Payload { return txn.Payload{To: &to, Data: []byte{1, 2, 3}, GasLimit: 21_000} },
 				nil,
 				txn.ReasonInvalid,
 			},
 			"less than any": {
-				func(*venue) txn.Payload { return txn.Payload{To: &to, GasLimit: 20_000} },
+				func(*chainHarness) txn.Payload { return txn.Payload{To: &to, GasLimit: 20_000} },
 				nil,
 				txn.ReasonInvalid,
 			},
 			"cannot be signed": {
-				func(*venue) txn.Payload { return txn.Payload{To: &to, Value: *uint256.NewInt(13)} },
+				func(*chainHarness) txn.Payload { return txn.Payload{To: &to, Value: *uint256.NewInt(13)} },
 				txn.ErrKeyMissing,
 				txn.ReasonSignerKeyMissing,
 			},
@@ -72,7 +72,7 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 		for name, head := range heads {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				v := newVenue(t, kind, quick, func(o *Options) {
+				v := newChainHarness(t, kind, quick, func(o *Options) {
 					o.Signer = picky{o.Signer, func(p txn.Payload) error {
 						if p.Value.Eq(uint256.NewInt(13)) {
 							return head.refuse
@@ -101,7 +101,7 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 // be enough for its data still ends without a nonce.
 func TestQueueHead_TrustedGasLimits(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.onMemory(chaintest.New(chaintest.Options{TrustGasLimits: true}))
 	v.node()
 	reverts := v.reverting()
@@ -131,22 +131,24 @@ func TestHeadsThatWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		signer error // until after
-		before func(*venue)
+		before func(*chainHarness)
 		reason string
 		sub    txn.Sub // BACKING_OFF, unless it is another
-		after  func(*venue)
+		after  func(*chainHarness)
 	}{
 		"no funds": {
-			before: func(v *venue) { v.memory.Drain(devchain.Address(0)) }, reason: txn.ReasonInsufficientFunds, sub: txn.Unfunded,
-			after: func(v *venue) { v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000")) },
+			before: func(v *chainHarness) { v.memory.Drain(devchain.Address(0)) }, reason: txn.ReasonInsufficientFunds, sub: txn.Unfunded,
+			after: func(v *chainHarness) {
+				v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
+			},
 		},
 		"no fees below the cap": {
-			before: func(v *venue) { v.memory.SetBaseFee(*uint256.NewInt(900e9)); v.mine(1) }, reason: txn.ReasonFeeCap,
-			after: func(v *venue) { v.memory.SetBaseFee(*uint256.NewInt(1e9)); v.mine(1) },
+			before: func(v *chainHarness) { v.memory.SetBaseFee(*uint256.NewInt(900e9)); v.mine(1) }, reason: txn.ReasonFeeCap,
+			after: func(v *chainHarness) { v.memory.SetBaseFee(*uint256.NewInt(1e9)); v.mine(1) },
 		},
 		"code at the account": {
-			before: func(v *venue) { v.memory.SetCode(devchain.Address(0), true) }, reason: txn.ReasonHasCode,
-			after: func(v *venue) { v.memory.SetCode(devchain.Address(0), false) },
+			before: func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), true) }, reason: txn.ReasonHasCode,
+			after: func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), false) },
 		},
 		"the signer is away":     {signer: txn.ErrUnavailable, reason: txn.ReasonSignerUnavailable},
 		"the signer is mistaken": {signer: txn.ErrSignerFault, reason: txn.ReasonSignerFault},
@@ -154,7 +156,7 @@ func TestHeadsThatWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var signs atomic.Bool
-			v := newVenue(t, "memory", quick, func(o *Options) {
+			v := newChainHarness(t, "memory", quick, func(o *Options) {
 				o.Signer = picky{o.Signer, func(txn.Payload) error {
 					if signs.Load() {
 						return nil
@@ -208,7 +210,7 @@ func TestFunds_SpentAfterAllocation(t *testing.T) {
 			t.Parallel()
 			p := quick
 			p.ResubmitMax = c.max
-			v := newVenue(t, "memory", p, nil)
+			v := newChainHarness(t, "memory", p, nil)
 			v.drainedAtSend(c.taken)
 			v.node()
 			id, behind := v.create(0, "head", transfer()), v.create(0, "behind", transfer())
@@ -220,7 +222,7 @@ func TestFunds_SpentAfterAllocation(t *testing.T) {
 			}
 			for i, id := range []txn.TxID{id, behind} {
 				if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) ||
-					len(v.awaitForms(id, 1)) != 1 {
+					len(v.awaitAttempts(id, 1)) != 1 {
 					t.Errorf("%d: %+v", i, tx.Status)
 				}
 			}
@@ -229,7 +231,7 @@ func TestFunds_SpentAfterAllocation(t *testing.T) {
 }
 
 // drainedAtSend takes the account's money when something is handed over for the first time, or once it was taken.
-func (v *venue) drainedAtSend(taken bool) {
+func (v *chainHarness) drainedAtSend(taken bool) {
 	sends := new(atomic.Int32)
 	gone := int32(1)
 	if taken {
@@ -245,7 +247,7 @@ func (v *venue) drainedAtSend(taken bool) {
 }
 
 // unfunded watches a transaction through so many refused hand-overs: it says at each time that it waits for money.
-func (v *venue) unfunded(id txn.TxID, moves, most int, taken bool) {
+func (v *chainHarness) unfunded(id txn.TxID, moves, most int, taken bool) {
 	v.t.Helper()
 	v.has(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
 	v.has(id, "it is handed over often", func(tx txn.Tx) bool {
@@ -269,7 +271,7 @@ func (v *venue) unfunded(id txn.TxID, moves, most int, taken bool) {
 func TestRevert_QueueContinues(t *testing.T) {
 	t.Parallel()
 	told := &journal{}
-	v := newVenue(t, "memory", quick, func(o *Options) { o.Logger = told.logger() })
+	v := newChainHarness(t, "memory", quick, func(o *Options) { o.Logger = told.logger() })
 	to := txn.Address{0xfd}
 	var reverts atomic.Bool
 	v.memory.Register(to, func(chaintest.Message) error {

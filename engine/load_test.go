@@ -15,7 +15,7 @@ import (
 // A node that is held up in the middle of a load, while its successor ends the transaction, must not get a transaction without its attempts.
 func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, 0, dbtest.WithoutGuard())
+	r := newHarness(t, 1, 0, dbtest.WithoutGuard())
 	n := r.startNode("a", nil)
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
@@ -87,7 +87,7 @@ func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, 1, blockPeriod)
+			r := newHarness(t, 1, blockPeriod)
 			r.startNode("a", nil)
 			p := transfer()
 			c.change(&p)

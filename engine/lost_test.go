@@ -18,7 +18,7 @@ import (
 func TestLostAnswersOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	const transactions, losses = 6, 8
-	r := newRig(t, 1, blockPeriod)
+	r := newHarness(t, 1, blockPeriod)
 	proxy, err := pgproxy.Start(r.db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func everyThirdCommit() pgproxy.Match {
 	return func(m pgproxy.Message) bool { return commit(m) && seen.Add(1)%3 == 0 }
 }
 
-func (r *rig) openTransactions() int {
+func (r *harness) openTransactions() int {
 	return r.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL")
 }
 
@@ -77,7 +77,7 @@ func (r *rig) openTransactions() int {
 // must get the lease all the same, and the frozen one must find itself fenced.
 func TestOwner_Frozen_TakenOver(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, blockPeriod)
+	r := newHarness(t, 1, blockPeriod)
 	proxy, err := pgproxy.Start(r.db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestOwner_Frozen_TakenOver(t *testing.T) {
 	frozen := r.startNodeOn(r.openStore("frozen", proxy.URL()), nil)
 	<-rule.Fired()
 	proxy.BlackHole() // a frozen process does not renew either
-	r.startNode("heir", nil)
+	r.startNode("successor", nil)
 	if tx := r.awaitFinal(id); tx.State != txn.Confirmed {
 		t.Fatalf("%s: %s", tx.State, tx.LastError)
 	}
@@ -101,7 +101,7 @@ func TestOwner_Frozen_TakenOver(t *testing.T) {
 // TestStartNonce_Corrected_Used registers an account with a start that does not fit, and then with the right one, while a node waits for just that.
 func TestStartNonce_Corrected_Used(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, blockPeriod)
+	r := newHarness(t, 1, blockPeriod)
 	info, err := r.admin.Submitter(t.Context(), r.submitters[0])
 	if err != nil {
 		t.Fatal(err)

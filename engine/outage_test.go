@@ -16,7 +16,7 @@ import (
 )
 
 // silence keeps the chain from answering, and waits until that is noticed.
-func (v *venue) silence() {
+func (v *chainHarness) silence() {
 	v.t.Helper()
 	asked := make(chan struct{}, 1)
 	v.memory.Intercept(func(context.Context, chaintest.Call) chaintest.Fault {
@@ -38,7 +38,7 @@ func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 	for _, blocks := range []int{5, 14, 500} {
 		t.Run(fmt.Sprint(blocks, " blocks"), func(t *testing.T) {
 			t.Parallel()
-			v := newVenue(t, "memory", quick, nil)
+			v := newChainHarness(t, "memory", quick, nil)
 			v.node()
 			id, behind := v.finalAndOneBehind()
 			above := v.above(id)
@@ -158,7 +158,7 @@ func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 	if err := behind.UnmarshalBinary(w.attempts()[second.String()]); err != nil {
 		t.Fatal(err)
 	}
-	(&venue{rig: w.rig, memory: w.chain}).silence()
+	(&chainHarness{harness: w.harness, memory: w.chain}).silence()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-final.Receipt.BlockNumber)+1, chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}

@@ -415,8 +415,8 @@ func TestOwner_Wedged_Replaced(t *testing.T) {
 	if tx := c.awaitFinal(id); tx.State != txn.Confirmed {
 		t.Fatalf("%s: %s", tx.State, tx.LastError)
 	}
-	if heir := c.holders()[c.submitters[i]]; heir.node != b.store.Node() {
-		t.Errorf("owned by %v after the takeover, want %s", heir, b.store.Node())
+	if successor := c.holders()[c.submitters[i]]; successor.node != b.store.Node() {
+		t.Errorf("owned by %v after the takeover, want %s", successor, b.store.Node())
 	}
 	began := time.Now()
 	a.stop()

@@ -15,7 +15,7 @@ import (
 )
 
 // decide is an operator's decision, and what became of it.
-func (r *rig) decide(ask store.Ask) string {
+func (r *harness) decide(ask store.Ask) string {
 	r.t.Helper()
 	ask.Reason, ask.Operator = "looked at it", "kim"
 	id, err := r.admin.AddCommand(context.Background(), r.submitters[0], ask)
@@ -226,7 +226,7 @@ func (w *watched) signed(raw []byte) txn.Signed {
 }
 
 // The chain has lost what was final and is audited no more. That is no lag: it grows past the block that the ledger knows, and still lacks it.
-func TestFinal_LostByChain_Protects(t *testing.T) {
+func TestFinal_LostByChain(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
 	n := w.node()

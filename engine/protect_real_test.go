@@ -18,7 +18,7 @@ import (
 // The same on go-ethereum, over the real client: somebody else's transaction takes the nonce of one that is on its way.
 func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1, 0)
+	r := newHarness(t, 1, 0)
 	r.policy = guarded
 	r.startNode("a", nil)
 	first := r.create(0, "one", transfer())
@@ -70,7 +70,7 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 }
 
 // useElsewhere hands the node a transaction of the first submitter's key.
-func (r *rig) useElsewhere(nonce uint64) txn.Hash {
+func (r *harness) useElsewhere(nonce uint64) txn.Hash {
 	r.t.Helper()
 	id := new(big.Int).SetUint64(r.dev.ID())
 	tx, err := types.SignNewTx(

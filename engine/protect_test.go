@@ -27,7 +27,7 @@ var guarded = txn.Policy{
 
 // watched is a submitter on an in-memory chain whose key somebody else has as well.
 type watched struct {
-	*rig
+	*harness
 	chain *chaintest.Chain
 	nodes int
 	audit time.Duration
@@ -36,7 +36,7 @@ type watched struct {
 func newWatched(t *testing.T) *watched {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{})
-	w := &watched{rig: newLedger(t, 1, c.ID()), chain: c}
+	w := &watched{harness: newLedger(t, 1, c.ID()), chain: c}
 	w.policy = guarded
 	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	return w
@@ -425,7 +425,7 @@ func TestLagNeverProtects(t *testing.T) {
 	}
 }
 
-// The heir asks for the receipt of what has long been in a block, and is told for ever that there is none. The chain says who used the nonce: it was ours.
+// The successor asks for the receipt of what has long been in a block, and is told for ever that there is none. The chain says who used the nonce: it was ours.
 func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

@@ -37,11 +37,11 @@ func TestBump_AnyAttemptIncluded(t *testing.T) {
 		for no := 1; no <= 4; no++ {
 			t.Run(fmt.Sprint(no), func(t *testing.T) {
 				t.Parallel()
-				v := newVenue(t, kind, bumped(quick), nil)
+				v := newChainHarness(t, kind, bumped(quick), nil)
 				v.stopping(func(n int) bool { return n > no })
 				v.node()
 				id := v.create(0, "one", transfer())
-				forms := v.awaitForms(id, 4)
+				forms := v.awaitAttempts(id, 4)
 				v.has(id, "a pool has the form", func(tx txn.Tx) bool { return tx.Accepted >= no })
 				v.mine(1)
 				tx := v.finish(id)
@@ -70,11 +70,11 @@ func TestBump_AnyAttemptIncluded(t *testing.T) {
 // The first form was in a block. That block goes, and the newest form gets in.
 func TestReorg_OtherAttemptIncluded(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		v := newVenue(t, kind, bumped(quick), nil)
+		v := newChainHarness(t, kind, bumped(quick), nil)
 		v.stopping(func(n int) bool { return n > 1 })
 		v.node()
 		id := v.create(0, "one", transfer())
-		forms := v.awaitForms(id, 2)
+		forms := v.awaitAttempts(id, 2)
 		v.mine(1)
 		v.has(id, "the first form is in a block",
 			func(tx txn.Tx) bool { return tx.Receipt != nil && tx.TxHash == forms[0].Hash })
@@ -92,7 +92,7 @@ func TestReorg_OtherAttemptIncluded(t *testing.T) {
 }
 
 // above is how many of the newest blocks must go for a transaction to be in none.
-func (v *venue) above(id txn.TxID) int {
+func (v *chainHarness) above(id txn.TxID) int {
 	v.t.Helper()
 	if v.memory == nil {
 		return v.depth(id)
@@ -108,7 +108,7 @@ func (v *venue) above(id txn.TxID) int {
 	return int(head.Number-tx.Receipt.BlockNumber) + 1
 }
 
-func (v *venue) nonceOnChain() uint64 {
+func (v *chainHarness) nonceOnChain() uint64 {
 	v.t.Helper()
 	if v.memory == nil {
 		n, err := v.chainClient().NonceAt(v.t.Context(), devchain.Address(0), nil)
@@ -129,7 +129,7 @@ func TestReorg_LowerNonceDropped_BothRebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
 		p.Confirmations = 20
-		v := newVenue(t, kind, p, nil)
+		v := newChainHarness(t, kind, p, nil)
 		v.node()
 		a, b, c := v.create(0, "a", transfer()), v.create(0, "b",
 			transfer()), v.create(0, "c", transfer())
@@ -157,7 +157,7 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 		for name, wins := range map[string]bool{"wins": true, "loses": false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				v := newVenue(t, kind, quick, nil)
+				v := newChainHarness(t, kind, quick, nil)
 				v.stopping(func(n int) bool { return n > 1 && !wins })
 				v.node()
 				to := txn.Address{0xab}
@@ -167,7 +167,7 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 				if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
 					t.Fatal(got)
 				}
-				forms := v.awaitForms(id, 2)
+				forms := v.awaitAttempts(id, 2)
 				_, mark := v.sent(0)
 				v.eventually("it is handed over again", func() error {
 					if again, _ := v.sent(mark); len(again) == 0 {
@@ -181,7 +181,7 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 				tx := v.finish(id)
 				cancelled := func(f txn.Attempt) bool { return f.Hash == tx.TxHash && f.Kind == txn.Cancel } // it may have risen meanwhile
 				if wins &&
-					(tx.State != txn.Cancelled || tx.Executed != txn.No || !slices.ContainsFunc(v.awaitForms(id, 2), cancelled)) {
+					(tx.State != txn.Cancelled || tx.Executed != txn.No || !slices.ContainsFunc(v.awaitAttempts(id, 2), cancelled)) {
 					t.Errorf("%+v", tx.Status)
 				}
 				if !wins &&
@@ -200,7 +200,7 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 // A node that was restarted has forgotten its pool: it is handed the same bytes.
 func TestPool_DropsTransaction_Rebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		v := newVenue(t, kind, quick, nil)
+		v := newChainHarness(t, kind, quick, nil)
 		v.node()
 		id := v.create(0, "one", transfer())
 		v.eventually("it is sent", v.is(id, txn.Pending))
@@ -216,11 +216,11 @@ func TestPool_DropsTransaction_Rebroadcast(t *testing.T) {
 }
 
 // onFees is a chain in memory with a cap on fees, and a policy with the same.
-func onFees(t *testing.T, most uint64) *venue {
+func onFees(t *testing.T, most uint64) *chainHarness {
 	t.Helper()
 	p := bumped(quick)
 	p.BumpMaxFee = *uint256.NewInt(most)
-	v := newVenue(t, "memory", p, nil)
+	v := newChainHarness(t, "memory", p, nil)
 	v.onMemory(
 		chaintest.New(chaintest.Options{Fees: chain.FeeOptions{MaxFee: *uint256.NewInt(most)}}))
 	v.node()
@@ -261,7 +261,7 @@ func TestReplacement_OwnFeeCap(t *testing.T) {
 	t.Parallel()
 	p := bumped(quick)
 	p.BumpMaxFee = *uint256.NewInt(10e9)
-	v := newVenue(t, "memory", p, nil)
+	v := newChainHarness(t, "memory", p, nil)
 	v.onMemory(
 		chaintest.New(
 			chaintest.Options{
@@ -275,7 +275,7 @@ func TestReplacement_OwnFeeCap(t *testing.T) {
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.memory.SetBaseFee(*uint256.NewInt(5e9))
 	tx := v.finish(id)
-	attempts := v.awaitForms(id, 2)
+	attempts := v.awaitAttempts(id, 2)
 	first, last := attempts[0].Fees.Cap, attempts[len(attempts)-1].Fees.Cap
 	if tx.State != txn.Confirmed || first.Gt(uint256.NewInt(3e9)) ||
 		!last.Gt(uint256.NewInt(5e9)) ||
@@ -299,7 +299,7 @@ func TestFees_FallBelowCap(t *testing.T) {
 	if tx := v.finish(id); tx.State != txn.Confirmed {
 		t.Errorf("%+v", tx.Status)
 	}
-	for _, a := range v.awaitForms(id, 1) {
+	for _, a := range v.awaitAttempts(id, 1) {
 		if most := uint256.NewInt(3e9); a.Fees.Cap.Gt(most) {
 			t.Errorf("form %d offers %s", a.No, a.Fees.Cap.Dec())
 		}
@@ -309,7 +309,7 @@ func TestFees_FallBelowCap(t *testing.T) {
 // The caps of the account and of the caller hold for the first form and for replacements; a change of the account's is heard.
 func TestCapsOfAccountAndCaller(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", bumped(quick), nil)
+	v := newChainHarness(t, "memory", bumped(quick), nil)
 	v.node()
 	v.stopping(func(int) bool { return true })
 	set := func(most uint64) {
@@ -325,7 +325,7 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	id := v.createWith("one", transfer(), txn.Terms{MaxFee: *uint256.NewInt(5e9)})
 	v.has(id, "the account's cap is reached",
 		func(tx txn.Tx) bool { return tx.Reason == txn.ReasonFeeCapReached })
-	for _, a := range v.awaitForms(id, 1) {
+	for _, a := range v.awaitAttempts(id, 1) {
 		if a.Fees.Cap.Gt(uint256.NewInt(2e9)) {
 			t.Errorf("form %d offers %s", a.No, a.Fees.Cap.Dec())
 		}
@@ -334,7 +334,7 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	v.has(id, "it goes on", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	v.stopping(nil)
 	tx := v.finish(id)
-	attempts := v.awaitForms(id, 2)
+	attempts := v.awaitAttempts(id, 2)
 	if last := attempts[len(attempts)-1]; tx.State != txn.Confirmed ||
 		last.Fees.Cap.Gt(uint256.NewInt(5e9)) ||
 		!last.Fees.Cap.Gt(uint256.NewInt(2e9)) {
@@ -345,14 +345,14 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 // An operator asks for more though the policy offers none.
 func TestSpeedUp(t *testing.T) {
 	t.Parallel()
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.node()
 	id := v.createWith("one", transfer(), txn.Terms{Speed: txn.Fast})
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	if got := v.decide(store.Ask{Kind: txn.CommandSpeedUp, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	forms := v.awaitForms(id, 2)
+	forms := v.awaitAttempts(id, 2)
 	if tx := v.finish(id); tx.TxHash != forms[1].Hash || forms[1].Kind != txn.Bump {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -371,7 +371,7 @@ func TestDeadlines(t *testing.T) {
 }
 
 func testDeadlines(t *testing.T, skew time.Duration) {
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	v.skew = skew
 	v.node()
 	soon := func() time.Time { return time.Now().Add(700 * time.Millisecond) }
@@ -397,7 +397,7 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 	}
 	cancelled := v.createWith("cancelled", transfer(),
 		txn.Terms{NotAfter: soon(), CancelLate: true})
-	forms := v.awaitForms(cancelled, 2)
+	forms := v.awaitAttempts(cancelled, 2)
 	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No ||
 		tx.Reason != txn.ReasonDeadline ||
 		forms[1].Kind != txn.Cancel ||
@@ -407,7 +407,7 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 	kept := v.createWith("kept", transfer(), txn.Terms{NotAfter: soon()})
 	v.eventually("it is sent", v.is(kept, txn.Pending))
 	pass()
-	if tx := v.finish(kept); tx.State != txn.Confirmed || len(v.awaitForms(kept, 1)) != 1 {
+	if tx := v.finish(kept); tx.State != txn.Confirmed || len(v.awaitAttempts(kept, 1)) != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -426,7 +426,7 @@ func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 				if kind == txn.Bump {
 					p = bumped(p)
 				}
-				v := newVenue(t, "memory", p, nil)
+				v := newChainHarness(t, "memory", p, nil)
 				before := v.crashReplacing(point, kind)
 				wanted := 1
 				if point == AfterRecordReplacement {
@@ -444,7 +444,7 @@ func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 						return nil
 					})
 				}
-				v.awaitForms(before[0].tx, 2)
+				v.awaitAttempts(before[0].tx, 2)
 				tx := v.finish(before[0].tx)
 				after := v.recorded()
 				for i, a := range before {
@@ -472,7 +472,7 @@ type recorded struct {
 	tx txn.TxID
 }
 
-func (r *rig) recorded() (all []recorded) {
+func (r *harness) recorded() (all []recorded) {
 	r.t.Helper()
 	rows, err := r.db.Pool.Query(context.Background(),
 		"SELECT tx_id::TEXT, attempt_no, tx_hash, raw_tx FROM tx_attempt ORDER BY attempt_no")
@@ -497,7 +497,7 @@ func (r *rig) recorded() (all []recorded) {
 }
 
 // crashReplacing runs a node until it passes the point, cuts it off, and tells what was recorded.
-func (v *venue) crashReplacing(point Point, kind txn.AttemptKind) []recorded {
+func (v *chainHarness) crashReplacing(point Point, kind txn.AttemptKind) []recorded {
 	v.t.Helper()
 	proxy, err := pgproxy.Start(v.db.URL)
 	if err != nil {

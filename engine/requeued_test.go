@@ -62,7 +62,7 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 func TestRequeued_ExecutedBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ takeover, exit, cancel bool }{
-		"the same owner": {}, "its heir": {takeover: true}, "unprotected": {exit: true}, "to be cancelled": {exit: true, cancel: true},
+		"the same owner": {}, "its successor": {takeover: true}, "unprotected": {exit: true}, "to be cancelled": {exit: true, cancel: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 )
 
 // backup copies every table of the ledger; what it returns puts the copies in their place.
-func (r *rig) backup() (restore func()) {
+func (r *harness) backup() (restore func()) {
 	r.t.Helper()
 	ctx := context.Background()
 	rows, err := r.db.Pool.Query(ctx,

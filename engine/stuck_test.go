@@ -57,11 +57,11 @@ func (a *asked) times() int {
 }
 
 // stuckVenue is a chain that loses all it is sent, a policy that soon calls that stuck, and somebody to ask.
-func stuckVenue(t *testing.T, by *asked) *venue {
+func stuckVenue(t *testing.T, by *asked) *chainHarness {
 	t.Helper()
 	p := quick
 	p.ResubmitMax = 3
-	v := newVenue(t, "memory", p,
+	v := newChainHarness(t, "memory", p,
 		func(o *Options) { o.Stuck, o.StuckTimeout = by, 100*time.Millisecond })
 	v.stopping(func(int) bool { return true })
 	return v
@@ -69,12 +69,15 @@ func stuckVenue(t *testing.T, by *asked) *venue {
 
 func TestStuckPolicy_Decision_Applied(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[txn.StuckAction]func(*venue, txn.TxID) txn.State{
-		txn.StuckRetry:  func(v *venue, id txn.TxID) txn.State { v.awaitEvent(id, txn.EventUnstuck, 1); return txn.Confirmed },
-		txn.StuckBump:   func(v *venue, id txn.TxID) txn.State { v.awaitForms(id, 2); return txn.Confirmed },
-		txn.StuckCancel: func(v *venue, id txn.TxID) txn.State { v.awaitForms(id, 2); return txn.Cancelled },
-		txn.StuckWait:   func(*venue, txn.TxID) txn.State { return txn.Confirmed },
-		"DANCE":         func(*venue, txn.TxID) txn.State { return txn.Confirmed },
+	for action, want := range map[txn.StuckAction]func(*chainHarness, txn.TxID) txn.State{
+		txn.StuckRetry: func(v *chainHarness, id txn.TxID) txn.State {
+			v.awaitEvent(id, txn.EventUnstuck, 1)
+			return txn.Confirmed
+		},
+		txn.StuckBump:   func(v *chainHarness, id txn.TxID) txn.State { v.awaitAttempts(id, 2); return txn.Confirmed },
+		txn.StuckCancel: func(v *chainHarness, id txn.TxID) txn.State { v.awaitAttempts(id, 2); return txn.Cancelled },
+		txn.StuckWait:   func(*chainHarness, txn.TxID) txn.State { return txn.Confirmed },
+		"DANCE":         func(*chainHarness, txn.TxID) txn.State { return txn.Confirmed },
 	} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +103,7 @@ func TestStuckPolicy_Decision_Applied(t *testing.T) {
 			if action != "DANCE" && action != txn.StuckWait {
 				v.counts(counted, 1, "fencepost_stuck_decision", "action", string(action))
 			}
-			if forms := v.awaitForms(id, 1); len(forms) > 1 {
+			if forms := v.awaitAttempts(id, 1); len(forms) > 1 {
 				v.counts(counted, float64(len(forms)-1), "fencepost_tx_replaced", "kind",
 					string(forms[1].Kind))
 			}
@@ -138,7 +141,7 @@ func TestStuckPolicy_Fails_Waits(t *testing.T) {
 				return nil
 			})
 			v.stopping(nil)
-			if tx := v.finish(id); tx.State != txn.Confirmed || len(v.awaitForms(id, 1)) != 1 {
+			if tx := v.finish(id); tx.State != txn.Confirmed || len(v.awaitAttempts(id, 1)) != 1 {
 				t.Errorf("%+v", tx.Status)
 			}
 		})
@@ -186,7 +189,7 @@ func TestDiagnosis_Reported(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.Diagnose = true
-	v := newVenue(t, "memory", p, nil)
+	v := newChainHarness(t, "memory", p, nil)
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.has(id, "it is found in the pool", func(tx txn.Tx) bool { return tx.Diagnosis == txn.InPool })

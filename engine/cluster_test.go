@@ -24,7 +24,7 @@ import (
 
 // cluster is several nodes on one ledger and one chain in memory.
 type cluster struct {
-	*rig
+	*harness
 	chain *chaintest.Chain
 	keys  *sign.Book
 	lease time.Duration
@@ -33,9 +33,9 @@ type cluster struct {
 func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{
-		rig:   &rig{t: t, db: dbtest.New(t), policy: testPolicy},
-		chain: chaintest.New(chaintest.Options{}),
-		lease: lease,
+		harness: &harness{t: t, db: dbtest.New(t), policy: testPolicy},
+		chain:   chaintest.New(chaintest.Options{}),
+		lease:   lease,
 	}
 	c.admin = c.open("admin", c.db.URL)
 	c.submitters = make([]txn.SubmitterID, submitters)

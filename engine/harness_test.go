@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"))
 }
 
-// rig is a ledger and a real chain, on which nodes can be started.
-type rig struct {
+// harness is a ledger and a real chain, on which nodes can be started.
+type harness struct {
 	t          *testing.T
 	db         *dbtest.DB
 	dev        *devchain.Chain
@@ -50,8 +50,8 @@ var testPolicy = txn.Policy{
 	ResubmitMax:      20,
 }
 
-// newRig has go-ethereum for its chain.
-func newRig(t *testing.T, submitters int, period time.Duration, opts ...dbtest.Option) *rig {
+// newHarness has go-ethereum for its chain.
+func newHarness(t *testing.T, submitters int, period time.Duration, opts ...dbtest.Option) *harness {
 	t.Helper()
 	dev, err := devchain.Start(devchain.Options{Period: period, Accounts: submitters + 1})
 	if err != nil {
@@ -64,9 +64,9 @@ func newRig(t *testing.T, submitters int, period time.Duration, opts ...dbtest.O
 }
 
 // newLedger has no chain of its own: whoever starts a node on it gives it one.
-func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Option) *rig {
+func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Option) *harness {
 	t.Helper()
-	r := &rig{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
+	r := &harness{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
 	r.admin = r.openStore("admin", r.db.URL)
 	for i := range submitters {
 		info, _, err := r.admin.Register(t.Context(), store.Registration{
@@ -81,12 +81,12 @@ func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Opti
 	return r
 }
 
-func (r *rig) openStore(name, url string) *store.Store {
+func (r *harness) openStore(name, url string) *store.Store {
 	r.t.Helper()
 	return r.openStoreBy(clock.Real{}, name, url)
 }
 
-func (r *rig) openStoreBy(c clock.Clock, name, url string) *store.Store {
+func (r *harness) openStoreBy(c clock.Clock, name, url string) *store.Store {
 	r.t.Helper()
 	s, err := store.Open(
 		r.t.Context(),
@@ -115,12 +115,12 @@ type testNode struct {
 }
 
 // startNode runs an engine on a store of its own. adjust may change its options.
-func (r *rig) startNode(name string, adjust func(*Options)) *testNode {
+func (r *harness) startNode(name string, adjust func(*Options)) *testNode {
 	r.t.Helper()
 	return r.startNodeOn(r.openStore(name, r.db.URL), adjust)
 }
 
-func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
+func (r *harness) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	r.t.Helper()
 	on := ChainOptions{Policy: r.policy, PollInterval: 10 * time.Millisecond}
 	if r.dev != nil {
@@ -159,7 +159,7 @@ func (r *rig) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 }
 
 // run runs an engine until the test ends, or it is stopped before.
-func (r *rig) run(o Options) *testNode {
+func (r *harness) run(o Options) *testNode {
 	r.t.Helper()
 	e, err := New(o)
 	if err != nil {
@@ -182,7 +182,7 @@ func (r *rig) run(o Options) *testNode {
 }
 
 // create queues a transfer of the i-th submitter.
-func (r *rig) create(i int, request string, p txn.Payload) txn.TxID {
+func (r *harness) create(i int, request string, p txn.Payload) txn.TxID {
 	r.t.Helper()
 	tx, _, err := r.admin.CreateTx(r.t.Context(),
 		store.Intent{Submitter: r.submitters[i], RequestID: request, Payload: p})
@@ -198,7 +198,7 @@ func transfer() txn.Payload {
 }
 
 // eventually waits for a condition of the ledger or the chain.
-func (r *rig) eventually(what string, condition func() error) {
+func (r *harness) eventually(what string, condition func() error) {
 	r.t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -215,7 +215,7 @@ func (r *rig) eventually(what string, condition func() error) {
 	}
 }
 
-func (r *rig) awaitFinal(id txn.TxID) store.TxInfo {
+func (r *harness) awaitFinal(id txn.TxID) store.TxInfo {
 	r.t.Helper()
 	var tx store.TxInfo
 	r.eventually("the transaction is final", func() (err error) {
@@ -227,7 +227,7 @@ func (r *rig) awaitFinal(id txn.TxID) store.TxInfo {
 	return tx
 }
 
-func (r *rig) events(id txn.TxID) []txn.Kind {
+func (r *harness) events(id txn.TxID) []txn.Kind {
 	r.t.Helper()
 	events, err := r.admin.EventsOfTx(r.t.Context(), id, 0, 100)
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *rig) events(id txn.TxID) []txn.Kind {
 }
 
 // number asks the ledger for one number.
-func (r *rig) number(query string, args ...any) (n int) {
+func (r *harness) number(query string, args ...any) (n int) {
 	r.t.Helper()
 	if err := r.db.Pool.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {
 		r.t.Fatal(err)

@@ -42,7 +42,7 @@ func (s silent) Heads(context.Context) <-chan struct{} { return nil }
 func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	t.Parallel()
 	const silently, waiting, loud = txn.ChainID(4242), 20, 5
-	v := newVenue(t, "memory", quick, nil)
+	v := newChainHarness(t, "memory", quick, nil)
 	for i := range waiting {
 		info, _, err := v.admin.Register(t.Context(), store.Registration{
 			Name: fmt.Sprint("silent",

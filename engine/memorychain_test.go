@@ -17,8 +17,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// onTwin starts a node on an in-memory chain; nothing is mined by itself.
-func onTwin(t *testing.T, adjust func(*Options)) (*rig, *chaintest.Chain) {
+// onMemoryChain starts a node on an in-memory chain; nothing is mined by itself.
+func onMemoryChain(t *testing.T, adjust func(*Options)) (*harness, *chaintest.Chain) {
 	c := chaintest.New(chaintest.Options{})
 	r := newLedger(t, 1, c.ID())
 	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
@@ -31,7 +31,7 @@ func onTwin(t *testing.T, adjust func(*Options)) (*rig, *chaintest.Chain) {
 	return r, c
 }
 
-func (r *rig) is(id txn.TxID, sub txn.Sub) func() error {
+func (r *harness) is(id txn.TxID, sub txn.Sub) func() error {
 	return func() error {
 		tx, err := r.admin.Tx(context.Background(), id)
 		if err == nil && tx.Sub != sub {
@@ -45,7 +45,7 @@ func (r *rig) is(id txn.TxID, sub txn.Sub) func() error {
 // A block lists the transaction and the first look-up of its receipt says "not there", as a load-balanced provider does that is a block late. That is no absence.
 func TestReceipt_Late_NoProtection(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t,
+	r, c := onMemoryChain(t,
 		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = time.Minute }) // the default
 	var late atomic.Bool
 	late.Store(true)
@@ -69,9 +69,9 @@ func TestReceipt_Late_NoProtection(t *testing.T) {
 }
 
 // The same, and the provider answers "accepted" for bytes that it has already.
-func TestReceipt_LateWithoutError_NoProtection(t *testing.T) {
+func TestReceipt_LateAndResendAccepted_NoProtection(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t, func(o *Options) {
+	r, c := onMemoryChain(t, func(o *Options) {
 		o.Chains[0].Policy.ResubmitInterval = 50 * time.Millisecond
 		o.Chains[0].Policy.ResubmitMax = 5
 	})
@@ -106,7 +106,7 @@ func TestReceipt_LateWithoutError_NoProtection(t *testing.T) {
 	})
 }
 
-// The heir's first look-up of a recorded receipt is a block late.
+// The successor's first look-up of a recorded receipt is a block late.
 func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
@@ -143,7 +143,7 @@ func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 // A caller repeats CancelTx for a transaction that is included and not final, while quotes for the one behind it are slow.
 func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t, func(o *Options) { o.Chains[0].Policy.Confirmations = 100 })
+	r, c := onMemoryChain(t, func(o *Options) { o.Chains[0].Policy.Confirmations = 100 })
 	a := r.create(0, "a", transfer())
 	r.eventually("sent", r.is(a, txn.Pending))
 	c.Mine(1)
@@ -181,7 +181,7 @@ func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 // The chain loses its newest block and no other comes in its place: the transaction is gone, and must be handed over again.
 func TestChain_HeadGoesBack_Rebroadcast(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t,
+	r, c := onMemoryChain(t,
 		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = 200 * time.Millisecond })
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
@@ -202,7 +202,7 @@ func TestChain_HeadGoesBack_Rebroadcast(t *testing.T) {
 // One read of a block in twenty fails while the tracker is sixty blocks behind.
 func TestTracker_FlakyNode_CatchesUp(t *testing.T) {
 	t.Parallel()
-	r, c := onTwin(t, nil)
+	r, c := onMemoryChain(t, nil)
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
 	var reads atomic.Int32

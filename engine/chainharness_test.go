@@ -19,9 +19,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// venue is one submitter on a chain on which nothing happens by itself: in memory, or go-ethereum.
-type venue struct {
-	*rig
+// chainHarness is one submitter on a chain on which nothing happens by itself: in memory, or go-ethereum.
+type chainHarness struct {
+	*harness
 	*sieve
 	memory *chaintest.Chain // nil on go-ethereum
 	mine   func(n int)
@@ -42,13 +42,13 @@ func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
 var venues = []string{"memory", "geth"}
 
-// newVenue makes one; nodes that are started on it get the policy and what adjust changes.
-func newVenue(t *testing.T, kind string, policy txn.Policy, adjust func(*Options)) *venue {
+// newChainHarness makes one; nodes that are started on it get the policy and what adjust changes.
+func newChainHarness(t *testing.T, kind string, policy txn.Policy, adjust func(*Options)) *chainHarness {
 	t.Helper()
-	v := &venue{
-		rig:    newRig(t, 1, 0),
-		sieve:  &sieve{forms: map[txn.Nonce][]txn.Hash{}},
-		adjust: adjust,
+	v := &chainHarness{
+		harness: newHarness(t, 1, 0),
+		sieve:   &sieve{forms: map[txn.Nonce][]txn.Hash{}},
+		adjust:  adjust,
 	}
 	v.policy = policy
 	if kind == "memory" {
@@ -69,7 +69,7 @@ func newVenue(t *testing.T, kind string, policy txn.Policy, adjust func(*Options
 	return v
 }
 
-func (v *venue) onMemory(c *chaintest.Chain) {
+func (v *chainHarness) onMemory(c *chaintest.Chain) {
 	c.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	v.memory = c
 	v.mine = func(n int) { c.Mine(n) }
@@ -77,7 +77,7 @@ func (v *venue) onMemory(c *chaintest.Chain) {
 	v.forget = c.ForgetPool
 }
 
-func (v *venue) node() *testNode {
+func (v *chainHarness) node() *testNode {
 	v.t.Helper()
 	v.nodes++
 	name := fmt.Sprint("v", v.nodes)
@@ -166,8 +166,8 @@ func (s *sieve) sent(from int) ([]txn.Hash, int) {
 	return append([]txn.Hash(nil), s.all[from:]...), len(s.all)
 }
 
-// awaitForms waits until so many forms of a transaction are recorded, and the newest was handed over.
-func (v *venue) awaitForms(id txn.TxID, n int) []txn.Attempt {
+// awaitAttempts waits until so many forms of a transaction are recorded, and the newest was handed over.
+func (v *chainHarness) awaitAttempts(id txn.TxID, n int) []txn.Attempt {
 	v.t.Helper()
 	var attempts []txn.Attempt
 	v.eventually(fmt.Sprintf("%d forms", n), func() (err error) {
@@ -185,7 +185,7 @@ func (v *venue) awaitForms(id txn.TxID, n int) []txn.Attempt {
 }
 
 // finish makes blocks until a transaction is final.
-func (v *venue) finish(id txn.TxID) store.TxInfo {
+func (v *chainHarness) finish(id txn.TxID) store.TxInfo {
 	v.t.Helper()
 	v.eventually("it is final", func() error {
 		tx, err := v.admin.Tx(context.Background(), id)
@@ -199,7 +199,7 @@ func (v *venue) finish(id txn.TxID) store.TxInfo {
 }
 
 // has waits until a transaction satisfies a condition.
-func (r *rig) has(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx {
+func (r *harness) has(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx {
 	r.t.Helper()
 	var got store.TxInfo
 	r.eventually(what, func() (err error) {
@@ -211,7 +211,7 @@ func (r *rig) has(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx 
 	return got.Tx
 }
 
-func (r *rig) createWith(request string, p txn.Payload, terms txn.Terms) txn.TxID {
+func (r *harness) createWith(request string, p txn.Payload, terms txn.Terms) txn.TxID {
 	r.t.Helper()
 	tx, _, err := r.admin.CreateTx(r.t.Context(),
 		store.Intent{Submitter: r.submitters[0], RequestID: request, Payload: p, Terms: terms})
@@ -222,7 +222,7 @@ func (r *rig) createWith(request string, p txn.Payload, terms txn.Terms) txn.TxI
 }
 
 // awaitEvent waits until a transaction has told of something so many times.
-func (r *rig) awaitEvent(id txn.TxID, kind txn.Kind, times int) {
+func (r *harness) awaitEvent(id txn.TxID, kind txn.Kind, times int) {
 	r.t.Helper()
 	r.eventually(string(kind), func() error {
 		n := 0
