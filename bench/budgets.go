@@ -17,7 +17,7 @@ type budget struct {
 	Most  *float64 `yaml:"most"`
 	Least *float64 `yaml:"least"`
 	Count bool     `yaml:"count"` // it hardly depends on the machine
-	// what it shall be where nothing else disturbs the machine; empty: the budget
+	// the target on an otherwise idle machine; empty: the budget
 	Goal *float64 `yaml:"goal"`
 }
 

@@ -54,7 +54,7 @@ func (w *watcher) saw(e *pb.TxEvent) {
 	w.last[e.GetTxId()] = e.GetSeq()
 }
 
-// told are the events of a transaction in the ledger.
+// told holds the events of a transaction in the ledger.
 type told struct {
 	tx               string
 	submitter, label string

@@ -18,8 +18,7 @@ type endToEnd struct {
 	period     time.Duration
 	byHash     bool
 	embedded   bool
-	// blocks are full, whatever the machine can do: what a transaction costs is then what it costs
-	// on one that keeps up
+	// blocks are always full, so the cost of a transaction is the cost on a machine that keeps up
 	lockstep bool
 }
 
@@ -131,8 +130,7 @@ func (e endToEnd) hold(ctx context.Context, b *bench, s *service) {
 	}
 }
 
-// saveProfiles takes profiles of the node, and at the same time of what is in this program:
-// callers, watcher and chain.
+// saveProfiles profiles the node and, at the same time, this program: callers, watcher and chain.
 func (e endToEnd) saveProfiles(ctx context.Context, b *bench, s *service) {
 	base := filepath.Join(b.flags.profiles, "end-"+e.name())
 	own, err := profileSelf(base + ".load.cpu.pb.gz")
@@ -289,7 +287,7 @@ func (f *flow) fill() {
 	}
 }
 
-// more begins anew, with so many that follow as others come into blocks.
+// more starts again, with left further transactions created as others are included.
 func (f *flow) more(left int) {
 	f.mu.Lock()
 	f.left = left
@@ -326,8 +324,8 @@ func (f *flow) saw(e load.Seen) {
 	}
 }
 
-// warmUp waits until every part of a life goes on at once, for all submitters: what an owner does
-// once, when it begins, is over.
+// warmUp waits until transactions of all submitters are in every stage of their life cycle, and the
+// owners have finished their start-up work.
 func (f *flow) warmUp(ctx context.Context, e endToEnd) error {
 	return f.wait(ctx, "submitters have a transaction that is final", e.submitters,
 		func() int { return len(f.started) })

@@ -18,7 +18,7 @@ type growth struct {
 	idle       []int // submitters without work
 	memory     grown
 	bloat      time.Duration // of a run in which autovacuum is watched
-	burst      time.Duration // of creates far above what the chain takes
+	burst      time.Duration // of creates, far above the chain's throughput
 }
 
 var allGrowth = growth{
@@ -40,7 +40,7 @@ const (
 	storedBusy  = 500
 	fewBusy     = 10
 	fewLives    = 100 // of each of few
-	fewPast     = 8   // final transactions of each submitter, where those are what grows
+	fewPast     = 8   // final transactions per submitter, where their number grows
 )
 
 // scenarios are the scenarios of growth.
@@ -116,7 +116,7 @@ func (g *growth) scenarios() (all []scenario) {
 	return all
 }
 
-// against lists the numbers that are compared with those of the smallest.
+// against lists the numbers that are compared with the smallest size.
 func (g *growth) against() map[string]string {
 	pairs := map[string]string{}
 	if g == nil {

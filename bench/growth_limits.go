@@ -58,8 +58,8 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 	return nil
 }
 
-// firstLooks is how long a node takes that has just begun to look once at each submitter without an
-// owner, whether what is final of it has to be watched. That is no part of what goes on afterwards.
+// firstLooks is the time a new node needs to check each submitter without an owner once, for final
+// transactions that must be watched. It is not part of steady operation.
 func firstLooks(idle int) time.Duration {
 	const inASecond = 200
 	return time.Duration(idle/inASecond) * time.Second
@@ -156,9 +156,9 @@ const (
 	memoryLook   = 250 * time.Millisecond
 )
 
-// burst has callers create far more than slow blocks take, and come again at once when they are
-// refused. Memory has to stay as it is, whoever is refused has to hear when to come again, and what
-// was accepted has to be there.
+// burst has callers create far more than slow blocks take, and retry at once when they are refused.
+// Memory must stay level, every refusal must carry a retry time, and every accepted transaction
+// must be in the ledger.
 func burst(ctx context.Context, b *bench, spell time.Duration) (err error) {
 	s, err := newGrown(
 		ctx,
@@ -225,8 +225,8 @@ type burstCount struct {
 	failed            atomic.Int64 // in any other way
 }
 
-// create creates transactions until the first context ends; each call may take as long as the
-// second one lasts, so that none is left whose fate nobody knows.
+// create creates transactions until the first context ends. Each call may last as long as the
+// second context, so that no outcome is unknown.
 func (c *burstCount) create(limited, ctx context.Context, client pb.TxServiceClient,
 	submitter string, caller int) {
 	for n := 0; limited.Err() == nil; n++ {

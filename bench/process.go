@@ -62,8 +62,8 @@ func nodeProgram(named string) (string, error) {
 	return filepath.Abs(path) // or it would be looked for in PATH
 }
 
-// older tells whether a program was built before another, by more than building both takes: then it
-// may be of other code.
+// older reports whether a program was built before another by more than the build time of both. It
+// may then contain other code.
 func older(program, than string) bool {
 	one, err := os.Stat(program)
 	if err != nil {
@@ -79,7 +79,7 @@ func startNode(ctx context.Context, program string, cfg wire.Config) (*node, err
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
 		Setpgid:   true,
-	} // whoever interrupts the benchmark from a terminal wants its table, and the node is stopped in order
+	} // an interrupt from the terminal still prints the table and stops the node in order
 	var err error
 	if n.in, err = n.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ type usage struct {
 	wire.Memory
 }
 
-// resident is what a process has in memory, in bytes. The rest of it is shared memory, of which a
-// node has none.
+// resident is the memory of a process, in bytes. The rest is shared memory, which a node does not
+// have.
 type resident struct {
 	rss  float64 // all of it
 	anon float64 // its own: heap, stacks, what the runtime needs

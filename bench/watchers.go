@@ -33,9 +33,8 @@ func (w watch) name() string {
 	return fmt.Sprintf("watch.%d.%deps", w.watchers, w.events)
 }
 
-// run measures how late the watchers are, what they cost in memory and in queries, and compares
-// what each of them saw with the ledger: one that missed an event, or saw one twice or out of
-// order, is an error.
+// run measures the watchers' delay and their cost in memory and queries. It compares the events
+// each received with the ledger: a missing, duplicate or misordered event is an error.
 func (w watch) run(ctx context.Context, b *bench) (err error) {
 	s, err := newService(ctx, b,
 		serviceOptions{submitters: watchedSubmitters, period: 250 * time.Millisecond})
@@ -75,8 +74,8 @@ func (w watch) run(ctx context.Context, b *bench) (err error) {
 	return nil
 }
 
-// hold has events happen at the pace, once every owner has begun, and measures over that. One that
-// is interrupted tells what there was until then.
+// hold keeps events at the pace once every owner has started, and measures that period. If it is
+// interrupted, it returns the measurements so far.
 func (w watch) hold(ctx context.Context, b *bench, s *service, c *crowd) error {
 	warm := pace{prefix: "warm", rate: 2 * w.events / eventsOfLife, count: len(s.submitters)}
 	if err := s.pace(ctx, warm); err != nil {
@@ -251,8 +250,8 @@ const parts = 1000
 
 func partOf(n int) string { return fmt.Sprintf("part-%d", n%parts) }
 
-// pace creates transactions at a rate, whatever becomes of them, spread over all submitters. One
-// that comes late is made up for.
+// pace creates transactions at a rate, regardless of their outcome, spread over all submitters. It
+// catches up after a delay.
 func (s *service) pace(ctx context.Context, p pace) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestAnvilConforms runs the connector's suite against anvil: a client of another make, so that
-// what passes is no habit of go-ethereum. The quirks say where it differs.
+// TestAnvilConforms runs the connector's suite against anvil, an implementation independent of
+// go-ethereum. The quirks list the differences.
 func TestAnvilConforms(t *testing.T) {
 	t.Parallel()
 	c := anvil(t)
@@ -38,7 +38,7 @@ func TestAnvilConforms(t *testing.T) {
 	})
 }
 
-// anvil is a process of its own that makes a block when it is told to.
+// anvil is an anvil process that mines on request.
 func anvil(t *testing.T) *testChain {
 	t.Helper()
 	// The program itself: npm's wrapper would be the one that is killed in the end, and leave it
@@ -74,8 +74,8 @@ func (c *testChain) ask(t *testing.T, result any, method string, args ...any) {
 	}
 }
 
-// reorg has anvil make the newest blocks anew, and one more. It forgets what was in them, so what
-// shall be kept is handed to it again.
+// reorg makes anvil replace the newest blocks and add one. anvil drops their transactions, so the
+// ones to keep are sent again.
 func (c *testChain) reorg(t *testing.T, depth int, keep bool) {
 	t.Helper()
 	head, err := c.BlockNumber(t.Context())

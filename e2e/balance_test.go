@@ -48,7 +48,7 @@ func TestBalance_TwoThousandSubmitters(t *testing.T) {
 	cl.verifyRest(t, submitters)
 }
 
-// queueOneEach gives every submitter work that stays: nobody makes a block.
+// queueOneEach queues one transaction per submitter; no block is mined, so the work stays.
 func (cl *cluster) queueOneEach(t *testing.T) {
 	t.Helper()
 	names := make(chan string)
@@ -73,12 +73,12 @@ type holder struct {
 	token int64
 }
 
-// settleLimit is longer than a node keeps what it took in another's place, thirty leases: that is
-// what happens on a machine that has much else to do.
+// settleLimit is longer than the thirty leases for which a node keeps submitters it took from
+// another, as can happen on a busy machine.
 const settleLimit = 4 * time.Minute
 
-// settledFor is for how long nothing moves once all is where it belongs: the nodes tell each other
-// of themselves each second, and hand over in batches until then.
+// settledFor is how long nothing must move before the placement counts as settled. Nodes announce
+// themselves each second, and transfer in batches until then.
 const settledFor = 4 * time.Second
 
 // settles waits until every submitter is owned by one of these nodes, each has its share, 15 % more
@@ -142,9 +142,9 @@ func (cl *cluster) holders(t *testing.T) map[int]holder {
 	return held
 }
 
-// moved wants that what changed hands between two moments is what may: everything else has the
-// lease that it had. A few strays are allowed, since leases also change hands where a busy machine
-// lets one lapse or a commit's fate is unknown; placement that is wrong would move a third.
+// moved requires every submitter outside the given set to keep its lease between two moments. A few
+// exceptions are allowed: a busy machine may let a lease expire or leave a commit in doubt. Wrong
+// placement would move a third of them.
 func moved(t *testing.T, before, after map[int]holder, why string, may func(was, is holder) bool) {
 	t.Helper()
 	count, strays := 0, []string{}

@@ -15,9 +15,9 @@ import (
 
 const threeBumps = "gas_bump: {enabled: true, multiplier: 1.125, min_interval: 1s, max_attempts: 3}"
 
-// TestAttempts_AnyOfFourMined bumps four transactions three times on geth, and has the first form
-// of one mined, the second of another, and so on: nodes whose pools never saw a replacement do
-// that. Each ends once, as what was mined, and the next one of its account follows.
+// TestAttempts_AnyOfFourMined bumps four transactions three times on geth and mines a different
+// attempt of each, as a node does whose pool never saw the replacement. Each becomes final once, as
+// the mined attempt, and the next transaction of its account follows.
 func TestAttempts_AnyOfFourMined(t *testing.T) {
 	t.Parallel()
 	const forms = 4
@@ -61,8 +61,8 @@ func (d *driven) onlyNewest(t *testing.T, tx *fencepostv1.Tx) {
 	}
 }
 
-// verifyForm wants a transaction that was bumped three times to have ended well, once, as this
-// form, and the watcher to have been told so.
+// verifyForm requires a transaction that was bumped three times to be confirmed once, by this
+// attempt, and the watcher to have received that.
 func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	t.Helper()
 	tx, events := d.told(t, s)
@@ -91,10 +91,9 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	return tx
 }
 
-// TestReorg_OtherAttemptIncluded has one form of a transaction in the canonical block, and then,
-// after a reorg, another one in its place: a newer for an older and the other way round. What is
-// told in the end is what is on the chain in the end, and the transactions that were sent meanwhile
-// go on.
+// TestReorg_OtherAttemptIncluded includes one attempt of a transaction, and another one after a
+// reorg: a newer for an older and vice versa. The final event must match the canonical chain, and
+// transactions sent meanwhile must proceed.
 func TestReorg_OtherAttemptIncluded(t *testing.T) {
 	t.Parallel()
 	const forms = 4

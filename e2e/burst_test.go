@@ -24,9 +24,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// mostResident is what a node may take at the worst of TestBurst_BoundedMemory: 1,024 calls
-// (grpc.max_calls) of 126 KiB, each as it came and as a message, twice over because as much again
-// may wait for the collector, and a tenth of it for all else.
+// mostResident is the largest memory a node may use in TestBurst_BoundedMemory: 1,024 calls
+// (grpc.max_calls) of 126 KiB, each held raw and decoded, doubled for uncollected garbage, plus a
+// tenth for everything else.
 const mostResident = 1024 * (126 << 10) * 2 * 2 * 11 / 10
 
 // A ledger that does not answer, and callers who send far more than a node can hold: it refuses

@@ -81,7 +81,7 @@ func (c *callers) more(t *testing.T, calls int) {
 	})
 }
 
-// stop ends the streams, each after an accepted call, and returns what was accepted.
+// stop ends each stream after an accepted call and returns the accepted transactions.
 func (c *callers) stop() (ids []string, each []int) {
 	c.end()
 	c.wg.Wait()

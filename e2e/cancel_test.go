@@ -12,9 +12,9 @@ import (
 )
 
 // TestCancel_RacesOriginal cancels transactions that have a nonce, on geth: one whose cancel is
-// mined, one that is mined itself although its cancel has taken its place in geth's pool, one whose
-// cancel wins in a block that does not last, and one that is cancelled before any node has it. Each
-// is told as it went, and the next one of the account follows under the next nonce.
+// mined, one that is mined although its cancel replaced it in geth's pool, one whose cancel wins in
+// a block that is reorged out, and one that is cancelled before any node has it. The events must
+// match each outcome, and the next transaction of the account takes the next nonce.
 func TestCancel_RacesOriginal(t *testing.T) {
 	t.Parallel()
 	const wins, loses, turns, unsent = 0, 1, 2, 3

@@ -26,7 +26,7 @@ type testChain struct {
 	id   uint64
 	keys []*ecdsa.PrivateKey
 
-	restart func() error // stops the chain's node and starts it anew in the same place
+	restart func() error // stops the chain's node and starts it again on the same address
 }
 
 // embedded is go-ethereum in this process.
@@ -126,7 +126,7 @@ func dial(t *testing.T, url string) *testChain {
 	return &testChain{Client: c, url: url, id: id.Uint64()}
 }
 
-// fund makes keys and sends each some of what the node's own unlocked account has.
+// fund generates keys and funds each from the node's unlocked account.
 func (c *testChain) fund(t *testing.T, keys int) {
 	t.Helper()
 	var accounts []common.Address
@@ -134,7 +134,7 @@ func (c *testChain) fund(t *testing.T, keys int) {
 		len(accounts) == 0 {
 		t.Fatalf("the developer account: %v, %v", accounts, err)
 	}
-	// Left to count by itself, geth gives a nonce twice when a block comes between two of these.
+	// Without an explicit nonce, geth assigns one twice when a block arrives between two sends.
 	first, err := c.PendingNonceAt(t.Context(), accounts[0])
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// acquisition is one change of hands of a submitter, written down by a trigger of the test's own:
-// what a lease row forgets when it is taken anew.
+// acquisition is one change of a submitter's owner, recorded by a trigger of the test. The lease
+// row itself is overwritten.
 type acquisition struct {
 	Submitter int
 	Owner     string
@@ -46,8 +46,8 @@ func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// verifyFence wants that nothing was written under a token once the next one was taken (law L2), as
-// far as rows still tell.
+// verifyFence requires that nothing was written under a token once the next one was taken (law L2),
+// as far as the rows still show.
 func (cl *cluster) verifyFence(t *testing.T) {
 	t.Helper()
 	for table, written := range map[string]string{

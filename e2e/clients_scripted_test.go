@@ -114,7 +114,7 @@ func (s *scripted) CreateTx(ctx context.Context,
 	}, nil
 }
 
-// GetTx tells how often a request was made, as the version.
+// GetTx returns, as the version, how often the request was made.
 func (s *scripted) GetTx(_ context.Context,
 	r *fencepostv1.GetTxRequest) (*fencepostv1.GetTxResponse, error) {
 	s.mu.Lock()
@@ -124,7 +124,7 @@ func (s *scripted) GetTx(_ context.Context,
 	}, nil
 }
 
-// ListTxs answers with more than gRPC reads unless it is told to.
+// ListTxs returns more than gRPC's default receive limit.
 func (s *scripted) ListTxs(context.Context,
 	*fencepostv1.ListTxsRequest) (*fencepostv1.ListTxsResponse, error) {
 	answer := &fencepostv1.ListTxsResponse{}
@@ -202,8 +202,8 @@ func watchSnapshots(stream int, out fencepostv1.TxService_WatchTxServer) error {
 	return out.Context().Err()
 }
 
-// watchSeveral breaks when it has shown two transactions, one of them final, and told an event; it
-// goes on from there to the end.
+// watchSeveral fails after two transactions, one of them final, and one event; the next watch
+// resumes from there.
 func watchSeveral(stream int, r *fencepostv1.WatchTxRequest,
 	out fencepostv1.TxService_WatchTxServer) error {
 	if len(r.GetTxs().GetTxIds()) != 2 || !r.GetUntilFinal() ||

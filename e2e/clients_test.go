@@ -139,7 +139,7 @@ func (c *cutter) pass(client net.Conn) {
 	c.mu.Unlock()
 }
 
-// tally counts what is written.
+// tally counts the bytes written.
 type tally struct{ n *atomic.Int64 }
 
 func (c tally) Write(b []byte) (int, error) {
@@ -160,7 +160,7 @@ func (c *cutter) cut() {
 	}
 }
 
-// printer is a watcher in some language, and what it printed.
+// printer is a watcher program and its output.
 type printer struct {
 	watcher
 	language string
@@ -282,7 +282,7 @@ func TestClients_WatchSurvivesCuts(t *testing.T) {
 	}
 }
 
-// hurtNode kills a node in some rounds, stops one in order in others, and starts it anew.
+// hurtNode kills a node in some rounds, stops it gracefully in others, and starts it again.
 func hurtNode(t *testing.T, cl *cluster, round int) {
 	t.Helper()
 	m := cl.members[round/4%2]

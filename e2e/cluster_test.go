@@ -124,7 +124,7 @@ func (cl *cluster) create(t *testing.T, submitter, request string,
 	return tx
 }
 
-// verifySendings holds what every node sent to law L3.
+// verifySendings checks law L3 for every broadcast of every node.
 func (cl *cluster) verifySendings(t *testing.T) {
 	t.Helper()
 	for _, m := range cl.members {

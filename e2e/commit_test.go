@@ -12,12 +12,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// fenced reads what a commit says from its parameters on the wire, each found by the name that the
-// statement's text gives it.
+// fenced reads the parameters of a commit from the wire by their names in the statement text.
 type fenced struct{ m pgproxy.Message }
 
-// fencedCommit tells whether a message is a step, B or E, of the one statement that writes the
-// ledger.
+// fencedCommit reports whether a message is step B or E of the statement that writes the ledger.
 func fencedCommit(m pgproxy.Message, step byte) bool {
 	return m.Type == step && strings.Contains(m.SQL, "name: Commit ")
 }

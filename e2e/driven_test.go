@@ -21,8 +21,8 @@ type driven struct {
 	tap *tap
 }
 
-// newDriven starts a node. settings are what the chain's configuration says beside what all tests
-// say; it may repeat none of that but resubmit.
+// newDriven starts a node. settings are added to the chain configuration that all tests share; of
+// that, it may repeat only resubmit.
 func newDriven(t *testing.T, b *beacon, confirmations int, settings string) *driven {
 	t.Helper()
 	url := freshDatabase(t)
@@ -45,7 +45,7 @@ func (d *driven) end(t *testing.T) {
 	d.proc.stop(t)
 }
 
-// story is what a watcher is told of one transaction while it happens.
+// story holds the events that a watcher receives for one transaction.
 type story struct {
 	id     string
 	events []*fencepostv1.TxEvent
@@ -90,8 +90,8 @@ func (d *driven) watch(t *testing.T, id string) *story {
 	return s
 }
 
-// told waits for the end of the story and checks that every event came once and in order, and that
-// the last one tells what the ledger has.
+// told waits for the final event and verifies that every event arrived once, in order, and that the
+// last one matches the ledger.
 func (d *driven) told(t *testing.T, s *story) (*fencepostv1.Tx, []*fencepostv1.TxEvent) {
 	t.Helper()
 	tx := d.await(t, s.id, time.Minute)
@@ -127,7 +127,7 @@ func kinds(events []*fencepostv1.TxEvent) string {
 	return strings.Join(all, " ")
 }
 
-// included are the hashes that were told to be in a block, in order.
+// included returns the hashes reported as included, in order.
 func included(events []*fencepostv1.TxEvent) (hashes []string) {
 	for _, e := range events {
 		if e.GetKind() == fencepostv1.TxEventKind_TX_EVENT_KIND_INCLUDED {
@@ -137,7 +137,7 @@ func included(events []*fencepostv1.TxEvent) (hashes []string) {
 	return hashes
 }
 
-// until waits for what a look at a transaction shows.
+// until waits until a transaction meets a condition.
 func (d *driven) until(t *testing.T, id, what string,
 	holds func(*fencepostv1.Tx) bool) *fencepostv1.Tx {
 	t.Helper()
@@ -194,7 +194,7 @@ func (d *driven) raw(t *testing.T, id string, form int) (bytes []byte) {
 	return bytes
 }
 
-// toTheEnd makes blocks of what the pool has until all of these are final.
+// toTheEnd mines the pool until all of these transactions are final.
 func (d *driven) toTheEnd(t *testing.T, ids ...string) {
 	t.Helper()
 	eventually(t, time.Minute, "everything is final", func() error {
@@ -212,8 +212,8 @@ func (d *driven) toTheEnd(t *testing.T, ids ...string) {
 	})
 }
 
-// verifyAccount wants what is on chain of a submitter to be these transactions, in this order and
-// with these nonces from 0 on.
+// verifyAccount requires the submitter's transactions on chain to be exactly these, in this order,
+// with nonces from 0.
 func (d *driven) verifyAccount(t *testing.T, submitter int, want ...string) {
 	t.Helper()
 	from := crypto.PubkeyToAddress(d.b.keys[submitter].PublicKey)

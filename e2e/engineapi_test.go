@@ -24,23 +24,23 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// beacon is a consensus client in the hands of a test: geth as a process of its own, which has the
-// blocks that the test gives it, in the order and with the transactions that the test wants, and
-// takes the block for its head that the test names. Nothing happens on such a chain by itself.
+// beacon is a consensus client under the test's control. It runs geth as a process, gives it blocks
+// with the transactions the test chooses, and sets the head the test names. Nothing happens on such
+// a chain without the test.
 type beacon struct {
 	*testChain
 	t         *testing.T
 	api       *rpc.Client       // authenticated
-	purse     *ecdsa.PrivateKey // an account with money that is no submitter's
+	purse     *ecdsa.PrivateKey // a funded account that is not a submitter
 	purseNext uint64            // its nonce
 	drawn     uint64            // blocks so far: no two are the same
-	finalized common.Hash       // told to geth with each new head; zero: none
+	finalized common.Hash       // sent to geth with each new head; zero: none
 }
 
-// block is what geth has built and nobody has yet.
+// block is a block that geth has built and not published.
 type block = *beaconapi.ExecutableData
 
-// beaconOptions are what tests vary.
+// beaconOptions are the settings that vary between tests.
 type beaconOptions struct {
 	keys     int
 	poor     int    // the last of them have no money
@@ -104,7 +104,7 @@ func (b *beacon) await(url string) {
 	})
 }
 
-// prepareGeth writes the genesis block, and tells how to start geth on it and where it listens.
+// prepareGeth writes the genesis block and returns geth's command line and addresses.
 func prepareGeth(t *testing.T, genesis *core.Genesis, secret common.Hash,
 	o beaconOptions) (start func() *process, url, engine string) {
 	t.Helper()
@@ -169,8 +169,7 @@ func genesisOf(rich []*ecdsa.PrivateKey, gasLimit uint64) *core.Genesis {
 	return g
 }
 
-// refuseAll copies what stands behind it to memory, which is Error("nope") as the ABI encodes it,
-// and reverts with that.
+// refuseAll reverts with Error("nope"), ABI-encoded behind its code.
 func refuseAll() []byte {
 	code := []byte{0x60, 100, 0x60, 12, 0x60, 0, 0x39, 0x60, 100, 0x60, 0, 0xfd}
 	data := make([]byte, 100)
@@ -180,8 +179,8 @@ func refuseAll() []byte {
 	return append(code, data...)
 }
 
-// build makes a block of these signed transactions on geth's head. Nobody sees it before it is
-// extended to.
+// build builds a block of these signed transactions on geth's head. It is not published until the
+// chain is extended to it.
 func (b *beacon) build(raws ...[]byte) block {
 	b.t.Helper()
 	txs := make([]hexutil.Bytes, 0, len(raws))
@@ -195,7 +194,7 @@ func (b *beacon) build(raws ...[]byte) block {
 	return made
 }
 
-// fromPool makes a block of whatever geth's pool has that pays.
+// fromPool builds a block of all paying transactions in geth's pool.
 func (b *beacon) fromPool() block { return b.make(nil) }
 
 func (b *beacon) make(txs *[]hexutil.Bytes) block {

@@ -19,9 +19,9 @@ import (
 // faultKind is one way to hurt a cluster. strike does it, and returns when everything is as before.
 type faultKind struct {
 	name   string
-	target func(*storm) string // who suffers: nobody suffers two faults at a time
+	target func(*storm) string // the victim; one fault at a time per victim
 	strike func(s *storm, target string)
-	owner  bool // its target loses what it owns
+	owner  bool // its target loses its leases
 }
 
 var faultKinds = []faultKind{
@@ -77,13 +77,13 @@ func (s *storm) rage(d time.Duration) {
 		s.calm(500*time.Millisecond, 2500*time.Millisecond)
 		s.begin(kind)
 		if alone && kind.owner {
-			<-time.After(s.lease + time.Second) // undisturbed, what it owned is taken over by then
+			<-time.After(s.lease + time.Second) // without faults, its leases are taken over by then
 		}
 	}
 	s.wg.Wait()
 }
 
-// calm lets things go on for a random time.
+// calm waits for a random time without new faults.
 func (s *storm) calm(least, most time.Duration) {
 	<-time.After(least + time.Duration(s.random.Int64N(int64(most-least))))
 }
@@ -192,7 +192,7 @@ func (s *storm) restartChain(string) {
 	}
 }
 
-// disturbed tells whether another fault than this one happened in a span of time.
+// disturbed reports whether another fault occurred in a time span.
 func (s *storm) disturbed(f fault, until time.Time) bool {
 	return slices.ContainsFunc(s.faults,
 		func(o fault) bool { return o.from != f.from && o.from.Before(until) && o.to.After(f.from) })

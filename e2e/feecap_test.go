@@ -10,9 +10,10 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestFeeCap_BaseFeeAboveThenBelow fills blocks until the base fee is above the cap. What is in
-// flight then is STUCK and says why, and what is queued waits without a nonce and says why; once
-// empty blocks have brought the fee down both go on by themselves, and those behind them follow.
+// TestFeeCap_BaseFeeAboveThenBelow fills blocks until the base fee is above the cap. The
+// transaction in flight becomes STUCK, and the queued one waits without a nonce; both report the
+// reason. Once empty blocks have lowered the fee, both proceed automatically, and the ones behind
+// them follow.
 func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 	t.Parallel()
 	const inFlight, queued = 0, 1

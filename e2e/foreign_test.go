@@ -19,10 +19,10 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestForeignUse_Protects sends transactions around Fencepost with the keys of its submitters, on
-// geth: before a nonce is taken, between that and the first hand-over, and after it. Each time the
-// submitter is protected with evidence, nothing is skipped or called a success, and an operator's
-// decision, made with the program that they have, lets it go on.
+// TestForeignUse_Protects sends transactions outside Fencepost with the keys of its submitters, on
+// geth: before a nonce is taken, between that and the first broadcast, and after it. Each time the
+// submitter is protected with evidence, nothing is skipped or reported as a success, and an
+// operator's decision, made with the operator CLI, resumes it.
 func TestForeignUse_Protects(t *testing.T) {
 	t.Parallel()
 	c := geth(t, 4)
@@ -45,8 +45,8 @@ type foreign struct {
 	contract common.Address
 }
 
-// before: somebody sends by hand while no node runs. The next request is not answered with that
-// nonce, and goes on above it.
+// before: a manual transaction is sent while no node runs. The next request does not get that
+// nonce, but one above it.
 func (s *foreign) before(t *testing.T) {
 	const submitter = 0
 	s.m.await(t, s.call(t, submitter, "first"), time.Minute)
@@ -92,7 +92,7 @@ func (s *foreign) during(t *testing.T) {
 	s.counted(t, submitter, 1)
 }
 
-// after: what was handed over is lost on the way, and somebody else uses the nonce.
+// after: the broadcast is lost in transit, and the nonce is used elsewhere.
 func (s *foreign) after(t *testing.T) {
 	const submitter = 2
 	s.m.tap.onNext(func(common.Hash) bool { return true })
@@ -159,8 +159,8 @@ func (s *foreign) protected(t *testing.T, submitter int, theirs common.Hash) {
 	}
 }
 
-// spend sends a transfer with one of the keys past Fencepost. It pays so much that it takes the
-// place of whatever else has the nonce.
+// spend sends a transfer with one of the keys outside Fencepost, with fees high enough to replace
+// any other transaction with that nonce.
 func (c *testChain) spend(key int, nonce uint64) (*types.Transaction, error) {
 	to, id := common.HexToAddress("0xbb"), new(big.Int).SetUint64(c.id)
 	tx, err := types.SignNewTx(c.keys[key], types.LatestSignerForChainID(id), &types.DynamicFeeTx{

@@ -14,10 +14,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestFork_DropsFirstOfTwo sends N+1 once N is in a block, and takes that block away. N is handed
-// over again, before N+1, and both end final with no gap. Later another fork replaces some of the
-// blocks above N: the watcher gets the whole list anew, and in the end has what the ledger has and
-// what the chain has.
+// TestFork_DropsFirstOfTwo sends N+1 once N is in a block, and removes that block. N is rebroadcast
+// before N+1, and both become final with no gap. Later another fork replaces some of the blocks
+// above N: the watcher gets the whole list again, and finally matches the ledger and the chain.
 func TestFork_DropsFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
@@ -103,8 +102,8 @@ func (d *driven) canonical(t *testing.T, blocks []*fencepostv1.BlockRef) (all []
 	return all
 }
 
-// verifyFork adds up what the watcher was told of the blocks above N, and compares it with the
-// ledger and with the chain.
+// verifyFork sums up the watcher's events about the blocks above N, and compares them with the
+// ledger and the chain.
 func (d *driven) verifyFork(t *testing.T, s *story) {
 	t.Helper()
 	tx, events := d.told(t, s)
@@ -113,7 +112,7 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 		t.Errorf("N ended as %v", tx)
 	}
 	var list []string
-	var anew [][]string // whole lists that were told in place of others
+	var anew [][]string // whole lists that replaced earlier ones
 	for _, e := range events {
 		had := len(list)
 		if e.GetNewFork() {
@@ -147,8 +146,8 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 	}
 }
 
-// TestPoolLost_Rebroadcasts stops geth with a transaction in its pool, which it does not have any
-// more when it is back: it is handed over again, as the same bytes, and ends well.
+// TestPoolLost_Rebroadcasts stops geth with a transaction in its pool, which is empty after the
+// restart. The same bytes are broadcast again, and the transaction is confirmed.
 func TestPoolLost_Rebroadcasts(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1, nolocals: true})

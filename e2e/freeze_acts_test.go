@@ -14,12 +14,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What the stories of frozen owners are made of: see commitCases.
+// The steps of the frozen-owner tests; see commitCases.
 
 func (f *frozen) nothing() {}
 
-// auditDepth is what no reorg is believed to change: four times the confirmations that the nodes
-// have.
+// auditDepth is the depth that no reorg is assumed to reach: four times the nodes' confirmations.
 const auditDepth = 12
 
 func (f *frozen) chain(method string, args ...any) {
@@ -33,8 +32,8 @@ func (f *frozen) chain(method string, args ...any) {
 func (f *frozen) mine()        { f.chain("dev_mine", 1) }
 func (f *frozen) dropPending() { f.chain("dev_dropPending") }
 
-// reorg takes the block of the first transaction away, and all above it. What they had is in the
-// pool again.
+// reorg removes the block of the first transaction and all above it. Their transactions return to
+// the pool.
 func (f *frozen) reorg() {
 	f.t.Helper()
 	var block uint64
@@ -67,7 +66,7 @@ func (f *frozen) revertingOnceSent() *fencepostv1.Payload {
 	return &fencepostv1.Payload{Data: code}
 }
 
-// told waits until the ledger has an event, whoever wrote it.
+// told waits until the ledger has an event, from any node.
 func told(kind txn.Kind) func(*frozen, *member) {
 	return func(f *frozen, _ *member) { f.told(kind) }
 }
@@ -135,7 +134,7 @@ func (f *frozen) haveStuck(*member) {
 	f.told(txn.EventStuck)
 }
 
-// loseNonce has somebody else use the nonce of what was sent.
+// loseNonce uses the nonce of the broadcast transaction elsewhere.
 func (f *frozen) loseNonce(*member) {
 	f.t.Helper()
 	if _, err := f.cl.chain.spend(f.key, 0); err != nil {
@@ -154,7 +153,7 @@ func (f *frozen) haveLost(m *member) {
 	f.chain("dev_mine", auditDepth)
 }
 
-// failLost decides on what has lost its nonce, once it says so.
+// failLost fails the transaction that has lost its nonce, once it is reported.
 func (f *frozen) failLost(other *member) {
 	f.t.Helper()
 	f.told(txn.EventStuck)
@@ -167,7 +166,7 @@ func (f *frozen) failLost(other *member) {
 	f.leave(other, 1)
 }
 
-// haveForeign has one wait for its turn under a protection, and somebody else use the next nonce.
+// haveForeign queues a transaction under a protection and uses the next nonce elsewhere.
 func (f *frozen) haveForeign(m *member) {
 	f.t.Helper()
 	f.haveSecond(m)
@@ -208,7 +207,7 @@ func (f *frozen) resumeNow(m *member) {
 	})
 }
 
-// pauseAgain and resumeAgain take back what the held commit says, once the other node has done it.
+// pauseAgain and resumeAgain revert the effect of the held commit, once the other node has made it.
 func (f *frozen) pauseAgain(other *member) {
 	f.t.Helper()
 	f.awaitStatus(txn.Active)
@@ -272,7 +271,7 @@ func (f *frozen) guardAgain(other *member) {
 	f.guard(other)
 }
 
-// must asks again only while nobody could answer.
+// must retries only while no node is available.
 func (f *frozen) must(call func(context.Context) error) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the call is answered", func() error {

@@ -10,13 +10,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// commitCase is one kind of commit: what has to be there before it, what brings it about, how it is
-// known on the wire, and what it writes.
+// commitCase is one kind of commit: its preconditions, its trigger, its signature on the wire, and
+// the rows it writes.
 type commitCase struct {
 	name string
 	// mined after the transaction was sent, before the trigger; -1: there is no transaction yet
 	blocks  int
-	before  func(*frozen, *member)             // what else has to be there; nil: nothing
+	before  func(*frozen, *member)             // further preconditions; nil: none
 	payload func(*frozen) *fencepostv1.Payload // nil: a transfer
 	trigger func(*frozen)
 	mines   bool // blocks are made until the commit is seen
@@ -84,7 +84,7 @@ var commitCases = []commitCase{
 		event:   txn.EventConfirmations,
 	},
 	{name: "released", blocks: 1, trigger: (*frozen).mine, match: fenced.releases},
-	// Without other work nobody takes over what is done already.
+	// Without other work no node takes over a finished submitter.
 	{
 		name:      "final",
 		blocks:    3,
@@ -265,8 +265,8 @@ var changeParts = map[string]string{
 	"Commands": "change of a policy",
 }
 
-// TestFence_EveryCommitKindCovered compares the cases with all that a change may hold, all events
-// and all commands: what is new needs a case.
+// TestFence_EveryCommitKindCovered compares the cases with all parts of a change, all events and
+// all commands: a new one needs a case.
 func TestFence_EveryCommitKindCovered(t *testing.T) {
 	t.Parallel()
 	has := func(what string, is func(commitCase) bool) {

@@ -17,10 +17,10 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestFence_FrozenOwner_CannotWrite stops a process in the middle of each kind of commit (see
-// commitCases) until another has taken over and gone on, and then lets it continue: the commit
-// before the server has it, between its execution and its end, and after its end with the answer
-// still on the way.
+// TestFence_FrozenOwner_CannotWrite freezes a process in the middle of each kind of commit (see
+// commitCases) until another has taken over and made progress, and then lets it continue. It
+// freezes before the server has the commit, between execution and commit, and after the commit with
+// the reply still in transit.
 func TestFence_FrozenOwner_CannotWrite(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]struct {
@@ -205,8 +205,8 @@ func (f *frozen) wakesUp(victim *member) {
 	})
 }
 
-// heldWas looks whether what the held commit writes is there under the token of the frozen owner,
-// as it must be if, and only if, the server had ended the commit before the takeover.
+// heldWas checks that the rows of the held commit exist under the token of the frozen owner if, and
+// only if, the server had committed before the takeover.
 func (f *frozen) heldWas(done bool) {
 	f.t.Helper()
 	f.under(done, "tx_event", string(f.kind.event))
@@ -262,7 +262,7 @@ func (f *frozen) create() {
 	f.tx = f.cl.create(f.t, f.submitter, "first", payload).GetTxId()
 }
 
-// mineAndFollow mines block after block, each once the ledger has what the one before showed.
+// mineAndFollow mines block after block, each once the ledger has caught up with the previous one.
 func (f *frozen) mineAndFollow(blocks int) {
 	f.t.Helper()
 	for i, seen := range []string{
@@ -296,7 +296,7 @@ func (f *frozen) await(what, condition string) {
 	})
 }
 
-// holds tells whether a query about the submitter, $1, answers true.
+// holds reports whether a query about the submitter, $1, returns true.
 func (f *frozen) holds(query string, args ...any) error {
 	var yes bool
 	err := f.cl.pool.QueryRow(

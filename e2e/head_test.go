@@ -14,9 +14,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// TestQueueHead_CannotBeSent has heads of queues that the chain says would revert, or can never
-// pass, that nobody can sign, and that the account cannot pay. The first three end without a nonce,
-// the last waits until there is money; those behind each go on, from nonce 0, in order.
+// TestQueueHead_CannotBeSent tests queue heads that would revert, that are invalid, that cannot be
+// signed, and that the account cannot afford. The first three fail without a nonce, and the last
+// waits until the account is funded. The transactions behind each proceed in order, from nonce 0.
 func TestQueueHead_CannotBeSent(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 4, poor: 1})

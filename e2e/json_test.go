@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// curl calls the node with the program that everybody has, and returns the code and the body.
+// curl calls the node with the curl program and returns the status code and the body.
 func (n *node) curl(t *testing.T, arguments ...string) (code, body string) {
 	t.Helper()
 	path := arguments[len(arguments)-1]

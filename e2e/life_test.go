@@ -158,8 +158,8 @@ func (n *node) load(t *testing.T, contract common.Address, submitters, calls, ki
 	return ids
 }
 
-// killAtRandom kills the node and starts it again at random moments between the first transaction
-// and the last. A failing run tells its seed.
+// killAtRandom kills the node and restarts it at random moments between the first transaction and
+// the last. A failing run logs its seed.
 func (n *node) killAtRandom(t *testing.T, total, kills int) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -178,7 +178,7 @@ func (n *node) killAtRandom(t *testing.T, total, kills int) {
 	}
 }
 
-// atLeast tells whether so many transactions meet a condition.
+// atLeast reports whether at least n transactions meet a condition.
 func (n *node) atLeast(condition string, want int) error {
 	var got int
 	if err := n.pool.QueryRow(
@@ -252,7 +252,7 @@ func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 	}
 }
 
-// verifyMined looks for whatever these accounts have on the chain: so many transactions, all of
+// verifyMined requires the chain to have exactly this many transactions of these accounts, all of
 // them known.
 func verifyMined(t *testing.T, pool *pgxpool.Pool, c *testChain, from []common.Address, want int) {
 	t.Helper()

@@ -43,7 +43,7 @@ type node struct {
 	proc   *process
 }
 
-// nodeOptions are what tests vary.
+// nodeOptions are the settings that vary between tests.
 type nodeOptions struct {
 	confirmations int
 	poll          time.Duration
@@ -56,7 +56,7 @@ type nodeOptions struct {
 	queue         string // keys of queue; empty: the defaults
 }
 
-// secure is how a node tells its callers apart; the zero value does not.
+// secure is how a node authenticates its callers; the zero value disables it.
 type secure struct {
 	certs       string // a folder of writeCertificates; empty: plain text
 	clientCerts bool   // callers have to show one
@@ -78,7 +78,7 @@ func (s secure) config() (keys string) {
 	return keys
 }
 
-// credentials are those of a caller who has all but a token.
+// credentials are the credentials of a caller without a token.
 func (s secure) credentials(t *testing.T) credentials.TransportCredentials {
 	t.Helper()
 	if s.certs == "" {
@@ -178,8 +178,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// saveKeys writes the chain's keys as key files, encrypted as weakly as can be: nobody has to wait
-// for them.
+// saveKeys writes the chain's keys as key files with the weakest, and fastest, encryption.
 func saveKeys(t *testing.T, dir string, c *testChain) {
 	t.Helper()
 	ks := keystore.NewKeyStore(dir, 2, 1)
@@ -222,7 +221,7 @@ func (n *node) connect(t *testing.T, how credentials.TransportCredentials) {
 	n.SubmitterServiceClient = fencepostv1.NewSubmitterServiceClient(conn)
 }
 
-// refuses runs the process, which must end by itself with an error, and returns what it said.
+// refuses runs the process, which must exit with an error, and returns its output.
 func (n *node) refuses(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

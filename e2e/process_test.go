@@ -114,9 +114,8 @@ func tail(t *testing.T, log string) {
 	_ = os.Remove(log)
 }
 
-// ports are given out in turn, from below those that the kernel gives to whoever wants any: a port
-// that is free now would else be somebody's connection, or be given out again, before its process
-// listens on it.
+// ports are allocated in turn, from below the kernel's ephemeral range. A free port from that range
+// could become a client connection, or be allocated again, before its process listens.
 var ports atomic.Int64
 
 const firstPort, portCount = 15000, 15000

@@ -38,7 +38,7 @@ func TestReadmeCommands(t *testing.T) {
 	}
 	run["make demo"] = true
 	dev.interrupt(t)
-	again := startDev(t, root, "make run") // and goes on where it stopped
+	again := startDev(t, root, "make run") // and resumes where it left off
 	for _, line := range again.pasted(t) {
 		if strings.Contains(line, "WatchTx") {
 			inOrder(t, line, bash(t, root, line), "QUEUED", "CONFIRMED")

@@ -56,7 +56,7 @@ func TestRecipes(t *testing.T) {
 	}
 }
 
-// section is what stands under a heading, up to the next one that is not below it.
+// section returns the text under a heading, up to the next heading of the same or a higher level.
 func section(t *testing.T, text, heading string) string {
 	t.Helper()
 	_, under, found := strings.Cut(text, "\n"+heading+"\n")
@@ -143,7 +143,7 @@ func (r *reader) run(t *testing.T, line string, expected ...[2]string) {
 	}
 }
 
-// asks looks at what there is, and then at a node that wants to know its callers.
+// asks follows the read recipes, and then calls a node that authenticates callers.
 func (r *reader) asks(t *testing.T) {
 	t.Helper()
 	certs := t.TempDir()
@@ -198,7 +198,7 @@ func (r *reader) create(t *testing.T, submitter, request string, p *fencepostv1.
 	return r.vars["TX_ID"]
 }
 
-// is waits for a state of a transaction, and makes blocks meanwhile if that is what it takes.
+// is waits for a state of a transaction and mines blocks meanwhile.
 func (r *reader) is(t *testing.T, id string, blocks bool,
 	want fencepostv1.TxState) *fencepostv1.Tx {
 	t.Helper()
@@ -239,7 +239,7 @@ func (r *reader) findsOut(t *testing.T) {
 	r.follow(t, "### Why is it stuck?", [2]string{"", "RESUBMIT_ATTEMPTS_EXHAUSTED"})
 }
 
-// speedsUp raises what it offers, once with each program, and sees it end.
+// speedsUp bumps the fees of a transaction, once with each program, until it is final.
 func (r *reader) speedsUp(t *testing.T) {
 	t.Helper()
 	id := r.vars["TX_ID"]
@@ -253,7 +253,7 @@ func (r *reader) speedsUp(t *testing.T) {
 		[2]string{"grpcurl", "TX_EVENT_KIND_CONFIRMED"})
 }
 
-// cancels what is in flight, and what is queued behind it.
+// cancels cancels the transaction in flight and the one queued behind it.
 func (r *reader) cancels(t *testing.T) {
 	t.Helper()
 	flying := r.create(t, "s00", "flying", transfer)
@@ -341,7 +341,7 @@ func (r *reader) watchesFailures(t *testing.T) {
 	}
 }
 
-// tells waits until all of the words are in a log.
+// tells waits until a log contains all of the words.
 func (r *reader) tells(t *testing.T, what, log string, words ...string) {
 	t.Helper()
 	eventually(t, time.Minute, what, func() error {

@@ -15,8 +15,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// retryUnavailable is what a caller needs to know of several nodes: use any of them, and another
-// when one is unavailable.
+// retryUnavailable is the client's gRPC service configuration for several nodes: use any of them,
+// and another when one is unavailable.
 const retryUnavailable = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{
@@ -98,8 +98,8 @@ func (cl *cluster) retryingClient(t *testing.T) fencepostv1.TxServiceClient {
 	return fencepostv1.NewTxServiceClient(conn)
 }
 
-// reportOrphans tells how long submitters with work were without an owner, and wants that none was
-// for longer than the limit.
+// reportOrphans reports how long submitters with work had no owner, and fails if one exceeded the
+// limit.
 func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Duration) {
 	t.Helper()
 	var spans []time.Duration

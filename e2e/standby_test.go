@@ -10,9 +10,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestDatabaseFailover_SynchronousStandby loses the primary under load, in the middle of whatever
-// it does. The standby is promoted; the nodes find it by themselves, by the two hosts of their URL,
-// and nothing is lost or doubled.
+// TestDatabaseFailover_SynchronousStandby loses the primary under load. The standby is promoted,
+// the nodes find it by the two hosts of their URL, and nothing is lost or duplicated.
 func TestDatabaseFailover_SynchronousStandby(t *testing.T) {
 	t.Parallel()
 	const submitters = 20

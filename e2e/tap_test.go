@@ -28,14 +28,14 @@ type tap struct {
 	url    string
 	ledger *pgxpool.Pool
 	cut    atomic.Bool
-	line   sync.RWMutex // whoever holds it keeps all calls waiting
+	line   sync.RWMutex // blocks all calls while held
 
 	mu   sync.Mutex
 	sent []sending
 	meet func(common.Hash) (steal bool) // what befalls the next sending, once
 }
 
-// sending is one hand-over of signed bytes, as the chain would get it.
+// sending is one broadcast of signed bytes, as the chain would receive it.
 type sending struct {
 	at    time.Time
 	hash  common.Hash
@@ -82,7 +82,7 @@ func hangUp(w http.ResponseWriter) {
 	}
 }
 
-// note takes down what a request sends, before the chain has it.
+// note records the broadcasts in a request before the chain receives it.
 func (p *tap) note(body []byte) {
 	for _, raw := range rawTransactions(body) {
 		s := sending{at: time.Now(), hash: crypto.Keccak256Hash(raw)}
@@ -164,8 +164,8 @@ func rawTransactions(body []byte) (list [][]byte) {
 	return list
 }
 
-// verify wants that nothing was sent that was not recorded before. When the ledger was down at the
-// moment it tells that later, by the time of the record.
+// verify requires every broadcast to have been recorded before. If the ledger was down at that
+// moment, the record's time decides later.
 func (p *tap) verify(t *testing.T) {
 	t.Helper()
 	for _, s := range p.all() {

@@ -16,8 +16,8 @@ import (
 	"github.com/fencepost/fencepost/internal/pgembed"
 )
 
-// TestStart_InvalidConfig_Fails with a mistake that no waiting mends, and says in a sentence what
-// to do.
+// TestStart_InvalidConfig_Fails starts a node with a permanent mistake, which must be reported in
+// one sentence with the fix.
 func TestStart_InvalidConfig_Fails(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 2)
