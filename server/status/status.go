@@ -37,7 +37,7 @@ type mapping struct {
 // wraps two of them.
 var mappings = []mapping{
 	{store.ErrTxNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_TX_NOT_FOUND,
-		"not found; use the tx_id that CreateTx returned, " +
+		"not found; use its tx_id, " +
 			"or the submitter and request_id it was created with", 0},
 	{store.ErrSubmitterNotFound, codes.NotFound, pb.ErrorReason_ERROR_REASON_SUBMITTER_NOT_FOUND,
 		"not found; correct the name, or register it", 0},
