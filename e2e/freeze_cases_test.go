@@ -261,7 +261,8 @@ var notFenced = map[txn.Kind]string{txn.EventQueued: "CreateTx, on whichever nod
 
 // changeParts names a case for each part of a change.
 var changeParts = map[string]string{
-	"Init": "cursor init", "Take": "allocation", "Writes": "included", "Protect": "protect", "Unprotect": "end of protect", "Status": "pause", "Why": "pause by itself",
+	"Init": "cursor init", "Take": "allocation", "Writes": "included", "Protect": "protect",
+	"Unprotect": "end of protect", "Status": "pause", "StatusReason": "pause by itself",
 	"Commands": "change of a policy",
 }
 

@@ -182,7 +182,7 @@ func (r *reader) asks(t *testing.T) {
 func (r *reader) registers(t *testing.T) {
 	t.Helper()
 	r.follow(t, "### Register an account",
-		[2]string{"submitter add", "submitter payouts is registered: eip155:31337:0x"},
+		[2]string{"submitter add", "submitter payouts is registered"},
 		[2]string{"RegisterSubmitter", `"startFrom": "chain"`})
 }
 
@@ -258,7 +258,7 @@ func (r *reader) cancels(t *testing.T) {
 	t.Helper()
 	flying := r.create(t, "s00", "flying", transfer)
 	r.is(t, flying, false, fencepostv1.TxState_TX_STATE_STUCK)
-	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "whichever is included first wins"},
+	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "included first wins"},
 		[2]string{"grpcurl", "CANCEL_OUTCOME_REQUESTED"})
 	queued := r.create(t, "s00", "queued", transfer)
 	r.follow(t, "### Cancel it", [2]string{"fencepost tx", "will never be executed"},
