@@ -109,7 +109,7 @@ func TestFail_AttemptsIncludable_WaitsForAuditDepth(t *testing.T) {
 	w, id, _ := protectedAfterLoss(t,
 		500) // far more than the blocks that were made while protection was awaited
 	for _, action := range []txn.Action{txn.ActionFail, txn.ActionFailUnproven} {
-		w.want(w.resolve(action, id), txn.ResultRefused, "500", "ours may still be included")
+		w.want(w.resolve(action, id), txn.ResultRefused, "500", "may still be included")
 	}
 	w.chain.MineEmpty(500)
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)

@@ -73,7 +73,7 @@ func TestUnprovenIsNoBlindDecision(t *testing.T) {
 	id := w.createWith("two", transfer(), txn.Terms{})
 	w.has(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
-	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "not used by anybody",
+	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "is unused",
 		"may still be included")
 }
 
