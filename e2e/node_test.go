@@ -107,6 +107,9 @@ func (s secure) credentials(t *testing.T) credentials.TransportCredentials {
 
 const defaultLease = "duration: 2s, renew_interval: 500ms"
 
+// leaseDuration is the duration in defaultLease.
+const leaseDuration = 2 * time.Second
+
 // newNode prepares a node on a fresh database of the shared server and starts it.
 func newNode(t *testing.T, c *testChain, o nodeOptions) *node {
 	t.Helper()
