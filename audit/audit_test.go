@@ -31,14 +31,16 @@ func TestNew(t *testing.T) {
 		want []store.Violation
 	}{
 		"no protection": {nil, found},
-		"its key":       {[]store.PastProtection{{Violations: []string{found[0].Key()}}}, found[1:]},
+		"its key": {[]store.PastProtection{{Violations: []string{found[0].Key()}}},
+			found[1:]},
 		"several keys": {[]store.PastProtection{{Violations: []string{"L4/x/-", found[2].Key()}},
 			{Violations: []string{found[1].Key()}}}, found[:1]},
 		"other keys, but its words": {[]store.PastProtection{
 			{Evidence: former, Violations: []string{"L4/no_cursor/-"}}}, found},
 		"no keys, its former words": {[]store.PastProtection{{Evidence: former}}, found[1:]},
 		"no keys, its former words among others": {[]store.PastProtection{
-			{Evidence: "L4: nonces are in use, and there is no cursor; " + former + "; and 3 more"}},
+			{Evidence: "L4: nonces are in use, and there is no cursor; " + former +
+				"; and 3 more"}},
 			found[1:]},
 		"no keys, other words": {[]store.PastProtection{{Evidence: Describe(found[0])}}, found},
 	} {
@@ -73,16 +75,25 @@ func TestAccountWatch(t *testing.T) {
 		next  []txn.Nonce // the cursor's, after each read
 		found bool        // by the last
 	}{
-		"mined":                   {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 5}, true},
-		"in the pool":             {[]*txn.Account{at(1, 5, 6), at(2, 5, 6)}, []txn.Nonce{5, 5}, true},
-		"ours":                    {[]*txn.Account{at(1, 5, 5), at(2, 5, 5)}, []txn.Nonce{5, 5}, false},
-		"ours, in flight":         {[]*txn.Account{at(1, 4, 5), at(2, 4, 5)}, []txn.Nonce{5, 5}, false},
-		"one read":                {[]*txn.Account{at(1, 6, 6)}, []txn.Nonce{5}, false},
-		"at one block":            {[]*txn.Account{at(1, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5}, false},
-		"at an older block":       {[]*txn.Account{at(2, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5}, false},
-		"taken back in between":   {[]*txn.Account{at(1, 6, 6), at(2, 5, 5), at(3, 6, 6)}, []txn.Nonce{5, 5, 5}, false},
-		"no answer in between":    {[]*txn.Account{at(1, 6, 6), nil, at(3, 6, 6)}, []txn.Nonce{5, 5, 5}, true},
-		"the cursor has moved on": {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 6}, false},
+		"mined": {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 5},
+			true},
+		"in the pool": {[]*txn.Account{at(1, 5, 6), at(2, 5, 6)}, []txn.Nonce{5, 5},
+			true},
+		"ours": {[]*txn.Account{at(1, 5, 5), at(2, 5, 5)}, []txn.Nonce{5, 5},
+			false},
+		"ours, in flight": {[]*txn.Account{at(1, 4, 5), at(2, 4, 5)}, []txn.Nonce{5, 5},
+			false},
+		"one read": {[]*txn.Account{at(1, 6, 6)}, []txn.Nonce{5}, false},
+		"at one block": {[]*txn.Account{at(1, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5},
+			false},
+		"at an older block": {[]*txn.Account{at(2, 6, 6), at(1, 6, 6)}, []txn.Nonce{5, 5},
+			false},
+		"taken back in between": {[]*txn.Account{at(1, 6, 6), at(2, 5, 5), at(3, 6, 6)},
+			[]txn.Nonce{5, 5, 5}, false},
+		"no answer in between": {[]*txn.Account{at(1, 6, 6), nil, at(3, 6, 6)},
+			[]txn.Nonce{5, 5, 5}, true},
+		"the cursor has moved on": {[]*txn.Account{at(1, 6, 6), at(2, 6, 6)}, []txn.Nonce{5, 6},
+			false},
 	} {
 		var w AccountWatch
 		var ahead *Ahead

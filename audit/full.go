@@ -166,14 +166,17 @@ func (a *full) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptR
 		case recorded:
 			a.included(tx, seen.Receipt)
 		case seen.Receipt == nil:
-		case attempt.Kind == txn.Cancel && executedBefore(tx, attempt.Nonce): // it only filled the nonce
+		// it only filled the nonce
+		case attempt.Kind == txn.Cancel && executedBefore(tx, attempt.Nonce):
 		case attempt.Kind == txn.Cancel:
 			a.found("L6", "unknown_cancel", &tx.ID,
-				"it is %s, but its cancel transaction %s is in block %d, which the ledger does not record",
+				"it is %s, but its cancel transaction %s is in block %d, which the ledger does "+
+					"not record",
 				tx.State, attempt.Hash.Hex(), seen.Receipt.BlockNumber)
 		case tx.Executed == txn.No, tx.State == txn.Queued:
 			a.found("L6", "unknown_execution", &tx.ID,
-				"it is %s and never executed by the ledger, but its attempt %s (nonce %d) is in block %d",
+				"it is %s and never executed by the ledger, but its attempt %s (nonce %d) is in "+
+					"block %d",
 				tx.State, attempt.Hash.Hex(), attempt.Nonce, seen.Receipt.BlockNumber)
 		default:
 			a.found("L6", "second_execution", &tx.ID,
@@ -188,7 +191,10 @@ func (a *full) final(tx store.FinalTx, head uint64, on map[txn.Hash]txn.ReceiptR
 func executedBefore(tx store.FinalTx, nonce txn.Nonce) bool {
 	return tx.Receipt != nil &&
 		slices.ContainsFunc(tx.Attempts,
-			func(a store.AttemptHash) bool { return a.Hash == tx.Receipt.TxHash && a.Nonce != nonce })
+			func(a store.AttemptHash) bool {
+				return a.Hash == tx.Receipt.TxHash &&
+					a.Nonce != nonce
+			})
 }
 
 // included compares the recorded receipt with the receipt on chain.
@@ -234,7 +240,8 @@ func (a *full) account(ctx context.Context) error {
 		case seen.Latest < least:
 			difference = func() {
 				a.found("L10", "chain_behind", nil,
-					"all nonces below %d are in blocks by the ledger, but the account's next nonce is %d "+
+					"all nonces below %d are in blocks by the ledger, but the account's next "+
+						"nonce is %d "+
 						"at block %d: the chain lost blocks, or the endpoint lags",
 					least, seen.Latest, seen.Head)
 			}

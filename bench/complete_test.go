@@ -80,9 +80,11 @@ func TestWatcherTargets(t *testing.T) {
 	for i := range w.watchers {
 		target, kind := w.targetOf(i, submitters), ""
 		switch r := target.request(); {
-		case r.GetSubmitter() != "" && r.GetSubmitter() == target.submitter && len(r.GetLabels()) == 0:
+		case r.GetSubmitter() != "" && r.GetSubmitter() == target.submitter &&
+			len(r.GetLabels()) == 0:
 			kind = "submitter"
-		case r.GetAll() != nil && target.label != "" && len(r.GetLabels()) == 1 && r.GetLabels()[0] == "part="+target.label:
+		case r.GetAll() != nil && target.label != "" && len(r.GetLabels()) == 1 &&
+			r.GetLabels()[0] == "part="+target.label:
 			kind = "label"
 		case r.GetAll() != nil && target.label == "" && len(r.GetLabels()) == 0:
 			kind = "all"

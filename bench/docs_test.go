@@ -81,8 +81,10 @@ func TestGrowth_EveryScenarioHasLimit(t *testing.T) {
 	t.Parallel()
 	pairs := allGrowth.against()
 	for name, of := range map[string]string{
-		"growth.stored.1000000.wal": "growth.stored.1000.wal", "growth.submitters.10000.accept.p50": "growth.submitters.10.accept.p50",
-		"growth.queued.100000.show.p50": "growth.queued.10.show.p50", "growth.idle.10000.cpu.postgres": "growth.idle.10.cpu.postgres",
+		"growth.stored.1000000.wal":          "growth.stored.1000.wal",
+		"growth.submitters.10000.accept.p50": "growth.submitters.10.accept.p50",
+		"growth.queued.100000.show.p50":      "growth.queued.10.show.p50",
+		"growth.idle.10000.cpu.postgres":     "growth.idle.10.cpu.postgres",
 	} {
 		if pairs[name] != of {
 			t.Errorf("%s is compared with %q, want %s", name, pairs[name], of)

@@ -159,7 +159,8 @@ func (e endToEnd) report(b *bench, seen seen, before, after state) {
 		b.add(name+"ofchain", "ratio", included/blocks/float64(e.submitters))
 	}
 	for kind, word := range map[pb.TxEventKind]string{
-		pb.TxEventKind_TX_EVENT_KIND_SUBMITTED: "tracking", pb.TxEventKind_TX_EVENT_KIND_CONFIRMED: "confirmed",
+		pb.TxEventKind_TX_EVENT_KIND_SUBMITTED: "tracking",
+		pb.TxEventKind_TX_EVENT_KIND_CONFIRMED: "confirmed",
 	} {
 		b.add(name+word+".p50", "ms", millis(seen.since[kind].At(0.5)))
 		b.add(name+word+".p99", "ms", millis(seen.since[kind].At(0.99)))

@@ -120,5 +120,6 @@ var callStatements = map[string][]string{
 		"InsertTxs",
 		"TxsByRequest",
 		"Gate",
-	}, "list": {"ListTxs"}, "watch": {"FeedHead", "Settle", "ListTxs", "ListOpenTxs"}, "show": {"Submitters", "Blocking", "QueueHead", "Gaps"},
+	}, "list": {"ListTxs"}, "watch": {"FeedHead", "Settle", "ListTxs", "ListOpenTxs"},
+	"show": {"Submitters", "Blocking", "QueueHead", "Gaps"},
 }

@@ -36,8 +36,10 @@ func startDatabase(ctx context.Context) (*database, error) {
 	}
 	server, err := pgembed.Start(ctx, pgembed.Options{Dir: dir, Settings: map[string]string{
 		"track_commit_timestamp": "on", // see delays.go
-		"max_connections":        "200", "shared_buffers": "256MB", "max_wal_size": "8GB", "checkpoint_timeout": "1h", "full_page_writes": "off",
-		"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": "1000", "pg_stat_statements.track_utility": "off",
+		"max_connections":        "200", "shared_buffers": "256MB", "max_wal_size": "8GB",
+		"checkpoint_timeout": "1h", "full_page_writes": "off",
+		"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.max": "1000",
+		"pg_stat_statements.track_utility": "off",
 	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, fmt.Errorf(
@@ -167,7 +169,8 @@ func (w work) since(before work) work {
 		statements: w.statements - before.statements, commits: w.commits - before.commits,
 		walBytes: w.walBytes - before.walBytes,
 		by: less(w.by,
-			before.by), spent: less(w.spent, before.spent), updates: less(w.updates, before.updates), at: w.at,
+			before.by), spent: less(w.spent, before.spent),
+		updates: less(w.updates, before.updates), at: w.at,
 	}
 }
 

@@ -22,8 +22,9 @@ func TestSenders(t *testing.T) {
 			chaintest.Key(key),
 			types.LatestSignerForChainID(big.NewInt(chain)),
 			&types.DynamicFeeTx{
-				ChainID: big.NewInt(
-					chain), To: &to, Nonce: nonce, Gas: transferGas, GasFeeCap: big.NewInt(2), GasTipCap: big.NewInt(1),
+				ChainID: big.NewInt(chain), To: &to, Nonce: nonce, Gas: transferGas,
+				GasFeeCap: big.NewInt(2),
+				GasTipCap: big.NewInt(1),
 			},
 		)
 		if err != nil {

@@ -64,7 +64,8 @@ var sizes = map[string]size{
 		{
 			submitters: 1,
 			period:     250 * time.Millisecond,
-		}, {submitters: 500, period: 250 * time.Millisecond}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
+		}, {submitters: 500, period: 250 * time.Millisecond},
+		{submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 	}, watches: []watch{{1, usualEvents}, {1000, usualEvents}}, lease: 3 * time.Second},
 	// watchers are the most that one node is made for, at twice the usual pace, and one alone for
 	// comparison.
@@ -95,7 +96,8 @@ var sizes = map[string]size{
 			{
 				submitters: 500,
 				period:     time.Second,
-			}, {submitters: 5000, period: time.Second}, {submitters: 50, period: 250 * time.Millisecond, embedded: true},
+			}, {submitters: 5000, period: time.Second},
+			{submitters: 50, period: 250 * time.Millisecond, embedded: true},
 		},
 		watches: []watch{
 			{1, usualEvents},
@@ -117,7 +119,8 @@ func (s size) scenarios() (all []scenario) {
 			{
 				"limit-fsync",
 				fsyncs,
-			}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts}, {"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
+			}, {"limit-sign", signings}, {"limit-grpc", bareGRPC}, {"limit-insert", rawInserts},
+			{"limit-batch", rawBatches}, {"limit-lifecycle", rawLifecycle},
 			{"accept", accept}, {"accept-batch", acceptBatches},
 		}
 	}
@@ -174,7 +177,8 @@ func against() map[string]string {
 		for _, w := range s.watches {
 			if w.watchers > 1 {
 				alone := watch{1, w.events}
-				pairs[w.name()+".queries"], pairs[w.name()+".queries.feed"] = alone.name()+".queries", alone.name()+".queries.feed"
+				pairs[w.name()+".queries"], pairs[w.name()+".queries.feed"] = alone.name()+
+					".queries", alone.name()+".queries.feed"
 			}
 		}
 	}

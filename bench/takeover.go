@@ -46,7 +46,10 @@ func takeover(ctx context.Context, b *bench) (err error) {
 	defer cancel()
 	wg.Go(
 		// a failure shows as a wait that ends in vain
-		func() { _ = load.Watch(ctx, s.nodes[1].conns[0], load.All(), func() { close(begun) }, h.saw) })
+		func() {
+			_ = load.Watch(ctx, s.nodes[1].conns[0], load.All(), func() { close(begun) },
+				h.saw)
+		})
 	select {
 	case <-begun:
 	case <-ctx.Done():

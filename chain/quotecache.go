@@ -61,8 +61,8 @@ func (c *Client) cachedPrices(ctx context.Context,
 	}
 	select {
 	case <-asked:
-		return c.cache.latestPrices(
-			speed), nil // nil: each caller queries on its own, to get its own errors
+		// nil: each caller queries on its own, to get its own errors
+		return c.cache.latestPrices(speed), nil
 	case <-ctx.Done():
 		return nil, nil
 	}

@@ -139,7 +139,8 @@ func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int,
 	blocks [2]common.Hash) *fencepostv1.Tx {
 	t.Helper()
 	tx, events := d.told(t, s)
-	was, is := tx.GetOperator().GetAttempts()[forms[0]-1].GetTxHash(), tx.GetOperator().GetAttempts()[forms[1]-1].GetTxHash()
+	was, is := tx.GetOperator().GetAttempts()[forms[0]-1].GetTxHash(),
+		tx.GetOperator().GetAttempts()[forms[1]-1].GetTxHash()
 	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetTxHash() != is ||
 		tx.GetReceipt().GetBlockHash() != blocks[1].Hex() {
 		t.Errorf("it ended as %v, want form %d in %s", tx, forms[1], blocks[1])

@@ -105,9 +105,11 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 	t.Helper()
 	tx, events := d.told(t, s)
 	hash := tx.GetOperator().GetAttempts()[form-1].GetTxHash()
-	state, executed, reason := fencepostv1.TxState_TX_STATE_CANCELLED, fencepostv1.Executed_EXECUTED_NO, "CANCELLED_BY_CALLER"
+	state, executed, reason := fencepostv1.TxState_TX_STATE_CANCELLED,
+		fencepostv1.Executed_EXECUTED_NO, "CANCELLED_BY_CALLER"
 	if form == 1 {
-		state, executed, reason = fencepostv1.TxState_TX_STATE_CONFIRMED, fencepostv1.Executed_EXECUTED_SUCCESS, "CANCEL_LOST"
+		state, executed, reason = fencepostv1.TxState_TX_STATE_CONFIRMED,
+			fencepostv1.Executed_EXECUTED_SUCCESS, "CANCEL_LOST"
 	}
 	if tx.GetState() != state || tx.GetExecuted() != executed || tx.GetReason() != reason ||
 		tx.GetTxHash() != hash ||

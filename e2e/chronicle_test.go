@@ -51,7 +51,9 @@ func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
 func (cl *cluster) verifyFence(t *testing.T) {
 	t.Helper()
 	for table, written := range map[string]string{
-		"tx_event": "created_at", "tx_attempt": "created_at", "managed_tx": "updated_at", "submitter_nonce_cursor": "updated_at", "submitter_command": "applied_at", "nonce_gap": "created_at",
+		"tx_event": "created_at", "tx_attempt": "created_at", "managed_tx": "updated_at",
+		"submitter_nonce_cursor": "updated_at", "submitter_command": "applied_at",
+		"nonce_gap": "created_at",
 	} {
 		var late int
 		err := cl.pool.QueryRow(

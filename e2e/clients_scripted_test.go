@@ -155,7 +155,8 @@ func (s *scripted) WatchTx(r *fencepostv1.WatchTxRequest,
 		return refuse(codes.NotFound, "SUBMITTER_NOT_FOUND")
 	} else if what == "down" {
 		return refuse(codes.Unavailable, "STORE_UNAVAILABLE")
-	} else if err := out.Send(event("tx", stream, map[int]string{1: "after 1", 2: "after 2"}[stream])); err != nil {
+	} else if err := out.Send(event("tx", stream,
+		map[int]string{1: "after 1", 2: "after 2"}[stream])); err != nil {
 		return err
 	} else if what == "silent" || stream > 1 {
 		<-out.Context().Done()

@@ -127,9 +127,13 @@ func prepareGeth(t *testing.T, genesis *core.Genesis, secret common.Hash,
 	}
 	port, enginePort := freePort(t), freePort(t)
 	args := []string{
-		"--datadir", in("data"), "--networkid", strconv.Itoa(beaconChainID), "--ipcdisable", "--nodiscover", "--maxpeers", "0", "--port", "0", "--verbosity", "1", "--syncmode", "full",
-		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api", "eth,net,web3,txpool,debug,testing",
-		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort, "--authrpc.jwtsecret", in("secret"),
+		"--datadir", in("data"), "--networkid", strconv.Itoa(beaconChainID), "--ipcdisable",
+		"--nodiscover", "--maxpeers", "0", "--port", "0", "--verbosity", "1", "--syncmode",
+		"full",
+		"--http", "--http.addr", "127.0.0.1", "--http.port", port, "--http.api",
+		"eth,net,web3,txpool,debug,testing",
+		"--authrpc.addr", "127.0.0.1", "--authrpc.port", enginePort, "--authrpc.jwtsecret",
+		in("secret"),
 		"--miner.gaslimit", strconv.FormatUint(o.gasLimit, 10), "--cache", "64",
 	}
 	if o.nolocals {
@@ -158,7 +162,8 @@ func genesisOf(rich []*ecdsa.PrivateKey, gasLimit uint64) *core.Genesis {
 		Config: &config, GasLimit: gasLimit, BaseFee: big.NewInt(params.InitialBaseFee),
 		Difficulty: new(big.Int),
 		Timestamp: uint64(
-			time.Now().Add(-24 * time.Hour).Unix()), Alloc: types.GenesisAlloc{reverter: {Balance: new(big.Int), Code: refuseAll()}},
+			time.Now().Add(-24 * time.Hour).Unix()),
+		Alloc: types.GenesisAlloc{reverter: {Balance: new(big.Int), Code: refuseAll()}},
 	}
 	maps.Copy(g.Alloc, core.SystemContractAllocs())
 	for _, key := range rich {
@@ -279,8 +284,9 @@ func (b *beacon) transfer(to common.Address, value *big.Int, tip, limit int64) [
 		b.purse,
 		types.LatestSignerForChainID(big.NewInt(beaconChainID)),
 		&types.DynamicFeeTx{
-			ChainID: big.NewInt(
-				beaconChainID), Nonce: b.purseNext, To: &to, Gas: params.TxGas, Value: value, GasTipCap: big.NewInt(tip), GasFeeCap: big.NewInt(limit),
+			ChainID: big.NewInt(beaconChainID), Nonce: b.purseNext, To: &to, Gas: params.TxGas,
+			Value:     value,
+			GasTipCap: big.NewInt(tip), GasFeeCap: big.NewInt(limit),
 		},
 	)
 	if err != nil {

@@ -195,7 +195,10 @@ func (s *storm) restartChain(string) {
 // disturbed reports whether another fault occurred in a time span.
 func (s *storm) disturbed(f fault, until time.Time) bool {
 	return slices.ContainsFunc(s.faults,
-		func(o fault) bool { return o.from != f.from && o.from.Before(until) && o.to.After(f.from) })
+		func(o fault) bool {
+			return o.from != f.from && o.from.Before(until) &&
+				o.to.After(f.from)
+		})
 }
 
 // measured are takeover times after one kind of fault: of those that nothing else disturbed, and

@@ -59,7 +59,10 @@ func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 		}
 	})
 	d.until(t, first.id, "it goes on",
-		func(tx *fencepostv1.Tx) bool { return tx.GetState() == fencepostv1.TxState_TX_STATE_TRACKING })
+		func(tx *fencepostv1.Tx) bool {
+			return tx.GetState() ==
+				fencepostv1.TxState_TX_STATE_TRACKING
+		})
 	d.pending(t, head.id, 1)
 	d.toTheEnd(t, first.id, head.id, behind[0].id, behind[1].id)
 	for i, s := range []*story{first, head} {

@@ -285,7 +285,10 @@ func (f *frozen) must(call func(context.Context) error) {
 
 func (f *frozen) cancel() {
 	f.ask(
-		func(ctx context.Context, m *member) { _, _ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx}) })
+		func(ctx context.Context, m *member) {
+			_,
+				_ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx})
+		})
 }
 
 func (f *frozen) speedUp() {

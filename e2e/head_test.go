@@ -49,7 +49,10 @@ func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
 	p *fencepostv1.Payload) {
 	s, behind := d.begin(t, submitter, "head", p), d.begin(t, submitter, "behind", transfer)
 	d.until(t, s.id, "it says what it waits for",
-		func(tx *fencepostv1.Tx) bool { return tx.GetReason() == reason || tx.GetFinalTime() != nil })
+		func(tx *fencepostv1.Tx) bool {
+			return tx.GetReason() == reason ||
+				tx.GetFinalTime() != nil
+		})
 	if tx := d.until(
 		t, behind.id, "the one behind is there", func(*fencepostv1.Tx) bool { return true },
 	); tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED {
@@ -147,7 +150,10 @@ func (d *driven) keyLater(t *testing.T) {
 	eventually(t, time.Minute, "the key is found", func() error {
 		s = d.begin(t, submitter, "again "+time.Now().String(), transfer)
 		tx := d.until(t, s.id, "it is signed, or is not",
-			func(tx *fencepostv1.Tx) bool { return tx.GetState() != fencepostv1.TxState_TX_STATE_QUEUED })
+			func(tx *fencepostv1.Tx) bool {
+				return tx.GetState() !=
+					fencepostv1.TxState_TX_STATE_QUEUED
+			})
 		if tx.GetFinalTime() != nil {
 			return errNotYet
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// mirror compares an owner's memory with the ledger after each commit, in the owner's own goroutine.
+// mirror compares an owner's memory with the ledger after each commit, in the owner's own
+// goroutine.
 type mirror struct {
 	t        *testing.T
 	e        *Engine
@@ -40,7 +41,8 @@ func (m *mirror) gate(ctx context.Context, at Point, id txn.SubmitterID) error {
 			a.loaded = false
 		}
 	default:
-		if ledger, err := m.e.Store.Load(ctx, a.lease); err == nil { // a load that fails is tried again by others
+		// a load that fails is tried again by others
+		if ledger, err := m.e.Store.Load(ctx, a.lease); err == nil {
 			m.compare(a, ledger)
 		}
 	}
@@ -82,13 +84,17 @@ func (w *watched) mirrored(m *mirror) *testNode {
 	m.t = w.t
 	n := w.startNode(fmt.Sprint("m", w.nodes), func(o *Options) {
 		o.Chains[0].Chain = w.chain
-		o.Gate = func(ctx context.Context, at Point, id txn.SubmitterID) error { return m.gate(ctx, at, id) }
+		o.Gate = func(ctx context.Context, at Point, id txn.SubmitterID) error {
+			return m.gate(ctx,
+				at, id)
+		}
 	})
 	m.e = n.engine
 	return n
 }
 
-// TestActor_Memory_MatchesLedger goes through everything that a protection brings about, and compares after each commit.
+// TestActor_Memory_MatchesLedger goes through everything that a protection brings about, and
+// compares after each commit.
 func TestActor_Memory_MatchesLedger(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -144,8 +150,8 @@ func TestRequeue_Reload_Kept(t *testing.T) {
 	}
 }
 
-// A decision needs receipts that are newer than the view of the account, and the owner's view of the chain is a block behind that. Nothing but the next block
-// can wake the owner.
+// A decision needs receipts that are newer than the view of the account, and the owner's view of
+// the chain is a block behind that. Nothing but the next block can wake the owner.
 func TestExitProtect_ReceiptsPending_WaitsForNextBlock(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -157,7 +163,8 @@ func TestExitProtect_ReceiptsPending_WaitsForNextBlock(t *testing.T) {
 	create := func(request string) txn.TxID {
 		t.Helper()
 		tx, _, err := n.store.CreateTx(t.Context(),
-			store.Intent{Submitter: w.submitters[0], RequestID: request, Payload: transfer()}) // wakes the owner
+			// wakes the owner
+			store.Intent{Submitter: w.submitters[0], RequestID: request, Payload: transfer()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +230,8 @@ func TestExitProtect_ReceiptsPending_WaitsForNextBlock(t *testing.T) {
 	}
 }
 
-// What the account looked like on a branch that was left, or before an operator decided, is no evidence for what comes after.
+// What the account looked like on a branch that was left, or before an operator decided, is no
+// evidence for what comes after.
 func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 	t.Parallel()
 	nonce := txn.Nonce(3)
@@ -255,10 +263,13 @@ func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 		change txn.Change
 		kept   bool
 	}{
-		"a reorg":      {write(txn.EventReorged, func(s *txn.Status) { s.Sub, s.Receipt = txn.Pending, nil }), false},
-		"a decision":   {txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 4}}, false},
-		"an inclusion": {write(txn.EventIncluded, func(s *txn.Status) { s.Receipt = &txn.Receipt{BlockNumber: 10} }), false}, // of one that was thought lost
-		"a hand-over":  {write(txn.EventResubmitted, func(*txn.Status) {}), true},
+		"a reorg": {write(txn.EventReorged,
+			func(s *txn.Status) { s.Sub, s.Receipt = txn.Pending, nil }), false},
+		"a decision": {txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 4}}, false},
+		// of one that was thought lost
+		"an inclusion": {write(txn.EventIncluded,
+			func(s *txn.Status) { s.Receipt = &txn.Receipt{BlockNumber: 10} }), false},
+		"a hand-over": {write(txn.EventResubmitted, func(*txn.Status) {}), true},
 	} {
 		c0 := chaintest.New(chaintest.Options{})
 		a := &actor{

@@ -29,7 +29,8 @@ type meter struct {
 func measured(t *testing.T, o *Options) *meter {
 	m := &meter{t, metric.NewManualReader()}
 	o.Meter = metric.NewMeterProvider(metric.WithReader(m.reader)).Meter("")
-	o.AuditInterval, o.IdleAfter = 1, time.Hour // who has no owner is not audited, and a slow machine takes long
+	// who has no owner is not audited, and a slow machine takes long
+	o.AuditInterval, o.IdleAfter = 1, time.Hour
 	return m
 }
 
@@ -83,7 +84,8 @@ func (r *harness) awaitProtection(i int) *txn.Protected {
 	return r.protection(i)
 }
 
-// TestAuditor_SoundLedger_NoViolation audits several submitters all the time while they work, through takeovers.
+// TestAuditor_SoundLedger_NoViolation audits several submitters all the time while they work,
+// through takeovers.
 func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	t.Parallel()
 	const submitters, rounds, each = 3, 3, 4
@@ -98,7 +100,8 @@ func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 				ids = append(ids, r.create(s, fmt.Sprint(round, i), transfer()))
 			}
 		}
-		for _, id := range ids[:len(ids)-submitters*min(round, 1)] { // the last ones are on their way when the node stops, but for the first round
+		// the last ones are on their way when the node stops, but for the first round
+		for _, id := range ids[:len(ids)-submitters*min(round, 1)] {
 			r.awaitFinal(id)
 		}
 		r.eventually("audits", func() error {
@@ -141,7 +144,8 @@ func (r *harness) plant(query string) {
 	}
 }
 
-// planted are the ways to break a law, with SQL in which $tx stands for the second transaction of a submitter and $s for the submitter.
+// planted are the ways to break a law, with SQL in which $tx stands for the second transaction of a
+// submitter and $s for the submitter.
 var planted = []struct{ what, query, law string }{
 	{
 		"a number that nobody used",
@@ -150,7 +154,8 @@ var planted = []struct{ what, query, law string }{
 	},
 	{
 		"a number that is used and a gap",
-		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($s, 1, 1, 'x', 1)",
+		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) " +
+			"VALUES ($s, 1, 1, 'x', 1)",
 		"L4",
 	},
 	{
@@ -194,7 +199,8 @@ var planted = []struct{ what, query, law string }{
 	{"a requeue that nobody told", "UPDATE managed_tx SET requeued = 1 WHERE tx_id = $tx", "L10"},
 }
 
-// What breaks a law is planted in the ledgers of submitters at work, another one in each. The auditor must find them all and stop those submitters, and no other.
+// What breaks a law is planted in the ledgers of submitters at work, another one in each. The
+// auditor must find them all and stop those submitters, and no other.
 func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, len(planted)+1, blockPeriod, dbtest.WithoutGuard())
@@ -273,14 +279,17 @@ func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	r.awaitFinal(second)
 	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", first))
 	p := r.awaitProtection(0)
-	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: p.ID}); got != txn.Applied {
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume,
+		Expect: p.ID}); got != txn.Applied {
 		t.Fatal(got)
 	}
 	n.stop()
 	recorded(r, first)
 	// Others are recorded meanwhile, however many.
 	r.plant(
-		"INSERT INTO submitter_command (submitter_id, kind, applied_at, result) SELECT submitter_id, 'RESUME', clock_timestamp(), 'APPLIED' FROM submitter, generate_series(1, 2500)")
+		"INSERT INTO submitter_command (submitter_id, kind, applied_at, result) SELECT " +
+			"submitter_id, 'RESUME', clock_timestamp(), 'APPLIED' FROM submitter, " +
+			"generate_series(1, 2500)")
 	r.startNode("b", audit)
 	r.awaitFinal(r.create(0, "3", transfer()))
 	r.eventually("it is found again", func() error {
@@ -299,7 +308,8 @@ func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	}
 }
 
-// Nothing is queued, so the owner itself does not look. Two looks at different blocks are enough, and no fewer.
+// Nothing is queued, so the owner itself does not look. Two looks at different blocks are enough,
+// and no fewer.
 func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -333,17 +343,22 @@ func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 func TestFullAudit(t *testing.T) {
 	t.Parallel()
 	const second = "(SELECT tx_id FROM managed_tx WHERE nonce = 1)"
-	unreceipted := "receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"
+	unreceipted := "receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, " +
+		"receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"
 	for name, c := range map[string]struct {
 		plant  string
 		bend   func(*watched)
 		checks []string // that failed; none: nothing is wrong
 	}{
-		"all is well":             {},
-		"in another block":        {plant: "UPDATE managed_tx SET receipt_block_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second, checks: []string{"other_block"}},
-		"reverted, by the ledger": {plant: "UPDATE managed_tx SET receipt_success = FALSE WHERE tx_id = " + second, checks: []string{"other_result"}},
+		"all is well": {},
+		"in another block": {plant: "UPDATE managed_tx SET receipt_block_hash = " +
+			"decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second,
+			checks: []string{"other_block"}},
+		"reverted, by the ledger": {plant: "UPDATE managed_tx SET receipt_success = FALSE WHERE " +
+			"tx_id = " + second, checks: []string{"other_result"}},
 		"never ran, by the ledger": {
-			plant: "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'NO', " + unreceipted + " WHERE tx_id = " + second, checks: []string{"last_event", "unknown_execution"}},
+			plant: "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'NO', " + unreceipted +
+				" WHERE tx_id = " + second, checks: []string{"last_event", "unknown_execution"}},
 		"the chain has lost blocks": {
 			bend:   func(w *watched) { w.rollback() },
 			checks: []string{"not_on_chain", "not_on_chain", "not_on_chain", "chain_behind"}},
@@ -367,7 +382,8 @@ func TestFullAudit(t *testing.T) {
 			}
 			var progress []audit.Progress
 			report, err := audit.Run(t.Context(), audit.Options{
-				Store: w.admin, Chain: w.chain, Submitter: w.submitters[0], Progress: func(p audit.Progress) { progress = append(progress, p) },
+				Store: w.admin, Chain: w.chain, Submitter: w.submitters[0],
+				Progress: func(p audit.Progress) { progress = append(progress, p) },
 			})
 			if err != nil || report.Transactions != 3 || report.Hashes != 3 ||
 				report.Unanswered != 0 ||
@@ -388,7 +404,8 @@ func failedChecks(r audit.Report) (checks []string) {
 	return checks
 }
 
-// What gave up its nonce, and waits in the queue or was cancelled there, must not be on chain by what was signed for it before.
+// What gave up its nonce, and waits in the queue or was cancelled there, must not be on chain by
+// what was signed for it before.
 func TestFullAudit_RequeuedTransaction(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 0)
@@ -491,7 +508,8 @@ func TestFullAudit_UnresponsiveChain(t *testing.T) {
 	}
 }
 
-// What is protected for another reason is not asked to be protected again: the operator would lose sight of the first reason. It is when that is settled.
+// What is protected for another reason is not asked to be protected again: the operator would lose
+// sight of the first reason. It is when that is settled.
 func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod, dbtest.WithoutGuard())
@@ -513,7 +531,8 @@ func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 		len(commands) != 1 {
 		t.Errorf("%+v %v", commands, err)
 	}
-	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}); got != txn.Applied {
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume,
+		Expect: 1}); got != txn.Applied {
 		t.Fatal(got)
 	}
 	r.eventually("it is protected because of that", func() error {

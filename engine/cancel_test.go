@@ -41,7 +41,8 @@ func (v *chainHarness) awaitSent(mark, more int) (all []txn.Hash) {
 	return all
 }
 
-// A chain on which a plain transfer takes more than on Ethereum: the cancel has what the chain asks for.
+// A chain on which a plain transfer takes more than on Ethereum: the cancel has what the chain asks
+// for.
 func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -55,7 +56,8 @@ func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	}
 }
 
-// Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells there is another.
+// Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells
+// there is another.
 func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -90,11 +92,13 @@ func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
 	}
 }
 
-// Replacements are off, and a cancel that no block takes offers more all the same, until the cap of replacements; then it says so.
+// Replacements are off, and a cancel that no block takes offers more all the same, until the cap of
+// replacements; then it says so.
 func TestCancel_NotIncluded_BumpedAutomatically(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
-		p.Bump = txn.DefaultBumpPolicy{Enabled: false, MinInterval: time.Millisecond, MaxAttempts: 3}
+		p.Bump = txn.DefaultBumpPolicy{Enabled: false, MinInterval: time.Millisecond,
+			MaxAttempts: 3}
 		v := newChainHarness(t, kind, p, nil)
 		v.stopping(func(n int) bool { return n < 4 })
 		v.node()
@@ -127,7 +131,10 @@ func TestCancel_AtFeeCap(t *testing.T) {
 	v.stopping(func(n int) bool { return n > 1 })
 	id := v.cancelled()
 	v.has(id, "the cap is told",
-		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
+		func(tx txn.Tx) bool {
+			return tx.State == txn.Stuck &&
+				tx.Reason == txn.ReasonFeeCapReached
+		})
 	forms := v.awaitAttempts(id, 2)
 	for _, f := range forms[1:] {
 		if f.Kind != txn.Cancel || f.Fees.Cap.Gt(&p.BumpMaxFee) {
@@ -140,7 +147,8 @@ func TestCancel_AtFeeCap(t *testing.T) {
 	}
 }
 
-// No node takes the cancel. What it should stop is handed over by itself no more, and once when an operator says so.
+// No node takes the cancel. What it should stop is handed over by itself no more, and once when an
+// operator says so.
 func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
 	t.Parallel()
 	p := quick
@@ -193,13 +201,15 @@ func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
 	}
 }
 
-// The nonce is released when the transaction is final, by the chain's tag too: not at any depth before, and with the end itself.
+// The nonce is released when the transaction is final, by the chain's tag too: not at any depth
+// before, and with the end itself.
 func TestReleaseOnlyWhenFinal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		depth uint64
 		tag   string
-	}{"by confirmations": {quick.Confirmations, ""}, "by the tag": {0, "finalized"}, "by both": {quick.Confirmations, "finalized"}} {
+	}{"by confirmations": {quick.Confirmations, ""}, "by the tag": {0, "finalized"},
+		"by both": {quick.Confirmations, "finalized"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := quick
@@ -238,10 +248,12 @@ func TestReleaseOnlyWhenFinal(t *testing.T) {
 	}
 }
 
-// How long the head of a queue has waited is told by the database: a node whose clock is wrong ends nothing before its time, and a successor goes on from there.
+// How long the head of a queue has waited is told by the database: a node whose clock is wrong ends
+// nothing before its time, and a successor goes on from there.
 func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 	t.Parallel()
-	for name, skew := range map[string]time.Duration{"ahead": 2 * time.Hour, "behind": -2 * time.Hour} {
+	for name, skew := range map[string]time.Duration{"ahead": 2 * time.Hour,
+		"behind": -2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := quick
@@ -268,12 +280,16 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 				t.Fatalf("%+v %v", tx.Status, err)
 			}
 			if name == "behind" { // and one whose time has come is not kept by it
-				if _, err := v.db.Pool.Exec(t.Context(), "UPDATE managed_tx SET waiting_since = clock_timestamp() - interval '61 minutes' WHERE waiting_since IS NOT NULL"); err != nil {
+				if _, err := v.db.Pool.Exec(t.Context(), "UPDATE managed_tx SET waiting_since = "+
+					"clock_timestamp() - interval '61 minutes' WHERE waiting_since IS NOT NULL"); err != nil {
 					t.Fatal(err)
 				}
 				v.create(0, "three", transfer())
 				v.has(id, "its time is over",
-					func(tx txn.Tx) bool { return tx.State == txn.Failed && tx.Reason == txn.ReasonPrepareTimeout })
+					func(tx txn.Tx) bool {
+						return tx.State == txn.Failed &&
+							tx.Reason == txn.ReasonPrepareTimeout
+					})
 				return
 			}
 			v.quoting(true)
@@ -284,7 +300,8 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 	}
 }
 
-// A counter that has counted nothing is there, at zero, for each value that its label can have: a query of increases sees its first event.
+// A counter that has counted nothing is there, at zero, for each value that its label can have: a
+// query of increases sees its first event.
 func TestCounters_Start_AllPresent(t *testing.T) {
 	t.Parallel()
 	var o Options
@@ -309,9 +326,12 @@ func TestCounters_Start_AllPresent(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"fencepost_lease_acquire": 6, "fencepost_lease_renew": 3, "fencepost_lease_fenced": 6, "fencepost_commit": 6, "fencepost_tx_submit": len(txn.Classes),
-		"fencepost_lease_handover": 1, "fencepost_lease_wedged": 1, "fencepost_tx_replaced": 2, "fencepost_stuck_decision": 4, "fencepost_tx_reorged_final": 1,
-		"fencepost_confirmations_fork": 1, "fencepost_audit": 3, "fencepost_audit_violation": 8, "fencepost_receipt_check": 3, "fencepost_tx_resubmit": 2, "fencepost_tx_final": 3,
+		"fencepost_lease_acquire": 6, "fencepost_lease_renew": 3, "fencepost_lease_fenced": 6,
+		"fencepost_commit": 6, "fencepost_tx_submit": len(txn.Classes),
+		"fencepost_lease_handover": 1, "fencepost_lease_wedged": 1, "fencepost_tx_replaced": 2,
+		"fencepost_stuck_decision": 4, "fencepost_tx_reorged_final": 1,
+		"fencepost_confirmations_fork": 1, "fencepost_audit": 3, "fencepost_audit_violation": 8,
+		"fencepost_receipt_check": 3, "fencepost_tx_resubmit": 2, "fencepost_tx_final": 3,
 	} {
 		if series[name] != want || counted.sum(name) != 0 {
 			t.Errorf("%s: %d series of %d, with %v in all", name, series[name], want,

@@ -5,10 +5,12 @@ import (
 	"time"
 )
 
-// TestCensus_SlowCount_Rare: what waits is counted every ten seconds, and less often where that takes more than a hundredth of the time.
+// TestCensus_SlowCount_Rare: what waits is counted every ten seconds, and less often where that
+// takes more than a hundredth of the time.
 func TestCensus_SlowCount_Rare(t *testing.T) {
 	t.Parallel()
-	for took, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 100 * time.Millisecond: 10 * time.Second, 300 * time.Millisecond: 30 * time.Second} {
+	for took, want := range map[time.Duration]time.Duration{0: 10 * time.Second,
+		100 * time.Millisecond: 10 * time.Second, 300 * time.Millisecond: 30 * time.Second} {
 		if got := untilCensus(took); got != want {
 			t.Errorf("after a count of %s: %s, want %s", took, got, want)
 		}

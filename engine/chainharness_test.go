@@ -19,7 +19,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// chainHarness is one submitter on a chain on which nothing happens by itself: in memory, or go-ethereum.
+// chainHarness is one submitter on a chain on which nothing happens by itself: in memory, or
+// go-ethereum.
 type chainHarness struct {
 	*harness
 	*sieve
@@ -43,7 +44,8 @@ func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 var venues = []string{"memory", "geth"}
 
 // newChainHarness makes one; nodes that are started on it get the policy and what adjust changes.
-func newChainHarness(t *testing.T, kind string, policy txn.Policy, adjust func(*Options)) *chainHarness {
+func newChainHarness(t *testing.T, kind string, policy txn.Policy,
+	adjust func(*Options)) *chainHarness {
 	t.Helper()
 	v := &chainHarness{
 		harness: newHarness(t, 1, 0),
@@ -100,7 +102,8 @@ type sieve struct {
 	forms map[txn.Nonce][]txn.Hash // that were sent, each once
 	all   []txn.Hash               // as often as they were sent
 	mute  bool                     // no quotes
-	stop  func(no int) bool        // whether the no-th form of a nonce is kept from the chain, from 1
+	// whether the no-th form of a nonce is kept from the chain, from 1
+	stop func(no int) bool
 }
 
 type sifted struct {
@@ -166,7 +169,8 @@ func (s *sieve) sent(from int) ([]txn.Hash, int) {
 	return append([]txn.Hash(nil), s.all[from:]...), len(s.all)
 }
 
-// awaitAttempts waits until so many forms of a transaction are recorded, and the newest was handed over.
+// awaitAttempts waits until so many forms of a transaction are recorded, and the newest was handed
+// over.
 func (v *chainHarness) awaitAttempts(id txn.TxID, n int) []txn.Attempt {
 	v.t.Helper()
 	var attempts []txn.Attempt
@@ -240,11 +244,13 @@ func (r *harness) awaitEvent(id txn.TxID, kind txn.Kind, times int) {
 
 // quick is a policy whose waits are short.
 var quick = txn.Policy{
-	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 60 * time.Millisecond, ResubmitMax: 1000, AuditDepth: 12, LagGrace: 300 * time.Millisecond, BumpPermille: 1125,
+	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 60 * time.Millisecond, ResubmitMax: 1000,
+	AuditDepth: 12, LagGrace: 300 * time.Millisecond, BumpPermille: 1125,
 }
 
 // bumped is the same, and offers more without delay.
 func bumped(p txn.Policy) txn.Policy {
-	p.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 10 * time.Millisecond, MaxAttempts: 3}
+	p.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 10 * time.Millisecond,
+		MaxAttempts: 3}
 	return p
 }

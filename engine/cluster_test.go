@@ -45,7 +45,8 @@ func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
 		c.chain.Fund(chaintest.Address(i), *uint256.MustFromDecimal("1000000000000000000000"))
 		info, _, err := c.admin.Register(t.Context(), store.Registration{
 			Name: fmt.Sprintf("s%d",
-				i), Chain: c.chain.ID(), Address: chaintest.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: "0",
+				i), Chain: c.chain.ID(), Address: chaintest.Address(i), Signer: "keys",
+			Mode: txn.Strict, StartFrom: "0",
 		})
 		c.submitters[i] = info.ID
 		return err
@@ -107,11 +108,14 @@ func (c *cluster) start(name string, adjust func(*Options)) *testNode {
 func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
 	c.t.Helper()
 	o := Options{
-		Store: s, Signer: c.keys, Clock: clock.Real{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Mode: WorkerQueue, AuditInterval: NoAudit,
+		Store: s, Signer: c.keys, Clock: clock.Real{},
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Mode: WorkerQueue,
+		AuditInterval: NoAudit,
 		Chains: []ChainOptions{
 			{Chain: c.chain, Policy: c.policy, PollInterval: 10 * time.Millisecond},
 		},
-		LeaseDuration: c.lease, RenewInterval: c.lease / 5, SweepInterval: c.lease / 10, PollInterval: time.Minute,
+		LeaseDuration: c.lease, RenewInterval: c.lease / 5, SweepInterval: c.lease / 10,
+		PollInterval: time.Minute,
 	}
 	if adjust != nil {
 		adjust(&o)
@@ -154,7 +158,8 @@ type holder struct {
 func (c *cluster) holders() map[txn.SubmitterID]holder {
 	c.t.Helper()
 	rows, err := c.db.Pool.Query(context.Background(),
-		"SELECT submitter_id, owner_node, fencing_token FROM submitter_lease WHERE expires_at > clock_timestamp()")
+		"SELECT submitter_id, owner_node, fencing_token FROM submitter_lease WHERE expires_at > "+
+			"clock_timestamp()")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -195,7 +200,8 @@ func (c *cluster) placed(what string, nodes ...*testNode) map[txn.SubmitterID]ho
 
 func (c *cluster) placement(nodes ...*testNode) (p placement) {
 	for _, n := range nodes {
-		p.candidates = append(p.candidates, newCandidate(n.store.Node(), []txn.ChainID{c.chain.ID()}, true))
+		p.candidates = append(p.candidates,
+			newCandidate(n.store.Node(), []txn.ChainID{c.chain.ID()}, true))
 	}
 	return p
 }

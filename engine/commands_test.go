@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What was given back to the queue and is further behind than its owner reads is cancelled all the same, and nothing overtakes what is before it.
+// What was given back to the queue and is further behind than its owner reads is cancelled all the
+// same, and nothing overtakes what is before it.
 func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -33,7 +34,8 @@ func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	w.has(far, "the wish is written down",
 		func(tx txn.Tx) bool { return tx.CancelRequested && tx.State == txn.Queued })
 	w.plant(
-		fmt.Sprintf("UPDATE managed_tx SET requeued = 0 WHERE tx_id = '%s'", far)) // it had no nonce
+		// it had no nonce
+		fmt.Sprintf("UPDATE managed_tx SET requeued = 0 WHERE tx_id = '%s'", far))
 	w.chain.Intercept(nil)
 	for i, id := range ids[:queueHead+2] {
 		if tx := w.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) {
@@ -45,7 +47,8 @@ func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	}
 }
 
-// As long as something protects for another reason the auditor asks for nothing, and what it found lies where it looks again.
+// As long as something protects for another reason the auditor asks for nothing, and what it found
+// lies where it looks again.
 func TestAuditor_ProtectedMeanwhile_FoundAgain(t *testing.T) {
 	t.Parallel()
 	const before = 3 * auditOverlap

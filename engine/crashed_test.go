@@ -11,8 +11,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A node crashes between a first hand-over and its record. Its successor is told that the bytes can never pass, by a node that did not take them: that is not believed,
-// since another may have them. Of what its own first hand-over is about, the successor does believe it.
+// A node crashes between a first hand-over and its record. Its successor is told that the bytes can
+// never pass, by a node that did not take them: that is not believed, since another may have them.
+// Of what its own first hand-over is about, the successor does believe it.
 func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -41,7 +42,8 @@ func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.number(
-		"SELECT count(*) FROM managed_tx WHERE nonce = 0 AND last_answer = '' AND pooled_attempt = 0") != 1 {
+		"SELECT count(*) FROM managed_tx WHERE nonce = 0 AND last_answer = '' AND "+
+			"pooled_attempt = 0") != 1 {
 		t.Fatal("its first hand-over was recorded")
 	}
 	var refused atomic.Int32
@@ -81,7 +83,8 @@ func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 	w.healthy()
 }
 
-// What an successor takes for pooled is the newest form, if nobody has said what became of it; but none that cancels.
+// What a successor takes for pooled is the newest form, if nobody has said what became of it; but
+// none that cancels.
 func TestSuccessor_LoadedAttempt_MayBePooled(t *testing.T) {
 	t.Parallel()
 	original, cancel := txn.Attempt{No: 1, Kind: txn.Original}, txn.Attempt{No: 2, Kind: txn.Cancel}
@@ -90,11 +93,15 @@ func TestSuccessor_LoadedAttempt_MayBePooled(t *testing.T) {
 		forms  []txn.Attempt
 		pooled int
 	}{
-		"nothing was said":                  {txn.Status{}, []txn.Attempt{original}, 1},
-		"nothing, and it shall not run":     {txn.Status{CancelRequested: true}, []txn.Attempt{original}, 1},
-		"it was refused":                    {txn.Status{LastOutcome: txn.PoolFull}, []txn.Attempt{original}, 0},
-		"nothing of what cancels":           {txn.Status{Pooled: 1}, []txn.Attempt{original, cancel}, 1},
-		"nothing of what cancels something": {txn.Status{CancelRequested: true}, []txn.Attempt{original, cancel}, 0},
+		"nothing was said": {txn.Status{}, []txn.Attempt{original}, 1},
+		"nothing, and it shall not run": {txn.Status{CancelRequested: true},
+			[]txn.Attempt{original}, 1},
+		"it was refused": {txn.Status{LastOutcome: txn.PoolFull},
+			[]txn.Attempt{original}, 0},
+		"nothing of what cancels": {txn.Status{Pooled: 1},
+			[]txn.Attempt{original, cancel}, 1},
+		"nothing of what cancels something": {txn.Status{CancelRequested: true},
+			[]txn.Attempt{original, cancel}, 0},
 	} {
 		c.said.Nonce = new(txn.Nonce)
 		if got := mayBePooled(&txn.Tx{Status: c.said, Attempts: c.forms}); got != c.pooled {

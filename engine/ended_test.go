@@ -16,7 +16,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// comesBack changes the chain down to where the nonce was used by somebody else, and lets the form run that had lost it.
+// comesBack changes the chain down to where the nonce was used by somebody else, and lets the form
+// run that had lost it.
 func (w *watched) comesBack(old txn.Signed) {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
@@ -30,12 +31,16 @@ func (w *watched) comesBack(old txn.Signed) {
 	w.chain.MineEmpty(20)
 }
 
-// An operator has ended it, as deep as is asked for, and a reorg goes deeper: it ran. The account is protected, whoever was told is told anew, and it ends by what
-// the chain has. So under the protection of its loss and after it, also when it was requeued and cancelled, and when another node takes over, or nobody was there.
+// An operator has ended it, as deep as is asked for, and a reorg goes deeper: it ran. The account
+// is protected, whoever was told is told anew, and it ends by what the chain has. So under the
+// protection of its loss and after it, also when it was requeued and cancelled, and when another
+// node takes over, or nobody was there.
 func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ exit, takeover, away, requeued bool }{
-		"failed": {exit: true}, "failed, still protected": {}, "its successor": {exit: true, takeover: true}, "nobody was there": {exit: true, away: true},
+		"failed": {exit: true}, "failed, still protected": {},
+		"its successor":       {exit: true, takeover: true},
+		"nobody was there":    {exit: true, away: true},
 		"requeued, cancelled": {exit: true, requeued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +120,8 @@ func TestFail_AttemptsIncludable_WaitsForAuditDepth(t *testing.T) {
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 }
 
-// What had ended is followed for as long as a reorg is believed possible, whether there is work or not, and no longer.
+// What had ended is followed for as long as a reorg is believed possible, whether there is work or
+// not, and no longer.
 func TestEnded_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 60)
@@ -162,7 +168,8 @@ func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 	}
 }
 
-// While an account is protected a cancel is not signed, and what it should stop is not handed over; when the protection ends it is signed at once.
+// While an account is protected a cancel is not signed, and what it should stop is not handed over;
+// when the protection ends it is signed at once.
 func TestCancel_Protected_AppliedLater(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -175,7 +182,8 @@ func TestCancel_Protected_AppliedLater(t *testing.T) {
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
 	w.eventually("it is held back, and waits for an interval", func() error {
 		if w.number(
-			"SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
+			"SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND "+
+				"due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {
 			return errors.New("not yet")
 		}
 		return nil

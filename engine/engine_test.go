@@ -68,11 +68,19 @@ func TestSubmitters_Concurrent_QueueOrderKept(t *testing.T) {
 func (r *harness) checkLedger() {
 	r.t.Helper()
 	for what, query := range map[string]string{
-		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() OVER (PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx WHERE nonce IS NOT NULL) q WHERE nonce <> want",
-		"nonces out of queue order":  "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER (PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx WHERE nonce IS NOT NULL) q WHERE nonce <= before",
-		"events with a hole":         "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) FROM tx_event e WHERE e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told FROM managed_tx t) q WHERE told <> version",
-		"more attempts than one":     "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP BY tx_id HAVING count(*) > 1) q",
-		"included under another hash": "SELECT count(*) FROM managed_tx t WHERE receipt_tx_hash IS NOT NULL AND NOT EXISTS " +
+		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() OVER " +
+			"(PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx WHERE nonce " +
+			"IS NOT NULL) q WHERE nonce <> want",
+		"nonces out of queue order": "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER " +
+			"(PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx WHERE " +
+			"nonce IS NOT NULL) q WHERE nonce <= before",
+		"events with a hole": "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) " +
+			"FROM tx_event e WHERE e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told " +
+			"FROM managed_tx t) q WHERE told <> version",
+		"more attempts than one": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP " +
+			"BY tx_id HAVING count(*) > 1) q",
+		"included under another hash": "SELECT count(*) FROM managed_tx t WHERE receipt_tx_hash " +
+			"IS NOT NULL AND NOT EXISTS " +
 			"(SELECT FROM tx_attempt a WHERE a.tx_id = t.tx_id AND a.tx_hash = t.receipt_tx_hash)",
 	} {
 		if n := r.number(query); n != 0 {
@@ -81,8 +89,9 @@ func (r *harness) checkLedger() {
 	}
 }
 
-// TestTransaction_CrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send: nothing is tidied up, and its lease has to lapse. Another one takes over; it
-// must send the very bytes that were recorded, and each transaction is executed once.
+// TestTransaction_CrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send:
+// nothing is tidied up, and its lease has to lapse. Another one takes over; it must send the very
+// bytes that were recorded, and each transaction is executed once.
 func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range Points {
@@ -124,8 +133,9 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 	}
 }
 
-// crashAt runs a node until the actor passes a point for the second time, so that the first transaction is on its way, and then cuts it from the database for
-// good: it cannot write, renew or release any more.
+// crashAt runs a node until the actor passes a point for the second time, so that the first
+// transaction is on its way, and then cuts it from the database for good: it cannot write, renew or
+// release any more.
 func (r *harness) crashAt(point Point) {
 	r.t.Helper()
 	proxy, err := pgproxy.Start(r.db.URL)
@@ -180,13 +190,15 @@ func TestStop_Leases_ReleasedAtOnce(t *testing.T) {
 		r.create(s, "one", transfer())
 	}
 	r.eventually("all are owned", func() error {
-		if live := r.number("SELECT count(*) FROM submitter_lease WHERE expires_at > clock_timestamp()"); live != 3 {
+		if live := r.number("SELECT count(*) FROM submitter_lease WHERE expires_at > " +
+			"clock_timestamp()"); live != 3 {
 			return fmt.Errorf("%d are", live)
 		}
 		return nil
 	})
 	n.stop()
-	if live := r.number("SELECT count(*) FROM submitter_lease WHERE expires_at > clock_timestamp() OR NOT released"); live != 0 {
+	if live := r.number("SELECT count(*) FROM submitter_lease WHERE expires_at > " +
+		"clock_timestamp() OR NOT released"); live != 0 {
 		t.Errorf("%d leases are still held", live)
 	}
 }
@@ -208,7 +220,8 @@ func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 
 func TestReorgs(t *testing.T) {
 	t.Parallel()
-	for name, fate := range map[string]devchain.Fate{"transactions come back": devchain.Return, "transactions vanish": devchain.Drop} {
+	for name, fate := range map[string]devchain.Fate{"transactions come back": devchain.Return,
+		"transactions vanish": devchain.Drop} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newHarness(t, 1, 0)
@@ -251,7 +264,8 @@ func (r *harness) depth(id txn.TxID) int {
 	return int(head-tx.Receipt.BlockNumber) + 1
 }
 
-// mineWhatIsPendingUntil makes a block whenever a transaction waits for one, and no others: so nothing gets deeper than it has to.
+// mineWhatIsPendingUntil makes a block whenever a transaction waits for one, and no others: so
+// nothing gets deeper than it has to.
 func (r *harness) mineWhatIsPendingUntil(what string, condition func() bool) {
 	r.t.Helper()
 	chain := r.chainClient()
@@ -290,7 +304,8 @@ func (r *harness) sub(id txn.TxID) txn.Sub {
 	return tx.Sub
 }
 
-// TestPanic_OneSubmitter_OthersProceed has the owner of one submitter panic; the other one of the node must go on.
+// TestPanic_OneSubmitter_OthersProceed has the owner of one submitter panic; the other one of the
+// node must go on.
 func TestPanic_OneSubmitter_OthersProceed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 2, blockPeriod)

@@ -17,7 +17,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// moments are when a fault falls: on the hand-overs of which form of a transaction, and from which on.
+// moments are when a fault falls: on the hand-overs of which form of a transaction, and from which
+// on.
 var moments = []string{"first send", "resend", "bump", "cancel"}
 
 type sendFault struct {
@@ -33,7 +34,8 @@ func lost(class txn.Class, after time.Duration) chaintest.Fault {
 	return chaintest.Fault{Lost: true, Reply: &txn.Outcome{Class: class, RetryAfter: after}}
 }
 
-// sendFaults is what can happen to a send: it does not arrive, its answer does not, or either says what is not so.
+// sendFaults is what can happen to a send: it does not arrive, its answer does not, or either says
+// what is not so.
 var sendFaults = []sendFault{
 	{"the request is lost", chaintest.LoseRequest()},
 	{"the reply is lost", chaintest.LoseReply()},
@@ -114,7 +116,8 @@ func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
 	return c.fault.Fault
 }
 
-// givesUp tells whether the fault is a word that is believed, whoever says it: that what no node has taken can never pass.
+// givesUp tells whether the fault is a word that is believed, whoever says it: that what no node
+// has taken can never pass.
 func (c *matrixCell) givesUp() bool {
 	return c.moment == "first send" && c.fault.Reply != nil && c.fault.Reply.Class == txn.Invalid
 }
@@ -169,8 +172,9 @@ func (m *matrix) intercept(_ context.Context, call chaintest.Call) chaintest.Fau
 	return fault
 }
 
-// TestFaultMatrix has each fault of a send at each moment, three times in a row, in strict mode. Once the faults are over every transaction becomes final, runs
-// at most once, and leaves no gap for the one behind it. With -v it prints what became of each.
+// TestFaultMatrix has each fault of a send at each moment, three times in a row, in strict mode.
+// Once the faults are over every transaction becomes final, runs at most once, and leaves no gap
+// for the one behind it. With -v it prints what became of each.
 func TestFaultMatrix(t *testing.T) {
 	t.Parallel()
 	runMatrix(t, false, func(m *matrix) txn.BumpPolicy { return m })
@@ -296,10 +300,12 @@ func (m *matrix) verify(c *matrixCell) (string, error) {
 	}
 	times := m.chain.Stored(m.counter, chaintest.Address(c.i).Hex())
 	switch {
-	case tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonRejected && c.givesUp():
+	case tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonRejected &&
+		c.givesUp():
 	case tx.State != txn.Confirmed && (c.moment != "cancel" || tx.State != txn.Cancelled):
 		err = fmt.Errorf("it ended as %s: %s %s", tx.State, tx.Reason, tx.LastError)
-	case behind.State != txn.Confirmed || *tx.Nonce != 0 || *behind.Nonce != 1 || account.Latest != 2:
+	case behind.State != txn.Confirmed || *tx.Nonce != 0 || *behind.Nonce != 1 ||
+		account.Latest != 2:
 		err = fmt.Errorf(
 			"nonces %d and %d, the one behind it is %s, the account's next nonce is %d", *tx.Nonce,
 			*behind.Nonce, behind.State, account.Latest)

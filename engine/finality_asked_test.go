@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestProtect_ByCommandDuringReorg_Kept: what an operator has stopped does not go on when a reorg is over, though that had protected it before.
+// TestProtect_ByCommandDuringReorg_Kept: what an operator has stopped does not go on when a reorg
+// is over, though that had protected it before.
 func TestProtect_ByCommandDuringReorg_Kept(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)

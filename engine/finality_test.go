@@ -99,7 +99,8 @@ func TestReorgAfterFinality(t *testing.T) {
 	})
 }
 
-// Nobody owned the submitter when it happened: whoever takes it next finds out, however far the view has to reach down for that.
+// Nobody owned the submitter when it happened: whoever takes it next finds out, however far the
+// view has to reach down for that.
 func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
 	for _, blocks := range []int{0, 48} { // 48: more than is read one by one
 		t.Run(fmt.Sprint(blocks, " blocks later"), func(t *testing.T) {
@@ -118,7 +119,8 @@ func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
 	}
 }
 
-// Nobody has work for the submitter: it is owned all the same for as long as a reorg could reach what was final, whoever owned it before.
+// Nobody has work for the submitter: it is owned all the same for as long as a reorg could reach
+// what was final, whoever owned it before.
 func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -139,7 +141,10 @@ func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 			})
 			v.loseBlockOf(id)
 			v.has(id, "it is told",
-				func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonReorgedFinal })
+				func(tx txn.Tx) bool {
+					return tx.State == txn.Stuck &&
+						tx.Reason == txn.ReasonReorgedFinal
+				})
 			if again := v.finish(id); again.State != txn.Confirmed {
 				t.Errorf("%+v", again.Status)
 			}
@@ -180,10 +185,12 @@ func TestOwnership_FullNode_WorkBeforeAudits(t *testing.T) {
 	}
 }
 
-// Deeper than any reorg is believed to reach, a final transaction is not compared with the chain any more, and nobody stays its owner.
+// Deeper than any reorg is believed to reach, a final transaction is not compared with the chain
+// any more, and nobody stays its owner.
 func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
-	v := newChainHarness(t, "memory", quick, func(o *Options) { o.IdleAfter = 250 * time.Millisecond })
+	v := newChainHarness(t, "memory", quick,
+		func(o *Options) { o.IdleAfter = 250 * time.Millisecond })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -205,7 +212,8 @@ func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 // A chain that makes no blocks makes no reorgs: its submitters are given back.
 func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 	t.Parallel()
-	v := newChainHarness(t, "memory", quick, func(o *Options) { o.IdleAfter = 100 * time.Millisecond })
+	v := newChainHarness(t, "memory", quick,
+		func(o *Options) { o.IdleAfter = 100 * time.Millisecond })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -267,7 +275,8 @@ func (v *chainHarness) awaitTold(id txn.TxID, n int) {
 	})
 }
 
-// A prefix that does not match any more: the watcher receives new_fork with all of the list, and ends with what the chain has.
+// A prefix that does not match any more: the watcher receives new_fork with all of the list, and
+// ends with what the chain has.
 func TestConfirmationsAreToldThroughForks(t *testing.T) {
 	t.Parallel()
 	var counted reading
@@ -311,7 +320,8 @@ func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 	for name, c := range map[string]struct {
 		reorg  bool
 		blocks int
-	}{"the same chain": {false, 1}, "another chain": {true, 1}, "long after": {false, 48}, "long after, another chain": {true, 48}} {
+	}{"the same chain": {false, 1}, "another chain": {true, 1}, "long after": {false, 48},
+		"long after, another chain": {true, 48}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newChainHarness(t, "memory", telling(), nil)

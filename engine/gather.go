@@ -140,7 +140,8 @@ func (g *gathered[T]) take() (batch []*request[T]) {
 }
 
 // deliver delivers the results, and returns those whose owners have left.
-func (g *gathered[T]) deliver(batch []*request[T], all map[txn.SubmitterID]T, err error) (left []T) {
+func (g *gathered[T]) deliver(batch []*request[T], all map[txn.SubmitterID]T,
+	err error) (left []T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range batch {

@@ -51,7 +51,8 @@ var testPolicy = txn.Policy{
 }
 
 // newHarness has go-ethereum for its chain.
-func newHarness(t *testing.T, submitters int, period time.Duration, opts ...dbtest.Option) *harness {
+func newHarness(t *testing.T, submitters int, period time.Duration,
+	opts ...dbtest.Option) *harness {
 	t.Helper()
 	dev, err := devchain.Start(devchain.Options{Period: period, Accounts: submitters + 1})
 	if err != nil {
@@ -71,7 +72,8 @@ func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Opti
 	for i := range submitters {
 		info, _, err := r.admin.Register(t.Context(), store.Registration{
 			Name: fmt.Sprintf("s%d",
-				i), Chain: on, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+				i), Chain: on, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict,
+			StartFrom: txn.StartChain,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -148,9 +150,12 @@ func (r *harness) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 		r.t.Fatal(err)
 	}
 	o := Options{
-		Store: s, Signer: book, Clock: clock.Real{}, Logger: slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Store: s, Signer: book, Clock: clock.Real{},
+		Logger: slog.New(slog.NewTextHandler(r.t.Output(),
+			&slog.HandlerOptions{Level: slog.LevelWarn})),
 		Chains:        []ChainOptions{on},
-		LeaseDuration: leaseDuration, RenewInterval: 200 * time.Millisecond, SweepInterval: 50 * time.Millisecond, PollInterval: 100 * time.Millisecond,
+		LeaseDuration: leaseDuration, RenewInterval: 200 * time.Millisecond,
+		SweepInterval: 50 * time.Millisecond, PollInterval: 100 * time.Millisecond,
 	}
 	if adjust != nil {
 		adjust(&o)

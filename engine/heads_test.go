@@ -54,7 +54,10 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 		}{
 			"reverts in simulation": {(*chainHarness).reverting, nil, txn.ReasonPrepareReverted},
 			"too little gas": {
-				func(*chainHarness) txn.Payload { return txn.Payload{To: &to, Data: []byte{1, 2, 3}, GasLimit: 21_000} },
+				func(*chainHarness) txn.Payload {
+					return txn.Payload{To: &to, Data: []byte{1, 2, 3},
+						GasLimit: 21_000}
+				},
 				nil,
 				txn.ReasonInvalid,
 			},
@@ -64,7 +67,10 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 				txn.ReasonInvalid,
 			},
 			"cannot be signed": {
-				func(*chainHarness) txn.Payload { return txn.Payload{To: &to, Value: *uint256.NewInt(13)} },
+				func(*chainHarness) txn.Payload {
+					return txn.Payload{To: &to,
+						Value: *uint256.NewInt(13)}
+				},
 				txn.ErrKeyMissing,
 				txn.ReasonSignerKeyMissing,
 			},
@@ -97,8 +103,9 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 	})
 }
 
-// Where gas limits are trusted a head that brings one is not simulated: it takes its nonce, reverts on the chain, and the one behind it goes on. One that cannot
-// be enough for its data still ends without a nonce.
+// Where gas limits are trusted a head that brings one is not simulated: it takes its nonce, reverts
+// on the chain, and the one behind it goes on. One that cannot be enough for its data still ends
+// without a nonce.
 func TestQueueHead_TrustedGasLimits(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -111,7 +118,8 @@ func TestQueueHead_TrustedGasLimits(t *testing.T) {
 	reverts.GasLimit = 100_000
 	own := v.create(0, "reverts on the chain", reverts)
 	behind := v.create(0, "behind", transfer())
-	for id, reason := range map[txn.TxID]string{unlimited: txn.ReasonPrepareReverted, tooLow: txn.ReasonInvalid} {
+	for id, reason := range map[txn.TxID]string{unlimited: txn.ReasonPrepareReverted,
+		tooLow: txn.ReasonInvalid} {
 		if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No || tx.Nonce != nil ||
 			tx.Reason != reason {
 			t.Errorf("%s: %+v", tx.RequestID, tx.Status)
@@ -126,7 +134,8 @@ func TestQueueHead_TrustedGasLimits(t *testing.T) {
 	}
 }
 
-// What keeps a head from being sent goes away. It kept its place, took no nonce, and goes on by itself; so does the one behind it.
+// What keeps a head from being sent goes away. It kept its place, took no nonce, and goes on by
+// itself; so does the one behind it.
 func TestHeadsThatWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -137,18 +146,23 @@ func TestHeadsThatWait(t *testing.T) {
 		after  func(*chainHarness)
 	}{
 		"no funds": {
-			before: func(v *chainHarness) { v.memory.Drain(devchain.Address(0)) }, reason: txn.ReasonInsufficientFunds, sub: txn.Unfunded,
+			before: func(v *chainHarness) { v.memory.Drain(devchain.Address(0)) },
+			reason: txn.ReasonInsufficientFunds, sub: txn.Unfunded,
 			after: func(v *chainHarness) {
 				v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
 			},
 		},
 		"no fees below the cap": {
-			before: func(v *chainHarness) { v.memory.SetBaseFee(*uint256.NewInt(900e9)); v.mine(1) }, reason: txn.ReasonFeeCap,
+			before: func(v *chainHarness) {
+				v.memory.SetBaseFee(*uint256.NewInt(900e9))
+				v.mine(1)
+			}, reason: txn.ReasonFeeCap,
 			after: func(v *chainHarness) { v.memory.SetBaseFee(*uint256.NewInt(1e9)); v.mine(1) },
 		},
 		"code at the account": {
-			before: func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), true) }, reason: txn.ReasonHasCode,
-			after: func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), false) },
+			before: func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), true) },
+			reason: txn.ReasonHasCode,
+			after:  func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), false) },
 		},
 		"the signer is away":     {signer: txn.ErrUnavailable, reason: txn.ReasonSignerUnavailable},
 		"the signer is mistaken": {signer: txn.ErrSignerFault, reason: txn.ReasonSignerFault},
@@ -190,9 +204,10 @@ func TestHeadsThatWait(t *testing.T) {
 	}
 }
 
-// The account is emptied by somebody else once the nonce is taken: before a node has the transaction, or after that, when its pool has dropped it for that. The nonce
-// is kept. At each time until there is money again it says that this is what it waits for, also when it is STUCK by its hand-overs; then it goes on by itself, and
-// so do those behind it.
+// The account is emptied by somebody else once the nonce is taken: before a node has the
+// transaction, or after that, when its pool has dropped it for that. The nonce is kept. At each
+// time until there is money again it says that this is what it waits for, also when it is STUCK by
+// its hand-overs; then it goes on by itself, and so do those behind it.
 func TestFunds_SpentAfterAllocation(t *testing.T) {
 	t.Parallel()
 	const few = 4
@@ -201,10 +216,14 @@ func TestFunds_SpentAfterAllocation(t *testing.T) {
 		max   int
 		want  []txn.Kind
 	}{
-		"funded in time":              {false, 1000, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventDelayed, txn.EventSubmitted}},
-		"funded late":                 {false, few, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventDelayed, txn.EventStuck, txn.EventUnstuck}},
-		"dropped, and funded in time": {true, 1000, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventSubmitted, txn.EventDelayed, txn.EventResubmitted}},
-		"dropped, and funded late":    {true, few, []txn.Kind{txn.EventQueued, txn.EventAllocated, txn.EventSubmitted, txn.EventDelayed, txn.EventStuck, txn.EventUnstuck}},
+		"funded in time": {false, 1000, []txn.Kind{txn.EventQueued, txn.EventAllocated,
+			txn.EventDelayed, txn.EventSubmitted}},
+		"funded late": {false, few, []txn.Kind{txn.EventQueued, txn.EventAllocated,
+			txn.EventDelayed, txn.EventStuck, txn.EventUnstuck}},
+		"dropped, and funded in time": {true, 1000, []txn.Kind{txn.EventQueued, txn.EventAllocated,
+			txn.EventSubmitted, txn.EventDelayed, txn.EventResubmitted}},
+		"dropped, and funded late": {true, few, []txn.Kind{txn.EventQueued, txn.EventAllocated,
+			txn.EventSubmitted, txn.EventDelayed, txn.EventStuck, txn.EventUnstuck}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +249,8 @@ func TestFunds_SpentAfterAllocation(t *testing.T) {
 	}
 }
 
-// drainedAtSend takes the account's money when something is handed over for the first time, or once it was taken.
+// drainedAtSend takes the account's money when something is handed over for the first time, or once
+// it was taken.
 func (v *chainHarness) drainedAtSend(taken bool) {
 	sends := new(atomic.Int32)
 	gone := int32(1)
@@ -246,7 +266,8 @@ func (v *chainHarness) drainedAtSend(taken bool) {
 	})
 }
 
-// unfunded watches a transaction through so many refused hand-overs: it says at each time that it waits for money.
+// unfunded watches a transaction through so many refused hand-overs: it says at each time that it
+// waits for money.
 func (v *chainHarness) unfunded(id txn.TxID, moves, most int, taken bool) {
 	v.t.Helper()
 	v.has(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
@@ -267,7 +288,8 @@ func (v *chainHarness) unfunded(id txn.TxID, moves, most int, taken bool) {
 	})
 }
 
-// A transaction that ran and reverted ends; whether the queue goes on is the account's choice, which may be changed under its owner.
+// A transaction that ran and reverted ends; whether the queue goes on is the account's choice,
+// which may be changed under its owner.
 func TestRevert_QueueContinues(t *testing.T) {
 	t.Parallel()
 	told := &journal{}
@@ -297,7 +319,8 @@ func TestRevert_QueueContinues(t *testing.T) {
 	if got := status(); got != txn.Active {
 		t.Errorf("it is %s", got)
 	}
-	if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.PolicyChange{OnFailure: new(txn.PauseOnFailure)}); err != nil {
+	if err := v.admin.SetPolicies(t.Context(), v.submitters[0],
+		store.PolicyChange{OnFailure: new(txn.PauseOnFailure)}); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.decide(store.Ask{Kind: txn.CommandUpdate}); got != txn.Applied {

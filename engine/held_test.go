@@ -26,8 +26,9 @@ func (w *watched) notSent(terms txn.Terms) txn.TxID {
 	return id
 }
 
-// An operator protects, since the key may be in wrong hands, and cancels what no pool has, which is held back from then on. Then whoever has the key uses its nonce.
-// That is found out although nothing of ours is handed over, and there is a way on.
+// An operator protects, since the key may be in wrong hands, and cancels what no pool has, which is
+// held back from then on. Then whoever has the key uses its nonce. That is found out although
+// nothing of ours is handed over, and there is a way on.
 func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -52,7 +53,8 @@ func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	w.healthy()
 }
 
-// With cancel_late, what nobody has is not brought to a pool after its deadline because a protection forbids to sign its cancel.
+// With cancel_late, what nobody has is not brought to a pool after its deadline because a
+// protection forbids to sign its cancel.
 func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestMoreCommandsThanOneLook: the owner looks again when it has done those of a look that may not have shown all, and does not wait to be told.
+// TestMoreCommandsThanOneLook: the owner looks again when it has done those of a look that may not
+// have shown all, and does not wait to be told.
 func TestMoreCommandsThanOneLook(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
@@ -28,7 +29,8 @@ func TestMoreCommandsThanOneLook(t *testing.T) {
 	})
 }
 
-// TestQueue_GrowsWhileBusy_NoWakeUps: what is queued behind a transaction that is under way is read when that has ended, and not before; then at once.
+// TestQueue_GrowsWhileBusy_NoWakeUps: what is queued behind a transaction that is under way is read
+// when that has ended, and not before; then at once.
 func TestQueue_GrowsWhileBusy_NoWakeUps(t *testing.T) {
 	t.Parallel()
 	const others = 5
@@ -51,7 +53,8 @@ func TestQueue_GrowsWhileBusy_NoWakeUps(t *testing.T) {
 			steps.Store(0)
 		}
 		c.eventually("another's is sent",
-			c.is(c.createOn(n, 1+i, "other"), txn.Pending)) // whoever was to hear of the one before has
+			// whoever was to hear of the one before has
+			c.is(c.createOn(n, 1+i, "other"), txn.Pending))
 	}
 	if got := steps.Load(); got > 2 {
 		t.Errorf("%d steps while nothing could be taken", got)
@@ -60,7 +63,8 @@ func TestQueue_GrowsWhileBusy_NoWakeUps(t *testing.T) {
 	c.eventually("the last is included", c.is(last, txn.Included))
 }
 
-// TestQueue_ArrivesBeforeRest_Seen: a transaction that is queued after the last look, and before the owner rests, wakes nobody, so the owner does not rest.
+// TestQueue_ArrivesBeforeRest_Seen: a transaction that is queued after the last look, and before
+// the owner rests, wakes nobody, so the owner does not rest.
 func TestQueue_ArrivesBeforeRest_Seen(t *testing.T) {
 	t.Parallel()
 	a := &actor{

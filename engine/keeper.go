@@ -61,8 +61,8 @@ func (k *keeper) hold(l *store.Lease, owner *actor) (held bool) {
 	return true
 }
 
-// reacquiring marks a lease as being reacquired. Renewals continue, so that no other node takes it in
-// the meantime. A failed renewal no longer ends the owner, because its own new token may be the
+// reacquiring marks a lease as being reacquired. Renewals continue, so that no other node takes it
+// in the meantime. A failed renewal no longer ends the owner, because its own new token may be the
 // cause. The owner detects a takeover through the reacquisition.
 func (k *keeper) reacquiring(l *store.Lease) {
 	k.mu.Lock()

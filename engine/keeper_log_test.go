@@ -82,7 +82,8 @@ func measure(t *testing.T, o *Options) reading {
 	return r
 }
 
-// sum is the value of an instrument, or the number of what a histogram counted; of those data that have the label, if one is given.
+// sum is the value of an instrument, or the number of what a histogram counted; of those data that
+// have the label, if one is given.
 func (r reading) sum(name string, label ...string) (sum float64) {
 	r.t.Helper()
 	var all metricdata.ResourceMetrics
@@ -128,8 +129,9 @@ func (r reading) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// TestLog_EachMove_Logged follows a transaction through its life and two commands, of which one is refused and changes nothing else, and compares the log with the ledger: every event is told with the
-// submitter, the transaction, the node and the token that it was written under.
+// TestLog_EachMove_Logged follows a transaction through its life and two commands, of which one is
+// refused and changes nothing else, and compares the log with the ledger: every event is told with
+// the submitter, the transaction, the node and the token that it was written under.
 func TestLog_EachMove_Logged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
@@ -138,7 +140,8 @@ func TestLog_EachMove_Logged(t *testing.T) {
 	n := c.start("a", func(o *Options) { o.Logger = log.logger() })
 	id := c.createOn(n, 0, "one")
 	c.awaitFinal(id)
-	for _, ask := range []store.Ask{{Kind: txn.CommandPause, Operator: "eve"}, {Kind: txn.CommandCancel, Tx: &id, Operator: "eve"}} {
+	for _, ask := range []store.Ask{{Kind: txn.CommandPause, Operator: "eve"},
+		{Kind: txn.CommandCancel, Tx: &id, Operator: "eve"}} {
 		if _, err := n.store.AddCommand(t.Context(), c.submitters[0], ask); err != nil {
 			t.Fatal(err)
 		}
@@ -165,8 +168,10 @@ func TestLog_EachMove_Logged(t *testing.T) {
 			told[fmt.Sprint(line["tx_id"], " ", line["event"])] = true
 		}
 	}
-	for i, want := range []string{"PAUSE APPLIED <nil>", "CANCEL " + txn.ResultAlreadyFinal + " " + id.String()} {
-		if got := fmt.Sprint(decided[i]["kind"], " ", decided[i]["result"], " ", decided[i]["tx_id"]); got != want ||
+	for i, want := range []string{"PAUSE APPLIED <nil>", "CANCEL " + txn.ResultAlreadyFinal + " " +
+		id.String()} {
+		if got := fmt.Sprint(decided[i]["kind"], " ", decided[i]["result"], " ",
+			decided[i]["tx_id"]); got != want ||
 			decided[i]["operator"] != "eve" {
 			t.Errorf("logged %s of %v, want %s", got, decided[i], want)
 		}
@@ -198,7 +203,8 @@ func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	})
 	id := c.createOn(n, 0, "one")
 	<-at
-	if _, err := c.db.Pool.Exec(t.Context(), "UPDATE submitter_lease SET expires_at = clock_timestamp()"); err != nil {
+	if _, err := c.db.Pool.Exec(t.Context(), "UPDATE submitter_lease SET expires_at = "+
+		"clock_timestamp()"); err != nil {
 		t.Fatal(err)
 	}
 	lease, err := c.admin.AcquireOne(t.Context(), c.submitters[0])
@@ -251,10 +257,12 @@ func TestMetricsOfOwnership(t *testing.T) {
 		return nil
 	})
 	c.eventually("sent",
-		c.has(c.createOn(b, 1, "two"))) // nothing was to be done for that submitter when a stopped: no takeover
+		// nothing was to be done for that submitter when a stopped: no takeover
+		c.has(c.createOn(b, 1, "two")))
 	queued := c.createOn(b, 0, "three")
 	b.engine.countOnce(t.Context())
-	for name, want := range map[string]float64{"fencepost_takeover": 1, "fencepost_queue_depth": 1, "fencepost_tx_in_flight": 2, "fencepost_tx_stuck": 0} {
+	for name, want := range map[string]float64{"fencepost_takeover": 1, "fencepost_queue_depth": 1,
+		"fencepost_tx_in_flight": 2, "fencepost_tx_stuck": 0} {
 		if got := second.sum(name); got != want {
 			t.Errorf("%s is %v, want %v (queued is %s)", name, got, want, queued)
 		}
@@ -299,7 +307,8 @@ func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptR
 	return answers
 }
 
-// TestMetricsOfALife counts what one transaction costs until its end, of which two hand-overs and a look-up fail.
+// TestMetricsOfALife counts what one transaction costs until its end, of which two hand-overs and a
+// look-up fail.
 func TestMetricsOfALife(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
@@ -328,7 +337,8 @@ func TestMetricsOfALife(t *testing.T) {
 		{"fencepost_tx_resubmit", "result", "ok", 1, 1},
 		{"fencepost_tx_resubmit", "result", "error", 1, 1},
 		{"fencepost_receipt_check", "result", "hit", 1, 100},
-		{"fencepost_receipt_check", "result", "miss", 1, 100}, // those in doubt after a hand-over that failed
+		// those in doubt after a hand-over that failed
+		{"fencepost_receipt_check", "result", "miss", 1, 100},
 		{"fencepost_receipt_check", "result", "error", 1, 1},
 	} {
 		if got := counts.sum(want.name, want.label, want.value); got < want.least ||

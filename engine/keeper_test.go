@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestRenew_SlowHeartbeat_OnTime has no heartbeat answered, so that each takes as long as it may, which is a renewal interval. The next renewal comes at
-// its end, and not another interval later.
+// TestRenew_SlowHeartbeat_OnTime has no heartbeat answered, so that each takes as long as it may,
+// which is a renewal interval. The next renewal comes at its end, and not another interval later.
 func TestRenew_SlowHeartbeat_OnTime(t *testing.T) {
 	t.Parallel()
 	const interval, beats = time.Second, 5

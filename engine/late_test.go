@@ -10,8 +10,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestAcquire_LateStatement_LeaseUsed has a statement of the node's own, which it has long given up, take the lease from the owner that lives there. Whether a commit or a
-// renewal finds it out, the submitter has an owner again at once, and not when that lease has lapsed.
+// TestAcquire_LateStatement_LeaseUsed has a statement of the node's own, which it has long given
+// up, take the lease from the owner that lives there. Whether a commit or a renewal finds it out,
+// the submitter has an owner again at once, and not when that lease has lapsed.
 func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	for name, mine := range map[string]int{"found by a commit": 1, "found by a renewal": 0} {
@@ -59,7 +60,8 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 	}
 }
 
-// TestAcquire_LostReply_LeaseUsed loses the answer to a node's first acquisition of a submitter: the database counts it as that node's, and nobody there knows.
+// TestAcquire_LostReply_LeaseUsed loses the answer to a node's first acquisition of a submitter:
+// the database counts it as that node's, and nobody there knows.
 func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"AcquireLeases", "AcquireLease"} {
@@ -70,7 +72,8 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 			if statement == "AcquireLease" { // which is asked when somebody holds the lease locked
 				release = c.lockLease(c.submitters[0])
 			}
-			if _, _, err := c.admin.CreateTx(t.Context(), store.Intent{Submitter: c.submitters[0], RequestID: "one", Payload: transfer()}); err != nil {
+			if _, _, err := c.admin.CreateTx(t.Context(),
+				store.Intent{Submitter: c.submitters[0], RequestID: "one", Payload: transfer()}); err != nil {
 				t.Fatal(err)
 			}
 			proxy := c.behind()
@@ -79,7 +82,8 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 				func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
 			if statement == "AcquireLease" {
 				c.eventually("it is waited for", func() error {
-					if n := c.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: AcquireLease %'"); n == 0 {
+					if n := c.number("SELECT count(*) FROM pg_stat_activity WHERE " +
+						"wait_event_type = 'Lock' AND query LIKE '%name: AcquireLease %'"); n == 0 {
 						return fmt.Errorf("nobody waits")
 					}
 					return nil
@@ -101,8 +105,8 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 	}
 }
 
-// TestReacquire_LostReply_LeaseUsed ends an owner that takes its lease anew, and then loses the answer: by the database the lease is this node's, and no
-// owner is left.
+// TestReacquire_LostReply_LeaseUsed ends an owner that takes its lease anew, and then loses the
+// answer: by the database the lease is this node's, and no owner is left.
 func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
@@ -128,14 +132,16 @@ func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	})
 }
 
-// lockLease has a session hold a lease locked until it is released, as a commit that is under way would.
+// lockLease has a session hold a lease locked until it is released, as a commit that is under way
+// would.
 func (c *cluster) lockLease(id txn.SubmitterID) (release func()) {
 	c.t.Helper()
 	tx, err := c.db.Pool.Begin(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if _, err := tx.Exec(c.t.Context(), "SELECT FROM submitter_lease WHERE submitter_id = $1 FOR KEY SHARE", int32(id)); err != nil {
+	if _, err := tx.Exec(c.t.Context(), "SELECT FROM submitter_lease WHERE submitter_id = $1 FOR "+
+		"KEY SHARE", int32(id)); err != nil {
 		c.t.Fatal(err)
 	}
 	return func() {

@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A node that is held up in the middle of a load, while its successor ends the transaction, must not get a transaction without its attempts.
+// A node that is held up in the middle of a load, while its successor ends the transaction, must
+// not get a transaction without its attempts.
 func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, 0, dbtest.WithoutGuard())
@@ -31,7 +32,10 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	between := proxy.On(
-		func(m pgproxy.Message) bool { return m.Type == 'B' && strings.Contains(m.SQL, "name: OpenAttempts ") },
+		func(m pgproxy.Message) bool {
+			return m.Type == 'B' &&
+				strings.Contains(m.SQL, "name: OpenAttempts ")
+		},
 		pgproxy.HoldBefore) // the server sees the data as of the Bind
 	loaded := make(chan store.Ledger, 1)
 	go func() {
@@ -50,13 +54,18 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 		}
 	})
 	// The new owner, in raw SQL: it ends the transaction.
-	if _, err := r.db.Pool.Exec(ctx, "UPDATE managed_tx SET state = 'CONFIRMED', sub_state = '', executed = 'SUCCESS', version = version + 1, released_at = now(), terminal_at = now() WHERE tx_id = $1", id.String()); err != nil {
+	if _, err := r.db.Pool.Exec(ctx, "UPDATE managed_tx SET state = 'CONFIRMED', sub_state = '', "+
+		"executed = 'SUCCESS', version = version + 1, released_at = now(), terminal_at = now() "+
+		"WHERE tx_id = $1", id.String()); err != nil {
 		t.Fatal(err)
 	}
 	between.Release()
 	l := <-loaded
 	if len(l.Open) == 1 && len(l.Open[0].Attempts) == 0 {
-		defer func() { t.Fatalf("an open transaction without attempts was loaded; Decide: panic: %v", recover()) }()
+		defer func() {
+			t.Fatalf("an open transaction without attempts was loaded; Decide: "+
+				"panic: %v", recover())
+		}()
 		txn.Decide(
 			&txn.View{
 				Now:       time.Now().Add(time.Hour),
@@ -70,20 +79,34 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	}
 }
 
-// TestPrepare_EveryNodeRejects_NoNonce sends what passes every check of form and is refused by every pool, and something harmless behind it.
+// TestPrepare_EveryNodeRejects_NoNonce sends what passes every check of form and is refused by
+// every pool, and something harmless behind it.
 func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*txn.Payload)
 		reason string
 	}{
-		"too large":                        {func(p *txn.Payload) { p.Data = make([]byte, 128<<10) }, txn.ReasonInvalid},
-		"more gas than a block":            {func(p *txn.Payload) { p.GasLimit = 100_000_000 }, txn.ReasonInvalid},
-		"more gas than a transaction may":  {func(p *txn.Payload) { p.GasLimit = 20_000_000 }, txn.ReasonInvalid},
-		"more gas than a number should be": {func(p *txn.Payload) { p.GasLimit = 1<<63 - 1 }, txn.ReasonInvalid},
-		"too little gas":                   {func(p *txn.Payload) { p.GasLimit = 100 }, txn.ReasonInvalid},
-		"an opcode that is none":           {func(p *txn.Payload) { p.To, p.Data = nil, []byte{0xfe} }, txn.ReasonPrepareReverted},
-		"a stack that is empty":            {func(p *txn.Payload) { p.To, p.Data = nil, []byte{0x50} }, txn.ReasonPrepareReverted},
+		"too large": {func(p *txn.Payload) {
+			p.Data = make([]byte,
+				128<<10)
+		}, txn.ReasonInvalid},
+		"more gas than a block": {func(p *txn.Payload) { p.GasLimit = 100_000_000 },
+			txn.ReasonInvalid},
+		"more gas than a transaction may": {func(p *txn.Payload) { p.GasLimit = 20_000_000 },
+			txn.ReasonInvalid},
+		"more gas than a number should be": {func(p *txn.Payload) { p.GasLimit = 1<<63 - 1 },
+			txn.ReasonInvalid},
+		"too little gas": {func(p *txn.Payload) { p.GasLimit = 100 },
+			txn.ReasonInvalid},
+		"an opcode that is none": {func(p *txn.Payload) {
+			p.To, p.Data = nil,
+				[]byte{0xfe}
+		}, txn.ReasonPrepareReverted},
+		"a stack that is empty": {func(p *txn.Payload) {
+			p.To, p.Data = nil,
+				[]byte{0x50}
+		}, txn.ReasonPrepareReverted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

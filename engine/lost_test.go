@@ -13,8 +13,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestLostAnswersOfTheDatabase loses the answer to one fenced commit after the other: each was done, and its owner does not know. It must find out under a new
-// token, and send nothing but what is recorded.
+// TestLostAnswersOfTheDatabase loses the answer to one fenced commit after the other: each was
+// done, and its owner does not know. It must find out under a new token, and send nothing but what
+// is recorded.
 func TestLostAnswersOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	const transactions, losses = 6, 8
@@ -49,7 +50,8 @@ func TestLostAnswersOfTheDatabase(t *testing.T) {
 	}
 	if token := r.number("SELECT fencing_token FROM submitter_lease"); token <= losses {
 		t.Errorf(
-			"the fencing token is %d after %d losses: a commit of unknown fate was not followed by a new token",
+			"the fencing token is %d after %d losses: a commit of unknown fate was not followed "+
+				"by a new token",
 			token, losses)
 	}
 	if n := r.number("SELECT count(*) FROM tx_attempt"); n != transactions {
@@ -62,7 +64,8 @@ func TestLostAnswersOfTheDatabase(t *testing.T) {
 	r.checkLedger()
 }
 
-// everyThirdCommit lets two fenced statements pass: the first on a new connection carries no change, it only has the statement planned.
+// everyThirdCommit lets two fenced statements pass: the first on a new connection carries no
+// change, it only has the statement planned.
 func everyThirdCommit() pgproxy.Match {
 	var seen atomic.Int32
 	commit := pgproxy.Running("tx_moved")
@@ -73,8 +76,9 @@ func (r *harness) openTransactions() int {
 	return r.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL")
 }
 
-// TestOwner_Frozen_TakenOver freezes a node between the execution of a fenced statement and its end, where its session keeps the lease locked. Another node
-// must get the lease all the same, and the frozen one must find itself fenced.
+// TestOwner_Frozen_TakenOver freezes a node between the execution of a fenced statement and its
+// end, where its session keeps the lease locked. Another node must get the lease all the same, and
+// the frozen one must find itself fenced.
 func TestOwner_Frozen_TakenOver(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod)
@@ -98,7 +102,8 @@ func TestOwner_Frozen_TakenOver(t *testing.T) {
 	r.checkLedger()
 }
 
-// TestStartNonce_Corrected_Used registers an account with a start that does not fit, and then with the right one, while a node waits for just that.
+// TestStartNonce_Corrected_Used registers an account with a start that does not fit, and then with
+// the right one, while a node waits for just that.
 func TestStartNonce_Corrected_Used(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod)
@@ -107,7 +112,8 @@ func TestStartNonce_Corrected_Used(t *testing.T) {
 		t.Fatal(err)
 	}
 	registration := store.Registration{
-		Name: info.Name, Chain: info.Chain, Address: info.Address, Signer: info.Signer, Mode: info.Mode, StartFrom: "7",
+		Name: info.Name, Chain: info.Chain, Address: info.Address, Signer: info.Signer,
+		Mode: info.Mode, StartFrom: "7",
 	}
 	register := func(from string) {
 		registration.StartFrom = from

@@ -42,7 +42,8 @@ func (r *harness) is(id txn.TxID, sub txn.Sub) func() error {
 	}
 }
 
-// A block lists the transaction and the first look-up of its receipt says "not there", as a load-balanced provider does that is a block late. That is no absence.
+// A block lists the transaction and the first look-up of its receipt says "not there", as a
+// load-balanced provider does that is a block late. That is no absence.
 func TestReceipt_Late_NoProtection(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t,
@@ -79,7 +80,8 @@ func TestReceipt_LateAndResendAccepted_NoProtection(t *testing.T) {
 	late.Store(true)
 	c.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		switch {
-		case call.Method == chaintest.MethodReceipts && len(c.Included()) > 0 && late.CompareAndSwap(true, false):
+		case call.Method == chaintest.MethodReceipts && len(c.Included()) > 0 &&
+			late.CompareAndSwap(true, false):
 			return chaintest.Lag(1)
 		case call.Method == chaintest.MethodSend && len(c.Included()) > 0:
 			return chaintest.Swallow()
@@ -140,7 +142,8 @@ func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 	}
 }
 
-// A caller repeats CancelTx for a transaction that is included and not final, while quotes for the one behind it are slow.
+// A caller repeats CancelTx for a transaction that is included and not final, while quotes for the
+// one behind it are slow.
 func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t, func(o *Options) { o.Chains[0].Policy.Confirmations = 100 })
@@ -178,7 +181,8 @@ func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	})
 }
 
-// The chain loses its newest block and no other comes in its place: the transaction is gone, and must be handed over again.
+// The chain loses its newest block and no other comes in its place: the transaction is gone, and
+// must be handed over again.
 func TestChain_HeadGoesBack_Rebroadcast(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t,

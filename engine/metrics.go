@@ -114,7 +114,8 @@ func newMetrics(m metric.Meter) (metrics, error) {
 			"transactions that need a decision, of submitters owned by this node"),
 		submitters: i.gauge("fencepost_submitters",
 			"submitters owned by this node, by state: owned (all), paused, "+
-				"unfunded (has an UNFUNDED transaction), wedged (owner lost its lease but has not ended); "+
+				"unfunded (has an UNFUNDED transaction), wedged (owner lost its lease but has "+
+				"not ended); "+
 				"protected counts the whole ledger"),
 	}
 	all.takeovers = i.histogram("fencepost_takeover", takeoverBounds,

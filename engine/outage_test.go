@@ -31,8 +31,9 @@ func (v *chainHarness) silence() {
 	}
 }
 
-// While the chain cannot be asked it loses a block that was final, and grows by more than is audited: by so much that the view reaches down there, by more, and by so
-// much that blocks go by unseen. What was final is compared all the same before anybody lets go of it.
+// While the chain cannot be asked it loses a block that was final, and grows by more than is
+// audited: by so much that the view reaches down there, by more, and by so much that blocks go by
+// unseen. What was final is compared all the same before anybody lets go of it.
 func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []int{5, 14, 500} {
@@ -53,7 +54,8 @@ func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 	}
 }
 
-// What ended as never run is let go of only once all that was signed for it is known to be in no block, as seen from there.
+// What ended as never run is let go of only once all that was signed for it is known to be in no
+// block, as seen from there.
 func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -81,7 +83,8 @@ func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 	}
 }
 
-// The tracker is told of audited blocks whenever these are others: after all of them were let go of it knows of none, and of those that come later again.
+// The tracker is told of audited blocks whenever these are others: after all of them were let go of
+// it knows of none, and of those that come later again.
 func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(chaintest.New(chaintest.Options{}), quick, clock.Real{})
@@ -103,7 +106,10 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 			t.Errorf("the tracker knows of %v, not of %v", tracker.Audited(1), want)
 		}
 	}
-	canonical := func(number uint64) (txn.Hash, bool) { return txn.Hash{byte(number)}, number != 12 }
+	canonical := func(number uint64) (txn.Hash, bool) {
+		return txn.Hash{byte(number)},
+			number != 12
+	}
 	known()
 	final(11)
 	known(11)
@@ -111,7 +117,8 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	final(13)
 	known(11, 12, 13)
 	a.letGo(
-		&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical}) // of what cannot be compared nothing is let go
+		// of what cannot be compared nothing is let go
+		&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical})
 	known(12)
 	a.letGo(
 		&txn.View{
@@ -124,8 +131,10 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	known(14)
 }
 
-// During an outage the block of what was final goes, somebody else uses its nonce, and what was sent after it is included far above. The owner crashes right after it
-// has written that down, before it has compared anything; whoever comes next on a node that has seen the outage compares as far down as before.
+// During an outage the block of what was final goes, somebody else uses its nonce, and what was
+// sent after it is included far above. The owner crashes right after it has written that down,
+// before it has compared anything; whoever comes next on a node that has seen the outage compares
+// as far down as before.
 func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -141,7 +150,8 @@ func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 			}
 			if p == AfterRecord &&
 				w.number(
-					"SELECT count(*) FROM managed_tx WHERE receipt_block > 300 AND terminal_at IS NULL") > 0 {
+					"SELECT count(*) FROM managed_tx WHERE receipt_block > 300 AND terminal_at "+
+						"IS NULL") > 0 {
 				once.Do(func() { close(crashed); err = errors.New("a crash") })
 			}
 			return err
@@ -159,7 +169,8 @@ func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 		t.Fatal(err)
 	}
 	(&chainHarness{harness: w.harness, memory: w.chain}).silence()
-	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-final.Receipt.BlockNumber)+1, chaintest.Drop); err != nil {
+	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-final.Receipt.BlockNumber)+1,
+		chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
 	w.chain.ForgetPool()

@@ -14,7 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// thawed is the clock of a process that stood still for a while: time has gone on, and its timers have not fired yet.
+// thawed is the clock of a process that stood still for a while: time has gone on, and its timers
+// have not fired yet.
 type thawed struct {
 	clock.Real
 	stood atomic.Int64
@@ -59,8 +60,9 @@ func (o *outside) Sign(ctx context.Context, name string, u txn.Unsigned) (txn.Si
 // whileReading stands for the time in which a step reads the ledger: nothing passes the gate there.
 const whileReading Point = "while the ledger is read"
 
-// TestLease_MayHaveLapsed_NoCall has a process stand still, right before each of its calls, for as long as its lease lasts. The call must not begin: the
-// owner itself finds out, long before the keeper looks.
+// TestLease_MayHaveLapsed_NoCall has a process stand still, right before each of its calls, for as
+// long as its lease lasts. The call must not begin: the owner itself finds out, long before the
+// keeper looks.
 func TestLease_MayHaveLapsed_NoCall(t *testing.T) {
 	t.Parallel()
 	const lease = time.Minute // the keeper looks every six seconds

@@ -17,8 +17,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestPlacement_TwoThousandSubmitters_ThreeNodes divides 2,000 submitters with work among three nodes, ends one of them without a word, and adds another: each time only
-// the share of that node moves, and what a node asks the database for at each tick does not depend on how many it has.
+// TestPlacement_TwoThousandSubmitters_ThreeNodes divides 2,000 submitters with work among three
+// nodes, ends one of them without a word, and adds another: each time only the share of that node
+// moves, and what a node asks the database for at each tick does not depend on how many it has.
 func TestPlacement_TwoThousandSubmitters_ThreeNodes(t *testing.T) {
 	t.Parallel()
 	const submitters, lease = 2000, 3 * time.Second
@@ -116,15 +117,17 @@ func (c *cluster) checkTicks(proxy *pgproxy.Proxy, n *testNode) {
 		}
 	}
 	most := int32(
-		time.Since(began)/n.engine.RenewInterval) + 2 // one may be a late one of the tick before, the last is counted at its beginning
+		// one may be a late one of the tick before, the last is counted at its beginning
+		time.Since(began)/n.engine.RenewInterval) + 2
 	if r, b := renewals.Load(), beats.Load(); r > most || b > most || r < ticks-1 {
 		c.t.Errorf("%d renewals and %d heartbeats for %d leases in a time of %d ticks", r, b,
 			n.engine.router.count(), most)
 	}
 }
 
-// TestCreateTx_OwnerElsewhere_Woken creates transactions through the node that owns the submitter, and through one that does not. Nobody polls: without a wake-up
-// each would take a minute. The machine may be busy, so the fastest tells what a wake-up takes.
+// TestCreateTx_OwnerElsewhere_Woken creates transactions through the node that owns the submitter,
+// and through one that does not. Nobody polls: without a wake-up each would take a minute. The
+// machine may be busy, so the fastest tells what a wake-up takes.
 func TestCreateTx_OwnerElsewhere_Woken(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -156,7 +159,8 @@ func TestCreateTx_OwnerElsewhere_Woken(t *testing.T) {
 				}
 				return nil
 			})
-			for from, fastest := range map[*testNode]time.Duration{owner: 50 * time.Millisecond, other: 100 * time.Millisecond} {
+			for from, fastest := range map[*testNode]time.Duration{owner: 50 * time.Millisecond,
+				other: 100 * time.Millisecond} {
 				var took []time.Duration
 				for i := range 8 {
 					select {
@@ -186,17 +190,21 @@ func TestCreateTx_OwnerElsewhere_Woken(t *testing.T) {
 	}
 }
 
-// TestStop_Submitters_TakenOverAtOnce stops one node after the other under load, each after another has come in its place. No submitter that has work is without an owner
-// for long.
+// TestStop_Submitters_TakenOverAtOnce stops one node after the other under load, each after another
+// has come in its place. No submitter that has work is without an owner for long.
 func TestStop_Submitters_TakenOverAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			const submitters, each, lease = 12, 40, 6 * time.Second // a lease that lapsed would show
+			// a lease that lapsed would show
+			const submitters, each, lease = 12, 40, 6 * time.Second
 			c := newCluster(t, submitters, lease)
 			c.mine(20 * time.Millisecond)
-			in := func(o *Options) { o.Mode, o.RenewInterval, o.IdleAfter = mode, lease/3, time.Hour }
+			in := func(o *Options) {
+				o.Mode, o.RenewInterval, o.IdleAfter = mode, lease/3,
+					time.Hour
+			}
 			nodes := []*testNode{c.start("a", in), c.start("b", in), c.start("c", in)}
 			ids := make([][]txn.TxID, submitters)
 			for s := range submitters {
@@ -239,7 +247,8 @@ func TestStop_Submitters_TakenOverAtOnce(t *testing.T) {
 	}
 }
 
-// TestAcquire_MaxSubmitters_Kept has more submitters with work than one node may own: it leaves the rest, and another node takes them.
+// TestAcquire_MaxSubmitters_Kept has more submitters with work than one node may own: it leaves the
+// rest, and another node takes them.
 func TestAcquire_MaxSubmitters_Kept(t *testing.T) {
 	t.Parallel()
 	const submitters, most = 7, 3
@@ -290,8 +299,8 @@ func TestAcquire_MaxSubmitters_Kept(t *testing.T) {
 	}
 }
 
-// TestStop_AnnouncedFirst holds up the release of a node that stops: by then the others must know that it takes nothing back, or they would leave it to
-// that node.
+// TestStop_AnnouncedFirst holds up the release of a node that stops: by then the others must know
+// that it takes nothing back, or they would leave it to that node.
 func TestStop_AnnouncedFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
@@ -319,7 +328,8 @@ func TestStop_AnnouncedFirst(t *testing.T) {
 	}
 }
 
-// TestPanic_LeaseKeptUntilExpiry: one that ended for no good reason leaves nothing tidied up, and nobody gets its submitter at once.
+// TestPanic_LeaseKeptUntilExpiry: one that ended for no good reason leaves nothing tidied up, and
+// nobody gets its submitter at once.
 func TestPanic_LeaseKeptUntilExpiry(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 2*time.Second)
@@ -351,7 +361,8 @@ func TestPanic_LeaseKeptUntilExpiry(t *testing.T) {
 	}
 }
 
-// longestWithoutOwner watches until every submitter that has work has an owner, and tells how long one of them had none.
+// longestWithoutOwner watches until every submitter that has work has an owner, and tells how long
+// one of them had none.
 func (c *cluster) longestWithoutOwner() (longest time.Duration) {
 	c.t.Helper()
 	c.eventually("all that have work have an owner", func() error {
@@ -371,8 +382,9 @@ func (c *cluster) longestWithoutOwner() (longest time.Duration) {
 	return longest
 }
 
-// TestOwner_Wedged_Replaced has an owner hang in the middle of a step, deaf to its context, while its node lives and renews. It must lose its lease, the stop of
-// its node must not hang, and when the owner wakes it must not send anything.
+// TestOwner_Wedged_Replaced has an owner hang in the middle of a step, deaf to its context, while
+// its node lives and renews. It must lose its lease, the stop of its node must not hang, and when
+// the owner wakes it must not send anything.
 func TestOwner_Wedged_Replaced(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second

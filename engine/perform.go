@@ -117,8 +117,8 @@ func (a *actor) recheck(tx *txn.Tx) {
 	}
 }
 
-// logSuspicion logs a difference between account and ledger. One read may come from any branch and is
-// logged for debugging only; a warning follows once a later block shows the same.
+// logSuspicion logs a difference between account and ledger. One read may come from any branch and
+// is logged for debugging only; a warning follows once a later block shows the same.
 func (a *actor) logSuspicion(before *txn.Suspicion, account txn.Account) {
 	if a.suspicion == nil {
 		return

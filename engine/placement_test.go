@@ -12,7 +12,8 @@ import (
 
 const someChain = txn.ChainID(31337)
 
-// seatsOf draws nodes as they are called in practice: one name with a number, and an id of the process.
+// seatsOf draws nodes as they are called in practice: one name with a number, and an id of the
+// process.
 func seatsOf(t *rapid.T, least, most int) []candidate {
 	var candidates []candidate
 	for i := range rapid.IntRange(least, most).Draw(t, "nodes") {
@@ -23,7 +24,8 @@ func seatsOf(t *rapid.T, least, most int) []candidate {
 	return candidates
 }
 
-// TestPlacement_NodeLeaves_OnlyItsShareMoves takes a node away, and puts it back: nothing moves but what was that node's.
+// TestPlacement_NodeLeaves_OnlyItsShareMoves takes a node away, and puts it back: nothing moves but
+// what was that node's.
 func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,8 +49,9 @@ func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 	})
 }
 
-// TestPlacementIsBalanced counts 2,000 submitters on three nodes: none has 15 % more or less than its third. Weights that are as good as random are out of that
-// once in some 500,000 times; ids that a weak hash takes for nearly the same show at once.
+// TestPlacementIsBalanced counts 2,000 submitters on three nodes: none has 15 % more or less than
+// its third. Weights that are as good as random are out of that once in some 500,000 times; ids
+// that a weak hash takes for nearly the same show at once.
 func TestPlacementIsBalanced(t *testing.T) {
 	t.Parallel()
 	const submitters, nodes, trials = 2000, 3, 300
@@ -75,7 +78,8 @@ func TestPlacementIsBalanced(t *testing.T) {
 	}
 }
 
-// TestPlacement_EligibleNodesOnly leaves out nodes that work on other chains and those that accept nothing, but not an owner that is full.
+// TestPlacement_EligibleNodesOnly leaves out nodes that work on other chains and those that accept
+// nothing, but not an owner that is full.
 func TestPlacement_EligibleNodesOnly(t *testing.T) {
 	t.Parallel()
 	can := newCandidate("can", []txn.ChainID{1, someChain}, true)

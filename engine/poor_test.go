@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// storm is what callers, operators and a chain do whose nodes cannot agree on what an account has, until it is over.
+// storm is what callers, operators and a chain do whose nodes cannot agree on what an account has,
+// until it is over.
 type storm struct {
 	*cluster
 	log  journal
@@ -35,9 +36,13 @@ func (s *storm) draw(n int) int {
 var said = map[chaintest.Method][]chaintest.Fault{
 	chaintest.MethodSend: {
 		chaintest.Say(
-			"insufficient funds"), chaintest.Say("insufficient funds"), chaintest.Say("insufficient funds"), lie(txn.InsufficientFunds), {}, {}, chaintest.Evict(), chaintest.LoseReply(),
-		chaintest.Unavailable(), chaintest.Say("transaction underpriced"), lost(txn.Invalid, 0), lie(txn.Invalid), chaintest.Say("replacement transaction underpriced"),
-		chaintest.FalseNonceTooLow(), lost(txn.RateLimited, time.Millisecond), chaintest.Say("already known"),
+			"insufficient funds"), chaintest.Say("insufficient funds"),
+		chaintest.Say("insufficient funds"), lie(txn.InsufficientFunds), {}, {},
+		chaintest.Evict(), chaintest.LoseReply(),
+		chaintest.Unavailable(), chaintest.Say("transaction underpriced"), lost(txn.Invalid, 0),
+		lie(txn.Invalid), chaintest.Say("replacement transaction underpriced"),
+		chaintest.FalseNonceTooLow(), lost(txn.RateLimited, time.Millisecond),
+		chaintest.Say("already known"),
 	},
 	chaintest.MethodQuote: {
 		{},
@@ -79,7 +84,10 @@ func (s *storm) takeover() {
 	s.node = s.start("a", func(o *Options) {
 		o.PollInterval, o.Logger, o.StuckTimeout = 50*time.Millisecond, s.log.logger(), time.Second
 		o.Stuck = &asked{
-			answer: func(context.Context, int) (txn.StuckAction, error) { return says[s.draw(len(says))], nil },
+			answer: func(context.Context, int) (txn.StuckAction,
+				error) {
+				return says[s.draw(len(says))], nil
+			},
 		}
 	})
 }
@@ -87,7 +95,8 @@ func (s *storm) takeover() {
 // create queues one more, unless the account is stopped.
 func (s *storm) create() {
 	of := s.submitters[s.draw(len(s.submitters))]
-	if tx, _, err := s.admin.CreateTx(s.t.Context(), store.Intent{Submitter: of, RequestID: fmt.Sprint(len(s.ids)), Payload: transfer()}); err == nil {
+	if tx, _, err := s.admin.CreateTx(s.t.Context(),
+		store.Intent{Submitter: of, RequestID: fmt.Sprint(len(s.ids)), Payload: transfer()}); err == nil {
 		s.ids = append(s.ids, tx.ID)
 	}
 }
@@ -97,7 +106,8 @@ func (s *storm) ask(of txn.SubmitterID, k store.Ask) {
 	if k.Kind == txn.CommandExitProtect {
 		k.Expect = int64(
 			s.number(
-				"SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1",
+				"SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE "+
+					"submitter_id = $1",
 				int32(of)),
 		)
 	}
@@ -147,15 +157,17 @@ func (s *storm) goOn(of txn.SubmitterID) {
 	s.ask(of, store.Ask{Kind: txn.CommandResume})
 }
 
-// TestFunds_AnyAmounts_LedgerAccepts drives owners on a real ledger through any answers about money and much else, reorgs, takeovers and commands. The ledger refuses
-// nothing that they write, and once the storm is over all ends.
+// TestFunds_AnyAmounts_LedgerAccepts drives owners on a real ledger through any answers about money
+// and much else, reorgs, takeovers and commands. The ledger refuses nothing that they write, and
+// once the storm is over all ends.
 func TestFunds_AnyAmounts_LedgerAccepts(t *testing.T) {
 	t.Parallel()
 	const gusts = 200
 	s := &storm{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}
 	s.policy = quick
 	s.policy.ResubmitMax, s.policy.ResubmitMaxAge, s.policy.AuditDepth = 4, 2*time.Second, 6
-	s.policy.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 200 * time.Millisecond, MaxAttempts: 5}
+	s.policy.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 200 * time.Millisecond,
+		MaxAttempts: 5}
 	s.chain.Intercept(s.intercept)
 	s.takeover()
 	for range 3 * len(s.submitters) {
@@ -183,7 +195,8 @@ func TestFunds_AnyAmounts_LedgerAccepts(t *testing.T) {
 		}
 		return nil
 	})
-	if refused := s.log.of(t, "the database refuses a change; this submitter waits, which needs an operator's look"); len(
+	if refused := s.log.of(t, "the database refuses a change; this submitter waits, which needs "+
+		"an operator's look"); len(
 		refused) > 0 {
 		t.Errorf("refused: %v", refused[0])
 	}

@@ -32,7 +32,8 @@ type OwnerChain interface {
 	// funds) is an outcome; ACCEPTED comes with the quote.
 	Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome)
 	// Fees returns the market fees at a speed, for a replacement; limit is its cap per unit of gas,
-	// zero for none, in place of the cap that Quote applies. As with Quote, a refusal is an outcome.
+	// zero for none, in place of the cap that Quote applies. As with Quote, a refusal is an
+	// outcome.
 	Fees(ctx context.Context, speed txn.Speed, limit txn.Wei) (txn.Fees, txn.Outcome)
 	// Gas estimates the gas of a draft by simulation, with the configured margin. As with Quote, a
 	// refusal is an outcome.

@@ -106,7 +106,8 @@ func (w *watched) healthy() {
 	}
 }
 
-// While nothing is in flight the key is used three times elsewhere. The only way on leads over the numbers that are gone, once they are gone for good.
+// While nothing is in flight the key is used three times elsewhere. The only way on leads over the
+// numbers that are gone, once they are gone for good.
 func TestAligningForward(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -186,7 +187,8 @@ func TestFailingALostTransaction(t *testing.T) {
 	w.healthy()
 }
 
-// What was given back to the queue runs once, under another number, also when another node goes on with it.
+// What was given back to the queue runs once, under another number, also when another node goes on
+// with it.
 func TestRequeueingALostTransaction(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t,
@@ -225,7 +227,8 @@ func (w *watched) signed(raw []byte) txn.Signed {
 	return txn.Signed{}
 }
 
-// The chain has lost what was final and is audited no more. That is no lag: it grows past the block that the ledger knows, and still lacks it.
+// The chain has lost what was final and is audited no more. That is no lag: it grows past the block
+// that the ledger knows, and still lacks it.
 func TestFinal_LostByChain(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// The same on go-ethereum, over the real client: somebody else's transaction takes the nonce of one that is on its way.
+// The same on go-ethereum, over the real client: somebody else's transaction takes the nonce of one
+// that is on its way.
 func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, 0)
@@ -23,7 +24,11 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	r.startNode("a", nil)
 	first := r.create(0, "one", transfer())
 	r.mineUntil("the first is final",
-		func() bool { tx, err := r.admin.Tx(t.Context(), first); return err == nil && tx.State.Final() })
+		func() bool {
+			tx, err := r.admin.Tx(t.Context(), first)
+			return err == nil &&
+				tx.State.Final()
+		})
 	id := r.create(0, "two", transfer())
 	r.eventually("it is sent", r.is(id, txn.Pending))
 	if err := r.dev.DropPending(); err != nil {
@@ -50,17 +55,23 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	if got := r.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionFail, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: p.ID}); !strings.HasPrefix(
+	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume,
+		Expect: p.ID}); !strings.HasPrefix(
 		got, txn.ResultRefused) {
 		t.Errorf("resumed at a number that is used: %s", got)
 	}
 	r.mineUntil("the account stands still", func() bool {
 		return r.decide(
-			store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: p.ID}) == txn.Applied
+			store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: p.ID}) ==
+			txn.Applied
 	})
 	next := r.create(0, "three", transfer())
 	r.mineUntil("the next is final",
-		func() bool { tx, err := r.admin.Tx(t.Context(), next); return err == nil && tx.State.Final() })
+		func() bool {
+			tx, err := r.admin.Tx(t.Context(), next)
+			return err == nil &&
+				tx.State.Final()
+		})
 	if tx := r.awaitFinal(next); tx.State != txn.Confirmed || *tx.Nonce != 3 {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -77,7 +88,8 @@ func (r *harness) useElsewhere(nonce uint64) txn.Hash {
 		devchain.Key(0),
 		types.LatestSignerForChainID(id),
 		&types.DynamicFeeTx{
-			ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000, GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
+			ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000,
+			GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
 		},
 	)
 	if err == nil {

@@ -22,7 +22,8 @@ import (
 
 // guarded is a policy whose waits are short.
 var guarded = txn.Policy{
-	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 100 * time.Millisecond, ResubmitMax: 1000, AuditDepth: 12, LagGrace: 300 * time.Millisecond,
+	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 100 * time.Millisecond, ResubmitMax: 1000,
+	AuditDepth: 12, LagGrace: 300 * time.Millisecond,
 }
 
 // watched is a submitter on an in-memory chain whose key somebody else has as well.
@@ -60,7 +61,8 @@ func (w *watched) outsider(nonce uint64) *types.Transaction {
 		devchain.Key(0),
 		types.LatestSignerForChainID(id),
 		&types.DynamicFeeTx{
-			ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000, GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
+			ChainID: id, Nonce: nonce, To: &txn.Address{0xbb}, Gas: 21_000,
+			GasFeeCap: big.NewInt(100e9), GasTipCap: big.NewInt(50e9),
 		},
 	)
 	if err != nil {
@@ -137,7 +139,8 @@ func (w *watched) awaitCalls(method chaintest.Method, more int32) {
 	})
 }
 
-// The key was used elsewhere while nothing was in flight: nothing is taken, whoever took the number, and the operator is told who.
+// The key was used elsewhere while nothing was in flight: nothing is taken, whoever took the
+// number, and the operator is told who.
 func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, mined := range map[string]bool{"in the pool": false, "mined": true} {
@@ -171,19 +174,26 @@ func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 	}
 }
 
-// The key is used elsewhere while one of ours is on its way. Ours keeps its number, tells what happened, and is never called executed.
+// The key is used elsewhere while one of ours is on its way. Ours keeps its number, tells what
+// happened, and is never called executed.
 func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		atSend  func(*watched) // when our bytes are on their way to the pool
 		pending func(*watched) // when the pool has them
 	}{
-		"mined before ours": {atSend: func(w *watched) { w.inject(w.outsider(1)); w.chain.Mine(1) }},
+		"mined before ours": {atSend: func(w *watched) {
+			w.inject(w.outsider(1))
+			w.chain.Mine(1)
+		}},
 		"in the pool before ours": {
 			atSend:  func(w *watched) { w.inject(w.outsider(1)) },
 			pending: func(w *watched) { w.chain.Mine(1) },
 		},
-		"replaces ours in the pool": {pending: func(w *watched) { w.inject(w.outsider(1)); w.chain.Mine(1) }},
+		"replaces ours in the pool": {pending: func(w *watched) {
+			w.inject(w.outsider(1))
+			w.chain.Mine(1)
+		}},
 		"several ahead": {pending: func(w *watched) {
 			for nonce := range uint64(3) {
 				w.inject(w.outsider(1 + nonce))
@@ -266,7 +276,8 @@ func (w *watched) lost(id txn.TxID, by txn.Hash) {
 	}
 }
 
-// What was used elsewhere is undone by the chain, and ours gets in after all: it is followed to its end under protection.
+// What was used elsewhere is undone by the chain, and ours gets in after all: it is followed to its
+// end under protection.
 func TestProtected_Transaction_Tracked(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -285,7 +296,8 @@ func TestProtected_Transaction_Tracked(t *testing.T) {
 	}
 }
 
-// After our last transaction the key is used elsewhere, and the owner still has the lease: it must not rest on what it saw before.
+// After our last transaction the key is used elsewhere, and the owner still has the lease: it must
+// not rest on what it saw before.
 func TestKeyUsedElsewhere_IdleOwner_Protects(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -339,13 +351,16 @@ func TestSuspicion_Takeover_StillProtects(t *testing.T) {
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 }
 
-// Nothing but somebody else's use of the key protects: no endpoint that lags, is old or jumps, whatever it is asked, through takeovers and reorgs of our own.
+// Nothing but somebody else's use of the key protects: no endpoint that lags, is old or jumps,
+// whatever it is asked, through takeovers and reorgs of our own.
 func TestLagNeverProtects(t *testing.T) {
 	t.Parallel()
 	reads := []chaintest.Method{
-		chaintest.MethodHead, chaintest.MethodBlockByHash, chaintest.MethodBlockByNumber, chaintest.MethodReceipts, chaintest.MethodAccount, chaintest.MethodConsumer,
+		chaintest.MethodHead, chaintest.MethodBlockByHash, chaintest.MethodBlockByNumber,
+		chaintest.MethodReceipts, chaintest.MethodAccount, chaintest.MethodConsumer,
 	}
-	lagging := func(blocks uint64, methods ...chaintest.Method) func(chaintest.Call, int) chaintest.Fault {
+	lagging := func(blocks uint64, methods ...chaintest.Method) func(chaintest.Call,
+		int) chaintest.Fault {
 		return func(call chaintest.Call, _ int) chaintest.Fault {
 			if slices.Contains(methods, call.Method) {
 				return chaintest.Lag(blocks)
@@ -391,7 +406,10 @@ func TestLagNeverProtects(t *testing.T) {
 			w.awaitFinal(w.create(0, "first", transfer()))
 			var calls atomic.Int32
 			w.chain.Intercept(
-				func(_ context.Context, call chaintest.Call) chaintest.Fault { return fault(call, int(calls.Add(1))) })
+				func(_ context.Context, call chaintest.Call) chaintest.Fault {
+					return fault(call,
+						int(calls.Add(1)))
+				})
 			for i := range 4 {
 				id := w.create(0, fmt.Sprint(i), transfer())
 				switch i {
@@ -425,7 +443,8 @@ func TestLagNeverProtects(t *testing.T) {
 	}
 }
 
-// The successor asks for the receipt of what has long been in a block, and is told for ever that there is none. The chain says who used the nonce: it was ours.
+// The successor asks for the receipt of what has long been in a block, and is told for ever that
+// there is none. The chain says who used the nonce: it was ours.
 func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

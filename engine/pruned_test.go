@@ -19,13 +19,15 @@ func (w *watched) prune() {
 	})
 }
 
-// No endpoint keeps state as old as a decision is to rest on. It is refused with what to do, and goes on by the word of whoever has looked elsewhere.
+// No endpoint keeps state as old as a decision is to rest on. It is refused with what to do, and
+// goes on by the word of whoever has looked elsewhere.
 func TestDecisionsWithoutOldState(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		proven, unproven txn.Action
 		want             txn.State
-	}{{txn.ActionFail, txn.ActionFailUnproven, txn.Failed}, {txn.ActionRequeue, txn.ActionRequeueUnproven, txn.Confirmed}} {
+	}{{txn.ActionFail, txn.ActionFailUnproven, txn.Failed},
+		{txn.ActionRequeue, txn.ActionRequeueUnproven, txn.Confirmed}} {
 		w := newWatched(t)
 		w.node()
 		w.prune()

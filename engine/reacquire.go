@@ -15,8 +15,8 @@ import (
 // Waiting ends the session that blocks, which usually frees all others too. The others keep asking
 // together in the meantime.
 
-// reacquireFirst is the first wait between two tries; it doubles up to the renewal interval. Waiting
-// owners cost one statement per round.
+// reacquireFirst is the first wait between two tries; it doubles up to the renewal interval.
+// Waiting owners cost one statement per round.
 const reacquireFirst = 50 * time.Millisecond
 
 // reacquireAll acquires leases under new tokens, except those that are locked.

@@ -36,8 +36,9 @@ func fullCommit(m pgproxy.Message) bool {
 	return m.Runs() && strings.Contains(m.SQL, "tx_moved") && size > 10_000
 }
 
-// TestReacquire_ManyUnknownOutcomes loses the answers to fenced statements of hundreds of submitters. All have their leases again with a few statements and at once, each
-// under a new token, and none changes hands.
+// TestReacquire_ManyUnknownOutcomes loses the answers to fenced statements of hundreds of
+// submitters. All have their leases again with a few statements and at once, each under a new
+// token, and none changes hands.
 func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	const submitters, lost = 300, 2
@@ -88,7 +89,8 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 	unknown := len(
 		log.of(t, "commit outcome unknown; reacquiring lease"))
 	t.Logf(
-		"%d commits of unknown fate; all was sent %s later, after %d bulk and %d single acquisitions",
+		"%d commits of unknown fate; all was sent %s later, after %d bulk and %d single "+
+			"acquisitions",
 		unknown, time.Since(began).Round(time.Millisecond), together.Load(), oneByOne.Load())
 	if unknown < 100 {
 		t.Errorf("only %d commits were lost", unknown)
@@ -114,8 +116,8 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestReacquire_RenewalMeanwhile_OwnerKept keeps back the answer to an acquisition anew while the lease is renewed under the old token, which is not there any more. That is
-// no loss.
+// TestReacquire_RenewalMeanwhile_OwnerKept keeps back the answer to an acquisition anew while the
+// lease is renewed under the old token, which is not there any more. That is no loss.
 func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
@@ -153,15 +155,17 @@ func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 		t.Errorf("%v", lines)
 	}
 	c.eventually("it is renewed under the new token", func() error {
-		if n := c.number("SELECT count(*) FROM submitter_lease WHERE fencing_token = 2 AND expires_at > acquired_at + INTERVAL '6 seconds'"); n != 1 {
+		if n := c.number("SELECT count(*) FROM submitter_lease WHERE fencing_token = 2 AND " +
+			"expires_at > acquired_at + INTERVAL '6 seconds'"); n != 1 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 }
 
-// TestReacquire_LeaseLocked_Waits has a session hold the lease locked, as an old statement that runs would, while an owner wants it anew. The owner waits
-// for just that one, and reads nothing before.
+// TestReacquire_LeaseLocked_Waits has a session hold the lease locked, as an old statement that
+// runs would, while an owner wants it anew. The owner waits for just that one, and reads nothing
+// before.
 func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -198,7 +202,8 @@ func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	})
 }
 
-// TestReacquire_OwnerLeft_LeaseReleased stops a node while it takes a lease anew: the lease must not stay with a node that is gone.
+// TestReacquire_OwnerLeft_LeaseReleased stops a node while it takes a lease anew: the lease must
+// not stay with a node that is gone.
 func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -228,7 +233,8 @@ func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 	}
 }
 
-// TestAcquire_StopMeanwhile_LeaseReleased stops a node whose leases the database has given and which has not heard of it: they go back all the same.
+// TestAcquire_StopMeanwhile_LeaseReleased stops a node whose leases the database has given and
+// which has not heard of it: they go back all the same.
 func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -244,7 +250,8 @@ func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	})
 	beats := running(proxy, "Heartbeat")
 	a.kill()
-	for began := time.Now(); beats.Load() == 0 && time.Since(began) < 300*time.Millisecond; { // a node that went on without the answer says that it takes nothing more
+	// a node that went on without the answer says that it takes nothing more
+	for began := time.Now(); beats.Load() == 0 && time.Since(began) < 300*time.Millisecond; {
 		<-time.After(time.Millisecond)
 	}
 	held.Release()

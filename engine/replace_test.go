@@ -124,7 +124,8 @@ func (v *chainHarness) nonceOnChain() uint64 {
 	return uint64(a.Latest)
 }
 
-// N was in a block and N+1 in the pool; then the block of N goes. Both get in, and nothing is allocated between.
+// N was in a block and N+1 in the pool; then the block of N goes. Both get in, and nothing is
+// allocated between.
 func TestReorg_LowerNonceDropped_BothRebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
@@ -179,13 +180,19 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 				})
 				v.mine(1)
 				tx := v.finish(id)
-				cancelled := func(f txn.Attempt) bool { return f.Hash == tx.TxHash && f.Kind == txn.Cancel } // it may have risen meanwhile
+				// it may have risen meanwhile
+				cancelled := func(f txn.Attempt) bool {
+					return f.Hash == tx.TxHash &&
+						f.Kind == txn.Cancel
+				}
 				if wins &&
-					(tx.State != txn.Cancelled || tx.Executed != txn.No || !slices.ContainsFunc(v.awaitAttempts(id, 2), cancelled)) {
+					(tx.State != txn.Cancelled || tx.Executed != txn.No ||
+						!slices.ContainsFunc(v.awaitAttempts(id, 2), cancelled)) {
 					t.Errorf("%+v", tx.Status)
 				}
 				if !wins &&
-					(tx.State != txn.Confirmed || tx.Executed != txn.Success || tx.Reason != txn.ReasonCancelLost || tx.TxHash != forms[0].Hash) {
+					(tx.State != txn.Confirmed || tx.Executed != txn.Success ||
+						tx.Reason != txn.ReasonCancelLost || tx.TxHash != forms[0].Hash) {
 					t.Errorf("%+v", tx.Status)
 				}
 				v.stopping(nil)
@@ -227,7 +234,8 @@ func onFees(t *testing.T, most uint64) *chainHarness {
 	return v
 }
 
-// The base fee climbs above all that may be offered, and comes back. Meanwhile the transaction says so, and is handed over to a node that forgets.
+// The base fee climbs above all that may be offered, and comes back. Meanwhile the transaction says
+// so, and is handed over to a node that forgets.
 func TestBaseFee_AboveCap(t *testing.T) {
 	t.Parallel()
 	v := onFees(t, 10e9)
@@ -256,7 +264,8 @@ func TestBaseFee_AboveCap(t *testing.T) {
 	}
 }
 
-// What replaces may offer more than what is new: fees that rise above the cap of the one are followed up to that of the other.
+// What replaces may offer more than what is new: fees that rise above the cap of the one are
+// followed up to that of the other.
 func TestReplacement_OwnFeeCap(t *testing.T) {
 	t.Parallel()
 	p := bumped(quick)
@@ -284,14 +293,18 @@ func TestReplacement_OwnFeeCap(t *testing.T) {
 	}
 }
 
-// All of the cap was offered, and a pool that wants more refuses it. When it wants less the transaction goes on by itself.
+// All of the cap was offered, and a pool that wants more refuses it. When it wants less the
+// transaction goes on by itself.
 func TestFees_FallBelowCap(t *testing.T) {
 	t.Parallel()
 	v := onFees(t, 3e9)
 	v.memory.SetMinTip(*uint256.NewInt(100e9)) // nobody tells
 	id := v.create(0, "one", transfer())
 	v.has(id, "the cap is reached",
-		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached })
+		func(tx txn.Tx) bool {
+			return tx.State == txn.Stuck &&
+				tx.Reason == txn.ReasonFeeCapReached
+		})
 	if n := len(v.memory.Included()); n != 0 || len(v.memory.Pool()) != 0 {
 		t.Fatal("the pool took it")
 	}
@@ -306,7 +319,8 @@ func TestFees_FallBelowCap(t *testing.T) {
 	}
 }
 
-// The caps of the account and of the caller hold for the first form and for replacements; a change of the account's is heard.
+// The caps of the account and of the caller hold for the first form and for replacements; a change
+// of the account's is heard.
 func TestCapsOfAccountAndCaller(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", bumped(quick), nil)
@@ -314,7 +328,8 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	v.stopping(func(int) bool { return true })
 	set := func(most uint64) {
 		t.Helper()
-		if err := v.admin.SetPolicies(t.Context(), v.submitters[0], store.PolicyChange{MaxFee: uint256.NewInt(most)}); err != nil {
+		if err := v.admin.SetPolicies(t.Context(), v.submitters[0],
+			store.PolicyChange{MaxFee: uint256.NewInt(most)}); err != nil {
 			t.Fatal(err)
 		}
 		if got := v.decide(store.Ask{Kind: txn.CommandUpdate}); got != txn.Applied {
@@ -358,11 +373,12 @@ func TestSpeedUp(t *testing.T) {
 	}
 }
 
-// The deadline passes while it waits for its turn: no nonce. It passes while it is in flight: only who asks for it is cancelled. How wrong the node's clock is
-// makes no difference.
+// The deadline passes while it waits for its turn: no nonce. It passes while it is in flight: only
+// who asks for it is cancelled. How wrong the node's clock is makes no difference.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
-	for name, skew := range map[string]time.Duration{"right": 0, "ahead": time.Hour, "behind": -time.Hour} {
+	for name, skew := range map[string]time.Duration{"right": 0, "ahead": time.Hour,
+		"behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testDeadlines(t, skew)
@@ -415,7 +431,8 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 // replacing are the points of a replacement; no other step passes them.
 var replacing = []Point{BeforeReplace, BeforeRecordReplacement, AfterRecordReplacement}
 
-// TestReplacement_CrashAtEveryPoint ends a node there for good. Its successor sends what was recorded, and what was not recorded was never sent.
+// TestReplacement_CrashAtEveryPoint ends a node there for good. Its successor sends what was
+// recorded, and what was not recorded was never sent.
 func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range replacing {
@@ -459,7 +476,8 @@ func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 						t.Errorf("%s was sent and is not recorded", hash)
 					}
 				}
-				if want := map[txn.AttemptKind]txn.State{txn.Bump: txn.Confirmed, txn.Cancel: txn.Cancelled}[kind]; tx.State != want {
+				if want := map[txn.AttemptKind]txn.State{txn.Bump: txn.Confirmed,
+					txn.Cancel: txn.Cancelled}[kind]; tx.State != want {
 					t.Errorf("%+v", tx.Status)
 				}
 			})
@@ -520,7 +538,8 @@ func (v *chainHarness) crashReplacing(point Point, kind txn.AttemptKind) []recor
 	id := v.create(0, "one", transfer())
 	if kind == txn.Cancel {
 		v.eventually("it is sent", v.is(id, txn.Pending))
-		if _, err := v.admin.AddCommand(v.t.Context(), v.submitters[0], store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
+		if _, err := v.admin.AddCommand(v.t.Context(), v.submitters[0],
+			store.Ask{Kind: txn.CommandCancel, Tx: &id}); err != nil {
 			v.t.Fatal(err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// runsBefore changes the chain below the depth at which anybody believed in it: the form of before a REQUEUE gets into a block.
+// runsBefore changes the chain below the depth at which anybody believed in it: the form of before
+// a REQUEUE gets into a block.
 func (w *watched) runsBefore(before txn.Signed) {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
@@ -26,7 +27,8 @@ func (w *watched) runsBefore(before txn.Signed) {
 	w.chain.MineEmpty(20) // so that the account agrees with the cursor again
 }
 
-// ranBefore checks the end of a transaction that ran before its REQUEUE, and that the submitter goes on.
+// ranBefore checks the end of a transaction that ran before its REQUEUE, and that the submitter
+// goes on.
 func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	w.t.Helper()
 	tx := w.finish(id)
@@ -57,12 +59,14 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	}
 }
 
-// While it waits in the queue again, it turns out to have run: it ends by that receipt, under its old nonce, and is not sent anew. So under the protection of
-// its loss and after it, also when another node takes over, and when somebody wants it cancelled.
+// While it waits in the queue again, it turns out to have run: it ends by that receipt, under its
+// old nonce, and is not sent anew. So under the protection of its loss and after it, also when
+// another node takes over, and when somebody wants it cancelled.
 func TestRequeued_ExecutedBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ takeover, exit, cancel bool }{
-		"the same owner": {}, "its successor": {takeover: true}, "unprotected": {exit: true}, "to be cancelled": {exit: true, cancel: true},
+		"the same owner": {}, "its successor": {takeover: true}, "unprotected": {exit: true},
+		"to be cancelled": {exit: true, cancel: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +110,8 @@ func TestRequeued_ExecutedBefore(t *testing.T) {
 	}
 }
 
-// It has a nonce again, and no node has the bytes for it, when it turns out to have run. That nonce is filled by a form that does nothing, and then it ends.
+// It has a nonce again, and no node has the bytes for it, when it turns out to have run. That nonce
+// is filled by a form that does nothing, and then it ends.
 func TestRequeued_ExecutedBefore_WhenAllocated(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 0)

@@ -11,8 +11,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// An owner that rests holds nothing of the view that it last went by. On a chain that goes on each view has blocks of its own, so that owners which came to rest at
-// different times would hold as many copies of the chain.
+// An owner that rests holds nothing of the view that it last went by. On a chain that goes on each
+// view has blocks of its own, so that owners which came to rest at different times would hold as
+// many copies of the chain.
 func TestRest_ViewReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, time.Minute)

@@ -19,7 +19,8 @@ func (r *harness) backup() (restore func()) {
 	r.t.Helper()
 	ctx := context.Background()
 	rows, err := r.db.Pool.Query(ctx,
-		"SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'node' ORDER BY 1")
+		"SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> "+
+			"'node' ORDER BY 1")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -49,8 +50,10 @@ func (r *harness) backup() (restore func()) {
 	}
 }
 
-// What was queued when a backup was made runs in the part that is lost, and somebody compares it, and leaves the protection of the restore, behind an endpoint that lags. The
-// next nonce turns out to be used: by what, nobody here can tell, so nothing that is still queued is sent before somebody says once more that it was compared.
+// What was queued when a backup was made runs in the part that is lost, and somebody compares it,
+// and leaves the protection of the restore, behind an endpoint that lags. The next nonce turns out
+// to be used: by what, nobody here can tell, so nothing that is still queued is sent before
+// somebody says once more that it was compared.
 func TestRestored_LaggingEndpoint(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -74,7 +77,8 @@ func TestRestored_LaggingEndpoint(t *testing.T) {
 	w.chain.Intercept(
 		func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
 	w.node()
-	for _, action := range []txn.Action{txn.ActionAlign, txn.ActionResume} { // the endpoint says that the account stands where the cursor does
+	// the endpoint says that the account stands where the cursor does
+	for _, action := range []txn.Action{txn.ActionAlign, txn.ActionResume} {
 		w.want(w.exit(action), txn.ResultRefused, "RESUME_KEEP_QUEUE")
 	}
 	w.want(w.exit(txn.ActionResumeKeep), txn.Applied)

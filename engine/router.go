@@ -316,8 +316,8 @@ func (r *router) end(ctx context.Context, a *actor, err error) {
 	signal(r.ended)
 }
 
-// releaseEnded releases the leases of ended owners in one statement, and reports whether one of them
-// left work behind.
+// releaseEnded releases the leases of ended owners in one statement, and reports whether one of
+// them left work behind.
 func (r *router) releaseEnded(ctx context.Context) (look bool) {
 	r.mu.Lock()
 	leases, look := r.back, r.mailed

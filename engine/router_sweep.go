@@ -144,7 +144,8 @@ func (r *router) sweep(ctx, actors context.Context) (again time.Duration) {
 // the sweep count, so simulations are reproducible.
 func (r *router) jittered(d time.Duration) time.Duration {
 	r.sweeps++
-	part := newCandidate(r.e.members.self, nil, false).weight(txn.SubmitterID(int32(r.sweeps))) % 512
+	part := newCandidate(r.e.members.self, nil,
+		false).weight(txn.SubmitterID(int32(r.sweeps))) % 512
 	return d*3/4 + d*time.Duration(part)/1024
 }
 

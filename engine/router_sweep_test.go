@@ -36,8 +36,10 @@ func newTable(t *testing.T, most int) *table {
 	c, now := chaintest.New(chaintest.Options{}), clock.NewFake(
 		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	e, err := New(Options{
-		Store: s, Signer: book, Clock: now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Chains: []ChainOptions{{Chain: c, Policy: testPolicy}},
-		LeaseDuration: 10 * time.Second, RenewInterval: 3 * time.Second, Mode: WorkerQueue, MaxSubmitters: most,
+		Store: s, Signer: book, Clock: now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Chains:        []ChainOptions{{Chain: c, Policy: testPolicy}},
+		LeaseDuration: 10 * time.Second, RenewInterval: 3 * time.Second, Mode: WorkerQueue,
+		MaxSubmitters: most,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +83,8 @@ func numbers(n int) []txn.SubmitterID {
 	return ids
 }
 
-// TestSweepsAreSpread: nodes that started together do not sweep together, and each sweeps once in an interval, a quarter more or less.
+// TestSweepsAreSpread: nodes that started together do not sweep together, and each sweeps once in
+// an interval, a quarter more or less.
 func TestSweepsAreSpread(t *testing.T) {
 	t.Parallel()
 	a, b := newTable(t, 1), newTable(t, 1)
@@ -120,9 +123,19 @@ func TestHandOver(t *testing.T) {
 		wait  time.Duration // after it was first seen
 		want  bool
 	}{
-		"a node that has been there for a while": {func(tb *table) store.NodeInfo { return tb.node("other", true) }, lease, true},
-		"a node that has just come":              {func(tb *table) store.NodeInfo { return tb.node("other", true) }, lease - 1, false},
-		"a node that accepts nothing":            {func(tb *table) store.NodeInfo { return tb.node("other", false) }, lease, false},
+		"a node that has been there for a " +
+			"while": {func(tb *table) store.NodeInfo { return tb.node("other", true) }, lease,
+			true},
+		"a node that has " +
+			"just come": {func(tb *table) store.NodeInfo {
+			return tb.node("other",
+				true)
+		}, lease - 1, false},
+		"a node that accepts " +
+			"nothing": {func(tb *table) store.NodeInfo {
+			return tb.node("other",
+				false)
+		}, lease, false},
 		"a node that works on other chains alone": {func(*table) store.NodeInfo {
 			return store.NodeInfo{ID: "other", Chains: []txn.ChainID{1}, Accepting: true}
 		}, lease, false},
@@ -147,7 +160,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestHandOverIsBounded joins a node where there is much: some at a time go, and only when those have gone, more.
+// TestHandOverIsBounded joins a node where there is much: some at a time go, and only when those
+// have gone, more.
 func TestHandOverIsBounded(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
@@ -169,7 +183,8 @@ func TestHandOverIsBounded(t *testing.T) {
 	}
 }
 
-// TestPlacement_StaleView_NothingMoves: a node that has not heard for a lease of who lives hands nothing over, and takes nothing that may be another's before the grace.
+// TestPlacement_StaleView_NothingMoves: a node that has not heard for a lease of who lives hands
+// nothing over, and takes nothing that may be another's before the grace.
 func TestPlacement_StaleView_NothingMoves(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
@@ -192,7 +207,8 @@ func TestPlacement_StaleView_NothingMoves(t *testing.T) {
 	}
 }
 
-// TestOrphansOfOthers leaves an orphan to its node, takes it after the grace, and does not hand it back to the node that did not take it; but to another one.
+// TestOrphansOfOthers leaves an orphan to its node, takes it after the grace, and does not hand it
+// back to the node that did not take it; but to another one.
 func TestOrphansOfOthers(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
@@ -225,7 +241,8 @@ func TestOrphansOfOthers(t *testing.T) {
 	}
 	tb.claim(see(both...), nil, tb.clock.Now()) // they are no orphans now
 	tb.own(rest...)
-	for _, graces := range []int{3, 6, 12, 24, 48, 96, 96} { // each time that it does not take them it is tried later
+	// each time that it does not take them it is tried later
+	for _, graces := range []int{3, 6, 12, 24, 48, 96, 96} {
 		for range graces {
 			if got := tb.going(); len(got) > 0 {
 				t.Fatalf("%d are handed back to the node that did not take them", len(got))
@@ -258,7 +275,8 @@ func TestOrphansOfOthers(t *testing.T) {
 	t.Error("nothing is handed over to a third node")
 }
 
-// TestOrphan_Again_NewGrace: the grace begins when a submitter is found without an owner, not when that happened for the first time.
+// TestOrphan_Again_NewGrace: the grace begins when a submitter is found without an owner, not when
+// that happened for the first time.
 func TestOrphan_Again_NewGrace(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)

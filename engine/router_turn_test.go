@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestUnwatchedComeUpInTurn leaves those that nobody watches to their node, and takes them after the grace, although they do not come up in each sweep.
+// TestUnwatchedComeUpInTurn leaves those that nobody watches to their node, and takes them after
+// the grace, although they do not come up in each sweep.
 func TestUnwatchedComeUpInTurn(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
@@ -42,7 +43,8 @@ func TestUnwatchedComeUpInTurn(t *testing.T) {
 	}
 }
 
-// TestUnwatched_Leftovers_SearchRepeatedOnce: where a look left something it is looked at once more, and no more often, so that the others come up.
+// TestUnwatched_Leftovers_SearchRepeatedOnce: where a look left something it is looked at once
+// more, and no more often, so that the others come up.
 func TestUnwatched_Leftovers_SearchRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	tb := newTable(t, 0)
@@ -59,8 +61,9 @@ func TestUnwatched_Leftovers_SearchRepeatedOnce(t *testing.T) {
 	}
 }
 
-// TestUnwatched_Calm_ReadOnce: a submitter without an owner is not read again while nobody has owned it since; one that needs an owner, or whose last commit may still come,
-// is. Where the block falls above which that counts, all are.
+// TestUnwatched_Calm_ReadOnce: a submitter without an owner is not read again while nobody has
+// owned it since; one that needs an owner, or whose last commit may still come, is. Where the block
+// falls above which that counts, all are.
 func TestUnwatched_Calm_ReadOnce(t *testing.T) {
 	t.Parallel()
 	const chain, other = txn.ChainID(1), txn.ChainID(2)
@@ -70,7 +73,8 @@ func TestUnwatched_Calm_ReadOnce(t *testing.T) {
 		{ID: 2, Token: 1, Settled: true},
 		{ID: 3, Token: 1},
 	}
-	look := func(what string, chain txn.ChainID, above uint64, needed []txn.SubmitterID, want ...txn.SubmitterID) {
+	look := func(what string, chain txn.ChainID, above uint64, needed []txn.SubmitterID,
+		want ...txn.SubmitterID) {
 		t.Helper()
 		if got := c.unknown(chain, above, idle); !slices.Equal(got, want) {
 			t.Errorf("%s: %v are read, want %v", what, got, want)

@@ -37,8 +37,8 @@ func (s silent) Account(ctx context.Context, _ txn.Address, _ uint64) (txn.Accou
 
 func (s silent) Heads(context.Context) <-chan struct{} { return nil }
 
-// A chain that answers nothing holds up its own submitters alone: while each of them waits inside a call, those of another chain on the same node go on, one
-// transaction after the other.
+// A chain that answers nothing holds up its own submitters alone: while each of them waits inside a
+// call, those of another chain on the same node go on, one transaction after the other.
 func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	t.Parallel()
 	const silently, waiting, loud = txn.ChainID(4242), 20, 5
@@ -46,7 +46,8 @@ func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	for i := range waiting {
 		info, _, err := v.admin.Register(t.Context(), store.Registration{
 			Name: fmt.Sprint("silent",
-				i), Chain: silently, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict, StartFrom: txn.StartChain,
+				i), Chain: silently, Address: devchain.Address(i), Signer: "keys", Mode: txn.Strict,
+			StartFrom: txn.StartChain,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -14,12 +14,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A step that asks the chain twice gets each answer late, or none. Its owner gives that up before anybody takes it to be stuck, the transaction says why it waits, and
-// goes on when the chain does.
+// A step that asks the chain twice gets each answer late, or none. Its owner gives that up before
+// anybody takes it to be stuck, the transaction says why it waits, and goes on when the chain does.
 func TestChain_Slow_LeaseKept(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string][]chaintest.Method{
-		"a quote": {chaintest.MethodQuote}, "a hand-over": {chaintest.MethodSend}, "an account": {chaintest.MethodAccount}, "a cancel": {chaintest.MethodFees, chaintest.MethodGas},
+		"a quote": {chaintest.MethodQuote}, "a hand-over": {chaintest.MethodSend},
+		"an account": {chaintest.MethodAccount},
+		"a cancel":   {chaintest.MethodFees, chaintest.MethodGas},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +87,8 @@ func TestChain_Slow_LeaseKept(t *testing.T) {
 	}
 }
 
-// A look at the account that takes longer than the spell after which it is taken again is used all the same: what took so long was no rest.
+// A look at the account that takes longer than the spell after which it is taken again is used all
+// the same: what took so long was no rest.
 func TestAccountRead_Slow_Used(t *testing.T) {
 	t.Parallel()
 	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(

@@ -9,8 +9,9 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestStop_DatabaseFails_NoError has the database not answer when a node that stops gives its leases back, or takes itself from the list. Both lapse by
-// themselves: that is told, and the stop has succeeded.
+// TestStop_DatabaseFails_NoError has the database not answer when a node that stops gives its
+// leases back, or takes itself from the list. Both lapse by themselves: that is told, and the stop
+// has succeeded.
 func TestStop_DatabaseFails_NoError(t *testing.T) {
 	t.Parallel()
 	for statement, told := range map[string]string{
@@ -37,7 +38,8 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 	}
 }
 
-// TestStop_Clean_NoWarnings stops a node while one of its statements is under way, which the stop cuts off: that is no trouble that anybody should hear of.
+// TestStop_Clean_NoWarnings stops a node while one of its statements is under way, which the stop
+// cuts off: that is no trouble that anybody should hear of.
 func TestStop_Clean_NoWarnings(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"OpenTxs", "InboxTxs", "Orphans", "AcquireLeases"} {

@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestNodes_NoHeartbeats_WorkDone loses every heartbeat of one node, so that it knows of no other and no other knows of it. That costs time: everything is
-// done all the same, and nothing twice.
+// TestNodes_NoHeartbeats_WorkDone loses every heartbeat of one node, so that it knows of no other
+// and no other knows of it. That costs time: everything is done all the same, and nothing twice.
 func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 	t.Parallel()
 	const submitters, each = 8, 3
@@ -47,8 +47,8 @@ func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestNotify_NoEndlessForwarding creates a transaction of a submitter that neither of two nodes can take: the one that wrote it tells the other, which
-// keeps it to itself.
+// TestNotify_NoEndlessForwarding creates a transaction of a submitter that neither of two nodes can
+// take: the one that wrote it tells the other, which keeps it to itself.
 func TestNotify_NoEndlessForwarding(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {

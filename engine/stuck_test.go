@@ -56,7 +56,8 @@ func (a *asked) times() int {
 	return len(a.ids)
 }
 
-// stuckVenue is a chain that loses all it is sent, a policy that soon calls that stuck, and somebody to ask.
+// stuckVenue is a chain that loses all it is sent, a policy that soon calls that stuck, and
+// somebody to ask.
 func stuckVenue(t *testing.T, by *asked) *chainHarness {
 	t.Helper()
 	p := quick
@@ -74,10 +75,16 @@ func TestStuckPolicy_Decision_Applied(t *testing.T) {
 			v.awaitEvent(id, txn.EventUnstuck, 1)
 			return txn.Confirmed
 		},
-		txn.StuckBump:   func(v *chainHarness, id txn.TxID) txn.State { v.awaitAttempts(id, 2); return txn.Confirmed },
-		txn.StuckCancel: func(v *chainHarness, id txn.TxID) txn.State { v.awaitAttempts(id, 2); return txn.Cancelled },
-		txn.StuckWait:   func(*chainHarness, txn.TxID) txn.State { return txn.Confirmed },
-		"DANCE":         func(*chainHarness, txn.TxID) txn.State { return txn.Confirmed },
+		txn.StuckBump: func(v *chainHarness, id txn.TxID) txn.State {
+			v.awaitAttempts(id, 2)
+			return txn.Confirmed
+		},
+		txn.StuckCancel: func(v *chainHarness, id txn.TxID) txn.State {
+			v.awaitAttempts(id, 2)
+			return txn.Cancelled
+		},
+		txn.StuckWait: func(*chainHarness, txn.TxID) txn.State { return txn.Confirmed },
+		"DANCE":       func(*chainHarness, txn.TxID) txn.State { return txn.Confirmed },
 	} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +129,10 @@ func TestStuckPolicy_Decision_Applied(t *testing.T) {
 func TestStuckPolicy_Fails_Waits(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(context.Context, int) (txn.StuckAction, error){
-		"an error": func(context.Context, int) (txn.StuckAction, error) { return txn.StuckCancel, errors.New("no idea") },
+		"an error": func(context.Context, int) (txn.StuckAction, error) {
+			return txn.StuckCancel,
+				errors.New("no idea")
+		},
 		"no answer": func(ctx context.Context, _ int) (txn.StuckAction, error) {
 			<-ctx.Done()
 			return txn.StuckCancel, ctx.Err()
@@ -148,7 +158,8 @@ func TestStuckPolicy_Fails_Waits(t *testing.T) {
 	}
 }
 
-// The owner ends while the policy is asked. Whoever takes over waits as long as between any two askings: the claim is in the ledger.
+// The owner ends while the policy is asked. Whoever takes over waits as long as between any two
+// askings: the claim is in the ledger.
 func TestStuckPolicy_AskedOncePerRequest(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})

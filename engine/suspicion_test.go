@@ -10,7 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What is told of an account that disagrees with the ledger: at the first look, and at a later block.
+// What is told of an account that disagrees with the ledger: at the first look, and at a later
+// block.
 const (
 	onceTold  = "account differs from the ledger; checking at a later block"
 	twiceTold = "account still differs from the ledger; allocation paused"
@@ -24,8 +25,9 @@ func (w *watched) loudNode(name string, log *journal) *testNode {
 	})
 }
 
-// TestSuspicion_OwnInclusion_NoProtection takes a submitter over, and has its transaction mined after the new owner has asked for the receipts and before it sees the
-// account: nobody else has used that nonce.
+// TestSuspicion_OwnInclusion_NoProtection takes a submitter over, and has its transaction mined
+// after the new owner has asked for the receipts and before it sees the account: nobody else has
+// used that nonce.
 func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)
@@ -55,7 +57,8 @@ func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 	}
 }
 
-// TestSuspicion_ConfirmedByLaterBlock_Warned uses the nonce of a transaction elsewhere: the first look is for whoever looks closely, the next one for all.
+// TestSuspicion_ConfirmedByLaterBlock_Warned uses the nonce of a transaction elsewhere: the first
+// look is for whoever looks closely, the next one for all.
 func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 	t.Parallel()
 	w := newWatched(t)

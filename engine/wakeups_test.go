@@ -10,8 +10,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestQueue_WakeUpsAlone_NothingWaits has transactions queued while their owner takes, is paused, resumes, is protected, has nothing to do and leaves, or cannot take any. Wake-ups
-// alone tell of them: nobody polls here before the test is over.
+// TestQueue_WakeUpsAlone_NothingWaits has transactions queued while their owner takes, is paused,
+// resumes, is protected, has nothing to do and leaves, or cannot take any. Wake-ups alone tell of
+// them: nobody polls here before the test is over.
 func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []time.Duration{time.Millisecond, 50 * time.Millisecond, time.Minute} {
@@ -20,14 +21,18 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 			c := newCluster(t, 4, time.Minute)
 			c.policy = quick
 			n := c.start("a",
-				func(o *Options) { o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour, time.Hour, idle })
+				func(o *Options) {
+					o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour,
+						time.Hour, idle
+				})
 			c.mine(5 * time.Millisecond)
 			draw := rand.New(rand.NewPCG(12, uint64(idle)))
 			ask := func(of txn.SubmitterID, k store.Ask) {
 				if k.Kind == txn.CommandExitProtect {
 					k.Expect = int64(
 						c.number(
-							"SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor WHERE submitter_id = $1",
+							"SELECT coalesce(max(protections), 0) FROM submitter_nonce_cursor "+
+								"WHERE submitter_id = $1",
 							int32(of)),
 					)
 				}
@@ -62,8 +67,11 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 				}
 			}
 			c.eventually("all are final", func() error {
-				for _, of := range c.submitters { // a command has the owner look: it is for those alone that wait for one
-					const stopped = "SELECT count(*) FROM submitter s LEFT JOIN submitter_nonce_cursor n USING (submitter_id) WHERE s.submitter_id = $1 AND (s.status = 'PAUSED' OR n.protect_reason IS NOT NULL)"
+				// a command has the owner look: it is for those alone that wait for one
+				for _, of := range c.submitters {
+					const stopped = "SELECT count(*) FROM submitter s LEFT JOIN " +
+						"submitter_nonce_cursor n USING (submitter_id) WHERE s.submitter_id = $1 " +
+						"AND (s.status = 'PAUSED' OR n.protect_reason IS NOT NULL)"
 					if c.number(stopped, int32(of)) > 0 {
 						ask(of, store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume})
 						ask(of, store.Ask{Kind: txn.CommandResume})

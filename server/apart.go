@@ -9,8 +9,9 @@ import (
 	"github.com/fencepost/fencepost/server/feed"
 )
 
-// shallow is a handler of statistics that takes its steps apart for a stream that is about to wait, and goes by the names of methods that there are: what a stranger
-// calls a method must not become a series of its own, or a text that no metric may have.
+// shallow is a handler of statistics that takes its steps apart for a stream that is about to wait,
+// and goes by the names of methods that there are: what a stranger calls a method must not become a
+// series of its own, or a text that no metric may have.
 type shallow struct {
 	stats.Handler
 	serves func(path string) bool
@@ -36,7 +37,8 @@ func (s shallow) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Con
 	return ctx
 }
 
-// HandleRPC takes note of what happens to the call. All but its beginning happens apart anyway, or when it ends.
+// HandleRPC takes note of what happens to the call. All but its beginning happens apart anyway, or
+// when it ends.
 func (s shallow) HandleRPC(ctx context.Context, what stats.RPCStats) {
 	begins := false
 	switch w := what.(type) {

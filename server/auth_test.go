@@ -28,9 +28,12 @@ func TestTokens(t *testing.T) {
 		header []string
 		known  bool
 	}{
-		{nil, false}, {[]string{""}, false}, {[]string{"Bearer "}, false}, {[]string{"Bearer one"}, false}, {[]string{"Basic one-0123456789abcdef"}, false},
-		{[]string{"one-0123456789abcdef"}, false}, {[]string{"Bearer one-0123456789abcdef", "Bearer one-0123456789abcdef"}, false},
-		{[]string{"Bearer one-0123456789abcdef"}, true}, {[]string{"bearer  two-0123456789abcdef"}, true},
+		{nil, false}, {[]string{""}, false}, {[]string{"Bearer "}, false},
+		{[]string{"Bearer one"}, false}, {[]string{"Basic one-0123456789abcdef"}, false},
+		{[]string{"one-0123456789abcdef"}, false},
+		{[]string{"Bearer one-0123456789abcdef", "Bearer one-0123456789abcdef"}, false},
+		{[]string{"Bearer one-0123456789abcdef"}, true},
+		{[]string{"bearer  two-0123456789abcdef"}, true},
 	} {
 		ctx, header := k.ctx, []string{}
 		for _, value := range c.header {
@@ -46,7 +49,8 @@ func TestTokens(t *testing.T) {
 			}
 		}
 		if len(c.header) < 2 && !c.known {
-			for _, path := range []string{"/api/v1/submitters", "/api/v1/events", "/api/v1/submitters/alice/events"} {
+			for _, path := range []string{"/api/v1/submitters", "/api/v1/events",
+				"/api/v1/submitters/alice/events"} {
 				a := n.http("GET", path, "", header...)
 				a.wantError(t, http.StatusUnauthorized, codes.Unauthenticated, "UNAUTHENTICATED")
 				if a.header.Get("WWW-Authenticate") != "Bearer" {
@@ -55,7 +59,8 @@ func TestTokens(t *testing.T) {
 			}
 		}
 	}
-	if _, err := grpc_health_v1.NewHealthClient(n.conn).Check(k.ctx, &grpc_health_v1.HealthCheckRequest{}); err != nil {
+	if _, err := grpc_health_v1.NewHealthClient(n.conn).Check(k.ctx,
+		&grpc_health_v1.HealthCheckRequest{}); err != nil {
 		t.Errorf("health: %v", err)
 	}
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(n.conn).ServerReflectionInfo(k.ctx)
@@ -93,19 +98,31 @@ func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	})
 	url, of := "http://"+n.conn.Target(), []string{"Authorization", "Bearer one-0123456789abcdef"}
 	for tongue, call := range map[string]func(){
-		"gRPC": func() { _, _ = n.txs.GetTx(role{token: "one-0123456789abcdef"}.in(k.ctx), byKey("alice", "never")) },
+		"gRPC": func() {
+			_, _ = n.txs.GetTx(role{token: "one-0123456789abcdef"}.in(k.ctx),
+				byKey("alice", "never"))
+		},
 		"gRPC stream": func() {
-			stream, err := n.txs.WatchTx(role{token: "one-0123456789abcdef"}.in(k.ctx), &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: byKey("alice", "never").GetRequest()}})
+			stream, err := n.txs.WatchTx(role{token: "one-0123456789abcdef"}.in(k.ctx),
+				&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: byKey("alice",
+					"never").GetRequest()}})
 			k.must(err)
 			_, _ = stream.Recv()
 		},
 		"Connect": func() {
 			ask := connect.NewRequest(byKey("alice", "never"))
 			ask.Header().Set(of[0], of[1])
-			_, _ = connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](http.DefaultClient, url+pb.TxService_GetTx_FullMethodName).CallUnary(k.ctx, ask)
+			_, _ = connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](http.DefaultClient,
+				url+pb.TxService_GetTx_FullMethodName).CallUnary(k.ctx, ask)
 		},
-		"JSON":        func() { n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id=never", "", of...) },
-		"JSON stream": func() { n.http("GET", "/api/v1/tx/by-request/events?submitter=alice&request_id=never", "", of...) },
+		"JSON": func() {
+			n.http("GET",
+				"/api/v1/tx/by-request?submitter=alice&request_id=never", "", of...)
+		},
+		"JSON stream": func() {
+			n.http("GET",
+				"/api/v1/tx/by-request/events?submitter=alice&request_id=never", "", of...)
+		},
 	} {
 		asked.ctx.Store(nil)
 		call()

@@ -58,7 +58,8 @@ func TestBatchIsOneStatementInItsOrder(t *testing.T) {
 	if n := k.count("(SELECT DISTINCT xmin FROM managed_tx) x"); n != 1 {
 		t.Errorf("a batch took %d statements, want 1", n)
 	}
-	if n := k.count("(SELECT value, lag(value) OVER (ORDER BY queue_seq) AS before FROM managed_tx) x WHERE before > value"); n != 0 {
+	if n := k.count("(SELECT value, lag(value) OVER (ORDER BY queue_seq) AS before FROM " +
+		"managed_tx) x WHERE before > value"); n != 0 {
 		t.Errorf("%d of a batch are queued before one that was named before them", n)
 	}
 	for i, r := range n.batch(asks...) { // a batch that is repeated
@@ -260,7 +261,8 @@ func (silent) CreateTxs(_ context.Context, intents []store.Intent) []store.Creat
 	return fates
 }
 
-// When the ledger answers for nothing of a batch the call fails, and clients repeat it; as soon as anything is known, each is told its own.
+// When the ledger answers for nothing of a batch the call fails, and clients repeat it; as soon as
+// anything is known, each is told its own.
 func TestBatchWithoutALedger(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -274,8 +276,10 @@ func TestBatchWithoutALedger(t *testing.T) {
 	)
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 	results := n.batch(ask("alice", "a", "1"), ask("alice", "", "1"))
-	wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Unavailable, "STORE_UNAVAILABLE")
-	wantStatus(t, grpcstatus.ErrorProto(results[1].GetError()), codes.InvalidArgument, "INVALID_FIELD")
+	wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Unavailable,
+		"STORE_UNAVAILABLE")
+	wantStatus(t, grpcstatus.ErrorProto(results[1].GetError()), codes.InvalidArgument,
+		"INVALID_FIELD")
 }
 
 // What fails by a defect is told with the id under which the log has the cause.
@@ -330,9 +334,10 @@ func TestPageTokensKnowTheQuestion(t *testing.T) {
 		&pb.ListTxsRequest{Submitter: "alice", Labels: []string{"a=1", "b=2"}, PageSize: 1})
 	k.must(err)
 	for name, ask := range map[string]*pb.ListTxsRequest{
-		"by account":             {Submitter: account, Labels: []string{"a=1", "b=2"}},
-		"by account, lower case": {Submitter: strings.ToLower(account), Labels: []string{"a=1", "b=2"}},
-		"labels in other order":  {Submitter: "alice", Labels: []string{"b=2", "a=1", "b=2"}},
+		"by account": {Submitter: account, Labels: []string{"a=1", "b=2"}},
+		"by account, lower case": {Submitter: strings.ToLower(account),
+			Labels: []string{"a=1", "b=2"}},
+		"labels in other order": {Submitter: "alice", Labels: []string{"b=2", "a=1", "b=2"}},
 	} {
 		ask.PageToken = first.GetNextPageToken()
 		if page, err := n.txs.ListTxs(k.ctx, ask); err != nil || len(page.GetTxs()) != 1 ||
@@ -348,7 +353,8 @@ func labelled(submitter, request string, labels map[string]string) *pb.CreateTxR
 	return r
 }
 
-// Labels are shown wherever the transaction is, select in lists, and are no part of what a key stands for.
+// Labels are shown wherever the transaction is, select in lists, and are no part of what a key
+// stands for.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -366,7 +372,8 @@ func TestLabels(t *testing.T) {
 	stream := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "alice"}})
 	first, err := stream.Recv()
 	k.must(err)
-	for where, tx := range map[string]*pb.Tx{"created": r.GetTx(), "created again": again.GetTx(), "read": got.GetTx(), "watched": first.GetSnapshot()} {
+	for where, tx := range map[string]*pb.Tx{"created": r.GetTx(), "created again": again.GetTx(),
+		"read": got.GetTx(), "watched": first.GetSnapshot()} {
 		if !maps.Equal(tx.GetLabels(), given) {
 			t.Errorf("%s: labels are %v, want %v", where, tx.GetLabels(), given)
 		}
@@ -383,12 +390,17 @@ func TestLabels(t *testing.T) {
 		want string
 	}{
 		{"one label", &pb.ListTxsRequest{Labels: []string{"order=17"}}, "r0 r1 r3"},
-		{"of one submitter", &pb.ListTxsRequest{Submitter: "alice", Labels: []string{"order=17"}}, "r0 r1"},
-		{"two labels", &pb.ListTxsRequest{Labels: []string{"order=17", "team/name=" + given["team/name"]}}, "r0"},
+		{"of one submitter", &pb.ListTxsRequest{Submitter: "alice", Labels: []string{"order=17"}},
+			"r0 r1"},
+		{"two labels",
+			&pb.ListTxsRequest{Labels: []string{"order=17", "team/name=" + given["team/name"]}},
+			"r0"},
 		{"an empty value", &pb.ListTxsRequest{Labels: []string{"x="}}, "r3"},
 		{"a value that nobody has", &pb.ListTxsRequest{Labels: []string{"order=1"}}, ""},
-		{"two that nobody has together", &pb.ListTxsRequest{Labels: []string{"order=18", "x="}}, ""},
-		{"and a state", &pb.ListTxsRequest{Labels: []string{"order=17"}, States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}}, ""},
+		{"two that nobody has together", &pb.ListTxsRequest{Labels: []string{"order=18", "x="}},
+			""},
+		{"and a state", &pb.ListTxsRequest{Labels: []string{"order=17"},
+			States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}}, ""},
 		{"all", &pb.ListTxsRequest{}, "r0 r1 r2 r3 r4"},
 	} {
 		for _, c.ask.PageSize = range []int32{0, 1} {
@@ -402,7 +414,8 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// A range of time holds its beginning and not its end, exactly, whatever the clock of the node that made the ids.
+// A range of time holds its beginning and not its end, exactly, whatever the clock of the node that
+// made the ids.
 func TestListTxsOfATime(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -419,9 +432,12 @@ func TestListTxsOfATime(t *testing.T) {
 		from, before *timestamppb.Timestamp
 		want         string
 	}{
-		{at[1], nil, "r1 r2 r3"}, {nil, at[1], "r0"}, {at[1], at[3], "r1 r2"}, {at[2], at[2], ""}, {at[3], at[0], ""},
-		{timestamppb.New(time.Time{}), timestamppb.New(at[3].AsTime().Add(time.Hour)), "r0 r1 r2 r3"},
-		{timestamppb.New(at[0].AsTime().Add(48 * time.Hour)), nil, ""}, {nil, timestamppb.New(at[0].AsTime().Add(-48 * time.Hour)), ""},
+		{at[1], nil, "r1 r2 r3"}, {nil, at[1], "r0"}, {at[1], at[3], "r1 r2"}, {at[2], at[2], ""},
+		{at[3], at[0], ""},
+		{timestamppb.New(time.Time{}), timestamppb.New(at[3].AsTime().Add(time.Hour)),
+			"r0 r1 r2 r3"},
+		{timestamppb.New(at[0].AsTime().Add(48 * time.Hour)), nil, ""},
+		{nil, timestamppb.New(at[0].AsTime().Add(-48 * time.Hour)), ""},
 	} {
 		for _, labels := range [][]string{nil, {"a=b"}} {
 			for _, size := range []int32{0, 1} {

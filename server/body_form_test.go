@@ -18,7 +18,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A body that is not what its head says is the caller's fault, and told so in the caller's tongue; the answer has nothing of gRPC's in its head.
+// A body that is not what its head says is the caller's fault, and told so in the caller's tongue;
+// the answer has nothing of gRPC's in its head.
 func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
@@ -28,13 +29,14 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 	n.must(err)
 	n.must(z.Close())
 	for name, one := range map[string]struct{ body, encoding, says string }{
-		"plain as gzip":      {`{"submitter":"alice"}`, "gzip", "is not gzip"},
-		"half of gzip":       {packed.String()[:packed.Len()-5], "gzip", "is not gzip"},
-		"more behind gzip":   {packed.String() + "abc", "gzip", "is not gzip"},
-		"a checksum that is": {packed.String()[:packed.Len()-8] + "12345678", "gzip", "is not gzip"},
-		"no JSON":            {"x", "", "is not the JSON"},
-		"no UTF-8":           {"\xff", "", "is not the JSON"},
-		"UTF-16":             {"\xff\xfe{\x00}\x00", "", "is not the JSON"},
+		"plain as gzip":    {`{"submitter":"alice"}`, "gzip", "is not gzip"},
+		"half of gzip":     {packed.String()[:packed.Len()-5], "gzip", "is not gzip"},
+		"more behind gzip": {packed.String() + "abc", "gzip", "is not gzip"},
+		"a checksum that is": {packed.String()[:packed.Len()-8] + "12345678", "gzip",
+			"is not gzip"},
+		"no JSON":  {"x", "", "is not the JSON"},
+		"no UTF-8": {"\xff", "", "is not the JSON"},
+		"UTF-16":   {"\xff\xfe{\x00}\x00", "", "is not the JSON"},
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
@@ -42,16 +44,19 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 			a.header.Get("Grpc-Message") != "" {
 			t.Errorf("%s: %q, with the head %v", name, s.Message(), a.header)
 		}
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, one.body, "Content-Encoding", one.encoding); a.code != http.StatusBadRequest ||
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, one.body, "Content-Encoding",
+			one.encoding); a.code != http.StatusBadRequest ||
 			!a.tells("INVALID_FIELD") {
 			t.Errorf("%s over Connect: %d %s", name, a.code, a.body)
 		}
 	}
-	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type", "application/json"); a.code != http.StatusBadRequest ||
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type",
+		"application/json"); a.code != http.StatusBadRequest ||
 		!a.tells("INVALID_FIELD") {
 		t.Errorf("nothing over Connect: %d %s", a.code, a.body)
 	}
-	for _, path := range []string{"/api/v1/tx/by-request?submitter=alice&request_id=a", "/api/v1/events", "/api/v1/submitters/alice/events"} {
+	for _, path := range []string{"/api/v1/tx/by-request?submitter=alice&request_id=a",
+		"/api/v1/events", "/api/v1/submitters/alice/events"} {
 		n.http("GET", path, "hello").wantError(t, http.StatusBadRequest, codes.InvalidArgument,
 			"INVALID_FIELD")
 	}
@@ -67,7 +72,8 @@ func TestABodyThatIsBroken(t *testing.T) {
 		defer conn.Close()
 		n.must(conn.SetDeadline(time.Now().Add(patience)))
 		_, err = fmt.Fprintf(conn,
-			"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+			"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: "+
+				"chunked\r\n\r\nzz\r\n{}",
 			path)
 		n.must(err)
 		answer, _ := io.ReadAll(conn) // it may end with a reset
@@ -104,10 +110,15 @@ func TestQueriesAreReadWhole(t *testing.T) {
 	k.register("alice")
 	n := k.serve()
 	n.create("alice", "r")
-	for _, path := range []string{"/api/v1/tx", "/api/v1/events", "/api/v1/submitters", "/api/v1/submitters/alice/events", "/api/v1/tx/by-request"} {
+	for _, path := range []string{"/api/v1/tx", "/api/v1/events", "/api/v1/submitters",
+		"/api/v1/submitters/alice/events", "/api/v1/tx/by-request"} {
 		for query, says := range map[string]string{
-			"submitter=%zz": "query: cannot be read", "submitter=bob;page_size=1": "query: cannot be read", "a=b&%": "query: cannot be read",
-			"page_size=1&page_size=2": "page_size: is given 2 times", "page_token=a&pageToken=b": "page_token: is given 2 times", "resumeToken=&resume_token=": "resume_token: is given 2 times",
+			"submitter=%zz":              "query: cannot be read",
+			"submitter=bob;page_size=1":  "query: cannot be read",
+			"a=b&%":                      "query: cannot be read",
+			"page_size=1&page_size=2":    "page_size: is given 2 times",
+			"page_token=a&pageToken=b":   "page_token: is given 2 times",
+			"resumeToken=&resume_token=": "resume_token: is given 2 times",
 		} {
 			s := n.http("GET", path+"?"+query, "").wantError(t, http.StatusBadRequest,
 				codes.InvalidArgument, "INVALID_FIELD")
@@ -126,13 +137,16 @@ func TestQueriesAreReadWhole(t *testing.T) {
 	)
 }
 
-// A method is found by its path, in whatever form it is asked: what is wrong is the form, and that is told.
+// A method is found by its path, in whatever form it is asked: what is wrong is the form, and that
+// is told.
 func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	create := pb.TxService_CreateTx_FullMethodName
 	for name, a := range map[string]httpAnswer{
-		"gRPC-Web text": n.http("POST", create, "AAAAAAA=", "Content-Type", "application/grpc-web-text"), "no type": n.http("POST", create, ""), "PUT": n.http("PUT", create, "{}"),
+		"gRPC-Web text": n.http("POST", create, "AAAAAAA=", "Content-Type",
+			"application/grpc-web-text"), "no type": n.http("POST", create, ""),
+		"PUT":       n.http("PUT", create, "{}"),
 		"Connect 9": n.http("POST", create, "{}", "Connect-Protocol-Version", "9"),
 	} {
 		if a.code != http.StatusUnsupportedMediaType ||
@@ -140,14 +154,16 @@ func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.code, a.body)
 		}
 	}
-	for _, path := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.Nothing/CreateTx", "/fencepost.v1.TxService"} {
+	for _, path := range []string{"/fencepost.v1.TxService/Nothing",
+		"/fencepost.v1.Nothing/CreateTx", "/fencepost.v1.TxService"} {
 		if a := n.http("POST", path, "{}"); a.code != http.StatusNotImplemented ||
 			!strings.Contains(string(a.body), "UNKNOWN_METHOD") ||
 			!strings.Contains(a.field(t, "message"), fmt.Sprintf("method %q: ", path)) {
 			t.Errorf("%s: %d %s", path, a.code, a.body)
 		}
 	}
-	for _, name := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.TxService/" + strings.Repeat("é", 5000), "/fencepost.v1.TxService/\xff\xfe"} {
+	for _, name := range []string{"/fencepost.v1.TxService/Nothing", "/fencepost.v1.TxService/" +
+		strings.Repeat("é", 5000), "/fencepost.v1.TxService/\xff\xfe"} {
 		s := wantStatus(t, n.conn.Invoke(n.ctx, name, &pb.GetTxRequest{}, &pb.GetTxResponse{}),
 			codes.Unimplemented, "UNKNOWN_METHOD")
 		if says := s.Message(); !strings.HasPrefix(says, `method "/fencepost.v1.TxService/`) ||

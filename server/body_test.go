@@ -20,7 +20,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A small body that unpacks to a large one costs no more than a large one. Not parallel: it counts what the process allocates.
+// A small body that unpacks to a large one costs no more than a large one. Not parallel: it counts
+// what the process allocates.
 func TestPackedBodyIsBounded(t *testing.T) {
 	k := newKit(t)
 	n := k.serve()
@@ -32,7 +33,8 @@ func TestPackedBodyIsBounded(t *testing.T) {
 		k.must(err)
 	}
 	k.must(z.Close())
-	for path, kind := range map[string]string{"/api/v1/tx": "application/json", pb.TxService_CreateTx_FullMethodName: "application/proto"} {
+	for path, kind := range map[string]string{"/api/v1/tx": "application/json",
+		pb.TxService_CreateTx_FullMethodName: "application/proto"} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		a := n.http("POST", path, packed.String(), "Content-Type", kind, "Content-Encoding", "gzip",
@@ -167,7 +169,8 @@ func TestSilentConnectionsEnd(t *testing.T) {
 	}
 }
 
-// What a caller says before its request is bounded, in every tongue: it is read before it is known who calls.
+// What a caller says before its request is bounded, in every tongue: it is read before it is known
+// who calls.
 func TestHeadsAreBounded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -26,8 +26,9 @@ func unknowns(count int) (fields []byte) {
 	return fields
 }
 
-// However much is wrong with a request, and however long the names in it are, the error fits into the trailers that clients read, and says the first of it. The
-// connection, and what else is on it, goes on.
+// However much is wrong with a request, and however long the names in it are, the error fits into
+// the trailers that clients read, and says the first of it. The connection, and what else is on it,
+// goes on.
 func TestNonsenseIsToldInBrief(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -54,15 +55,20 @@ func TestNonsenseIsToldInBrief(t *testing.T) {
 		reason, says string
 	}{
 		"unknown fields": {create(strange), "UNKNOWN_FIELD", "CreateTxRequest has no field 1000"},
-		"labels":         {create(labelled(100_000, 1)), "INVALID_FIELD", "labels: has 100000 entries"},
-		"some labels":    {create(labelled(60, 60)), "INVALID_FIELD", "further violations"},
-		"a long label":   {create(labelled(1, 1_000_000)), "INVALID_FIELD", "must have a key of 1 to 63"},
+		"labels": {create(labelled(100_000, 1)), "INVALID_FIELD",
+			"labels: has 100000 entries"},
+		"some labels": {create(labelled(60, 60)), "INVALID_FIELD", "further violations"},
+		"a long label": {create(labelled(1, 1_000_000)), "INVALID_FIELD",
+			"must have a key of 1 to 63"},
 		"states": {func() error {
-			_, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{States: slices.Repeat([]pb.TxState{99}, 1_000_000)})
+			_, err := n.txs.ListTxs(k.ctx,
+				&pb.ListTxsRequest{States: slices.Repeat([]pb.TxState{99}, 1_000_000)})
 			return err
 		}, "INVALID_FIELD", "states: has 1000000 items"},
 		"a mask": {func() error {
-			_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{strings.Repeat("x", 1_000_000)}}})
+			_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice",
+				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{strings.Repeat("x",
+					1_000_000)}}})
 			return err
 		}, "INVALID_FIELD", "update_mask: contains"},
 	} {
@@ -85,7 +91,9 @@ func TestTooLargeABatchIsNotRead(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	var read pb.BatchCreateTxRequest
-	for count, want := range map[int]int{0: 0, 1: 1, contract.MaxBatchItems: contract.MaxBatchItems, contract.MaxBatchItems + 1: contract.MaxBatchItems + 1, 1_000_000: contract.MaxBatchItems + 1} {
+	for count, want := range map[int]int{0: 0, 1: 1, contract.MaxBatchItems: contract.MaxBatchItems,
+		contract.MaxBatchItems + 1: contract.MaxBatchItems + 1, 1_000_000: contract.MaxBatchItems +
+			1} {
 		proto.Reset(&read)
 		n.must(
 			contract.NewCodec().Unmarshal(

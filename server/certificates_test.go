@@ -81,7 +81,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// A caller is known by any name of its certificate, over gRPC and over HTTP; one with tokens too has to show both.
+// A caller is known by any name of its certificate, over gRPC and over HTTP; one with tokens too
+// has to show both.
 func TestCallersByCertificate(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -93,7 +94,8 @@ func TestCallersByCertificate(t *testing.T) {
 		o.Credentials = credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{
 				node,
-			}, ClientCAs: a.pool(), ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"h2", "http/1.1"},
+			}, ClientCAs: a.pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+			NextProtos: []string{"h2", "http/1.1"},
 		})
 		o.Callers = []auth.Caller{
 			{
@@ -129,18 +131,31 @@ func TestCallersByCertificate(t *testing.T) {
 		want     codes.Code // of a call that callers may make
 		operator codes.Code // of one for operators
 	}{
-		"common name":           {x509.Certificate{Subject: pkix.Name{CommonName: "shop"}}, "", codes.OK, codes.PermissionDenied},
-		"DNS name":              {x509.Certificate{DNSNames: []string{"first.test", "shop.test"}}, "", codes.OK, codes.PermissionDenied},
-		"URI":                   {x509.Certificate{URIs: []*url.URL{spiffe}}, "", codes.OK, codes.PermissionDenied},
-		"address":               {x509.Certificate{EmailAddresses: []string{"shop@test"}}, "", codes.OK, codes.PermissionDenied},
-		"operator":              {x509.Certificate{Subject: pkix.Name{CommonName: "fay"}}, "", codes.OK, codes.InvalidArgument},
-		"another kind":          {x509.Certificate{DNSNames: []string{"shop"}}, "", codes.Unauthenticated, codes.Unauthenticated},
-		"another name":          {x509.Certificate{Subject: pkix.Name{CommonName: "shop2"}}, "", codes.Unauthenticated, codes.Unauthenticated},
-		"an organisation":       {x509.Certificate{Subject: pkix.Name{Organization: []string{"shop"}}}, "", codes.Unauthenticated, codes.Unauthenticated},
-		"both":                  {x509.Certificate{Subject: pkix.Name{CommonName: "both"}}, token, codes.OK, codes.PermissionDenied},
-		"the certificate alone": {x509.Certificate{Subject: pkix.Name{CommonName: "both"}}, "", codes.Unauthenticated, codes.Unauthenticated},
-		"the token alone":       {x509.Certificate{Subject: pkix.Name{CommonName: "shop"}}, token, codes.Unauthenticated, codes.Unauthenticated},
-		"a token counts":        {x509.Certificate{Subject: pkix.Name{CommonName: "fay"}}, other, codes.OK, codes.PermissionDenied},
+		"common name": {x509.Certificate{Subject: pkix.Name{CommonName: "shop"}}, "",
+			codes.OK, codes.PermissionDenied},
+		"DNS name": {x509.Certificate{DNSNames: []string{"first.test", "shop.test"}},
+			"", codes.OK, codes.PermissionDenied},
+		"URI": {x509.Certificate{URIs: []*url.URL{spiffe}}, "", codes.OK,
+			codes.PermissionDenied},
+		"address": {x509.Certificate{EmailAddresses: []string{"shop@test"}}, "",
+			codes.OK, codes.PermissionDenied},
+		"operator": {x509.Certificate{Subject: pkix.Name{CommonName: "fay"}}, "",
+			codes.OK, codes.InvalidArgument},
+		"another kind": {x509.Certificate{DNSNames: []string{"shop"}}, "",
+			codes.Unauthenticated, codes.Unauthenticated},
+		"another name": {x509.Certificate{Subject: pkix.Name{CommonName: "shop2"}}, "",
+			codes.Unauthenticated, codes.Unauthenticated},
+		"an organisation": {
+			x509.Certificate{Subject: pkix.Name{Organization: []string{"shop"}}}, "",
+			codes.Unauthenticated, codes.Unauthenticated},
+		"both": {x509.Certificate{Subject: pkix.Name{CommonName: "both"}}, token,
+			codes.OK, codes.PermissionDenied},
+		"the certificate alone": {x509.Certificate{Subject: pkix.Name{CommonName: "both"}}, "",
+			codes.Unauthenticated, codes.Unauthenticated},
+		"the token alone": {x509.Certificate{Subject: pkix.Name{CommonName: "shop"}}, token,
+			codes.Unauthenticated, codes.Unauthenticated},
+		"a token counts": {x509.Certificate{Subject: pkix.Name{CommonName: "fay"}}, other,
+			codes.OK, codes.PermissionDenied},
 	} {
 		pair := a.pair(&c.form)
 		config := &tls.Config{
@@ -174,7 +189,8 @@ func TestCallersByCertificate(t *testing.T) {
 		k.must(conn.Close())
 		for _, protocol := range [][]string{{"http/1.1"}, {"h2"}} {
 			for _, path := range []string{"/api/v1/submitters", "/api/v1/submitters/alice/events"} {
-				if got, want := n.secureGet(config, protocol, path, c.token), cmp.Or(web.HTTPStatus(c.want), http.StatusOK); got != want {
+				if got, want := n.secureGet(config, protocol, path, c.token),
+					cmp.Or(web.HTTPStatus(c.want), http.StatusOK); got != want {
 					t.Errorf("%s: %s over %v gives %d, want %d", name, path, protocol, got, want)
 				}
 			}

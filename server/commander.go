@@ -35,8 +35,9 @@ type commander struct {
 	poll     time.Duration   // how often the result is read
 }
 
-// obtain records a command for the owner of a submitter, and returns its result. If the same command
-// is pending already, it waits for that one, so a retry after a timeout adds no second command.
+// obtain records a command for the owner of a submitter, and returns its result. If the same
+// command is pending already, it waits for that one, so a retry after a timeout adds no second
+// command.
 func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	ask store.Ask) (verdict, error) {
 	command, err := m.pending(ctx, submitter, ask)
@@ -56,8 +57,9 @@ func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	return verdictOf(result), nil
 }
 
-// tellAccepted logs a command with its caller, whom only this node knows: the ledger has the operator
-// that the caller named. A caller that joins a pending command is logged with that command's id.
+// tellAccepted logs a command with its caller, whom only this node knows: the ledger has the
+// operator that the caller named. A caller that joins a pending command is logged with that
+// command's id.
 func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
 	ask store.Ask) {
 	attributes := []slog.Attr{
@@ -94,7 +96,8 @@ func (m *commander) pending(ctx context.Context, submitter txn.SubmitterID,
 }
 
 // underway returns the commands without a result, in order of application.
-func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command, error) {
+func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command,
+	error) {
 	inboxes, err := m.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
 	if err != nil {
 		return nil, fmt.Errorf("server: read pending commands: %w", err)
@@ -165,8 +168,8 @@ func (m *commander) awaitCommand(ctx context.Context, submitter txn.SubmitterID,
 	}
 }
 
-// answerMargin is the part of a client's deadline reserved for the response. At the deadline itself,
-// the client library would replace the response by an error without a reason.
+// answerMargin is the part of a client's deadline reserved for the response. At the deadline
+// itself, the client library would replace the response by an error without a reason.
 const answerMargin = 10 // one part in ten
 
 func (m *commander) commandContext(parent context.Context) (context.Context, context.CancelFunc) {

@@ -15,7 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Kinds and actions of commands are texts in the contract, so only its comments tell callers which there are.
+// Kinds and actions of commands are texts in the contract, so only its comments tell callers which
+// there are.
 func TestTheContractNamesEveryCommand(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../proto/fencepost/v1/submitter.proto")
@@ -40,7 +41,8 @@ func TestTheContractNamesEveryCommand(t *testing.T) {
 		names("kind", string(kind))
 	}
 	for prefix, enum := range map[string]protoreflect.EnumDescriptor{
-		"STUCK_DECISION_": pb.StuckDecision(0).Descriptor(), "PROTECTION_DECISION_": pb.ProtectionDecision(0).Descriptor(),
+		"STUCK_DECISION_":      pb.StuckDecision(0).Descriptor(),
+		"PROTECTION_DECISION_": pb.ProtectionDecision(0).Descriptor(),
 	} {
 		for i := 1; i < enum.Values().Len(); i++ { // without the one that is unspecified
 			names("action", strings.TrimPrefix(string(enum.Values().Get(i).Name()), prefix))
@@ -48,7 +50,8 @@ func TestTheContractNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// What is to be executed is nothing for a log. The mark is all that the contract can do about that; docs/clients.md says who goes by it.
+// What is to be executed is nothing for a log. The mark is all that the contract can do about that;
+// docs/clients.md says who goes by it.
 func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
 	t.Parallel()
 	marked := func(f protoreflect.FieldDescriptor) bool {
@@ -61,7 +64,8 @@ func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
 			t.Errorf("%s: debug_redact is %v", f.FullName(), marked(f))
 		}
 	}
-	for _, file := range []protoreflect.FileDescriptor{pb.File_fencepost_v1_tx_proto, pb.File_fencepost_v1_submitter_proto, pb.File_fencepost_v1_errors_proto} {
+	for _, file := range []protoreflect.FileDescriptor{pb.File_fencepost_v1_tx_proto,
+		pb.File_fencepost_v1_submitter_proto, pb.File_fencepost_v1_errors_proto} {
 		for i := range file.Messages().Len() {
 			fields := file.Messages().Get(i).Fields()
 			for j := range fields.Len() {
@@ -76,7 +80,8 @@ func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
 	}
 }
 
-// The walk that looks for what is wrong with each item leaves a list that is too long for contract.MaxItems to the length alone, so no list that the contract allows may be.
+// The walk that looks for what is wrong with each item leaves a list that is too long for
+// contract.MaxItems to the length alone, so no list that the contract allows may be.
 func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 	t.Parallel()
 	longest := uint64(0)
@@ -92,7 +97,8 @@ func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
 				most := max(rules.GetRepeated().GetMaxItems(), rules.GetMap().GetMaxPairs())
 				if most == 0 || most > contract.MaxItems {
 					t.Errorf(
-						"%s may have %d items; a request may have %d of anything, and 0 is no limit",
+						"%s may have %d items; a request may have %d of anything, and 0 is no "+
+							"limit",
 						field.FullName(), most, contract.MaxItems)
 				}
 				longest = max(longest, most)

@@ -53,7 +53,8 @@ func wireOnFailure(f txn.OnFailure) pb.FailurePolicy {
 	return pb.FailurePolicy(pb.FailurePolicy_value["FAILURE_POLICY_"+string(f)])
 }
 
-// lastTime is the latest that the contract can tell: no JSON can be made of a message with a later one, nor of a list with that message.
+// lastTime is the latest that the contract can tell: no JSON can be made of a message with a later
+// one, nor of a list with that message.
 var lastTime = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_000, time.UTC)
 
 // wireTime leaves out a time that is not known. The ledger can hold later times than the contract.
@@ -86,8 +87,8 @@ func wireReceipt(r *txn.Receipt, of txn.AttemptKind) *pb.Receipt {
 		return nil
 	}
 	return &pb.Receipt{
-		TxHash: hexOf(
-			r.TxHash), BlockNumber: r.BlockNumber, BlockHash: hexOf(r.BlockHash), Success: r.Success,
+		TxHash: hexOf(r.TxHash), BlockNumber: r.BlockNumber, BlockHash: hexOf(r.BlockHash),
+		Success: r.Success,
 		GasUsed: r.GasUsed, EffectiveGasPrice: r.EffectiveGasPrice.Dec(), Kind: string(of),
 	}
 }
@@ -110,7 +111,8 @@ func wireRecipient(to *txn.Address) string {
 // wireTx tells what callers need of a transaction.
 func wireTx(t store.TxInfo) *pb.Tx { return wireTxTo(&t, wireRecipient(t.Payload.To)) }
 
-// wireCreated is wireTx for who has asked for the transaction. To make a checksum is the dearest part of an answer: where the request has it, it was looked at.
+// wireCreated is wireTx for who has asked for the transaction. To make a checksum is the dearest
+// part of an answer: where the request has it, it was looked at.
 func wireCreated(t *store.TxInfo, asked *pb.CreateTxRequest) *pb.Tx {
 	if to := asked.GetPayload().GetTo(); txn.HasChecksum(to) {
 		return wireTxTo(t, to)
@@ -130,25 +132,27 @@ func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 		}, TxHash: wireHash(t.TxHash), Receipt: wireReceipt(t.Receipt, t.Included),
 		Executed: wireExecuted(t.Executed), RetrySafe: t.State.Final() && t.Executed == txn.No,
 		Reason: t.Reason, LastError: t.LastError, CancelRequested: t.CancelRequested,
-		CreateTime: wireTime(
-			t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt), FinalTime: wireTime(t.FinalAt),
-		Terms: wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
+		CreateTime: wireTime(t.CreatedAt), UpdateTime: wireTime(t.UpdatedAt),
+		FinalTime: wireTime(t.FinalAt),
+		Terms:     wireTerms(t.Terms), Confirmations: wireBlocks(t.Above), Labels: t.Labels,
 	}
 }
 
 // wireOperator tells what only operators need.
 func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
 	out := &pb.OperatorDetails{
-		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), AcceptedAttempt: uint32(t.Accepted), Diagnosis: string(t.Diagnosis),
+		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), AcceptedAttempt: uint32(t.Accepted),
+		Diagnosis: string(t.Diagnosis),
 	}
-	if t.Nonce != nil { // before, it is tries to prepare that are counted, and nothing was handed over
+	// before, it is tries to prepare that are counted, and nothing was handed over
+	if t.Nonce != nil {
 		out.Nonce, out.SubmitAttempts = new(uint64(*t.Nonce)), uint32(t.SubmitAttempts)
 	}
 	for _, a := range attempts {
 		out.Attempts = append(out.Attempts, &pb.Attempt{
-			AttemptNo: uint32(
-				a.No), Kind: string(a.Kind), TxHash: hexOf(a.Hash), GasLimit: a.GasLimit,
-			FeeCap: a.Fees.Cap.Dec(), Tip: a.Fees.Tip.Dec(), CreateTime: wireTime(a.At),
+			AttemptNo: uint32(a.No), Kind: string(a.Kind), TxHash: hexOf(a.Hash),
+			GasLimit: a.GasLimit,
+			FeeCap:   a.Fees.Cap.Dec(), Tip: a.Fees.Tip.Dec(), CreateTime: wireTime(a.At),
 		})
 	}
 	return out
@@ -158,19 +162,21 @@ func wireEvent(e *store.EventInfo) *pb.TxEvent {
 	return &pb.TxEvent{
 		TxId: e.Tx.String(), Submitter: e.SubmitterName, Seq: uint64(e.Seq), Kind: wireKind(e.Kind),
 		State: wireState(e.State), SubState: wireSub(e.Sub), Executed: wireExecuted(e.Executed),
-		TxHash: wireHash(
-			e.TxHash), Receipt: wireReceipt(e.Receipt, e.Included), Reason: e.Reason, Message: e.Message, Time: wireTime(e.At),
+		TxHash: wireHash(e.TxHash), Receipt: wireReceipt(e.Receipt, e.Included), Reason: e.Reason,
+		Message: e.Message, Time: wireTime(e.At),
 		NewFork: e.NewFork, Confirmations: wireBlocks(e.Above),
 	}
 }
 
 func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	out := &pb.Submitter{
-		Name: s.Name, AccountId: txn.AccountID(s.Chain, s.Address), ChainId: uint64(s.Chain), Address: s.Address.Hex(), Signer: s.Signer,
+		Name: s.Name, AccountId: txn.AccountID(s.Chain, s.Address), ChainId: uint64(s.Chain),
+		Address: s.Address.Hex(), Signer: s.Signer,
 		Mode:   pb.SubmitterMode(pb.SubmitterMode_value["SUBMITTER_MODE_"+string(s.Mode)]),
 		Status: pb.SubmitterStatus(pb.SubmitterStatus_value["SUBMITTER_STATUS_"+string(s.Status)]),
 
-		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued, QueuedIsAtLeast: s.More, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
+		StartFrom: s.StartFrom, Lease: wireLease(s.Lease), Queued: s.Queued,
+		QueuedIsAtLeast: s.More, InFlight: s.InFlight, CreateTime: wireTime(s.CreatedAt),
 		OnFailure: wireOnFailure(s.OnFailure), MaxFee: wireLimit(s.MaxFee),
 	}
 	if p := s.Pause; p != nil {
@@ -196,7 +202,8 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	return out
 }
 
-// wireLease names an owner only while the lease is live. A lease that nobody ever took has no times.
+// wireLease names an owner only while the lease is live. A lease that nobody ever took has no
+// times.
 func wireLease(l store.LeaseInfo) *pb.LeaseInfo {
 	out := &pb.LeaseInfo{FencingToken: int64(l.Token)}
 	if l.Token > 0 {
@@ -214,7 +221,8 @@ func wireWaiting(t *txn.Tx) *pb.Waiting {
 		return nil
 	}
 	out := &pb.Waiting{
-		TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State), SubState: wireSub(t.Sub), Reason: t.Reason, Message: t.LastError,
+		TxId: t.ID.String(), RequestId: t.RequestID, State: wireState(t.State),
+		SubState: wireSub(t.Sub), Reason: t.Reason, Message: t.LastError,
 		CreateTime: wireTime(t.CreatedAt), Version: uint64(t.Version), Restored: t.Restored,
 	}
 	if t.Nonce != nil {
@@ -249,7 +257,8 @@ func wireID(id *txn.TxID) string {
 
 func wireCommand(c store.CommandInfo) *pb.Command {
 	out := &pb.Command{
-		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx), Reason: c.Reason, Operator: c.Operator,
+		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx),
+		Reason: c.Reason, Operator: c.Operator,
 		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,
 	}
 	if c.Kind == txn.CommandExitProtect || c.Kind == txn.CommandProtect {

@@ -91,7 +91,8 @@ func onPause(info store.SubmitterInfo, p *store.Pause) error {
 	)
 }
 
-// intent applies the checks that the proto rules cannot express, and reports all violations at once.
+// intent applies the checks that the proto rules cannot express, and reports all violations at
+// once.
 func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.Intent, error) {
 	if size := len(r.GetPayload().GetData()); size > s.payloadBytes {
 		return store.Intent{}, status.PayloadTooLarge(size, s.payloadBytes)
@@ -120,8 +121,9 @@ func payloadOfWire(p *pb.Payload) (out txn.Payload, found []status.Violation) {
 		}
 		out.To = &to
 	} else if len(out.Data) == 0 {
-		found = append(found, status.Violation{Field: "payload.to", Message: "must name a recipient; " +
-			"only a contract creation, with init code in data, may omit it"})
+		found = append(found, status.Violation{Field: "payload.to",
+			Message: "must name a recipient; " +
+				"only a contract creation, with init code in data, may omit it"})
 	}
 	value, err := txn.ParseWei(p.GetValue())
 	if err != nil {

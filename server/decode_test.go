@@ -33,7 +33,8 @@ func (a httpAnswer) tells(reason string) bool {
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
-	for name, raw := range map[string]string{"cut": "\x0a\x7f", "no UTF-8": "\x0a\x01\xff", "no field": "\x00", "a mark": "\x00\x00"} {
+	for name, raw := range map[string]string{"cut": "\x0a\x7f", "no UTF-8": "\x0a\x01\xff",
+		"no field": "\x00", "a mark": "\x00\x00"} {
 		request := &emptypb.Empty{}
 		request.ProtoReflect().SetUnknown([]byte(raw))
 		s := wantStatus(t,
@@ -48,12 +49,14 @@ func TestMalformedRequests(t *testing.T) {
 		n.must(stream.SendMsg(request))
 		n.must(stream.CloseSend())
 		wantStatus(t, stream.RecvMsg(&emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
-		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type", "application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
+		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type",
+			"application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
 			!a.tells("INVALID_FIELD") {
 			t.Errorf("%s over Connect is answered %d %s", name, a.code, a.body)
 		}
 	}
-	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version",
+		"1"); a.code != http.StatusBadRequest ||
 		!a.tells("INVALID_FIELD") {
 		t.Errorf("half an object over Connect is answered %d %s", a.code, a.body)
 	}
@@ -79,7 +82,8 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 	light, heavy := n.server.limits.lightBody(), n.server.limits.bodyBytes()
 	for path, limit := range map[string]int{
 		"/api/v1/tx/batch": heavy, pb.TxService_BatchCreateTx_FullMethodName: heavy,
-		"/api/v1/tx": light, pb.TxService_CreateTx_FullMethodName: light, "/api/v1/submitters": light,
+		"/api/v1/tx": light, pb.TxService_CreateTx_FullMethodName: light,
+		"/api/v1/submitters": light,
 	} {
 		for _, sized := range []bool{true, false} {
 			r := n.request("POST", path, "{", "Connect-Protocol-Version", "1")
@@ -106,7 +110,8 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 	}
 }
 
-// A call that counts as one holds no more than one: over HTTP only a batch may be as large as a batch, packed or not.
+// A call that counts as one holds no more than one: over HTTP only a batch may be as large as a
+// batch, packed or not.
 func TestOnlyBatchesAreLarge(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -121,7 +126,8 @@ func TestOnlyBatchesAreLarge(t *testing.T) {
 	k.must(z.Close())
 	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t,
 		http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
-	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(), "Content-Encoding", "gzip"); !a.tells(
+	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(),
+		"Content-Encoding", "gzip"); !a.tells(
 		"PAYLOAD_TOO_LARGE") {
 		t.Errorf("a packed call that is too large is answered %d %s", a.code, a.body)
 	}

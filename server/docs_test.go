@@ -14,7 +14,8 @@ import (
 	"github.com/fencepost/fencepost/server/web"
 )
 
-// Every reason is in the table of the documents, with the codes that callers get and a remedy; and every error has a reason that is there.
+// Every reason is in the table of the documents, with the codes that callers get and a remedy; and
+// every error has a reason that is there.
 func TestEveryReasonIsInTheTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/errors.md")

@@ -47,16 +47,20 @@ func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 		case f.Kind() == protoreflect.StringKind && f.Name() == "submitter" && path == "":
 			need["submitter that is not there"] = "SUBMITTER_NOT_FOUND "
 		case f.Kind() == protoreflect.StringKind && f.Name() == "tx_id":
-			need["no UUID"], need["transaction that is not there"] = "INVALID_FIELD tx_id", "TX_NOT_FOUND "
+			need["no UUID"], need["transaction that is not there"] = "INVALID_FIELD tx_id",
+				"TX_NOT_FOUND "
 		case f.Kind() == protoreflect.StringKind && f.Name() == "tx_ids":
 			need["ids "+at] = "INVALID_FIELD " + at
-		case f.Kind() == protoreflect.StringKind && (f.Name() == "page_token" || f.Name() == "resume_token"):
+		case f.Kind() == protoreflect.StringKind &&
+			(f.Name() == "page_token" || f.Name() == "resume_token"):
 			need["token"] = "INVALID_FIELD " + at
-		case f.Kind() == protoreflect.StringKind && (f.Name() == "reason" || f.Name() == "operator"):
+		case f.Kind() == protoreflect.StringKind &&
+			(f.Name() == "reason" || f.Name() == "operator"):
 			need["text "+at] = "INVALID_FIELD " + at
 		case f.Kind() == protoreflect.Int32Kind && f.Name() == "page_size":
 			need["page size"] = "INVALID_FIELD page_size"
-		case f.Message() != nil && f.Message().ParentFile().Package() == "fencepost.v1" && f.Message().Fields().Len() > 0:
+		case f.Message() != nil && f.Message().ParentFile().Package() == "fencepost.v1" &&
+			f.Message().Fields().Len() > 0:
 			for kind, row := range faults(f.Message(), at) {
 				if kind != "unknown field" {
 					need[kind] = row
@@ -69,7 +73,8 @@ func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 	return need
 }
 
-// checkCoverage fails for an RPC that has no row for a kind of bad input that its request can hold: a new RPC, or a new field, needs rows.
+// checkCoverage fails for an RPC that has no row for a kind of bad input that its request can hold:
+// a new RPC, or a new field, needs rows.
 func checkCoverage(t *testing.T, refusals []refusal) {
 	t.Helper()
 	rows := map[string][]string{}
@@ -93,7 +98,8 @@ func checkCoverage(t *testing.T, refusals []refusal) {
 				for _, field := range fields[1:] {
 					found = found ||
 						len(wanted) == 2 &&
-							(field == wanted[1] || strings.HasPrefix(field, wanted[1]+"[") || strings.HasPrefix(field, wanted[1]+"."))
+							(field == wanted[1] || strings.HasPrefix(field, wanted[1]+"[") ||
+								strings.HasPrefix(field, wanted[1]+"."))
 				}
 			}
 			if !found {

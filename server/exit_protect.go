@@ -32,8 +32,8 @@ func (s *submitterService) ExitProtect(ctx context.Context,
 	return &pb.ExitProtectResponse{Submitter: wireSubmitter(info)}, nil
 }
 
-// exited leaves the decision to the owner while the protection is in force, then checks whether this
-// decision ended it.
+// exited leaves the decision to the owner while the protection is in force, then checks whether
+// this decision ended it.
 func (s *submitterService) exited(ctx context.Context, id txn.SubmitterID,
 	ask store.Ask) (info store.SubmitterInfo, err error) {
 	if info, err = s.store.Submitter(ctx, id); err != nil {
@@ -56,7 +56,8 @@ func (s *submitterService) exited(ctx context.Context, id txn.SubmitterID,
 }
 
 // endedBy returns nil if the same decision ended the protection.
-func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo, ask store.Ask) error {
+func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo,
+	ask store.Ask) error {
 	if info.Cursor == nil || ask.Expect > info.Cursor.Protections {
 		return changed(info, "protection %d does not exist", ask.Expect)
 	}

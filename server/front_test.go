@@ -84,7 +84,8 @@ func (a httpAnswer) want(t testing.TB, code int, fields ...string) {
 }
 
 // wantError checks that an answer is a google.rpc.Status.
-func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code, reason string) *grpcstatus.Status {
+func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code,
+	reason string) *grpcstatus.Status {
 	t.Helper()
 	var told statuspb.Status
 	if err := protojson.Unmarshal(a.body, &told); err != nil || a.code != code ||
@@ -102,7 +103,9 @@ func TestSpellingsOfJSON(t *testing.T) {
 	n := k.serve()
 	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
 	n.create("alice", "before")
-	for _, kind := range []string{"application/json", "application/json;charset=UTF-8", "Application/JSON; charset=\"utf-8\"", "application/json ;charset=utf-8", "application/json; v=1"} {
+	for _, kind := range []string{"application/json", "application/json;charset=UTF-8",
+		"Application/JSON; charset=\"utf-8\"", "application/json ;charset=utf-8",
+		"application/json; v=1"} {
 		if a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind); a.code != 202 &&
 			a.code != 200 {
 			t.Errorf("%s: %d %s", kind, a.code, a.body)
@@ -110,7 +113,8 @@ func TestSpellingsOfJSON(t *testing.T) {
 		n.http("POST", pb.TxService_CreateTx_FullMethodName, body, "Content-Type", kind).want(t,
 			200, "tx.requestId", "r")
 	}
-	for _, kind := range []string{"application/json; charset=latin1", "text/plain", "application/x-www-form-urlencoded"} {
+	for _, kind := range []string{"application/json; charset=latin1", "text/plain",
+		"application/x-www-form-urlencoded"} {
 		a := n.http("POST", "/api/v1/tx", body, "Content-Type", kind)
 		if s := a.wantError(t, 415, codes.InvalidArgument, "INVALID_FIELD"); !strings.Contains(
 			s.Message(), "send Content-Type: application/json") ||
@@ -149,7 +153,8 @@ func TestJSON(t *testing.T) {
 		"<nil>")
 	n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK,
 		"tx.operator.attempts", "[]")
-	for _, query := range []string{"submitter=alice&request_id=r+1", "submitter=alice&requestId=r%201", "request.submitter=alice&request.request_id=r%201"} {
+	for _, query := range []string{"submitter=alice&request_id=r+1",
+		"submitter=alice&requestId=r%201", "request.submitter=alice&request.request_id=r%201"} {
 		n.http("GET", "/api/v1/tx/by-request?"+query, "").want(t, http.StatusOK, "tx.txId", id)
 	}
 	list := n.http("GET",
@@ -176,7 +181,8 @@ func TestJSONOfSubmitters(t *testing.T) {
 	n := k.serve()
 	register := `{"name":"bob","chainId":"31337","address":"` + recipient + `","signer":"local"}`
 	n.http("POST", "/api/v1/submitters", register).want(t, http.StatusOK, "created", "true")
-	for _, name := range []string{"bob", "eip155:31337:" + recipient, "eip155%3A31337%3A" + recipient} {
+	for _, name := range []string{"bob", "eip155:31337:" + recipient, "eip155%3A31337%3A" +
+		recipient} {
 		n.http("GET", "/api/v1/submitters/"+name, "").want(t, http.StatusOK, "submitter.name",
 			"bob", "submitter.queued", "0")
 		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK,
@@ -192,7 +198,8 @@ func TestJSONOfSubmitters(t *testing.T) {
 	go func() { defer close(worked); o.work(ctx) }()
 	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t,
 		http.StatusOK, "submitter.maxFee", "7")
-	for _, mask := range []string{"maxfee", "max_fee"} { // whoever follows the remedy must not be refused again
+	// whoever follows the remedy must not be refused again
+	for _, mask := range []string{"maxfee", "max_fee"} {
 		told := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
 			http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
 		if says := told.Message(); !strings.Contains(says,
@@ -209,7 +216,8 @@ func TestJSONOfSubmitters(t *testing.T) {
 	<-worked
 }
 
-// An answer ends its line, as long as it says; one of Connect is as Connect has it, and one that is packed as it was packed.
+// An answer ends its line, as long as it says; one of Connect is as Connect has it, and one that is
+// packed as it was packed.
 func TestAnswersEndTheirLine(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -220,8 +228,11 @@ func TestAnswersEndTheirLine(t *testing.T) {
 		method, path, body string
 		ends               bool
 	}{
-		{"POST", "/api/v1/tx", body, true}, {"GET", "/api/v1/tx/by-request?submitter=alice&request_id=r", "", true}, {"GET", "/api/v1/submitters", "", true},
-		{"GET", "/api/v1/tx/17", "", true}, {"POST", pb.TxService_CreateTx_FullMethodName, body, false},
+		{"POST", "/api/v1/tx", body, true},
+		{"GET", "/api/v1/tx/by-request?submitter=alice&request_id=r", "", true},
+		{"GET", "/api/v1/submitters", "", true},
+		{"GET", "/api/v1/tx/17", "", true}, {"POST", pb.TxService_CreateTx_FullMethodName, body,
+			false},
 	} {
 		a := n.http(c.method, c.path, c.body, "Accept-Encoding", "identity")
 		if lines := bytes.Count(a.body, []byte{'\n'}); bytes.HasSuffix(a.body,
@@ -289,8 +300,10 @@ func TestJSONRefusals(t *testing.T) {
 	)
 	post(`{"requestId":"`+strings.Repeat("a", 10<<20)+`"}`).wantError(t, 413, codes.InvalidArgument,
 		"PAYLOAD_TOO_LARGE")
-	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff", "submitters/%ff/events", "events?resume_token=%ff",
-		"tx/by-request?submitter=alice&requestId=used&request_id=other", "tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
+	for _, path := range []string{"tx?submitter=%ff", "tx?%ff=a", "submitters/%ff",
+		"submitters/%ff/events", "events?resume_token=%ff",
+		"tx/by-request?submitter=alice&requestId=used&request_id=other",
+		"tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
 		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	}
 	down := k.serve(func(o *Options) { o.Store = silent{k.store} })
@@ -305,7 +318,8 @@ func TestJSONRefusals(t *testing.T) {
 	}
 }
 
-// lines reads a stream of JSON: each line, and for server-sent events without the name of its field.
+// lines reads a stream of JSON: each line, and for server-sent events without the name of its
+// field.
 type lines struct {
 	t       testing.TB
 	body    io.ReadCloser
@@ -355,8 +369,9 @@ func TestWatchAsLines(t *testing.T) {
 	n := k.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for path, snapshots := range map[string]bool{
-		"/api/v1/tx/" + id + "/events?until_final=true&heartbeat=20s": false, "/api/v1/tx/by-request/events?submitter=alice&request_id=r1&untilFinal=true": false,
-		"/api/v1/submitters/alice/events": true, "/api/v1/events": true,
+		"/api/v1/tx/" + id + "/events?until_final=true&heartbeat=20s":                false,
+		"/api/v1/tx/by-request/events?submitter=alice&request_id=r1&untilFinal=true": false,
+		"/api/v1/submitters/alice/events":                                            true, "/api/v1/events": true,
 	} {
 		l := n.stream(path)
 		if l.code != 200 || l.kind != "application/x-ndjson" {
@@ -391,7 +406,8 @@ func TestWatchAsLines(t *testing.T) {
 		t.Errorf("a watch of labels that nothing has begins with %v", m)
 	}
 	stating := n.stream(
-		"/api/v1/tx/" + id + "/events?until_final=true&states=TX_STATE_QUEUED&states=TX_STATE_ALLOCATED")
+		"/api/v1/tx/" + id +
+			"/events?until_final=true&states=TX_STATE_QUEUED&states=TX_STATE_ALLOCATED")
 	for seq := range uint64(2) {
 		if m := stating.message(); m.GetEvent().GetSeq() != seq+1 {
 			t.Errorf("a watch of states tells %v", m)
@@ -463,17 +479,28 @@ func TestWatchRefusals(t *testing.T) {
 		reason string
 	}{
 		"/api/v1/tx/17/events": {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/tx/00000000-0000-4000-8000-000000000000/events":     {404, codes.NotFound, "TX_NOT_FOUND"},
-		"/api/v1/submitters/nobody/events":                           {404, codes.NotFound, "SUBMITTER_NOT_FOUND"},
-		"/api/v1/tx/by-request/events?submitter=alice":               {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/tx/" + id + "/events?until_final=maybe":             {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/tx/" + id + "/events?heartbeat=soon":                {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/tx/" + id + "/events?heartbeat=1ms":                 {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/tx/" + id + "/events?submitter=alice":               {400, codes.InvalidArgument, "UNKNOWN_FIELD"},
-		"/api/v1/tx/" + id + "/events?resume_token=a&resume_token=b": {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/events?resume_token=what":                           {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/events?states=STUCK":                                {400, codes.InvalidArgument, "INVALID_FIELD"},
-		"/api/v1/events?until_final=true":                            {400, codes.InvalidArgument, "INVALID_FIELD"},
+		"/api/v1/tx/00000000-0000-4000-8000-000000000000/events": {404, codes.NotFound,
+			"TX_NOT_FOUND"},
+		"/api/v1/submitters/nobody/events": {404, codes.NotFound,
+			"SUBMITTER_NOT_FOUND"},
+		"/api/v1/tx/by-request/events?submitter=alice": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?until_final=maybe": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?heartbeat=soon": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?heartbeat=1ms": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/tx/" + id + "/events?submitter=alice": {400, codes.InvalidArgument,
+			"UNKNOWN_FIELD"},
+		"/api/v1/tx/" + id + "/events?resume_token=a&resume_token=b": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/events?resume_token=what": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/events?states=STUCK": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
+		"/api/v1/events?until_final=true": {400, codes.InvalidArgument,
+			"INVALID_FIELD"},
 	} {
 		for _, accept := range []string{"", "text/event-stream"} {
 			n.http("GET", path, "", "Accept", accept).wantError(t, want.code, want.of, want.reason)

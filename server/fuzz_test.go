@@ -24,7 +24,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// named knows one submitter for every name, and nothing else: a fuzzed request gets as far as one does without a ledger.
+// named knows one submitter for every name, and nothing else: a fuzzed request gets as far as one
+// does without a ledger.
 type named struct{ Store }
 
 func (named) Lookup(context.Context, string) (txn.SubmitterID, error) { return 1, nil }
@@ -42,8 +43,9 @@ func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// FuzzRequest decodes bytes, or JSON, as the request of each RPC in turn, and takes it through all that is checked without the ledger. Whatever comes in, there
-// is no panic and no defect: it is refused with the reason and the fields, or it is sound.
+// FuzzRequest decodes bytes, or JSON, as the request of each RPC in turn, and takes it through all
+// that is checked without the ledger. Whatever comes in, there is no panic and no defect: it is
+// refused with the reason and the fields, or it is sound.
 func FuzzRequest(f *testing.F) {
 	s, err := New(Options{Store: named{}})
 	if err != nil {
@@ -54,7 +56,9 @@ func FuzzRequest(f *testing.F) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	for _, r := range slices.Concat(createRefusals(), readRefusals("x"), labelRefusals(), batchRefusals(), submitterRefusals(), watchRefusals("x", "t.a", "a.b"), severalRefusals("x", "x", "t.a")) {
+	for _, r := range slices.Concat(createRefusals(), readRefusals("x"), labelRefusals(),
+		batchRefusals(), submitterRefusals(), watchRefusals("x", "t.a", "a.b"),
+		severalRefusals("x", "x", "t.a")) {
 		raw, err := proto.Marshal(r.ask)
 		if err != nil {
 			f.Fatal(err)
@@ -97,7 +101,8 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		}
 		return err
 	case *pb.BatchCreateTxRequest:
-		b := &batch{txService: txs, asks: r.GetRequests(), errs: make([]error, len(r.GetRequests()))}
+		b := &batch{txService: txs, asks: r.GetRequests(),
+			errs: make([]error, len(r.GetRequests()))}
 		b.checkAll(ctx)
 		for i, err := range b.errs {
 			if checkRefusal(t, r.GetRequests()[i], err); err == nil {

@@ -23,7 +23,7 @@ func (s *submitterService) GetSubmitter(ctx context.Context,
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	submitter := wireSubmitter(info)
-	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking), wireWaiting(
-		head), wireGaps(gaps)
+	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking),
+		wireWaiting(head), wireGaps(gaps)
 	return &pb.GetSubmitterResponse{Submitter: submitter}, nil
 }

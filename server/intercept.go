@@ -38,7 +38,8 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 	if rpc.AwaitsOwner(info.FullMethod) {
 		limit += s.limits.CommandWait
 	}
-	bounded, cancel := context.WithTimeoutCause(auth.WithRights(ctx, r), limit, store.ErrUnavailable)
+	bounded, cancel := context.WithTimeoutCause(auth.WithRights(ctx, r), limit,
+		store.ErrUnavailable)
 	defer cancel()
 	return handler(bounded, request)
 }
@@ -53,7 +54,8 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 	return handler(service, c)
 }
 
-// noMethod answers a call of a method that there is not. It comes behind the door and the interceptor, as all do: a stranger is not told which methods there are.
+// noMethod answers a call of a method that there is not. It comes behind the door and the
+// interceptor, as all do: a stranger is not told which methods there are.
 func noMethod(_ any, stream grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(stream)
 	return status.UnknownMethod(name)
@@ -79,7 +81,8 @@ func (c *checkedStream) begin(method string, known bool) error {
 	if err != nil {
 		return err
 	}
-	if c.gone = gone; s.draining.Err() != nil { // whoever stops the node may not have seen this stream
+	// whoever stops the node may not have seen this stream
+	if c.gone = gone; s.draining.Err() != nil {
 		c.cancel(status.ErrDraining)
 	}
 	if c.call.Caller, c.ctx = r.Caller(), auth.WithRights(c.ctx, r); !known {

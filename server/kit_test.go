@@ -190,7 +190,8 @@ func (n *node) watch(ask *pb.WatchTxRequest) pb.TxService_WatchTxClient {
 	return stream
 }
 
-// owner holds the lease of a submitter and takes its transactions through their life, as an engine would.
+// owner holds the lease of a submitter and takes its transactions through their life, as an engine
+// would.
 type owner struct {
 	*kit
 	store *store.Store
@@ -294,7 +295,8 @@ func (o *owner) live(id txn.TxID) {
 	}
 }
 
-// work does what an owner does until ctx ends: it carries out commands and takes what is queued to its end, first come first.
+// work does what an owner does until ctx ends: it carries out commands and takes what is queued to
+// its end, first come first.
 func (o *owner) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)

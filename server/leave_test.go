@@ -22,15 +22,18 @@ import (
 
 // brief makes a whole call short.
 func brief(l *Limits) {
-	l.PingAfter, l.Answer, l.CommandWait = 200*time.Millisecond, 300*time.Millisecond, 10*time.Millisecond
+	l.PingAfter, l.Answer, l.CommandWait = 200*time.Millisecond, 300*time.Millisecond,
+		10*time.Millisecond
 }
 
-// A call that is begun and whose request never comes, and a stream that is none of a watch, make room again, although their connection is a good one.
+// A call that is begun and whose request never comes, and a stream that is none of a watch, make
+// room again, although their connection is a good one.
 func TestACallThatIsNeverMadeLeaves(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(brief))
-	for _, method := range []string{pb.SubmitterService_GetSubmitter_FullMethodName, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
+	for _, method := range []string{pb.SubmitterService_GetSubmitter_FullMethodName,
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
 		stream, err := n.conn.NewStream(k.ctx,
 			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 		k.must(err)
@@ -65,7 +68,8 @@ func TestAWatchHasNoEnd(t *testing.T) {
 	}
 }
 
-// Callers who do not read their answers keep no room for themselves, although they answer every ping.
+// Callers who do not read their answers keep no room for themselves, although they answer every
+// ping.
 func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -80,7 +84,8 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 	k.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
-	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"},
+		{":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
 		k.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
 	k.must(
@@ -120,14 +125,16 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 		func() bool { return n.server.limiter.Calls() == 0 })
 }
 
-// A caller who may not watch any more is told nothing of what had been read for it before, however slowly it reads.
+// A caller who may not watch any more is told nothing of what had been read for it before, however
+// slowly it reads.
 func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
 	const token, rows = "a-token-of-the-caller", 3000
 	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
-		o.Callers = []auth.Caller{{Name: "shop", Tokens: []string{token}, Submitters: []string{"alice"}}}
+		o.Callers = []auth.Caller{{Name: "shop", Tokens: []string{token},
+			Submitters: []string{"alice"}}}
 	})
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
 		grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most

@@ -33,7 +33,8 @@ import (
 func (k *kit) bounded(name string, each, all int) *store.Store {
 	k.t.Helper()
 	s, err := store.Open(k.ctx, store.Config{
-		URL: k.db.URL, Schema: k.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration, MaxQueued: each, MaxQueuedTotal: all,
+		URL: k.db.URL, Schema: k.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration,
+		MaxQueued: each, MaxQueuedTotal: all,
 	})
 	k.must(err)
 	k.t.Cleanup(s.Close)
@@ -77,7 +78,8 @@ func refusals(t testing.TB, reader *metric.ManualReader, reason string) (n int64
 	return n
 }
 
-// A full queue is told with code, reason, remedy and when to come again, in every tongue; what it has is answered for, and it takes more once there is room.
+// A full queue is told with code, reason, remedy and when to come again, in every tongue; what it
+// has is answered for, and it takes more once there is room.
 func TestAFullQueueIsTold(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -111,7 +113,8 @@ func TestAFullQueueIsTold(t *testing.T) {
 		if refused := i%2 == 1; refused != (r.GetError() != nil) || r.GetCreated() != (i == 2) {
 			t.Errorf("of a batch, %d: %v", i, r)
 		} else if refused {
-			wantRetry(t, wantStatus(t, grpcstatus.ErrorProto(r.GetError()), codes.ResourceExhausted, "QUEUE_FULL"), time.Second, 45*time.Second)
+			wantRetry(t, wantStatus(t, grpcstatus.ErrorProto(r.GetError()), codes.ResourceExhausted,
+				"QUEUE_FULL"), time.Second, 45*time.Second)
 		}
 	}
 	a := n.http("POST", "/api/v1/tx",
@@ -152,7 +155,8 @@ func TestAFullLedgerIsTold(t *testing.T) {
 	}
 }
 
-// 64 callers create three times what there is room for, at two nodes. What is accepted is within the bound, is there, and is answered for at either node.
+// 64 callers create three times what there is room for, at two nodes. What is accepted is within
+// the bound, is there, and is answered for at either node.
 func TestABurstAtTwoNodes(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -210,8 +214,8 @@ func (h held) Submitter(ctx context.Context, id txn.SubmitterID) (store.Submitte
 	return h.Store.Submitter(ctx, id)
 }
 
-// A node answers so many calls at once, over whatever connections, and refuses others before it reads them, but for health. A call whose caller went away counts
-// no more.
+// A node answers so many calls at once, over whatever connections, and refuses others before it
+// reads them, but for health. A call whose caller went away counts no more.
 func TestSoManyCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -284,7 +288,8 @@ func TestSoManyCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Who has no token takes no room from those who have one, also by calls that are begun and never made.
+// Who has no token takes no room from those who have one, also by calls that are begun and never
+// made.
 func TestStrangersTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -322,7 +327,8 @@ func TestHeavyCalls(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"list": func() error { _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); return err },
 		"batch": func() error {
-			_, err := n.txs.BatchCreateTx(k.ctx, &pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1")}})
+			_, err := n.txs.BatchCreateTx(k.ctx,
+				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1")}})
 			return err
 		},
 	} {
@@ -385,7 +391,8 @@ func (busy) CreateTxs(_ context.Context, intents []store.Intent) []store.Created
 		len(intents))
 }
 
-// Too much on its way to the database is told of the call as a whole, a batch too, so that clients come again with all of it.
+// Too much on its way to the database is told of the call as a whole, a batch too, so that clients
+// come again with all of it.
 func TestABusyNode(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -423,7 +430,8 @@ func (m measuring) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxIn
 	return infos, err
 }
 
-// However much a page is asked to have, no more is read of the ledger than goes into one; and the pages have all. So it is with snapshots.
+// However much a page is asked to have, no more is read of the ledger than goes into one; and the
+// pages have all. So it is with snapshots.
 func TestNoPageIsReadWhole(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

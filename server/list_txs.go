@@ -17,11 +17,14 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// operatorPage bounds a page in the operator's view, which costs a read for each transaction. A page may be shorter than asked for.
+// operatorPage bounds a page in the operator's view, which costs a read for each transaction. A
+// page may be shorter than asked for.
 const operatorPage = 100
 
-// pageBytes is how long a page becomes before it ends, so that clients that read 4 MiB, which is what gRPC's do unless told otherwise, can read it; and what
-// answers in JSON, which is longer, within their limit. What is left of that is for the last row. No more than that and two rows is read of the ledger.
+// pageBytes is how long a page becomes before it ends, so that clients that read 4 MiB, which is
+// what gRPC's do unless told otherwise, can read it; and what answers in JSON, which is longer,
+// within their limit. What is left of that is for the last row. No more than that and two rows is
+// read of the ledger.
 const pageBytes = 2 << 20
 
 // ListTxs pages through transactions, newest first.
@@ -85,7 +88,8 @@ func (s *txService) filter(ctx context.Context,
 	return filter, asked, nil
 }
 
-// asks is the question of a list, which is the same however it is put: the submitter by name or by account id, and states and labels in any order.
+// asks is the question of a list, which is the same however it is put: the submitter by name or by
+// account id, and states and labels in any order.
 func asks(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
 	q := &pb.ListTxsRequest{
 		States:        slices.Compact(slices.Sorted(slices.Values(r.GetStates()))),
@@ -129,7 +133,8 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 	for field, bound := range map[string]struct {
 		of *timestamppb.Timestamp
 		to *time.Time
-	}{"created_from": {r.GetCreatedFrom(), &filter.CreatedFrom}, "created_before": {r.GetCreatedBefore(), &filter.CreatedBefore}} {
+	}{"created_from": {r.GetCreatedFrom(), &filter.CreatedFrom},
+		"created_before": {r.GetCreatedBefore(), &filter.CreatedBefore}} {
 		switch {
 		case bound.of == nil:
 		case bound.of.CheckValid() != nil:
@@ -147,6 +152,9 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 	if len(found) == 0 {
 		return nil
 	}
-	slices.SortFunc(found, func(a, b status.Violation) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortFunc(found, func(a, b status.Violation) int {
+		return strings.Compare(a.Field,
+			b.Field)
+	})
 	return status.Invalid(found...)
 }

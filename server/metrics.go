@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// metrics are what the server measures beyond the calls themselves, which the transport's own instrumentation counts and times.
+// metrics are what the server measures beyond the calls themselves, which the transport's own
+// instrumentation counts and times.
 type metrics struct {
 	creates  metric.Int64Counter
 	refusals metric.Int64Counter
@@ -42,7 +43,8 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	for _, result := range []string{created, repeated, refused, unavailable} {
 		m.create(context.Background(), result, 0)
 	}
-	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL, pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
+	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL,
+		pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
 		refusals.Add(context.Background(), 0,
 			metric.WithAttributes(attribute.String("reason", status.ReasonName(reason))))
 	}

@@ -39,7 +39,8 @@ func counted(t *testing.T, reader *sdk.ManualReader, name, label string) map[str
 	return found
 }
 
-// What becomes of the transactions that callers ask for is counted, alone and in batches alike, and what they write is logged like what owners write.
+// What becomes of the transactions that callers ask for is counted, alone and in batches alike, and
+// what they write is logged like what owners write.
 func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -53,7 +54,9 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 		o.Store, o.MeterProvider = s, sdk.NewMeterProvider(sdk.WithReader(reader))
 		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	for name, label := range map[string]string{"fencepost.feed.polls": "", "fencepost.watch.ledger_reads": "", "fencepost.watch.streams": "", "fencepost.tx.create": "result"} {
+	for name, label := range map[string]string{"fencepost.feed.polls": "",
+		"fencepost.watch.ledger_reads": "", "fencepost.watch.streams": "",
+		"fencepost.tx.create": "result"} {
 		if got := counted(t, reader, name, label); len(got) == 0 {
 			t.Errorf("%s is not there from the start", name)
 		}
@@ -63,7 +66,8 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 	n.create("alice", "r1")
 	wantStatus(t, n.call(createTx, ask("nobody", "r1", "0")), codes.NotFound, "SUBMITTER_NOT_FOUND")
 	wantStatus(t, n.call(createTx, ask("alice", "", "0")), codes.InvalidArgument, "INVALID_FIELD")
-	second := n.batch(ask("alice", "r2", "0"), ask("alice", "r1", "77"), ask("alice", "", "0"), ask("alice", "r2", "0"))[0].GetTx()
+	second := n.batch(ask("alice", "r2", "0"), ask("alice", "r1", "77"), ask("alice", "", "0"),
+		ask("alice", "r2", "0"))[0].GetTx()
 	cancelled, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: second.GetTxId()})
 	k.must(err)
 	gate.shut(true)
@@ -81,24 +85,31 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 	)
 	want := map[string]int64{"created": 2, "repeated": 2, "refused": 4, "unavailable": 3}
 	k.eventually("all are counted",
-		func() bool { return maps.Equal(counted(t, reader, "fencepost.tx.create", "result"), want) })
-	for event, tx := range map[string]*pb.Tx{"QUEUED": first, "QUEUED ": second, "CANCELLED": cancelled.GetTx()} {
-		line := "submitter=alice tx_id=" + tx.GetTxId() + " fencing_token=0 event=" + strings.TrimSpace(
-			event)
+		func() bool {
+			return maps.Equal(counted(t, reader, "fencepost.tx.create", "result"),
+				want)
+		})
+	for event, tx := range map[string]*pb.Tx{"QUEUED": first, "QUEUED ": second,
+		"CANCELLED": cancelled.GetTx()} {
+		line := "submitter=alice tx_id=" + tx.GetTxId() + " fencing_token=0 event=" +
+			strings.TrimSpace(
+				event)
 		if n := strings.Count(log.String(), line); n != 1 {
 			t.Errorf("%d lines with %q in\n%s", n, line, log)
 		}
 	}
 }
 
-// What a stranger calls a method becomes no text of a metric: each would be a series, and one that is no UTF-8 would keep all of them from being read.
+// What a stranger calls a method becomes no text of a metric: each would be a series, and one that
+// is no UTF-8 would keep all of them from being read.
 func TestMethodsThatThereAreNotAreOneInTheMetrics(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	reader := sdk.NewManualReader()
 	n := k.serve(
 		func(o *Options) { o.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader)) })
-	for _, method := range []string{"/grpc.health.v1.Health/\xff\xfe", "/grpc.health.v1.Health/" + strings.Repeat("x", 5000), "/fencepost.v1.TxService/Nothing"} {
+	for _, method := range []string{"/grpc.health.v1.Health/\xff\xfe", "/grpc.health.v1.Health/" +
+		strings.Repeat("x", 5000), "/fencepost.v1.TxService/Nothing"} {
 		err := n.conn.Invoke(k.ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 		wantStatus(t, err, codes.Unimplemented, "UNKNOWN_METHOD")
 	}

@@ -49,7 +49,8 @@ func (d *described) names(of schema) map[string]bool {
 	return all
 }
 
-// A client that is made from the description reads every line of a watch, and asks for nothing that the node refuses there.
+// A client that is made from the description reads every line of a watch, and asks for nothing that
+// the node refuses there.
 func TestOpenAPIDescribesWatches(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/openapi.yaml")

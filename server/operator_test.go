@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 )
 
-// Who asked for what, and why, is told by ListCommands, whatever it was; a cancel in the queue, for which no owner is asked, only if its caller says so.
+// Who asked for what, and why, is told by ListCommands, whatever it was; a cancel in the queue, for
+// which no owner is asked, only if its caller says so.
 func TestWhoAskedIsRecorded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -26,7 +27,8 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	for _, c := range []*pb.CancelTxRequest{
 		{TxId: quiet},
 		{TxId: queued, Reason: "not needed", Operator: "ann"},
-		{TxId: queued, Reason: "again", Operator: "bea"}, // it is cancelled: nothing is done for this one
+		// it is cancelled: nothing is done for this one
+		{TxId: queued, Reason: "again", Operator: "bea"},
 		{TxId: taken, Reason: "wrong amount", Operator: "cat"},
 	} {
 		_, err := n.txs.CancelTx(k.ctx, c)
@@ -39,7 +41,9 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 		&pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "moved", Operator: "eve"})
 	k.must(err)
 	_, err = n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{
-		Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "too dear", Operator: "fay",
+		Submitter: "alice", MaxFee: "7",
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "too dear",
+		Operator: "fay",
 	})
 	k.must(err)
 	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
@@ -61,7 +65,8 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	}
 }
 
-// The ledger has the operator whom a caller names, the log who the caller is: at the level that nodes have unless they are told otherwise, and no reason or payload.
+// The ledger has the operator whom a caller names, the log who the caller is: at the level that
+// nodes have unless they are told otherwise, and no reason or payload.
 func TestTheLogHasTheCallerOfADecision(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -96,7 +101,9 @@ func TestTheLogHasTheCallerOfADecision(t *testing.T) {
 		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "secret", Operator: "root"})
 	k.must(err)
 	_, err = n.subs.UpdateSubmitter(ctx, &pb.UpdateSubmitterRequest{
-		Submitter: "alice", MaxFee: "7", UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "secret", Operator: "root",
+		Submitter: "alice", MaxFee: "7",
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "secret",
+		Operator: "root",
 	})
 	k.must(err)
 	_, err = n.subs.RegisterSubmitter(

@@ -21,17 +21,20 @@ import (
 
 // Options are what a server is made of. Only Store is required.
 type Options struct {
-	Store       Store
-	Tail        feed.Reader                      // for the feed that all streams share; nil: Store
-	Logger      *slog.Logger                     // nil: quiet
-	Clock       clock.Clock                      // nil: the machine's
-	Limits      Limits                           // zero fields: the defaults
-	Credentials credentials.TransportCredentials // nil: plain text. HTTP/1.1 needs "http/1.1" among the protocols of a TLS configuration
+	Store  Store
+	Tail   feed.Reader  // for the feed that all streams share; nil: Store
+	Logger *slog.Logger // nil: quiet
+	Clock  clock.Clock  // nil: the machine's
+	Limits Limits       // zero fields: the defaults
+	// nil: plain text. HTTP/1.1 needs "http/1.1" among the protocols of a TLS configuration
+	Credentials credentials.TransportCredentials
 
-	// AllowedOrigins are the web sites whose pages may call from a browser, as in "https://example.com"; "*" is any. Empty: none.
+	// AllowedOrigins are the web sites whose pages may call from a browser, as in
+	// "https://example.com"; "*" is any. Empty: none.
 	AllowedOrigins []string
 
-	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN", and may do everything. Empty: everybody may call.
+	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN", and may do
+	// everything. Empty: everybody may call.
 	Tokens []string
 	// Callers are let in, each with rights of its own; then Tokens count for nothing.
 	Callers []auth.Caller
@@ -39,7 +42,8 @@ type Options struct {
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
 
-	// Chains and Signers are those of the configuration. A submitter that names another is refused: no node would ever work for it. Empty: all are taken.
+	// Chains and Signers are those of the configuration. A submitter that names another is refused:
+	// no node would ever work for it. Empty: all are taken.
 	Chains  []txn.ChainID
 	Signers []string
 }
@@ -48,29 +52,35 @@ type Options struct {
 type Limits struct {
 	// PayloadBytes is the most call data of a transaction. Default 126 KiB.
 	PayloadBytes int
-	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in the client. Default 10,000.
+	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in
+	// the client. Default 10,000.
 	StreamsPerConnection uint32
-	// Calls is how many calls are answered at once, of all connections; those with megabytes to carry (BatchCreateTx, ListTxs) count as 16. Default 1,024.
+	// Calls is how many calls are answered at once, of all connections; those with megabytes to
+	// carry (BatchCreateTx, ListTxs) count as 16. Default 1,024.
 	Calls int
 	// Watches is how many WatchTx streams are served at once. Default 20,000.
 	Watches int
 	// Grace is how long calls under way may take once the node stops. Default 5 s.
 	Grace time.Duration
-	// PingAfter is how long a connection may be silent before it is pinged, default 30 s; PingTimeout is how long the answer may take, default 10 s.
+	// PingAfter is how long a connection may be silent before it is pinged, default 30 s;
+	// PingTimeout is how long the answer may take, default 10 s.
 	PingAfter, PingTimeout time.Duration
 
-	// Answer is how long the database may take for one read, and for one call as a whole but for CommandWait. Default 15 s, a little more than the database
-	// allows itself: it is for a database that has fallen silent.
+	// Answer is how long the database may take for one read, and for one call as a whole but for
+	// CommandWait. Default 15 s, a little more than the database allows itself: it is for a
+	// database that has fallen silent.
 	Answer time.Duration
-	// CommandWait is the longest that calls wait for the owner to decide on a command, default 30 s; CommandPoll is how often they look, default 100 ms.
+	// CommandWait is the longest that calls wait for the owner to decide on a command, default 30
+	// s; CommandPoll is how often they look, default 100 ms.
 	CommandWait, CommandPoll time.Duration
 
 	// RingEvents is how many of the newest events all watchers share in memory. Default 16,384.
 	RingEvents int
-	// PageEvents is the most events, or snapshots, that a stream reads at once and holds while its client is slow. Default 100. The tailer reads eight times
-	// as many.
+	// PageEvents is the most events, or snapshots, that a stream reads at once and holds while its
+	// client is slow. Default 100. The tailer reads eight times as many.
 	PageEvents int
-	// FeedPoll is how often the feed is read when nothing says that there is news (another node's commits say nothing). Default 200 ms.
+	// FeedPoll is how often the feed is read when nothing says that there is news (another node's
+	// commits say nothing). Default 200 ms.
 	FeedPoll time.Duration
 	// FeedGap is the least time between two reads of the feed. Default 5 ms.
 	FeedGap time.Duration
@@ -78,14 +88,15 @@ type Limits struct {
 	Outage time.Duration
 }
 
-// messageSlack is how much a message may exceed the payload limit before the transport refuses it, without a reason: what is over the limit by less gets the
-// sentence that names the limit.
+// messageSlack is how much a message may exceed the payload limit before the transport refuses it,
+// without a reason: what is over the limit by less gets the sentence that names the limit.
 const messageSlack = 4 << 20
 
 // messageBytes is the largest message that is read.
 func (l *Limits) messageBytes() int { return l.PayloadBytes + messageSlack }
 
-// bodyBytes is the largest body that is read over HTTP, packed or not: base64 and escapes make it longer than the message.
+// bodyBytes is the largest body that is read over HTTP, packed or not: base64 and escapes make it
+// longer than the message.
 func (l *Limits) bodyBytes() int { return 2 * l.messageBytes() }
 
 // lightSlack is for all of a request but its call data: labels and names, with escapes.
@@ -131,7 +142,8 @@ func (l *Limits) complete() {
 	setDefault(&l.Outage, 30*time.Second)
 }
 
-// wholeCall is the longest that a call holds anything: until its request is there, until it is answered, and until the caller has read that.
+// wholeCall is the longest that a call holds anything: until its request is there, until it is
+// answered, and until the caller has read that.
 func (l *Limits) wholeCall() time.Duration {
 	return l.PingAfter + l.Answer + l.CommandWait + l.PingAfter
 }
@@ -144,7 +156,8 @@ func setDefault[T comparable](field *T, value T) {
 }
 
 func (l *Limits) check() error {
-	for _, d := range []time.Duration{l.Grace, l.PingAfter, l.PingTimeout, l.Answer, l.CommandWait, l.CommandPoll, l.FeedPoll, l.FeedGap, l.Outage} {
+	for _, d := range []time.Duration{l.Grace, l.PingAfter, l.PingTimeout, l.Answer, l.CommandWait,
+		l.CommandPoll, l.FeedPoll, l.FeedGap, l.Outage} {
 		if d < 0 {
 			return fmt.Errorf(
 				"server: limit of %v is negative; use a positive duration, or 0 for the default", d)

@@ -18,7 +18,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// With the database away, calls say so and what to do, the node stays alive, and it serves again by itself.
+// With the database away, calls say so and what to do, the node stays alive, and it serves again by
+// itself.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -37,8 +38,15 @@ func TestDatabaseAway(t *testing.T) {
 				&pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
 			return err
 		},
-		"get":  func(ctx context.Context) error { _, err := n.txs.GetTx(ctx, byID(tx.GetTxId())); return err },
-		"list": func(ctx context.Context) error { _, err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{}); return err },
+		"get": func(ctx context.Context) error {
+			_, err := n.txs.GetTx(ctx, byID(tx.GetTxId()))
+			return err
+		},
+		"list": func(ctx context.Context) error {
+			_,
+				err := n.txs.ListTxs(ctx, &pb.ListTxsRequest{})
+			return err
+		},
 		"cancel": func(ctx context.Context) error {
 			_, err := n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: tx.GetTxId()})
 			return err
@@ -76,7 +84,10 @@ func TestDatabaseSilent(t *testing.T) {
 	k.must(err)
 	t.Cleanup(s.Close)
 	n := k.serve(
-		func(o *Options) { o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond, 2*time.Second })
+		func(o *Options) {
+			o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond,
+				2*time.Second
+		})
 	tx := n.create("alice", "r1")
 	stream := n.watch(watchID(tx.GetTxId()))
 	_, err = stream.Recv()
@@ -133,7 +144,8 @@ func TestRestoreEndsWatches(t *testing.T) {
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
-// A stream outlives a short outage of the database and loses nothing. During it there is no heartbeat.
+// A stream outlives a short outage of the database and loses nothing. During it there is no
+// heartbeat.
 func TestWatchOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -148,7 +160,8 @@ func TestWatchOutlivesAnOutage(t *testing.T) {
 	ask := watchAll()
 	ask.Heartbeat = durationpb.New(time.Second)
 	many, one := n.watch(ask), n.watch(watchID(id))
-	for _, stream := range []pb.TxService_WatchTxClient{many, many, one} { // a snapshot and a heartbeat; an event
+	// a snapshot and a heartbeat; an event
+	for _, stream := range []pb.TxService_WatchTxClient{many, many, one} {
 		_, err := stream.Recv()
 		k.must(err)
 	}
@@ -178,7 +191,8 @@ func TestWatchOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// An outage that lasts ends the streams, and those that want to begin, so that clients turn to another node.
+// An outage that lasts ends the streams, and those that want to begin, so that clients turn to
+// another node.
 func TestWatchEndsInALongOutage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// A page token names the last row of the page before it, and the question that it belongs to: under another filter the same token would skip rows silently.
+// A page token names the last row of the page before it, and the question that it belongs to: under
+// another filter the same token would skip rows silently.
 
 const (
 	pageTokenVersion = 1

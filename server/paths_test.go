@@ -10,7 +10,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A path is taken apart before it is unescaped: what is in a name is no part of it, and letters of it may be escaped.
+// A path is taken apart before it is unescaped: what is in a name is no part of it, and letters of
+// it may be escaped.
 func TestEscapedPathsOfWatches(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -44,7 +45,8 @@ func TestTimesInQueries(t *testing.T) {
 	}
 }
 
-// What a path names, or a body, is not named again by the query: the transcoder would go by that, and do to one account what was asked for another.
+// What a path names, or a body, is not named again by the query: the transcoder would go by that,
+// and do to one account what was asked for another.
 func TestQueriesDoNotOverridePathsAndBodies(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -53,15 +55,20 @@ func TestQueriesDoNotOverridePathsAndBodies(t *testing.T) {
 	n := k.serve()
 	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
 	for _, path := range []string{
-		"/api/v1/tx/" + a + "?tx_id=" + b, "/api/v1/tx/" + a + "?txId=" + b, "/api/v1/tx/" + a + "?request.submitter=bob&request.request_id=r", "/api/v1/t%78/" + a + "?tx_id=" + b,
-		"/api/v1/tx/by-request?submitter=alice&request_id=r&tx_id=" + b, "/api/v1/submitters/alice?submitter=bob", "/api/v1/submitters/alice/commands?submitter=bob",
+		"/api/v1/tx/" + a + "?tx_id=" + b, "/api/v1/tx/" + a + "?txId=" + b, "/api/v1/tx/" + a +
+			"?request.submitter=bob&request.request_id=r", "/api/v1/t%78/" + a + "?tx_id=" + b,
+		"/api/v1/tx/by-request?submitter=alice&request_id=r&tx_id=" + b,
+		"/api/v1/submitters/alice?submitter=bob",
+		"/api/v1/submitters/alice/commands?submitter=bob",
 		"/api/v1/tx/" + a + "/events?tx_id=" + b, "/api/v1/submitters/alice/events?submitter=bob",
 	} {
 		n.http("GET", path, "").wantError(t, http.StatusBadRequest, codes.InvalidArgument,
 			"UNKNOWN_FIELD")
 	}
 	for path, body := range map[string]string{
-		"/api/v1/tx/" + a + "/cancel?tx_id=" + b: "{}", "/api/v1/submitters/alice/pause?submitter=bob": "{}", "/api/v1/tx/" + a + "/cancel?reason=x": "",
+		"/api/v1/tx/" + a + "/cancel?tx_id=" + b:       "{}",
+		"/api/v1/submitters/alice/pause?submitter=bob": "{}", "/api/v1/tx/" + a +
+			"/cancel?reason=x": "",
 		"/api/v1/tx?payload.value=7": `{"submitter":"alice","requestId":"r2","payload":{"to":"` + recipient + `"}}`,
 	} {
 		n.http("POST", path, body).wantError(t, http.StatusBadRequest, codes.InvalidArgument,

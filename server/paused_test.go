@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What paused an account by its policy is told to whoever is refused for it, and to whoever looks; the words of an operator only to the latter.
+// What paused an account by its policy is told to whoever is refused for it, and to whoever looks;
+// the words of an operator only to the latter.
 func TestWhyItIsPausedIsTold(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -22,7 +23,9 @@ func TestWhyItIsPausedIsTold(t *testing.T) {
 		t.Helper()
 		_, err := n.txs.CreateTx(k.ctx,
 			&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
-		for _, err := range []error{err, grpcstatus.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})[0].GetError())} {
+		for _, err := range []error{err,
+			grpcstatus.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r",
+				Payload: payload()})[0].GetError())} {
 			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(
 				s.Message(), says) {
 				t.Errorf("%v does not say %q", s, says)
@@ -68,7 +71,9 @@ func TestProtectionsStayInTheLog(t *testing.T) {
 	o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Reason: "final again"}})
 	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	k.must(err)
-	if c := log.GetCommands(); len(c) != 2 || c[1].GetKind() != "PROTECT" || c[1].GetAction() != txn.ReasonReorgedFinal || c[1].GetReason() != "block 7" || c[1].GetProtectionId() != 1 ||
+	if c := log.GetCommands(); len(c) != 2 || c[1].GetKind() != "PROTECT" ||
+		c[1].GetAction() != txn.ReasonReorgedFinal || c[1].GetReason() != "block 7" ||
+		c[1].GetProtectionId() != 1 ||
 		c[0].GetKind() != "EXIT_PROTECT" || c[0].GetAction() != "BY_ITSELF" ||
 		c[0].GetProtectionId() != 1 ||
 		c[0].GetApplyTime() == nil {

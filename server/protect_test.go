@@ -38,7 +38,8 @@ func at(nonce txn.Nonce) txn.Account {
 	}
 }
 
-// decide decides on the commands as an engine would to which the chain shows this account, and none of our attempts in a block.
+// decide decides on the commands as an engine would to which the chain shows this account, and none
+// of our attempts in a block.
 func (o *owner) decide(account txn.Account) {
 	inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
 	if err != nil {
@@ -51,9 +52,13 @@ func (o *owner) decide(account txn.Account) {
 		}
 		account.CommandID = c.ID
 		view := txn.View{
-			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8, ResubmitInterval: time.Hour, ResubmitMax: 9},
-			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open, Queue: inboxes[o.id].Queue, Commands: []txn.Command{c}, Account: &account, Head: account.Head,
-			NonceUse:  &txn.NonceUse{CommandID: c.ID, By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
+			Now: time.Now(), Policy: txn.Policy{Confirmations: 2, ReleaseDepth: 1, AuditDepth: 8,
+				ResubmitInterval: time.Hour, ResubmitMax: 9},
+			Submitter: ledger.Submitter, Cursor: ledger.Cursor, Open: ledger.Open,
+			Queue: inboxes[o.id].Queue, Commands: []txn.Command{c}, Account: &account,
+			Head: account.Head,
+			NonceUse: &txn.NonceUse{CommandID: c.ID,
+				By: &txn.Consumer{Block: 7, TxHash: txn.Hash{0xee}}},
 			Inclusion: func(txn.Hash) txn.Inclusion { return txn.Inclusion{Known: true} },
 		}
 		switch step := txn.Decide(&view).(type) {
@@ -108,7 +113,8 @@ func (o *owner) lose(id txn.TxID) {
 		Kind:    txn.EventStuck,
 		Next:    tx.Status,
 	}
-	w.Next.State, w.Next.Sub, w.Next.Version, w.Next.Reason = txn.Stuck, txn.None, tx.Version+1, txn.ReasonNonceElsewhere
+	w.Next.State, w.Next.Sub, w.Next.Version, w.Next.Reason = txn.Stuck, txn.None, tx.Version+1,
+		txn.ReasonNonceElsewhere
 	o.commit(
 		txn.Change{
 			Protect: &txn.Protection{
@@ -162,7 +168,8 @@ func (n *node) protect() *pb.Protection {
 	return r.GetSubmitter().GetProtection()
 }
 
-// A protection comes into force, tells callers the way out, and is ended once: whoever repeats what was done gets OK, and leaves no other command behind.
+// A protection comes into force, tells callers the way out, and is ended once: whoever repeats what
+// was done gets OK, and leaves no other command behind.
 func TestProtectAndResume(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -214,7 +221,8 @@ func TestProtectAndResume(t *testing.T) {
 	}
 }
 
-// What the chain does not bear out is refused with the owner's own sentence; what it does is done, and numbers that were passed over are told.
+// What the chain does not bear out is refused with the owner's own sentence; what it does is done,
+// and numbers that were passed over are told.
 func TestExitIsRefusedAndAligned(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -250,7 +258,8 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	n.protect()
 	_, err = n.exit(2, resume)
 	k.must(err)
-	for protection, other := range map[int64]pb.ProtectionDecision{1: resume, 2: align} { // each was ended by a decision of its own
+	// each was ended by a decision of its own
+	for protection, other := range map[int64]pb.ProtectionDecision{1: resume, 2: align} {
 		_, err = n.exit(protection, resume+align-other)
 		k.must(err)
 		_, err = n.exit(protection, other)
@@ -258,7 +267,8 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	}
 }
 
-// What is queued in a ledger that was restored is told as such, and holds both ways out of a protection back until somebody says that it was compared.
+// What is queued in a ledger that was restored is told as such, and holds both ways out of a
+// protection back until somebody says that it was compared.
 func TestExitAfterARestore(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -350,7 +360,8 @@ func TestProtectInPlaceOfWhatEndsByItself(t *testing.T) {
 	}
 }
 
-// Callers who repeat what no owner has decided on leave one command behind, and are told that it is recorded.
+// Callers who repeat what no owner has decided on leave one command behind, and are told that it is
+// recorded.
 func TestDecisionsWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -365,8 +376,10 @@ func TestDecisionsWithoutAnOwner(t *testing.T) {
 			ask    proto.Message
 		}{
 			{protectSub, &pb.ProtectSubmitterRequest{Submitter: "free", Reason: "r"}},
-			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1, Decision: resume, Reason: "r"}},
-			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1, Decision: align, Reason: "r"}},
+			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1,
+				Decision: resume, Reason: "r"}},
+			{exitProtect, &pb.ExitProtectRequest{Submitter: "alice", ProtectionId: 1,
+				Decision: align, Reason: "r"}},
 			{resolveStuck, &pb.ResolveStuckRequest{TxId: id, Decision: fail, Reason: "r"}},
 			{resolveStuck, &pb.ResolveStuckRequest{TxId: id, Decision: requeue, Reason: "r"}},
 			{resolveStuck, &pb.ResolveStuckRequest{TxId: other, Decision: fail, Reason: "r"}},
@@ -446,8 +459,9 @@ func (unaware) Inboxes(context.Context, []txn.SubmitterID,
 	return nil, nil
 }
 
-// FAIL ends it: it did not run, and the same intent may be sent anew. Of two who decide at the same moment both are told so, although the owner refuses the
-// second command; one who decided otherwise is not.
+// FAIL ends it: it did not run, and the same intent may be sent anew. Of two who decide at the same
+// moment both are told so, although the owner refuses the second command; one who decided otherwise
+// is not.
 func TestResolveStuckAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -460,7 +474,8 @@ func TestResolveStuckAtTheSameMoment(t *testing.T) {
 	ask := func(decision pb.StuckDecision) {
 		tx, err := n.resolve(id, decision)
 		if err == nil &&
-			(tx.GetState() != pb.TxState_TX_STATE_FAILED_FINAL || tx.GetExecuted() != pb.Executed_EXECUTED_NO || !tx.GetRetrySafe()) {
+			(tx.GetState() != pb.TxState_TX_STATE_FAILED_FINAL ||
+				tx.GetExecuted() != pb.Executed_EXECUTED_NO || !tx.GetRetrySafe()) {
 			err = fmt.Errorf("failed: %v", tx)
 		}
 		answers <- err
@@ -532,7 +547,8 @@ func TestMethodsThatWait(t *testing.T) {
 		"ListTxs",
 		"CancelTx",
 	}
-	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc, pb.TxService_ServiceDesc} {
+	for _, service := range []grpc.ServiceDesc{pb.SubmitterService_ServiceDesc,
+		pb.TxService_ServiceDesc} {
 		for _, m := range service.Methods {
 			if full := "/" + service.ServiceName + "/" + m.MethodName; rpc.AwaitsOwner(
 				full) == slices.Contains(

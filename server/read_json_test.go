@@ -37,12 +37,15 @@ func withData(id, data string) string {
 
 // badBytes are what protojson would take, and most of it for other bytes than are meant.
 var badBytes = map[string]string{
-	"0xd09de08a": "looks like hex", "0Xd09de08a": "looks like hex", "0xd09de08A": "looks like hex", "0x": "looks like hex", "0xAbCdEf0123": "looks like hex", "0xd09de08": "looks like hex",
-	"a9059cbb" + strings.Repeat("0", 128): "looks like hex", "6080604052348015600e575f5ffd5b50": "looks like hex",
-	`\u0030xd09de08a`: "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
+	"0xd09de08a": "looks like hex", "0Xd09de08a": "looks like hex", "0xd09de08A": "looks like hex",
+	"0x": "looks like hex", "0xAbCdEf0123": "looks like hex", "0xd09de08": "looks like hex",
+	"a9059cbb" + strings.Repeat("0", 128): "looks like hex",
+	"6080604052348015600e575f5ffd5b50":    "looks like hex",
+	`\u0030xd09de08a`:                     "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
 }
 
-// Hex is base64 with bits left over, which would be dropped without a word: it is refused in each tongue that has JSON, and nothing is queued.
+// Hex is base64 with bits left over, which would be dropped without a word: it is refused in each
+// tongue that has JSON, and nothing is queued.
 func TestHexIsNoBase64(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -91,7 +94,8 @@ func framed(text string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))) + text
 }
 
-// Base64 is read in each of its forms: standard and URL-safe, with padding and without, and also where it begins as hex does.
+// Base64 is read in each of its forms: standard and URL-safe, with padding and without, and also
+// where it begins as hex does.
 func TestFormsOfBase64(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -100,15 +104,18 @@ func TestFormsOfBase64(t *testing.T) {
 	i := 0
 	for data, want := range map[string]string{
 		"AQI=": "0102", "AQI": "0102", "AQ==": "01", "AQ": "01", "AQID": "010203", "-_8=": "fbff", "-_8": "fbff", "+/8=": "fbff", "+/8": "fbff", `+\/8`: "fbff",
-		strings.Repeat("A", 64): strings.Repeat("00", 48), "a9059cbbAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA": "6bdd39f5c6db" + strings.Repeat("00", 24), "6080604052348015600e575f5ffd": "eb4f34eb4e34e76df8f34d79eb4d1ee7be5fe5f7dd",
-		"0x2d4A==": "d31d9de0", "0x2d4Q": "d31d9de1", "": "",
+		strings.Repeat("A", 64):                    strings.Repeat("00", 48),
+		"a9059cbbAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA": "6bdd39f5c6db" + strings.Repeat("00", 24),
+		"6080604052348015600e575f5ffd":             "eb4f34eb4e34e76df8f34d79eb4d1ee7be5fe5f7dd",
+		"0x2d4A==":                                 "d31d9de0", "0x2d4Q": "d31d9de1", "": "",
 	} {
 		i++
 		a := n.http("POST", "/api/v1/tx", withData(fmt.Sprint("r", i), data))
 		a.want(t, 202)
 		tx := &pb.GetTxResponse{}
 		n.must(
-			web.NewJSONCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"), "").body,
+			web.NewJSONCodec(nil).Unmarshal(n.http("GET", "/api/v1/tx/"+a.field(t, "tx.txId"),
+				"").body,
 				tx),
 		)
 		if got := tx.GetTx().GetPayload().GetData(); hex.EncodeToString(got) != want {
@@ -170,16 +177,19 @@ func TestMistakesOfJSON(t *testing.T) {
 	}
 }
 
-// A parameter that cannot be read is told with what it may be, and a method that there is not with those that there are.
+// A parameter that cannot be read is told with what it may be, and a method that there is not with
+// those that there are.
 func TestMistakesOfParameters(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
-	for path, fault := range map[string]string{"tx?states=FOO": "states", "events?states=FOO": "states[0]"} {
+	for path, fault := range map[string]string{"tx?states=FOO": "states",
+		"events?states=FOO": "states[0]"} {
 		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
 			"INVALID_FIELD")
 		wantFault(t, s, fault, "must be one of TX_STATE_QUEUED, TX_STATE_ALLOCATED, ")
 	}
-	for path, fault := range map[string]string{"tx?page_size=x": "page_size", "tx?created_from=x": "created_from", "tx?view=x": "view"} {
+	for path, fault := range map[string]string{"tx?page_size=x": "page_size",
+		"tx?created_from=x": "created_from", "tx?view=x": "view"} {
 		wantFault(
 			t,
 			n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
@@ -188,10 +198,12 @@ func TestMistakesOfParameters(t *testing.T) {
 			"",
 		)
 	}
-	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET", "tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
+	for path, allowed := range map[string]string{"tx": "GET, POST", "events": "GET",
+		"tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
 		a := n.http("DELETE", "/api/v1/"+path, "")
 		s := a.wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := "DELETE /api/v1/" + path + ": this path takes " + strings.ReplaceAll(allowed, ", ", " or "); a.header.Get(
+		if says := "DELETE /api/v1/" + path + ": this path takes " +
+			strings.ReplaceAll(allowed, ", ", " or "); a.header.Get(
 			"Allow") != allowed ||
 			s.Message() != says {
 			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"),
@@ -200,7 +212,8 @@ func TestMistakesOfParameters(t *testing.T) {
 	}
 }
 
-// A slip of the hand is told with what may have been meant, and what is nothing like a field with nothing.
+// A slip of the hand is told with what may have been meant, and what is nothing like a field with
+// nothing.
 func TestUnknownFieldsNameTheNearest(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()

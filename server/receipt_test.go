@@ -7,7 +7,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A receipt tells which form is in the block, wherever it is told and before anything is final: that of a cancel has success, and nothing of the payload ran.
+// A receipt tells which form is in the block, wherever it is told and before anything is final:
+// that of a cancel has success, and nothing of the payload ran.
 func TestReceiptsTellWhichFormIsInTheBlock(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -39,12 +40,17 @@ func TestReceiptsTellWhichFormIsInTheBlock(t *testing.T) {
 			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
 		k.must(err)
 		told["GetTx"] = r.GetTx().GetReceipt()
-		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"}, "ListTxs of what is open": {Submitter: "alice", States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
+		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"},
+			"ListTxs of what is open": {Submitter: "alice",
+				States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
 			list, err := n.txs.ListTxs(k.ctx, ask)
 			k.must(err)
 			told[what] = list.GetTxs()[0].GetReceipt()
 		}
-		for what, stream := range map[string]pb.TxService_WatchTxClient{"its events": n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}), "the feed": feed} {
+		for what, stream := range map[string]pb.TxService_WatchTxClient{
+			"its events": n.watch(
+				&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
+			"the feed": feed} {
 			m := &pb.WatchTxResponse{}
 			for m.GetEvent().GetKind() != pb.TxEventKind_TX_EVENT_KIND_INCLUDED {
 				m, err = stream.Recv()

@@ -188,7 +188,10 @@ func termsRefusals() []refusal {
 			"deadline past, to be cancelled late",
 			createTx,
 			createBad(
-				func(r *pb.CreateTxRequest) { r.RequestId, r.Terms = "r9", &pb.Terms{NotAfter: past, CancelLate: true} }),
+				func(r *pb.CreateTxRequest) {
+					r.RequestId, r.Terms = "r9",
+						&pb.Terms{NotAfter: past, CancelLate: true}
+				}),
 			"terms.not_after",
 			"is in the past",
 		),
@@ -493,7 +496,10 @@ func watchRefusals(other string, alien, expired string) []refusal {
 			"token of other labels",
 			watchTx,
 			w(
-				func(r *pb.WatchTxRequest) { r.Labels, r.ResumeToken = []string{"a=b"}, allToken(1, "1:1:") }),
+				func(r *pb.WatchTxRequest) {
+					r.Labels, r.ResumeToken = []string{"a=b"},
+						allToken(1, "1:1:")
+				}),
 			"resume_token",
 			"different stream",
 		),
@@ -510,7 +516,10 @@ func watchRefusals(other string, alien, expired string) []refusal {
 			"token of other states",
 			watchTx,
 			w(
-				func(r *pb.WatchTxRequest) { r.States, r.ResumeToken = []pb.TxState{4}, allToken(1, "1:1:") }),
+				func(r *pb.WatchTxRequest) {
+					r.States, r.ResumeToken = []pb.TxState{4},
+						allToken(1, "1:1:")
+				}),
 			"resume_token",
 			"different stream",
 		),
@@ -616,11 +625,21 @@ func submitterRefusals() []refusal {
 		updateSub: func(name string) proto.Message {
 			return updateBad(func(r *pb.UpdateSubmitterRequest) { r.Submitter = name })
 		},
-		pauseSub:     func(name string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: name} },
-		resumeSub:    func(name string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: name} },
-		protectSub:   func(name string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: name, Reason: "r"} },
-		exitProtect:  func(name string) proto.Message { return exitBad(func(r *pb.ExitProtectRequest) { r.Submitter = name }) },
-		listCommands: func(name string) proto.Message { return &pb.ListCommandsRequest{Submitter: name} },
+		pauseSub: func(name string) proto.Message {
+			return &pb.PauseSubmitterRequest{Submitter: name}
+		},
+		resumeSub: func(name string) proto.Message {
+			return &pb.ResumeSubmitterRequest{Submitter: name}
+		},
+		protectSub: func(name string) proto.Message {
+			return &pb.ProtectSubmitterRequest{Submitter: name, Reason: "r"}
+		},
+		exitProtect: func(name string) proto.Message {
+			return exitBad(func(r *pb.ExitProtectRequest) { r.Submitter = name })
+		},
+		listCommands: func(name string) proto.Message {
+			return &pb.ListCommandsRequest{Submitter: name}
+		},
 	} {
 		refusals = append(
 			refusals,
@@ -656,7 +675,10 @@ func updateRefusals() []refusal {
 			"mask of what is for ever",
 			updateSub,
 			u(
-				func(r *pb.UpdateSubmitterRequest) { r.UpdateMask.Paths = []string{"max_fee", "signer"} }),
+				func(r *pb.UpdateSubmitterRequest) {
+					r.UpdateMask.Paths = []string{"max_fee",
+						"signer"}
+				}),
 			"update_mask",
 			`"signer", which cannot be changed`,
 		),
@@ -680,7 +702,10 @@ func updateRefusals() []refusal {
 			"policy of tomorrow",
 			updateSub,
 			u(
-				func(r *pb.UpdateSubmitterRequest) { r.OnFailure, r.UpdateMask.Paths = 9, []string{"on_failure"} }),
+				func(r *pb.UpdateSubmitterRequest) {
+					r.OnFailure, r.UpdateMask.Paths = 9,
+						[]string{"on_failure"}
+				}),
 			"on_failure",
 			"defined enum",
 		),
@@ -795,7 +820,8 @@ func (k *kit) stored() string {
 		k.count("submitter_command"))
 }
 
-// Every RPC refuses every bad input with the right code and reason, a sentence that says what to do, and nothing stored.
+// Every RPC refuses every bad input with the right code and reason, a sentence that says what to
+// do, and nothing stored.
 func TestBadInputIsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -828,7 +854,8 @@ func TestBadInputIsRefused(t *testing.T) {
 			allToken(epoch-1, head))...)
 	refusals = append(
 		refusals,
-		severalRefusals(uuid.NewString(), tx, feed.TxToken(epoch, feed.Target{Tx: txID(t, tx)}, 1))...)
+		severalRefusals(uuid.NewString(), tx, feed.TxToken(epoch, feed.Target{Tx: txID(t, tx)},
+			1))...)
 	checkCoverage(t, refusals)
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })

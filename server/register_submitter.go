@@ -50,7 +50,8 @@ func (s *submitterService) registration(
 	if out.Address, err = txn.ParseAddress(r.GetAddress()); err != nil {
 		found = append(found, status.Violation{Field: "address", Message: err.Error()})
 	} else if out.Address == (txn.Address{}) {
-		found = append(found, status.Violation{Field: "address", Message: "must not be the zero address; " +
+		found = append(found, status.Violation{Field: "address", Message: "must not be the zero " +
+			"address; " +
 			"use the address of the sending account"})
 	}
 	if !s.known.chain(out.Chain) {

@@ -18,7 +18,8 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 		return nil, err
 	}
 	ask := store.Ask{
-		Kind: txn.CommandResolve, Tx: &id, Action: resolveOfWire(r.GetDecision()), Expect: int64(r.GetExpectVersion()), Reason: r.GetReason(), Operator: r.GetOperator(),
+		Kind: txn.CommandResolve, Tx: &id, Action: resolveOfWire(r.GetDecision()),
+		Expect: int64(r.GetExpectVersion()), Reason: r.GetReason(), Operator: r.GetOperator(),
 	}
 	done, err := s.resolved(ctx, info.Tx, ask)
 	if err != nil {
@@ -30,7 +31,8 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 	if info.State.Final() {
 		return nil, status.AboutTx(
 			r.GetTxId(),
-			status.DecisionRefused("already final (%s); only a STUCK transaction can be resolved", info.State),
+			status.DecisionRefused("already final (%s); only a STUCK transaction can be resolved",
+				info.State),
 		)
 	}
 	v, err := s.commands.obtain(ctx, id.Submitter(), ask)
@@ -53,9 +55,9 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 	return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 }
 
-// resolved reports whether this decision was applied. The command log decides, not the transaction's
-// outcome, which may have other causes; an earlier decision of the same kind is a different one. A
-// decision without a version concerns the transaction if it is STUCK now.
+// resolved reports whether this decision was applied. The command log decides, not the
+// transaction's outcome, which may have other causes; an earlier decision of the same kind is a
+// different one. A decision without a version concerns the transaction if it is STUCK now.
 func (s *submitterService) resolved(ctx context.Context, tx txn.Tx, ask store.Ask) (bool, error) {
 	if tx.State == txn.Stuck && (ask.Expect == 0 || ask.Expect == tx.Version) {
 		return false, nil

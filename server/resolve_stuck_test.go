@@ -9,7 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A decision names what was looked at: what has changed before the owner decides, is not decided on. What was carried out answers OK all the same.
+// A decision names what was looked at: what has changed before the owner decides, is not decided
+// on. What was carried out answers OK all the same.
 func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -67,8 +68,8 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A decision is carried out or refused: that an earlier one of the same kind was carried out says nothing of it, whatever has become of the transaction since.
-// That one may be repeated.
+// A decision is carried out or refused: that an earlier one of the same kind was carried out says
+// nothing of it, whatever has become of the transaction since. That one may be repeated.
 func TestResolveStuckOfWhatMovedOn(t *testing.T) {
 	t.Parallel()
 	for _, versioned := range []bool{true, false} {
@@ -119,7 +120,8 @@ func TestResolveStuckOfWhatMovedOn(t *testing.T) {
 	}
 }
 
-// Another decision than the one that was carried out is refused, and so is one that nobody made, of what ended as it would have.
+// Another decision than the one that was carried out is refused, and so is one that nobody made, of
+// what ended as it would have.
 func TestResolvedIsWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -143,13 +145,15 @@ func TestResolvedIsWhatWasDecided(t *testing.T) {
 	for _, c := range []struct {
 		id       string
 		decision pb.StuckDecision
-	}{{id, requeue}, {id, retry}, {id, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN}, {other, fail}} {
+	}{{id, requeue}, {id, retry}, {id, pb.StuckDecision_STUCK_DECISION_FAIL_UNPROVEN},
+		{other, fail}} {
 		_, err := n.resolve(c.id, c.decision)
 		wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 	}
 }
 
-// What was given back to the queue is cancelled by its owner, who alone can tell whether it ran: nobody is told before that it will never run.
+// What was given back to the queue is cancelled by its owner, who alone can tell whether it ran:
+// nobody is told before that it will never run.
 func TestCancelOfWhatWasRequeued(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -17,7 +17,8 @@ type resolver struct {
 	authz *auth.Authorizer
 }
 
-// lookup finds the submitter that a field names, by its name or its account id, if the caller has a right to it.
+// lookup finds the submitter that a field names, by its name or its account id, if the caller has a
+// right to it.
 func (r *resolver) lookup(ctx context.Context, field, text string) (txn.SubmitterID, error) {
 	if _, _, _, err := txn.ParseAccountID(text); err != nil {
 		return 0, status.InvalidField(field, "%v", err)

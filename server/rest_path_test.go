@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// What a path names is what is acted on, or nothing is: a body does not name another. For queries see TestQueriesDoNotOverridePathsAndBodies.
+// What a path names is what is acted on, or nothing is: a body does not name another. For queries
+// see TestQueriesDoNotOverridePathsAndBodies.
 func TestBodiesNameNothingBesideThePath(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -48,14 +49,16 @@ func TestBodiesNameNothingBesideThePath(t *testing.T) {
 		"tx.txId", b)
 }
 
-// A path that there is not answers nothing, whatever its query asks for, and one that takes another method says which.
+// A path that there is not answers nothing, whatever its query asks for, and one that takes another
+// method says which.
 func TestPathsThatNameNothingAnswerNothing(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
 	n := k.serve()
 	id := n.create("alice", "r").GetTxId()
-	for _, query := range []string{"?tx_id=" + id, "?request.submitter=alice&request.request_id=r"} {
+	for _, query := range []string{"?tx_id=" + id,
+		"?request.submitter=alice&request.request_id=r"} {
 		n.http("GET", "/api/v1/tx/by-ids"+query, "").wantError(t, http.StatusBadRequest,
 			codes.InvalidArgument, "UNKNOWN_FIELD")
 	}

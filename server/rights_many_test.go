@@ -12,7 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// However many accounts a caller has a right to, each is its own, be it named by its name, by its account id or by a transaction.
+// However many accounts a caller has a right to, each is its own, be it named by its name, by its
+// account id or by a transaction.
 func TestRightsToManyAccounts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -23,7 +24,9 @@ func TestRightsToManyAccounts(t *testing.T) {
 	}
 	const columns = "(name, chain_id, address, signer, mode, max_in_flight, start_from)"
 	_, err := k.db.Pool.Exec(k.ctx, "WITH made AS (INSERT INTO submitter "+columns+
-		" SELECT n, 31337, substr(sha256(n::BYTEA), 1, 20), 'local', 'STRICT', 1, '0' FROM unnest($1::TEXT[]) n RETURNING submitter_id) INSERT INTO submitter_lease (submitter_id) SELECT * FROM made", names)
+		" SELECT n, 31337, substr(sha256(n::BYTEA), 1, 20), 'local', 'STRICT', 1, '0' FROM "+
+		"unnest($1::TEXT[]) n RETURNING submitter_id) INSERT INTO submitter_lease (submitter_id) "+
+		"SELECT * FROM made", names)
 	k.must(err)
 	n := k.serve(func(o *Options) {
 		o.Callers = []auth.Caller{
@@ -39,7 +42,8 @@ func TestRightsToManyAccounts(t *testing.T) {
 	for _, name := range []string{names[many-1], names[0]} {
 		r, err := n.txs.CreateTx(ctx, createFor(name))
 		k.must(err)
-		if _, err := n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: r.GetTx().GetTxId()}}); err != nil {
+		if _, err := n.txs.GetTx(ctx,
+			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: r.GetTx().GetTxId()}}); err != nil {
 			t.Errorf("the transaction of %s: %v", name, err)
 		}
 	}

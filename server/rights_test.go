@@ -27,7 +27,8 @@ import (
 // theirs is an account and one transaction of it, as requests name them.
 type theirs struct{ name, account, tx, request string }
 
-// row is one way to ask something of an RPC, and who may: "caller", "operator" or "operator of all". One that names no account is narrowed to the caller's.
+// row is one way to ask something of an RPC, and who may: "caller", "operator" or "operator of
+// all". One that names no account is narrowed to the caller's.
 type row struct {
 	method string
 	who    string
@@ -145,11 +146,20 @@ func rows() []row {
 			return r
 		}),
 		byName(pauseSub, operator, "POST /api/v1/submitters/NAME/pause",
-			func(s string) proto.Message { return &pb.PauseSubmitterRequest{Submitter: s, Reason: why} }),
+			func(s string) proto.Message {
+				return &pb.PauseSubmitterRequest{Submitter: s,
+					Reason: why}
+			}),
 		byName(resumeSub, operator, "POST /api/v1/submitters/NAME/resume",
-			func(s string) proto.Message { return &pb.ResumeSubmitterRequest{Submitter: s, Reason: why} }),
+			func(s string) proto.Message {
+				return &pb.ResumeSubmitterRequest{Submitter: s,
+					Reason: why}
+			}),
 		byName(protectSub, operator, "POST /api/v1/submitters/NAME/protect",
-			func(s string) proto.Message { return &pb.ProtectSubmitterRequest{Submitter: s, Reason: why} }),
+			func(s string) proto.Message {
+				return &pb.ProtectSubmitterRequest{Submitter: s,
+					Reason: why}
+			}),
 		byName(
 			exitProtect,
 			operator,
@@ -226,15 +236,19 @@ func callersOf(roles []role) (callers []auth.Caller) {
 	return callers
 }
 
-// Every RPC, in every way in which it can name an account, answers every role as the table says, of an account of its own, of another and of one that there is not;
-// over gRPC and over HTTP. The last two are told alike, so that nobody learns which accounts and transactions there are.
+// Every RPC, in every way in which it can name an account, answers every role as the table says, of
+// an account of its own, of another and of one that there is not; over gRPC and over HTTP. The last
+// two are told alike, so that nobody learns which accounts and transactions there are.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
 	k.own(k.register("bob"))
 	n := k.serve(
-		func(o *Options) { o.Callers, o.Limits.CommandWait = callersOf(roles), 20*time.Millisecond })
+		func(o *Options) {
+			o.Callers, o.Limits.CommandWait = callersOf(roles),
+				20*time.Millisecond
+		})
 	all := roles[len(roles)-1]
 	accounts := map[string]theirs{
 		"alice": n.theirs("alice", all),
@@ -313,13 +327,15 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]their
 	told := map[string][]string{}
 	for name, a := range accounts {
 		want := r.may(row.who, name == "alice", row.free)
-		for tongue, s := range map[string]*grpcstatus.Status{"gRPC": n.overGRPC(t, r, row, a), "HTTP": n.overHTTP(t, r, row, a)} {
+		for tongue, s := range map[string]*grpcstatus.Status{"gRPC": n.overGRPC(t, r, row, a),
+			"HTTP": n.overHTTP(t, r, row, a)} {
 			denied := s.Code() == codes.PermissionDenied || s.Code() == codes.Unauthenticated
 			if denied && s.Code() != want || !denied && want != codes.OK {
 				t.Errorf("of %s over %s: %v, want %v", name, tongue, s, want)
 			}
 			if reason := status.ReasonOf(s); denied &&
-				reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED", codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
+				reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED",
+					codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
 				t.Errorf("of %s over %s: %v with the reason %q", name, tongue, s, reason)
 			}
 			text := strings.NewReplacer(a.name, "NAME", a.account, "ACCOUNT", a.tx, "TX").Replace(
@@ -338,7 +354,8 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]their
 	}
 }
 
-// overGRPC calls, and tells how it ended: a batch as its first request, a stream that tells something well.
+// overGRPC calls, and tells how it ended: a batch as its first request, a stream that tells
+// something well.
 func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *grpcstatus.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(r.in(n.ctx), patience)
@@ -409,7 +426,8 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Sta
 	return grpcstatus.FromProto(told)
 }
 
-// What names no account is about the caller's own: lists, and a watch of all, from its snapshots to what is registered while it lasts.
+// What names no account is about the caller's own: lists, and a watch of all, from its snapshots to
+// what is registered while it lasts.
 func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -483,7 +501,8 @@ func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
 			t.Errorf("listed %v, want %v", got, mine)
 		}
 	}
-	for who, want := range map[string][]string{few.Tokens[0]: {"alice", "late"}, none.Tokens[0]: nil, roles[len(roles)-1].token: {"alice", "bob", "late"}} {
+	for who, want := range map[string][]string{few.Tokens[0]: {"alice", "late"},
+		none.Tokens[0]: nil, roles[len(roles)-1].token: {"alice", "bob", "late"}} {
 		got := []string{}
 		page, err := n.subs.ListSubmitters(role{token: who}.in(k.ctx), &pb.ListSubmittersRequest{})
 		k.must(err)
@@ -528,7 +547,8 @@ func TestRightsInABatch(t *testing.T) {
 	}
 }
 
-// Callers that are replaced count at once: for calls, and for streams under way, of which those go on that would be let in as before.
+// Callers that are replaced count at once: for calls, and for streams under way, of which those go
+// on that would be let in as before.
 func TestCallersAreReplaced(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -574,7 +594,8 @@ func TestCallersAreReplaced(t *testing.T) {
 	if line, _ := over.next(); !strings.Contains(line, "UNAUTHENTICATED") {
 		t.Errorf("over HTTP the stream ends with %q", line)
 	}
-	for token, known := range map[string]bool{"kept": true, "new": true, "moved": true, "old": false, "gone": false} {
+	for token, known := range map[string]bool{"kept": true, "new": true, "moved": true,
+		"old": false, "gone": false} {
 		_, err := n.txs.CreateTx(role{token: token + "-0123456789abcdef"}.in(k.ctx),
 			createFor("alice"))
 		if !known {
@@ -600,7 +621,8 @@ func TestWithoutCallersEverybodyMayDoEverything(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.own(k.register("alice"))
-	for name, tweak := range map[string]func(*Options){"nothing": func(*Options) {}, "tokens": func(o *Options) { o.Tokens = []string{roles[2].token} }} {
+	for name, tweak := range map[string]func(*Options){"nothing": func(*Options) {},
+		"tokens": func(o *Options) { o.Tokens = []string{roles[2].token} }} {
 		n := k.serve(tweak, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
 		a := n.theirs("alice", roles[2])
 		for _, row := range rows() {

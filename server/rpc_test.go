@@ -112,7 +112,8 @@ func TestGetTxTellsTheWholeLife(t *testing.T) {
 	}
 }
 
-// Clients read 4 MiB unless they are told otherwise: a page ends before, and so does the answer to a batch, whatever call data it is of.
+// Clients read 4 MiB unless they are told otherwise: a page ends before, and so does the answer to
+// a batch, whatever call data it is of.
 func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -279,7 +280,8 @@ func TestCancelTx(t *testing.T) {
 	}
 }
 
-// What was queued when the ledger was restored may have run since the backup: a cancel that says "it never ran" would let its caller pay twice.
+// What was queued when the ledger was restored may have run since the backup: a cancel that says
+// "it never ran" would let its caller pay twice.
 func TestCancelOfWhatWasRestored(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -419,7 +421,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// A pause that waits in vain says so before the caller's own deadline would say less, and a caller who repeats it waits for the same command.
+// A pause that waits in vain says so before the caller's own deadline would say less, and a caller
+// who repeats it waits for the same command.
 func TestPauseWithoutAnOwner(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -438,7 +441,8 @@ func TestPauseWithoutAnOwner(t *testing.T) {
 		t.Errorf("%d commands, want 1", got)
 	}
 
-	// A resume is another wish: it is recorded behind the pause, although the submitter is still active.
+	// A resume is another wish: it is recorded behind the pause, although the submitter is still
+	// active.
 	_, err = n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
 	if got := k.count("submitter_command"); got != 2 {

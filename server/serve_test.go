@@ -56,14 +56,18 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// What goes wrong inside is told as INTERNAL: the caller gets an id, the log has the cause under it, and the node lives on.
+// What goes wrong inside is told as INTERNAL: the caller gets an id, the log has the cause under
+// it, and the node lives on.
 func TestDefectsAreInternal(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
 	for name, defect := range map[string]func(context.Context) error{
 		"panic": func(context.Context) error { panic("lost the thread") },
-		"error": func(context.Context) error { return errors.New("lost the thread: secret of the driver") },
+		"error": func(context.Context) error {
+			return errors.New("lost the thread: secret of the " +
+				"driver")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &buffer{}
@@ -77,7 +81,8 @@ func TestDefectsAreInternal(t *testing.T) {
 			for _, call := range []func() error{
 				func() error { return n.call(getTx, byID(tx.GetTxId())) },
 				func() error {
-					return n.call(watchTx, &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}})
+					return n.call(watchTx,
+						&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}})
 				},
 			} {
 				s := wantStatus(t, call(), codes.Internal, "INTERNAL")
@@ -108,7 +113,8 @@ func TestHealthAndReflection(t *testing.T) {
 	k := newKit(t)
 	n := k.serve()
 	health := healthpb.NewHealthClient(n.conn)
-	for _, service := range []string{"", "fencepost.v1.TxService", "fencepost.v1.SubmitterService"} {
+	for _, service := range []string{"", "fencepost.v1.TxService",
+		"fencepost.v1.SubmitterService"} {
 		r, err := health.Check(k.ctx, &healthpb.HealthCheckRequest{Service: service})
 		k.must(err)
 		if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
@@ -153,7 +159,8 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 }
 
-// A node that stops sends its watchers away at once, finishes the calls under way, and takes no new ones.
+// A node that stops sends its watchers away at once, finishes the calls under way, and takes no new
+// ones.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -171,7 +178,8 @@ func TestDrain(t *testing.T) {
 	tx := n.create("alice", "r1")
 	streams := []pb.TxService_WatchTxClient{
 		n.watch(
-			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}), n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
+			&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}),
+		n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
 	}
 	for _, stream := range streams {
 		_, err := stream.Recv()
@@ -252,7 +260,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"no store": {},
 		"negative": {Store: hooked{}, Limits: Limits{Grace: -1}},
 		"calls":    {Store: hooked{}, Limits: Limits{Calls: -1}},
-		"relation": {Store: hooked{}, Limits: Limits{FeedGap: time.Second, FeedPoll: time.Millisecond}},
+		"relation": {Store: hooked{},
+			Limits: Limits{FeedGap: time.Second, FeedPoll: time.Millisecond}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: New takes %+v", name, o)
@@ -323,8 +332,11 @@ func TestEnumsAgree(t *testing.T) {
 	if len(exits)+1 != len(pb.ProtectionDecision_name) {
 		t.Error("the contract has other decisions on a protection than txn")
 	}
-	for value, action := range map[pb.StuckDecision]txn.Action{pb.StuckDecision_STUCK_DECISION_FAIL: txn.ActionFail, pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry,
-		pb.StuckDecision_STUCK_DECISION_BUMP: txn.ActionBump, pb.StuckDecision_STUCK_DECISION_CANCEL: txn.ActionCancel} {
+	for value, action := range map[pb.StuckDecision]txn.Action{
+		pb.StuckDecision_STUCK_DECISION_FAIL:    txn.ActionFail,
+		pb.StuckDecision_STUCK_DECISION_REQUEUE: txn.ActionRequeue, retry: txn.ActionRetry,
+		pb.StuckDecision_STUCK_DECISION_BUMP:   txn.ActionBump,
+		pb.StuckDecision_STUCK_DECISION_CANCEL: txn.ActionCancel} {
 		if resolveOfWire(value) != action {
 			t.Errorf("%v is the decision %s", value, resolveOfWire(value))
 		}

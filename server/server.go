@@ -1,12 +1,16 @@
-// Package server is the gRPC API: it validates what callers ask, calls the store and maps what comes back. It decides nothing: what becomes of a transaction
-// is the business of the owner of its account, which server is not linked to.
+// Package server is the gRPC API: it validates what callers ask, calls the store and maps what
+// comes back. It decides nothing: what becomes of a transaction is the business of the owner of its
+// account, which server is not linked to.
 //
 // # A call
 //
-// There is one file per RPC. A call passes the interceptors (intercept.go), which give it an id for the log, turn a panic into INTERNAL, and refuse what no
-// handler should have to look at: fields that this server does not know, text that the ledger cannot hold, and whatever breaks a rule of the contract
-// (package contract). A handler checks the rest, calls the store, and returns ordinary errors; package status is the one place that turns them into a gRPC status. So no
-// text of a driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence that says what to do.
+// There is one file per RPC. A call passes the interceptors (intercept.go), which give it an id for
+// the log, turn a panic into INTERNAL, and refuse what no handler should have to look at: fields
+// that this server does not know, text that the ledger cannot hold, and whatever breaks a rule of
+// the contract (package contract). A handler checks the rest, calls the store, and returns ordinary
+// errors; package status is the one place that turns them into a gRPC status. So no text of a
+// driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence
+// that says what to do.
 //
 // # Protocols
 //
@@ -17,8 +21,9 @@
 //
 // # Callers
 //
-// Where callers are configured, package auth finds out by token and certificate whose call it is, and refuses strangers. What a caller may do is decided there as
-// well: by method before a call is looked at, and by account wherever a request names one, be it by name, account id, key or tx_id.
+// Where callers are configured, package auth finds out by token and certificate whose call it is,
+// and refuses strangers. What a caller may do is decided there as well: by method before a call is
+// looked at, and by account wherever a request names one, be it by name, account id, key or tx_id.
 //
 // # Watching
 //
@@ -26,11 +31,13 @@
 //
 // # Time
 //
-// No read of the ledger takes longer than Limits.Answer: a database that is silent is one that is down.
+// No read of the ledger takes longer than Limits.Answer: a database that is silent is one that is
+// down.
 //
-// A stream waits out a database that is down for Limits.Outage; meanwhile it sends no heartbeat, because a heartbeat says that the stream is up to date. Then
-// it ends with UNAVAILABLE, and the client resumes on a node that is better off. A node that stops ends its streams with UNAVAILABLE, reason DRAINING, at
-// once, and gives all other calls a grace.
+// A stream waits out a database that is down for Limits.Outage; meanwhile it sends no heartbeat,
+// because a heartbeat says that the stream is up to date. Then it ends with UNAVAILABLE, and the
+// client resumes on a node that is better off. A node that stops ends its streams with UNAVAILABLE,
+// reason DRAINING, at once, and gives all other calls a grace.
 package server
 
 import (
@@ -173,9 +180,10 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.limiter.ServerOptions(contract.NewCodec()), s.common(o)...)
 	options = append(
 		options,
-		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate, func(ctx context.Context, method string, err error) error {
-			return s.access.Begin(method).End(ctx, nil, err)
-		})),
+		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate,
+			func(ctx context.Context, method string, err error) error {
+				return s.access.Begin(method).End(ctx, nil, err)
+			})),
 		grpc.MaxHeaderListSize(headerBytes),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A client that vanished holds a stream until a ping goes unanswered.
@@ -236,18 +244,21 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 		true) // of encryption nothing is left when a connection comes here
 	return &http.Server{
 		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
-		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections, MaxHeaderBytes: headerBytes,
-		ConnContext: web.ConnContext,
+		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
+		MaxHeaderBytes: headerBytes,
+		ConnContext:    web.ConnContext,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: int(
-				s.limits.StreamsPerConnection), SendPingTimeout: s.limits.PingAfter, PingTimeout: s.limits.PingTimeout,
+			MaxConcurrentStreams: int(s.limits.StreamsPerConnection),
+			SendPingTimeout:      s.limits.PingAfter,
+			PingTimeout:          s.limits.PingTimeout,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of broken clients
 	}
 }
 
-// headerBytes is the most of the head of a call, token and path included. It is read before anybody knows whose call it is, and each call holds its own; grpc-go
-// takes 16 MiB by itself, and net/http 1 MiB.
+// headerBytes is the most of the head of a call, token and path included. It is read before anybody
+// knows whose call it is, and each call holds its own; grpc-go takes 16 MiB by itself, and net/http
+// 1 MiB.
 const headerBytes = 64 << 10
 
 // idleConnections is how long HTTP keeps a connection that has no request.
@@ -298,8 +309,9 @@ func (s *Server) SetCallers(tokens []string, callers []auth.Caller) {
 	s.authn.SetCallers(tokens, callers)
 }
 
-// healthNames are the services that health tells of; the empty name is the node as a whole. Health says whether this process takes calls. It does not
-// follow the database: a node that restarts because the database is down heals nothing.
+// healthNames are the services that health tells of; the empty name is the node as a whole. Health
+// says whether this process takes calls. It does not follow the database: a node that restarts
+// because the database is down heals nothing.
 func healthNames() []string {
 	return []string{
 		"",
@@ -308,7 +320,8 @@ func healthNames() []string {
 	}
 }
 
-// Serve answers calls on the listener, which it closes, until ctx ends; then it drains and returns nil. A server serves once.
+// Serve answers calls on the listener, which it closes, until ctx ends; then it drains and returns
+// nil. A server serves once.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	tailing, stopTailer := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
@@ -323,7 +336,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	split := port.New(listener,
 		port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
 	served := make(chan error, 3)
-	for _, serve := range []func() error{split.Run, func() error { return s.grpc.Serve(s.limiter.Listen(split.GRPC())) }, func() error { return s.http.Serve(split.HTTP()) }} {
+	for _, serve := range []func() error{split.Run,
+		func() error { return s.grpc.Serve(s.limiter.Listen(split.GRPC())) },
+		func() error { return s.http.Serve(split.HTTP()) }} {
 		background.Go(func() { served <- serve() })
 	}
 	select {
@@ -337,8 +352,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the grace. Calls that outlive it are cut off, and have as long again
-// to return; one that does not even then is left behind, since the process is about to end.
+// stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the
+// grace. Calls that outlive it are cut off, and have as long again to return; one that does not
+// even then is left behind, since the process is about to end.
 func (s *Server) stop(split *port.Split) {
 	defer func() {
 		s.log.Info("calls and streams ended for shutdown", "calls",

@@ -16,7 +16,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// A message on its way holds what it is long, more or less, however long it is: a stream whose caller does not read holds some of them.
+// A message on its way holds what it is long, more or less, however long it is: a stream whose
+// caller does not read holds some of them.
 func TestMessagesHoldWhatTheyAreLong(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 100, 2_000, 20_000, 33_000, 126 << 10, 2 << 20} {
@@ -54,7 +55,8 @@ func (p paging) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo,
 	return infos, err
 }
 
-// Of a page of snapshots no more is held than what is still to be sent, while the caller does not read.
+// Of a page of snapshots no more is held than what is still to be sent, while the caller does not
+// read.
 func TestSentSnapshotsAreNotHeld(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// demand is what pause and resume have in common: a status that the owner of a submitter shall bring about.
+// demand is what pause and resume have in common: a status that the owner of a submitter shall
+// bring about.
 type demand struct {
 	submitter string
 	kind      txn.CommandKind
@@ -17,9 +18,11 @@ type demand struct {
 	operator  string
 }
 
-// demand records the command unless it is needless or recorded already, waits until an owner has applied it, and tells how the submitter stands then. A
-// caller who repeats the call waits for the same command.
-func (s *submitterService) demand(ctx context.Context, d demand) (info store.SubmitterInfo, err error) {
+// demand records the command unless it is needless or recorded already, waits until an owner has
+// applied it, and tells how the submitter stands then. A caller who repeats the call waits for the
+// same command.
+func (s *submitterService) demand(ctx context.Context, d demand) (info store.SubmitterInfo,
+	err error) {
 	id, err := s.resolver.lookup(ctx, "submitter", d.submitter)
 	if err != nil {
 		return info, err
@@ -49,7 +52,8 @@ func (s *submitterService) demand(ctx context.Context, d demand) (info store.Sub
 	return info, status.AboutSubmitter(d.submitter, err)
 }
 
-// lastStatusCommand is the newest pause or resume that no owner has applied yet: when all are applied it decides.
+// lastStatusCommand is the newest pause or resume that no owner has applied yet: when all are
+// applied it decides.
 func (m *commander) lastStatusCommand(ctx context.Context,
 	id txn.SubmitterID) (last *txn.Command, err error) {
 	commands, err := m.underway(ctx, id)

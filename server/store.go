@@ -8,7 +8,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Store is what the server needs of the ledger. No method of it needs a lease: a server reads, and writes intents.
+// Store is what the server needs of the ledger. No method of it needs a lease: a server reads, and
+// writes intents.
 type Store interface {
 	feed.Store
 
@@ -19,7 +20,8 @@ type Store interface {
 	AddCommand(ctx context.Context, submitter txn.SubmitterID, ask store.Ask) (id int64, err error)
 	CommandResult(ctx context.Context, submitter txn.SubmitterID,
 		id int64) (result string, done bool, err error)
-	// Commands tells what was asked of the owners of a submitter, newest first, those before a number; 0: from the newest.
+	// Commands tells what was asked of the owners of a submitter, newest first, those before a
+	// number; 0: from the newest.
 	Commands(ctx context.Context, submitter txn.SubmitterID, before int64,
 		limit int) ([]store.CommandInfo, error)
 	// Inboxes tells the commands that no owner has applied yet.
@@ -35,7 +37,8 @@ type Store interface {
 	SetPolicies(ctx context.Context, id txn.SubmitterID, change store.PolicyChange) error
 	Lookup(ctx context.Context, nameOrAccountID string) (txn.SubmitterID, error)
 	Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error)
-	// Waiting tells what those in flight, and those in the queue, wait for, and which nonces were given up.
+	// Waiting tells what those in flight, and those in the queue, wait for, and which nonces were
+	// given up.
 	Waiting(ctx context.Context,
 		id txn.SubmitterID) (blocking, head *txn.Tx, gaps []store.Gap, err error)
 	Submitters(ctx context.Context, names []string, afterName string,

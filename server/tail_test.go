@@ -7,7 +7,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// Watchers do not wait for callers who have all connections: here one call has the only one, and waits for a lock.
+// Watchers do not wait for callers who have all connections: here one call has the only one, and
+// waits for a lock.
 func TestWatchersDoNotQueueBehindCallers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -47,7 +48,8 @@ func TestWatchersDoNotQueueBehindCallers(t *testing.T) {
 	}()
 	k.eventually("the call waits for the lock", func() bool {
 		return k.count(
-			"pg_stat_activity WHERE application_name = 'fencepost/api/narrow' AND wait_event_type = 'Lock'") == 1
+			"pg_stat_activity WHERE application_name = 'fencepost/api/narrow' AND "+
+				"wait_event_type = 'Lock'") == 1
 	})
 	o.allocate(txID(t, id))
 	c.until(id, 2)

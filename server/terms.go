@@ -24,12 +24,14 @@ func terms(t *pb.Terms) (out txn.Terms, found []status.Violation) {
 			found = append(found, status.Violation{Field: "terms.not_after", Message: err.Error()})
 		}
 	} else if out.CancelLate {
-		found = append(found, status.Violation{Field: "terms.cancel_late", Message: "requires a deadline; set not_after, or omit cancel_late"})
+		found = append(found, status.Violation{Field: "terms.cancel_late",
+			Message: "requires a deadline; set not_after, or omit cancel_late"})
 	}
 	return out, found
 }
 
-// maxFee reads a limit that somebody sets of their own; empty is none. A zero would let nothing through, or everything if it were taken for none.
+// maxFee reads a limit that somebody sets of their own; empty is none. A zero would let nothing
+// through, or everything if it were taken for none.
 func maxFee(text string) (txn.Wei, error) {
 	fee, err := txn.ParseWei(text)
 	if err == nil && text != "" && fee.IsZero() {

@@ -61,9 +61,12 @@ func TestTermsArePartOfTheRequest(t *testing.T) {
 		t.Errorf("the same request is %v", again)
 	}
 	for _, other := range []*pb.Terms{
-		nil, {}, {Speed: want.Speed, MaxFee: want.MaxFee, NotAfter: want.NotAfter}, {Speed: pb.TxSpeed_TX_SPEED_SLOW, MaxFee: "30", NotAfter: want.NotAfter, CancelLate: true},
+		nil, {}, {Speed: want.Speed, MaxFee: want.MaxFee, NotAfter: want.NotAfter},
+		{Speed: pb.TxSpeed_TX_SPEED_SLOW, MaxFee: "30", NotAfter: want.NotAfter,
+			CancelLate: true},
 		{Speed: want.Speed, MaxFee: "31", NotAfter: want.NotAfter, CancelLate: true},
-		{Speed: want.Speed, MaxFee: "30", NotAfter: timestamppb.New(at.Add(time.Microsecond)), CancelLate: true},
+		{Speed: want.Speed, MaxFee: "30", NotAfter: timestamppb.New(at.Add(time.Microsecond)),
+			CancelLate: true},
 	} {
 		_, err := create(other)
 		wantStatus(t, err, codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED")
@@ -94,13 +97,15 @@ func TestTermsThatDemandNothing(t *testing.T) {
 	}
 }
 
-// A deadline of any year is kept to the microsecond, and one that is later than the contract can tell keeps nobody from reading it, nor the list that it is in.
+// A deadline of any year is kept to the microsecond, and one that is later than the contract can
+// tell keeps nobody from reading it, nor the list that it is in.
 func TestDeadlinesOfFarYears(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
 	n := k.serve()
-	for i, text := range []string{"2255-06-05T23:47:34.740993Z", "2300-01-01T00:00:00.123457Z", "9999-12-31T23:59:59.999998Z", "9999-12-31T23:59:59.999999999Z"} {
+	for i, text := range []string{"2255-06-05T23:47:34.740993Z", "2300-01-01T00:00:00.123457Z",
+		"9999-12-31T23:59:59.999998Z", "9999-12-31T23:59:59.999999999Z"} {
 		at, err := time.Parse(time.RFC3339Nano, text)
 		k.must(err)
 		ask := &pb.CreateTxRequest{
@@ -121,7 +126,8 @@ func TestDeadlinesOfFarYears(t *testing.T) {
 			http.StatusOK)
 	}
 	_, err := k.db.Pool.Exec(k.ctx,
-		"UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'") // as releases before this one wrote the last of them
+		// as releases before this one wrote the last of them
+		"UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'")
 	k.must(err)
 	n.http("GET", "/api/v1/tx", "").want(t, http.StatusOK)
 }
@@ -134,7 +140,8 @@ type skewed struct {
 
 func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
-// Who repeats a request after its deadline gets its transaction, and no other request gets in so late. The node's own clock has no say in it.
+// Who repeats a request after its deadline gets its transaction, and no other request gets in so
+// late. The node's own clock has no say in it.
 func TestRequestRepeatedAfterItsDeadline(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -168,7 +175,8 @@ func TestRequestRepeatedAfterItsDeadline(t *testing.T) {
 	}
 }
 
-// What is in flight is replaced once for each call; the answer comes when the replacement is recorded, and what cannot be is refused with the owner's sentence.
+// What is in flight is replaced once for each call; the answer comes when the replacement is
+// recorded, and what cannot be is refused with the owner's sentence.
 func TestSpeedUpTx(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -250,7 +258,8 @@ func TestSpeedUpAndUpdateWithoutAnOwner(t *testing.T) {
 	if got := len(o.commands()); got != 2 {
 		t.Errorf("%d commands, want 2", got)
 	}
-	if p := n.submitter().GetOnFailure(); p != pb.FailurePolicy_FAILURE_POLICY_PAUSE { // for the next owner
+	// for the next owner
+	if p := n.submitter().GetOnFailure(); p != pb.FailurePolicy_FAILURE_POLICY_PAUSE {
 		t.Errorf("on_failure is %v", p)
 	}
 }
@@ -262,7 +271,8 @@ func TestUpdateSubmitter(t *testing.T) {
 	o := k.own(k.register("alice"))
 	n := k.serve()
 	o.deciding(at(0))
-	const goOn, pause = pb.FailurePolicy_FAILURE_POLICY_CONTINUE, pb.FailurePolicy_FAILURE_POLICY_PAUSE
+	const goOn, pause = pb.FailurePolicy_FAILURE_POLICY_CONTINUE,
+		pb.FailurePolicy_FAILURE_POLICY_PAUSE
 	if s := n.submitter(); s.GetOnFailure() != goOn || s.GetMaxFee() != "" {
 		t.Errorf("at first: %v", s)
 	}
@@ -274,14 +284,17 @@ func TestUpdateSubmitter(t *testing.T) {
 		wantFee    string
 	}{
 		{pause, "8", []string{"on_failure"}, pause, ""},
-		{pause, "0", []string{"on_failure"}, pause, ""}, // what the mask does not name is not judged either
+		// what the mask does not name is not judged either
+		{pause, "0", []string{"on_failure"}, pause, ""},
 		{pause, "1.5", []string{"on_failure"}, pause, ""},
 		{goOn, "9", []string{"max_fee"}, pause, "9"},
 		{17, "9", []string{"max_fee"}, pause, "9"},
 		{goOn, "", []string{"max_fee", "on_failure"}, goOn, ""},
-		{pause, "115792089237316195423570985008687907853269984665640564039457584007913129639935", []string{"on_failure", "max_fee", "max_fee"}, pause,
+		{pause, "115792089237316195423570985008687907853269984665640564039457584007913129639935",
+			[]string{"on_failure", "max_fee", "max_fee"}, pause,
 			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},
-		{0, "", []string{"on_failure"}, goOn, "115792089237316195423570985008687907853269984665640564039457584007913129639935"},
+		{0, "", []string{"on_failure"}, goOn,
+			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},
 	} {
 		r, err := n.subs.UpdateSubmitter(
 			k.ctx,
@@ -317,7 +330,8 @@ func TestUpdatesAtOneMoment(t *testing.T) {
 	updated := make(chan error, 1)
 	go func() {
 		_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{
-			Submitter: "alice", OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
+			Submitter: "alice", OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE,
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
 		})
 		updated <- err
 	}()
@@ -332,7 +346,8 @@ func TestUpdatesAtOneMoment(t *testing.T) {
 	}
 }
 
-// RETRY is for whatever is STUCK, is carried out once for each call that finds it so, and answers OK when it is repeated.
+// RETRY is for whatever is STUCK, is carried out once for each call that finds it so, and answers
+// OK when it is repeated.
 func TestResolveRetry(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -350,7 +365,10 @@ func TestResolveRetry(t *testing.T) {
 	for spell := 1; spell <= 2; spell++ {
 		end()
 		o.move(txID(t, id), txn.EventStuck, txn.Stuck,
-			func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
+			func(s *txn.Status) {
+				s.Sub, s.Reason, s.SubmitAttempts = txn.None,
+					txn.ReasonResubmitExhausted, 9
+			})
 		end = o.deciding(at(0))
 		for range 2 {
 			tx, err := n.resolve(id, retry)
@@ -374,7 +392,8 @@ func TestResolveRetry(t *testing.T) {
 	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 }
 
-// An operator has what is STUCK offer more, or not run, by a decision on it; a repetition is no second one.
+// An operator has what is STUCK offer more, or not run, by a decision on it; a repetition is no
+// second one.
 func TestResolveBumpAndCancel(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -391,7 +410,10 @@ func TestResolveBumpAndCancel(t *testing.T) {
 	}
 	end()
 	o.move(txID(t, id), txn.EventStuck, txn.Stuck,
-		func(s *txn.Status) { s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9 })
+		func(s *txn.Status) {
+			s.Sub, s.Reason, s.SubmitAttempts = txn.None,
+				txn.ReasonResubmitExhausted, 9
+		})
 	end = o.deciding(at(0))
 	defer end()
 	for _, decision := range []pb.StuckDecision{bump, cancel} {
@@ -433,10 +455,18 @@ func TestCancelTxInFlight(t *testing.T) {
 		safe    bool
 	}{
 		"wins": {func(id txn.TxID) {
-			o.move(id, txn.EventCancelled, txn.Cancelled, func(s *txn.Status) { s.Sub, s.Executed, s.Reason = txn.None, txn.No, txn.ReasonCancelled })
+			o.move(id, txn.EventCancelled, txn.Cancelled,
+				func(s *txn.Status) {
+					s.Sub, s.Executed, s.Reason = txn.None, txn.No,
+						txn.ReasonCancelled
+				})
 		}, pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, "CANCELLED_BY_CALLER", true},
 		"loses": {func(id txn.TxID) {
-			o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) { s.Sub, s.Executed, s.Reason = txn.None, txn.Success, txn.ReasonCancelLost })
+			o.move(id, txn.EventConfirmed, txn.Confirmed,
+				func(s *txn.Status) {
+					s.Sub, s.Executed, s.Reason = txn.None, txn.Success,
+						txn.ReasonCancelLost
+				})
 		}, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, "CANCEL_LOST", false},
 	} {
 		before := k.count("submitter_command")
@@ -486,7 +516,8 @@ func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.B
 	o.commit(txn.Change{Writes: []txn.Write{w}})
 }
 
-// A watcher can keep the list of confirmations that the ledger has, also over a fork; operators see what was accepted and what a pool shows.
+// A watcher can keep the list of confirmations that the ledger has, also over a fork; operators see
+// what was accepted and what a pool shows.
 func TestConfirmationsAreTold(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -496,9 +527,15 @@ func TestConfirmationsAreTold(t *testing.T) {
 	id := txID(t, text)
 	o.allocate(id)
 	o.move(id, txn.EventSubmitted, txn.Tracking,
-		func(s *txn.Status) { s.Sub, s.SubmitAttempts, s.Accepted, s.Diagnosis = txn.Pending, 1, 1, txn.InPool })
+		func(s *txn.Status) {
+			s.Sub, s.SubmitAttempts, s.Accepted, s.Diagnosis = txn.Pending, 1, 1,
+				txn.InPool
+		})
 	o.include(id)
-	ref := func(number uint64, b byte) txn.BlockRef { return txn.BlockRef{Number: number, Hash: txn.Hash{b}} }
+	ref := func(number uint64, b byte) txn.BlockRef {
+		return txn.BlockRef{Number: number,
+			Hash: txn.Hash{b}}
+	}
 	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2)},
 		[]txn.BlockRef{ref(10, 1), ref(11, 2)})
 	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)},
@@ -507,7 +544,8 @@ func TestConfirmationsAreTold(t *testing.T) {
 	o.confirm(id)
 
 	stream, kept, forks := n.watch(
-		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true}), []string{}, 0
+		&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: text}, UntilFinal: true}),
+		[]string{}, 0
 	for kind := pb.TxEventKind(0); kind != pb.TxEventKind_TX_EVENT_KIND_CONFIRMED; {
 		m, err := stream.Recv()
 		k.must(err)

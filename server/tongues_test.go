@@ -37,9 +37,12 @@ func TestOtherTongues(t *testing.T) {
 	h2 := &http.Client{Transport: &http.Transport{Protocols: p}}
 	defer h2.CloseIdleConnections()
 	for name, options := range map[string][]connect.ClientOption{
-		"Connect": nil, "Connect JSON": {connect.WithProtoJSON()}, "Connect gzip": {connect.WithSendGzip()}, "gRPC-Web": {connect.WithGRPCWeb()}, "gRPC-Web JSON": {connect.WithGRPCWeb(), connect.WithProtoJSON()},
+		"Connect": nil, "Connect JSON": {connect.WithProtoJSON()},
+		"Connect gzip": {connect.WithSendGzip()}, "gRPC-Web": {connect.WithGRPCWeb()},
+		"gRPC-Web JSON": {connect.WithGRPCWeb(), connect.WithProtoJSON()},
 	} {
-		for version, over := range map[string]*http.Client{"HTTP/1.1": http.DefaultClient, "HTTP/2": h2} {
+		for version, over := range map[string]*http.Client{"HTTP/1.1": http.DefaultClient,
+			"HTTP/2": h2} {
 			url := "http://" + n.conn.Target()
 			get := connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](
 				over,

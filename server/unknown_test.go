@@ -16,7 +16,8 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// A method that there is not has its reason in every tongue, for whoever is known; a stranger is told of it what it is told of any.
+// A method that there is not has its reason in every tongue, for whoever is known; a stranger is
+// told of it what it is told of any.
 func TestAMethodThatThereIsNot(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -27,7 +28,8 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 	})
 	const tomorrow = "/fencepost.v1.TxService/CreateTxTomorrow"
 	known := role{token: "one-0123456789abcdef"}.in(k.ctx)
-	for _, method := range []string{tomorrow, "/fencepost.v2.TxService/CreateTx", "/example.Service/Call", "/grpc.reflection.v1.ServerReflection/Other"} {
+	for _, method := range []string{tomorrow, "/fencepost.v2.TxService/CreateTx",
+		"/example.Service/Call", "/grpc.reflection.v1.ServerReflection/Other"} {
 		unary := func(ctx context.Context) error {
 			return n.conn.Invoke(ctx, method, &pb.GetTxRequest{}, &pb.GetTxResponse{})
 		}
@@ -38,8 +40,10 @@ func TestAMethodThatThereIsNot(t *testing.T) {
 		k.must(err)
 		wantStatus(t, stream.RecvMsg(&pb.WatchTxResponse{}), codes.Unimplemented, "UNKNOWN_METHOD")
 	}
-	for name, options := range map[string][]connect.ClientOption{"Connect": nil, "Connect JSON": {connect.WithProtoJSON()}, "gRPC-Web": {connect.WithGRPCWeb()}} {
-		for token, want := range map[string]string{"one-0123456789abcdef": "UNKNOWN_METHOD", "another": "UNAUTHENTICATED"} {
+	for name, options := range map[string][]connect.ClientOption{"Connect": nil,
+		"Connect JSON": {connect.WithProtoJSON()}, "gRPC-Web": {connect.WithGRPCWeb()}} {
+		for token, want := range map[string]string{"one-0123456789abcdef": "UNKNOWN_METHOD",
+			"another": "UNAUTHENTICATED"} {
 			ask := connect.NewRequest(&pb.GetTxRequest{})
 			ask.Header().Set("Authorization", "Bearer "+token)
 			_, err := connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](

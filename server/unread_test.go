@@ -55,7 +55,8 @@ func (n *node) get() error {
 	return err
 }
 
-// Answers that are not read keep the room of their calls, on whatever connections they wait; reading them, going away and hanging up all give it back.
+// Answers that are not read keep the room of their calls, on whatever connections they wait;
+// reading them, going away and hanging up all give it back.
 func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -64,20 +65,24 @@ func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 	reading, leaving, hanging := n.another(), n.another(), n.another()
 	ctx, leave := context.WithCancel(k.ctx)
 	for i, stream := range []func() grpc.ClientStream{
-		func() grpc.ClientStream { return leaving.unread(ctx) }, func() grpc.ClientStream { return hanging.unread(k.ctx) },
+		func() grpc.ClientStream { return leaving.unread(ctx) },
+		func() grpc.ClientStream { return hanging.unread(k.ctx) },
 	} {
 		stream()
-		k.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > (i+1)*pageBytes })
+		k.eventually("a page waits",
+			func() bool { return n.server.limiter.UnreadBytes() > (i+1)*pageBytes })
 	}
 	page := reading.unread(k.ctx)
-	k.eventually("three pages wait", func() bool { return n.server.limiter.UnreadBytes() > 3*pageBytes })
+	k.eventually("three pages wait",
+		func() bool { return n.server.limiter.UnreadBytes() > 3*pageBytes })
 	s := wantStatus(t, n.get(), codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	n.http("GET", "/api/v1/submitters/alice", "").wantError(t, http.StatusTooManyRequests,
 		codes.ResourceExhausted, "NODE_BUSY")
 
 	for i, give := range []func(){
-		func() { k.must(page.RecvMsg(&pb.ListTxsResponse{})) }, leave, func() { k.must(hanging.conn.Close()) },
+		func() { k.must(page.RecvMsg(&pb.ListTxsResponse{})) }, leave,
+		func() { k.must(hanging.conn.Close()) },
 	} {
 		give()
 		k.eventually("room is given back",
@@ -100,7 +105,8 @@ func TestAConnectionThatDoesNotRead(t *testing.T) {
 	for n.server.limiter.UnreadBytes() < limit.MaxUnreadBytes {
 		before := n.server.limiter.UnreadBytes()
 		pages = append(pages, lazy.unread(k.ctx))
-		k.eventually("another page waits", func() bool { return n.server.limiter.UnreadBytes() > before+pageBytes })
+		k.eventually("another page waits",
+			func() bool { return n.server.limiter.UnreadBytes() > before+pageBytes })
 	}
 	s := wantStatus(t, lazy.get(), codes.ResourceExhausted, "NODE_BUSY")
 	if !strings.Contains(s.Message(), "unread") {
@@ -118,7 +124,8 @@ func TestAConnectionThatDoesNotRead(t *testing.T) {
 	k.eventually("it is answered again", func() bool { return lazy.get() == nil })
 }
 
-// Of all the lists that a node answers at once, or has answered to those who do not read, one connection has no more than its share.
+// Of all the lists that a node answers at once, or has answered to those who do not read, one
+// connection has no more than its share.
 func TestOneConnectionHasAShareOfLists(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -128,7 +135,8 @@ func TestOneConnectionHasAShareOfLists(t *testing.T) {
 	for range 2 * limit.ListShare {
 		lazy.unread(k.ctx)
 	}
-	k.eventually("two pages wait", func() bool { return n.server.limiter.UnreadBytes() > 2*pageBytes })
+	k.eventually("two pages wait",
+		func() bool { return n.server.limiter.UnreadBytes() > 2*pageBytes })
 	_, err := lazy.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1})
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
@@ -145,12 +153,14 @@ func TestOneConnectionHasAShareOfLists(t *testing.T) {
 	}
 }
 
-// A connection whose caller reads nothing for longer than a call may take is ended; one that reads goes on, and so does a stream.
+// A connection whose caller reads nothing for longer than a call may take is ended; one that reads
+// goes on, and so does a stream.
 func TestStalledConnectionsEnd(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) {
-		l.PingAfter, l.Answer, l.CommandWait = 100*time.Millisecond, time.Second, 100*time.Millisecond
+		l.PingAfter, l.Answer, l.CommandWait = 100*time.Millisecond, time.Second,
+			100*time.Millisecond
 	}))
 	n.large()
 	stream := n.watch(watchAll())
@@ -159,7 +169,8 @@ func TestStalledConnectionsEnd(t *testing.T) {
 	lazy := n.another()
 	page := lazy.unread(k.ctx)
 	k.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > pageBytes })
-	k.eventually("the connection is ended", func() bool { return n.server.limiter.UnreadBytes() == 0 })
+	k.eventually("the connection is ended",
+		func() bool { return n.server.limiter.UnreadBytes() == 0 })
 	if err := page.RecvMsg(&pb.ListTxsResponse{}); !isCode(err, codes.Unavailable) {
 		t.Errorf("the page ends with %v", err)
 	}
@@ -171,7 +182,8 @@ func TestStalledConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A connection has so many calls of health under way, and a node so many watches of health, none of which takes room of a caller; one that ends makes room.
+// A connection has so many calls of health under way, and a node so many watches of health, none of
+// which takes room of a caller; one that ends makes room.
 func TestHealthIsCounted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -16,7 +16,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// bareClient opens streams over one connection and keeps nothing of them but how many messages came: what this process holds is the server's.
+// bareClient opens streams over one connection and keeps nothing of them but how many messages
+// came: what this process holds is the server's.
 type bareClient struct {
 	*kit
 	conn     net.Conn
@@ -41,7 +42,8 @@ func (n *node) bare() *bareClient {
 	return c
 }
 
-// read counts what comes, until the connection ends. Pings and settings are few enough here to be left unanswered.
+// read counts what comes, until the connection ends. Pings and settings are few enough here to be
+// left unanswered.
 func (c *bareClient) read() {
 	for {
 		frame, err := c.framer.ReadFrame()
@@ -62,7 +64,8 @@ func (c *bareClient) watch(ask *pb.WatchTxRequest) {
 	c.must(err)
 	c.head.Reset()
 	for _, f := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", pb.TxService_WatchTx_FullMethodName}, {":authority", "node"},
+		{":method", "POST"}, {":scheme", "http"}, {":path", pb.TxService_WatchTx_FullMethodName},
+		{":authority", "node"},
 		{"content-type", "application/grpc"}, {"user-agent", "bare"}, {"te", "trailers"},
 	} {
 		c.must(c.fields.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
@@ -93,8 +96,9 @@ func inUse() (stacks, heap float64) {
 	return float64(m.StackInuse), float64(m.HeapAlloc)
 }
 
-// A stream that waits holds 4 KB of stack and 6 KB else, most of it gRPC's, also after it was given something. Once more of its work is done on its own goroutine, the
-// stack is 8 KB for good. No test runs beside this one.
+// A stream that waits holds 4 KB of stack and 6 KB else, most of it gRPC's, also after it was given
+// something. Once more of its work is done on its own goroutine, the stack is 8 KB for good. No
+// test runs beside this one.
 func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
 	k := newKit(t)
 	n := k.serve()
@@ -114,7 +118,8 @@ func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
 	if raced {
 		most = 12_000 // where it is 17,000 once more of its work is done on its own goroutine
 	}
-	// What a stream holds while it works is gone once it waits again, which under load is not at once; what it holds for good stays.
+	// What a stream holds while it works is gone once it waits again, which under load is not at
+	// once; what it holds for good stays.
 	held := ""
 	t.Cleanup(func() { t.Log(held) })
 	check := func(when string) {

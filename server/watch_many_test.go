@@ -82,7 +82,8 @@ func (k *kit) events(submitter string) map[string]bool {
 func (k *kit) eventsWhere(condition string, arguments ...any) map[string]bool {
 	rows, err := k.db.Pool.Query(
 		k.ctx,
-		"SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING (submitter_id) "+condition,
+		"SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING "+
+			"(submitter_id) "+condition,
 		arguments...)
 	k.must(err)
 	defer rows.Close()
@@ -108,8 +109,9 @@ func (c *collector) compare(what string, want map[string]bool) {
 	}
 }
 
-// With many writers on two nodes every watcher on either gets every event once and in order; one that is resumed anywhere, on either node, gets exactly the
-// rest. Rings are tiny, so that most of it is read from the ledger.
+// With many writers on two nodes every watcher on either gets every event once and in order; one
+// that is resumed anywhere, on either node, gets exactly the rest. Rings are tiny, so that most of
+// it is read from the ledger.
 func TestWatchManyUnderConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -327,7 +329,8 @@ func TestThousandWatchersShareOneTailer(t *testing.T) {
 	// The tailer also looks when something else in the cluster commits.
 	if pages := s.pages.Load(); pages > 200 || s.own.Load() != 0 || s.other.Load() != 0 {
 		t.Errorf(
-			"4 events cost the tailer %d pages, and 1000 watchers %d pages and %d other reads of their own",
+			"4 events cost the tailer %d pages, and 1000 watchers %d pages and %d other reads of "+
+				"their own",
 			pages, s.own.Load(), s.other.Load())
 	}
 	t.Logf("1000 watchers, 4 events: %d heads, %d pages", s.heads.Load(), s.pages.Load())
@@ -361,7 +364,8 @@ func TestFeedIsNotReadForNobody(t *testing.T) {
 	}
 }
 
-// A client that does not read holds up nobody, falls out of the ring, and still gets everything when it reads again.
+// A client that does not read holds up nobody, falls out of the ring, and still gets everything
+// when it reads again.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -392,7 +396,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A watch by labels tells of the transactions that have all of them, and of no other: as snapshots, live, and from wherever it is resumed.
+// A watch by labels tells of the transactions that have all of them, and of no other: as snapshots,
+// live, and from wherever it is resumed.
 func TestWatchByLabels(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -412,7 +417,8 @@ func TestWatchByLabels(t *testing.T) {
 		{
 			"alice",
 			first,
-		}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})}, {"bob", create("bob", map[string]string{"note": "x"})},
+		}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})},
+		{"bob", create("bob", map[string]string{"note": "x"})},
 	}
 	asks := map[string]*pb.WatchTxRequest{"alice": watchSubmitter("alice"), "": watchAll()}
 	asks["alice"].Labels, asks[""].Labels = []string{
@@ -434,7 +440,8 @@ func TestWatchByLabels(t *testing.T) {
 		}
 	}
 	for range 3 {
-		for _, labels := range []map[string]string{all, {"order": "17"}, {"order": "18", "note": "x"}, nil} {
+		for _, labels := range []map[string]string{all, {"order": "17"},
+			{"order": "18", "note": "x"}, nil} {
 			lives = append(lives, [2]string{"alice", create("alice", labels)},
 				[2]string{"bob", create("bob", labels)})
 		}
@@ -444,7 +451,8 @@ func TestWatchByLabels(t *testing.T) {
 	}
 	marker := create("alice", all)
 	for who, c := range watchers {
-		where := map[string]string{"alice": "s.name = 'alice' AND t.labels->>'order' = '17'", "": "t.labels->>'order' = '17' AND t.labels->>'note' = 'x'"}[who]
+		where := map[string]string{"alice": "s.name = 'alice' AND t.labels->>'order' = '17'",
+			"": "t.labels->>'order' = '17' AND t.labels->>'note' = 'x'"}[who]
 		want := k.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where)
 		delete(want, first+"/1") // a snapshot showed it
 		c.until(marker, 1).compare(fmt.Sprintf("the watch of %q", who), want)

@@ -25,14 +25,16 @@ func (o *owner) unstick(id txn.TxID) {
 
 // struggle takes a queued transaction to its end, by way of STUCK: seven events in all.
 func (o *owner) struggle(id txn.TxID) {
-	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.stick, o.unstick, o.include, o.confirm} {
+	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.stick, o.unstick, o.include,
+		o.confirm} {
 		step(id)
 	}
 }
 
 const stuckState, confirmedState = pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_CONFIRMED
 
-// A watch of states tells the events that lead to them, and no other: as snapshots, live, and from wherever it is resumed, on another node too.
+// A watch of states tells the events that lead to them, and no other: as snapshots, live, and from
+// wherever it is resumed, on another node too.
 func TestWatchManyByStates(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -107,7 +109,8 @@ func TestWatchManyByStates(t *testing.T) {
 	}
 }
 
-// A watch of one transaction ends with it, whether or not its final state is one of those that are asked for. It can be resumed from each of its messages.
+// A watch of one transaction ends with it, whether or not its final state is one of those that are
+// asked for. It can be resumed from each of its messages.
 func TestWatchOneByStates(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -157,7 +160,8 @@ func seqs(all []*pb.WatchTxResponse) (seqs []uint64) {
 	return seqs
 }
 
-// The token of a watcher that nothing is told moves on with what it is not told: resumed from a heartbeat, it has nothing to look through.
+// The token of a watcher that nothing is told moves on with what it is not told: resumed from a
+// heartbeat, it has nothing to look through.
 func TestTokensMoveOnThoughNothingMatches(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -242,8 +246,8 @@ func (e eager) NewTimer(d time.Duration) *clock.Timer {
 		func(time.Duration) bool { return false })
 }
 
-// A stream that is resumed beats while it looks through what is not for it, and says that it is behind: a client that hears nothing for long comes back, and has
-// to get further each time.
+// A stream that is resumed beats while it looks through what is not for it, and says that it is
+// behind: a client that hears nothing for long comes back, and has to get further each time.
 func TestHeartbeatsOfAStreamThatIsBehind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -31,7 +31,8 @@ func watchAll() *pb.WatchTxRequest {
 
 // life is what a transaction that goes well tells.
 var life = []pb.TxEventKind{
-	pb.TxEventKind_TX_EVENT_KIND_QUEUED, pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, pb.TxEventKind_TX_EVENT_KIND_SUBMITTED,
+	pb.TxEventKind_TX_EVENT_KIND_QUEUED, pb.TxEventKind_TX_EVENT_KIND_ALLOCATED,
+	pb.TxEventKind_TX_EVENT_KIND_SUBMITTED,
 	pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
 }
 
@@ -57,7 +58,8 @@ func kinds(all []*pb.WatchTxResponse) (kinds []pb.TxEventKind) {
 	return kinds
 }
 
-// A watch of one transaction tells its whole life, ends by itself, and can be resumed after each of its messages, on another node too.
+// A watch of one transaction tells its whole life, ends by itself, and can be resumed after each of
+// its messages, on another node too.
 func TestWatchOneUntilFinal(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// midway is the real store, and what happens just before or after it tells how far transactions have come.
+// midway is the real store, and what happens just before or after it tells how far transactions
+// have come.
 type midway struct {
 	Store
 	before, after func()
@@ -24,7 +25,8 @@ func (m midway) Standings(ctx context.Context,
 	return standings, err
 }
 
-// What ends while a stream begins, or is resumed, is told or shown before the stream ends, and ends it: whatever comes first.
+// What ends while a stream begins, or is resumed, is told or shown before the stream ends, and ends
+// it: whatever comes first.
 func TestWatchSeveralWhileTheyEnd(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

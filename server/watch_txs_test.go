@@ -69,7 +69,8 @@ func begins(t testing.TB,
 	}
 }
 
-// eventsOf lists what the ledger has of some transactions beyond the versions that snapshots showed.
+// eventsOf lists what the ledger has of some transactions beyond the versions that snapshots
+// showed.
 func (k *kit) eventsOf(versions map[string]uint64) map[string]bool {
 	all := map[string]bool{}
 	for id, version := range versions {
@@ -80,8 +81,9 @@ func (k *kit) eventsOf(versions map[string]uint64) map[string]bool {
 	return all
 }
 
-// A watch of several transactions, of several accounts, tells all of theirs and nothing of the many others, while all of them go on; and so does one that is resumed
-// after any of its messages, on either node. Rings are tiny, so that most of it is read from the ledger.
+// A watch of several transactions, of several accounts, tells all of theirs and nothing of the many
+// others, while all of them go on; and so does one that is resumed after any of its messages, on
+// either node. Rings are tiny, so that most of it is read from the ledger.
 func TestWatchSeveralAmongManyOthers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -133,8 +135,9 @@ func TestWatchSeveralAmongManyOthers(t *testing.T) {
 	}
 }
 
-// A watch of several that goes until they are final ends once all of them are, and has told everything by then: those that were final from the start as snapshots.
-// Resumed after any of its messages, on another node too, it tells the rest and ends.
+// A watch of several that goes until they are final ends once all of them are, and has told
+// everything by then: those that were final from the start as snapshots. Resumed after any of its
+// messages, on another node too, it tells the rest and ends.
 func TestWatchSeveralUntilFinal(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -193,7 +196,8 @@ func keysOf(all []*pb.WatchTxResponse) (keys []string) {
 	return keys
 }
 
-// With states a watch of several shows and tells only those; it ends with the transactions all the same, told or not.
+// With states a watch of several shows and tells only those; it ends with the transactions all the
+// same, told or not.
 func TestWatchSeveralByStates(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -239,7 +243,8 @@ func TestWatchSeveralByStates(t *testing.T) {
 	}
 }
 
-// Of several, one that left a final state again is not final: the watch goes on, whether it was there before or is resumed.
+// Of several, one that left a final state again is not final: the watch goes on, whether it was
+// there before or is resumed.
 func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -278,7 +283,8 @@ func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
 	}
 }
 
-// What happened to others costs a watch of several nothing when it is resumed, and its token, which stands for any number of them, moves on with that.
+// What happened to others costs a watch of several nothing when it is resumed, and its token, which
+// stands for any number of them, moves on with that.
 func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -317,8 +323,8 @@ func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// Whoever names several is told which of them do not exist, which are named twice, and which are no business of theirs: of that in the words for one of them, and
-// before the ledger is asked for any.
+// Whoever names several is told which of them do not exist, which are named twice, and which are no
+// business of theirs: of that in the words for one of them, and before the ledger is asked for any.
 func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -352,11 +358,13 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	}
 	for _, id := range []string{theirs, never} {
 		one := told(watchID(id), codes.PermissionDenied, "PERMISSION_DENIED")
-		if several := told(watchIDs(mine, foreign, gone, id), codes.PermissionDenied, "PERMISSION_DENIED"); several != one {
+		if several := told(watchIDs(mine, foreign, gone, id), codes.PermissionDenied,
+			"PERMISSION_DENIED"); several != one {
 			t.Errorf("of one it is told %q, of several %q", one, several)
 		}
 	}
-	if one, several := told(watchID(gone), codes.NotFound, "TX_NOT_FOUND"), told(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
+	if one, several := told(watchID(gone), codes.NotFound, "TX_NOT_FOUND"),
+		told(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
 		t.Errorf("of one it is told %q, of several %q", one, several)
 	}
 	if says := told(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(
@@ -382,8 +390,9 @@ func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
 	two.ResumeToken = token
 	told(two, codes.InvalidArgument, "INVALID_FIELD")
 	restored := watchIDs(gone) // which a restored ledger lacks
-	restored.ResumeToken = feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{txID(t, gone)})},
-		store.Position{Epoch: 99, Seen: "1:1:"})
+	restored.ResumeToken =
+		feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{txID(t, gone)})},
+			store.Position{Epoch: 99, Seen: "1:1:"})
 	told(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
@@ -394,8 +403,11 @@ func severalRefusals(other, tx, alien string) []refusal {
 		change(r)
 		return r
 	}
-	token := func(text string) func(*pb.WatchTxRequest) { return func(r *pb.WatchTxRequest) { r.ResumeToken = text } }
-	ofOthers := feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{{1}})}, store.Position{Epoch: 1, Seen: "1:1:"})
+	token := func(text string) func(*pb.WatchTxRequest) {
+		return func(r *pb.WatchTxRequest) { r.ResumeToken = text }
+	}
+	ofOthers := feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{{1}})},
+		store.Position{Epoch: 1, Seen: "1:1:"})
 	return []refusal{
 		bad("none of several", watchTx, watchIDs(), "txs.tx_ids", "at least 1 item"),
 		bad("too many of several", watchTx, watchIDs(slices.Repeat([]string{other}, 101)...),
@@ -453,12 +465,14 @@ func TestWatchSeveralAsLines(t *testing.T) {
 	}
 	for _, name := range []string{"tx_ids", "txIds", "txs.tx_ids", "txs.txIds"} {
 		again := n.stream(
-			path + "?" + name + "=" + two + "&" + name + "=" + one + "&until_final=true&resume_token=" + token)
+			path + "?" + name + "=" + two + "&" + name + "=" + one +
+				"&until_final=true&resume_token=" + token)
 		if again.code != http.StatusNoContent {
 			t.Errorf("%s: resumed after the end it answers %d", name, again.code)
 		}
 	}
-	for query, reason := range map[string]string{"": "INVALID_FIELD", "?tx_ids=17": "INVALID_FIELD", "?tx_ids=" + one + "&tx_ids=" + one: "INVALID_FIELD", "?submitter=alice": "UNKNOWN_FIELD"} {
+	for query, reason := range map[string]string{"": "INVALID_FIELD", "?tx_ids=17": "INVALID_FIELD",
+		"?tx_ids=" + one + "&tx_ids=" + one: "INVALID_FIELD", "?submitter=alice": "UNKNOWN_FIELD"} {
 		n.http("GET", path+query, "").wantError(t, 400, codes.InvalidArgument, reason)
 	}
 	n.http("GET", path+"?tx_ids="+madeUp(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound,

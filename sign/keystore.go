@@ -68,8 +68,10 @@ func OpenKeyStore(ctx context.Context, o KeyStoreOptions) (*KeyStore, error) {
 		return nil, err
 	}
 	k := &KeyStore{
-		dir: o.Dir, passwordFile: o.PasswordFile, password: password, clock: o.Clock, log: o.Log.With("keystore", o.Dir),
-		keys: map[txn.Address]*ecdsa.PrivateKey{}, seen: map[string]KeyFile{}, turn: make(chan struct{}, 1),
+		dir: o.Dir, passwordFile: o.PasswordFile, password: password, clock: o.Clock,
+		log:  o.Log.With("keystore", o.Dir),
+		keys: map[txn.Address]*ecdsa.PrivateKey{}, seen: map[string]KeyFile{},
+		turn: make(chan struct{}, 1),
 	}
 	k.turn <- struct{}{}
 	files, err := k.list()

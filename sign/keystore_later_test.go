@@ -78,14 +78,16 @@ func TestKeyStore_KeyAddedLater_Found(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened leaves the others alone, and makes "no such key" doubtful for the accounts that it may be for.
+// A file that cannot be opened leaves the others alone, and makes "no such key" doubtful for the
+// accounts that it may be for.
 func TestKeyStore_BrokenFile_KeyNotMissing(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
 	known := f.add(t, testKey("known"))
 	spare := newFolder(t)
 	synctest.Test(t,
-		func(t *testing.T) { doubt(t, f, spare, known.Address) }) // for its time: each look into the folder waits a second
+		// for its time: each look into the folder waits a second
+		func(t *testing.T) { doubt(t, f, spare, known.Address) })
 }
 
 func doubt(t *testing.T, f, spare *folder, known txn.Address) {

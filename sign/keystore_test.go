@@ -114,7 +114,11 @@ func TestKeyStore_OpenErrors(t *testing.T) {
 			[]string{"edited: not a version 3 key file"},
 		},
 		"address of another": {
-			func(t *testing.T, f *folder) { f.edit(t, func(m object) { m["address"] = strings.Repeat("ab", 20) }) },
+			func(t *testing.T,
+				f *folder) {
+				f.edit(t,
+					func(m object) { m["address"] = strings.Repeat("ab", 20) })
+			},
 			[]string{"edited: it names the key of 0xABaB", "changed"},
 		},
 		"address damaged": {
@@ -147,12 +151,18 @@ func TestKeyStore_OpenErrors(t *testing.T) {
 		},
 		"pbkdf2 with too many rounds": {
 			func(t *testing.T, f *folder) {
-				f.edit(t, func(m object) { m.at("crypto")["kdf"] = "pbkdf2"; m.at("crypto").at("kdfparams")["c"] = 1 << 40 })
+				f.edit(t, func(m object) {
+					m.at("crypto")["kdf"] = "pbkdf2"
+					m.at("crypto").at("kdfparams")["c"] = 1 << 40
+				})
 			},
 			[]string{"edited: its key derivation needs more"},
 		},
 		"another derivation": {
-			func(t *testing.T, f *folder) { f.edit(t, func(m object) { m.at("crypto")["kdf"] = "argon2" }) },
+			func(t *testing.T,
+				f *folder) {
+				f.edit(t, func(m object) { m.at("crypto")["kdf"] = "argon2" })
+			},
 			[]string{"edited: its key derivation is neither"},
 		},
 	} {

@@ -76,7 +76,8 @@ func (f *folder) add(t *testing.T, key *ecdsa.PrivateKey) sign.KeyFile {
 func (f *folder) write(t *testing.T, name string, content []byte) {
 	t.Helper()
 	temp := filepath.Join(f.dir, fmt.Sprintf(".%s.new", name))
-	if err := errors.Join(os.WriteFile(temp, content, 0o600), os.Rename(temp, filepath.Join(f.dir, name))); err != nil {
+	if err := errors.Join(os.WriteFile(temp, content, 0o600),
+		os.Rename(temp, filepath.Join(f.dir, name))); err != nil {
 		t.Fatal(err)
 	}
 }

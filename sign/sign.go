@@ -19,8 +19,8 @@
 //   - Errors contain no key, password, payload or signed bytes.
 //
 // There are two holders. [KeyStore] reads the encrypted key files of geth; [Memory] is given its
-// keys, for development and tests. Both sign deterministically (RFC 6979), so the same request gives
-// the same bytes; nothing relies on that, because rebroadcasts send stored bytes.
+// keys, for development and tests. Both sign deterministically (RFC 6979), so the same request
+// gives the same bytes; nothing relies on that, because rebroadcasts send stored bytes.
 package sign
 
 import (

@@ -165,7 +165,8 @@ func address(k *ecdsa.PrivateKey) txn.Address { return crypto.PubkeyToAddress(k.
 
 func request(from txn.Address) txn.Unsigned {
 	return txn.Unsigned{
-		ChainID: 31337, From: from, Nonce: 7, GasLimit: 21000, Payload: txn.Payload{To: &txn.Address{2}},
-		Fees: txn.Fees{Cap: *uint256.NewInt(2e9), Tip: *uint256.NewInt(1e9)},
+		ChainID: 31337, From: from, Nonce: 7, GasLimit: 21000,
+		Payload: txn.Payload{To: &txn.Address{2}},
+		Fees:    txn.Fees{Cap: *uint256.NewInt(2e9), Tip: *uint256.NewInt(1e9)},
 	}
 }

@@ -108,8 +108,8 @@ func unsignedTx(u txn.Unsigned) types.TxData {
 		}
 	}
 	return &types.DynamicFeeTx{
-		ChainID: id(
-			u.ChainID), Nonce: uint64(u.Nonce), GasTipCap: u.Fees.Tip.ToBig(), GasFeeCap: u.Fees.Cap.ToBig(), Gas: u.GasLimit,
+		ChainID: id(u.ChainID), Nonce: uint64(u.Nonce), GasTipCap: u.Fees.Tip.ToBig(),
+		GasFeeCap: u.Fees.Cap.ToBig(), Gas: u.GasLimit,
 		To: u.Payload.To, Value: u.Payload.Value.ToBig(), Data: u.Payload.Data,
 	}
 }

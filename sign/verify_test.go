@@ -27,7 +27,8 @@ func TestSign_EIP155Example(t *testing.T) {
 	to := txn.Address(bytes.Repeat([]byte{0x35}, 20))
 	price := *uint256.NewInt(20e9)
 	raw, err := signWith(key, txn.Unsigned{
-		ChainID: 1, From: crypto.PubkeyToAddress(key.PublicKey), Nonce: 9, GasLimit: 21000, Fees: txn.Fees{Cap: price, Tip: price, Legacy: true},
+		ChainID: 1, From: crypto.PubkeyToAddress(key.PublicKey), Nonce: 9, GasLimit: 21000,
+		Fees:    txn.Fees{Cap: price, Tip: price, Legacy: true},
 		Payload: txn.Payload{To: &to, Value: *uint256.NewInt(1e18)},
 	})
 	if err != nil {
@@ -78,7 +79,10 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 		}
 	}),
 	"more data": lie(
-		func(t *rapid.T, u *txn.Unsigned) { u.Payload.Data = append(bytes.Clone(u.Payload.Data), 0) }),
+		func(t *rapid.T, u *txn.Unsigned) {
+			u.Payload.Data = append(bytes.Clone(u.Payload.Data),
+				0)
+		}),
 	"one bit of data": lie(func(t *rapid.T, u *txn.Unsigned) {
 		if len(u.Payload.Data) == 0 {
 			u.Payload.Data = []byte{1}
@@ -104,8 +108,9 @@ var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) [
 		list := types.AccessList{{Address: u.From}}
 		if u.Fees.Legacy {
 			return mustEncode(t, key, u, &types.AccessListTx{
-				ChainID: id(
-					u.ChainID), Nonce: uint64(u.Nonce), GasPrice: u.Fees.Cap.ToBig(), Gas: u.GasLimit, To: u.Payload.To, Value: u.Payload.Value.ToBig(), Data: u.Payload.Data,
+				ChainID: id(u.ChainID), Nonce: uint64(u.Nonce), GasPrice: u.Fees.Cap.ToBig(),
+				Gas: u.GasLimit, To: u.Payload.To, Value: u.Payload.Value.ToBig(),
+				Data: u.Payload.Data,
 			})
 		}
 		data := unsignedTx(u).(*types.DynamicFeeTx)
@@ -257,9 +262,11 @@ func drawKey(t *rapid.T, label string) *ecdsa.PrivateKey {
 func drawUnsigned(t *rapid.T, key *ecdsa.PrivateKey) txn.Unsigned {
 	u := txn.Unsigned{
 		ChainID: txn.ChainID(
-			rapid.Uint64Range(1, 1<<40).Draw(t, "chain")), From: crypto.PubkeyToAddress(key.PublicKey),
+			rapid.Uint64Range(1, 1<<40).Draw(t, "chain")),
+		From: crypto.PubkeyToAddress(key.PublicKey),
 		Nonce: txn.Nonce(
-			rapid.Uint64Range(0, 1<<62).Draw(t, "nonce")), GasLimit: rapid.Uint64Range(1, 1<<62).Draw(t, "gas"),
+			rapid.Uint64Range(0, 1<<62).Draw(t, "nonce")),
+		GasLimit: rapid.Uint64Range(1, 1<<62).Draw(t, "gas"),
 		Payload: txn.Payload{
 			Value: drawWei(t, "value"),
 			Data:  rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data"),

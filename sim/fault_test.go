@@ -55,7 +55,8 @@ const (
 	doNoChain    = "no chain"
 	doLag        = "provider lags" // N blocks
 	doNoSigner   = "no signer"
-	doReorg      = "reorg"                                        // N blocks; txs return to the pool
+	// N blocks; txs return to the pool
+	doReorg      = "reorg"
 	doReorgDrop  = "reorg drops"                                  // N blocks; txs are lost
 	doReorgKeep  = "reorg keeps"                                  // N blocks; txs are mined again
 	doReorgStale = "reorg drops, providers show the old receipts" // N blocks

@@ -12,8 +12,9 @@ import (
 
 // place is where a ledger was looked for, and what the role may do there.
 type place struct {
-	database, role, schema    string
-	there, use, create, steps bool // the schema is there; the role may use it, and make tables in it; it has the table of steps
+	database, role, schema string
+	// the schema is there; the role may use it, and make tables in it; it has the table of steps
+	there, use, create, steps bool
 	makeSchema                bool // the role may make schemas in the database
 }
 
@@ -44,11 +45,13 @@ func (p place) rights(toMake bool) error {
 	switch {
 	case !p.there && toMake && !p.makeSchema:
 		return fmt.Errorf(
-			"there is no schema %q in database %q, and role %q may not make one: run as a superuser of the database CREATE SCHEMA %s AUTHORIZATION %s",
+			"there is no schema %q in database %q, and role %q may not make one: run as a "+
+				"superuser of the database CREATE SCHEMA %s AUTHORIZATION %s",
 			p.schema, p.database, p.role, schema, role)
 	case p.there && (!p.use || toMake && !p.create):
 		return fmt.Errorf(
-			"role %q may not use schema %q in database %q, or make tables in it: run as its owner GRANT USAGE, CREATE ON SCHEMA %s TO %s, or name the role that owns the "+
+			"role %q may not use schema %q in database %q, or make tables in it: run as its "+
+				"owner GRANT USAGE, CREATE ON SCHEMA %s TO %s, or name the role that owns the "+
 				"ledger in database.url",
 			p.role,
 			p.schema,
@@ -73,7 +76,8 @@ func (p place) lacking() error {
 		what = "has not all of a ledger"
 	}
 	return fmt.Errorf(
-		"%w: schema %q in database %q %s; if it should have one, correct database.schema, or the database in database.url; for a new one run \"fencepost migrate up\"",
+		"%w: schema %q in database %q %s; if it should have one, correct database.schema, or the "+
+			"database in database.url; for a new one run \"fencepost migrate up\"",
 		ErrSchema, p.schema, p.database, what)
 }
 
@@ -89,7 +93,8 @@ func (s *Store) absent(ctx context.Context, err error) error {
 	}
 	if pg.Code == notPermitted {
 		return fmt.Errorf(
-			"%w: role %q may not read the ledger in schema %q of database %q: name the role that owns the ledger in database.url, or grant it what that one may",
+			"%w: role %q may not read the ledger in schema %q of database %q: name the role that "+
+				"owns the ledger in database.url, or grant it what that one may",
 			ErrSchema, p.role, p.schema, p.database)
 	}
 	return p.lacking()
@@ -110,7 +115,8 @@ func explained(ctx context.Context, conn *sql.DB, schema string, err error) erro
 	}
 	if pg.Code == notPermitted {
 		return fmt.Errorf(
-			"role %q may not do that in schema %q of database %q: migrate as the role that owns the ledger: %s (SQLSTATE %s)",
+			"role %q may not do that in schema %q of database %q: migrate as the role that owns "+
+				"the ledger: %s (SQLSTATE %s)",
 			p.role, p.schema, p.database, pg.Message, pg.Code)
 	}
 	return err

@@ -15,7 +15,8 @@ func (k *kit) roleURL(name string) string {
 	k.t.Helper()
 	k.exec("CREATE ROLE " + name + " LOGIN PASSWORD 'secret-word'")
 	k.t.Cleanup(func() {
-		if _, err := k.db.Pool.Exec(context.Background(), "DROP OWNED BY "+name+" CASCADE; DROP ROLE "+name); err != nil {
+		if _, err := k.db.Pool.Exec(context.Background(), "DROP OWNED BY "+name+" CASCADE; DROP "+
+			"ROLE "+name); err != nil {
 			k.t.Error(err)
 		}
 	})
@@ -87,7 +88,8 @@ func TestOpen_LoginRefused_TurnsAway(t *testing.T) {
 	other, err := url.Parse(k.db.URL)
 	k.must(err)
 	other.Path = "/no_such_database"
-	for where, away := range map[string]bool{other.String(): true, "postgres://fence@127.0.0.1:1/x?sslmode=disable": false} {
+	for where, away := range map[string]bool{other.String(): true,
+		"postgres://fence@127.0.0.1:1/x?sslmode=disable": false} {
 		s := k.open("a", func(c *Config) { c.URL = where })
 		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrUnavailable) ||
 			errors.Is(err, ErrAccessDenied) != away {

@@ -39,7 +39,8 @@ func (v Violation) Key() string {
 const (
 	auditLimit    = 10 * time.Minute // of each statement; the context bounds all of them
 	maxViolations = 100              // of one kind: the first of them say enough
-	auditedQueue  = 200              // transactions at the head of the queue that an audit of a part looks at
+	// transactions at the head of the queue that an audit of a part looks at
+	auditedQueue = 200
 )
 
 // Audit reads what the ledger says of one submitter against the laws, all in one snapshot, so that
@@ -92,7 +93,8 @@ func (a *audit) run(ctx context.Context, q *db.Queries) (err error) {
 	}
 	a.from = min(a.from, a.of.NextNonce)
 	a.submitter()
-	for _, check := range []func(context.Context, *db.Queries) error{a.numbers, a.events, a.attempts} {
+	for _, check := range []func(context.Context, *db.Queries) error{a.numbers, a.events,
+		a.attempts} {
 		if err := check(ctx, q); err != nil {
 			return err
 		}
@@ -152,7 +154,8 @@ func (a *audit) numbers(ctx context.Context, q *db.Queries) error {
 				r.FirstNonce, r.Due-1)
 		case r.AtCursor:
 			a.report("L4", "cursor_ahead", nil,
-				"the cursor is at nonce %d, but nonces %d to %d are neither used nor recorded as a gap",
+				"the cursor is at nonce %d, but nonces %d to %d are neither used nor recorded as "+
+					"a gap",
 				r.FirstNonce, r.Due, r.FirstNonce-1)
 		case r.FirstNonce < r.Due:
 			a.report("L4", "nonce_reused", tx,

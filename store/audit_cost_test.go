@@ -44,7 +44,8 @@ func (p plan) read() (rows float64) {
 func (m *meteredReads) measure(ctx context.Context, sql string, args []any) {
 	m.t.Helper()
 	var answer []byte
-	if err := m.DBTX.QueryRow(ctx, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+sql, args...).Scan(&answer); err != nil {
+	if err := m.DBTX.QueryRow(ctx, "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+sql,
+		args...).Scan(&answer); err != nil {
 		m.t.Fatal(err)
 	}
 	var plans []struct{ Plan plan }
@@ -93,7 +94,8 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 	k.history(busy, 2*auditedQueue, "QUEUED", "UNKNOWN", false)
 	k.history(fickle, overlap, "CONFIRMED", "SUCCESS", true)
 	k.history(fickle, cancelled, "CANCELLED", "NO",
-		true) // none of them had a nonce: its cursor stands low, and an audit of its end begins at 0
+		// none of them had a nonce: its cursor stands low, and an audit of its end begins at 0
+		true)
 	k.exec(
 		`INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
 		SELECT submitter_id, count(nonce), 0, 0, decode(repeat('01', 32), 'hex'), 0 FROM managed_tx GROUP BY submitter_id`,
@@ -119,7 +121,8 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 		id   txn.SubmitterID
 		from int64
 		txs  float64 // that it has to look at
-	}{{"a long history", busy, long - overlap, overlap + auditedQueue}, {"a long history without nonces", fickle, 0, overlap}} {
+	}{{"a long history", busy, long - overlap, overlap + auditedQueue},
+		{"a long history without nonces", fickle, 0, overlap}} {
 		// its row, for three statements, its events, its attempt and its place in the queue
 		reads, found := audited(c.id, c.from, false)
 		if most := 12*c.txs + 100; reads > most || len(found) > 0 {
@@ -130,14 +133,16 @@ func TestAudit_LongHistory_BoundedCost(t *testing.T) {
 	// Something was looked at: of the newest, of the head of the queue, and of what only a whole
 	// audit sees.
 	k.exec(
-		"DELETE FROM tx_event WHERE seq = 4 AND tx_id IN (SELECT tx_id FROM managed_tx WHERE request_id IN ('CONFIRMED19990', 'QUEUED0', 'QUEUED399', 'CONFIRMED5', 'CANCELLED7'))")
+		"DELETE FROM tx_event WHERE seq = 4 AND tx_id IN (SELECT tx_id FROM managed_tx WHERE " +
+			"request_id IN ('CONFIRMED19990', 'QUEUED0', 'QUEUED399', 'CONFIRMED5', 'CANCELLED7'))")
 	for _, c := range []struct {
 		id    txn.SubmitterID
 		from  int64
 		whole bool
 		what  string
 		want  int
-	}{{busy, long - overlap, false, "the end", 2}, {busy, 0, true, "the whole", 4}, {fickle, 0, false, "nonces from 0", 1}, {fickle, 0, true, "the whole", 2}} {
+	}{{busy, long - overlap, false, "the end", 2}, {busy, 0, true, "the whole", 4},
+		{fickle, 0, false, "nonces from 0", 1}, {fickle, 0, true, "the whole", 2}} {
 		if _, found := audited(c.id, c.from, c.whole); len(found) != c.want {
 			t.Errorf("submitter %d, %s: found %+v, want %d", c.id, c.what, found, c.want)
 		}

@@ -95,35 +95,63 @@ func TestAudit_BrokenLaw_Reported(t *testing.T) {
 	const nonce = "(SELECT tx_id FROM managed_tx WHERE nonce = %d)"
 	tx := func(n int) string { return fmt.Sprintf(nonce, n) }
 	for _, c := range []struct {
-		what, sql, law, check string    // check: the key below the law, with * for the transaction
-		from                  txn.Nonce // an audit from here does not see it any more; 0: every audit does
+		what, sql, law, check string // check: the key below the law, with * for the transaction
+		// an audit from here does not see it any more; 0: every audit does
+		from txn.Nonce
 	}{
-		{"a hole", "UPDATE managed_tx SET nonce = 100 WHERE nonce = 1; DELETE FROM tx_attempt WHERE nonce = 1; UPDATE managed_tx SET nonce = NULL, state = 'CANCELLED', executed = 'NO' WHERE nonce = 100",
+		{"a hole", "UPDATE managed_tx SET nonce = 100 WHERE nonce = 1; DELETE FROM tx_attempt " +
+			"WHERE nonce = 1; UPDATE managed_tx SET nonce = NULL, state = 'CANCELLED', executed " +
+			"= 'NO' WHERE nonce = 100",
 			"L4", "nonce_gap/*/1/1", 2},
-		{"a gap that is taken out", "DELETE FROM nonce_gap WHERE first_nonce = 4", "L4", "nonce_gap/*/4/5", 6},
-		{"a number used twice", "INSERT INTO nonce_gap VALUES (1, 2, 2, NULL, 'x', 1)", "L4", "nonce_reused/*/2/0", 3},
-		{"a cursor that lags", "UPDATE submitter_nonce_cursor SET next_nonce = 7", "L4", "cursor_behind/*/7/7", 0},
-		{"a cursor that runs ahead", "UPDATE submitter_nonce_cursor SET next_nonce = 9", "L4", "cursor_ahead/*/9/8/8", 0},
+		{"a gap that is taken out", "DELETE FROM nonce_gap WHERE first_nonce = 4", "L4",
+			"nonce_gap/*/4/5", 6},
+		{"a number used twice", "INSERT INTO nonce_gap VALUES (1, 2, 2, NULL, 'x', 1)", "L4",
+			"nonce_reused/*/2/0", 3},
+		{"a cursor that lags", "UPDATE submitter_nonce_cursor SET next_nonce = 7", "L4",
+			"cursor_behind/*/7/7", 0},
+		{"a cursor that runs ahead", "UPDATE submitter_nonce_cursor SET next_nonce = 9", "L4",
+			"cursor_ahead/*/9/8/8", 0},
 		{"no cursor", "DELETE FROM submitter_nonce_cursor", "L4", "no_cursor/*", 0},
-		{"two in flight", "UPDATE managed_tx SET state = 'TRACKING', executed = 'UNKNOWN', released_at = NULL, terminal_at = NULL, slot = 1 WHERE nonce = 3", "L5", "in_flight/*/2/1", 0},
-		{"a cursor of a token to come", "UPDATE submitter_nonce_cursor SET fencing_token = 99", "L1", "cursor_token/*/99/3", 0},
-		{"a protection that was not counted", "UPDATE submitter_nonce_cursor SET protections = 0, protect_reason = 'x', protect_at = 'epoch'", "L10", "protection_count/*", 0},
-		{"an event lost", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = " + tx(2), "L8", "event_numbers/*/5/4/1/5", 3},
-		{"the first event lost", "DELETE FROM tx_event WHERE seq = 1 AND tx_id = " + tx(2), "L8", "event_numbers/*/5/4/2/5", 3},
-		{"a move untold", "UPDATE managed_tx SET version = 6, state = 'STUCK', executed = 'UNKNOWN', terminal_at = NULL WHERE nonce = 2", "L8", "last_event/*/STUCK/UNKNOWN/CONFIRMED/SUCCESS", 3},
-		{"another end", "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'REVERTED' WHERE nonce = 2", "L8", "last_event/*/FAILED_FINAL/REVERTED/CONFIRMED/SUCCESS", 3},
-		{"a late write", "UPDATE tx_event SET fencing_token = 1 WHERE kind = 'SUBMITTED' AND tx_id = " + tx(7), "L2", "event_token_falls/*/1", 0},
-		{"an event of a token to come", "UPDATE tx_event SET fencing_token = 99 WHERE seq = 5 AND tx_id = " + tx(2), "L1", "event_token/*/99/3", 3},
-		{"a row of a token to come", "UPDATE managed_tx SET fencing_token = 99 WHERE nonce = 2", "L1", "event_token/*/99/3", 3},
-		{"an attempt of a token to come", "UPDATE tx_attempt SET fencing_token = 99 WHERE nonce = 2", "L1", "attempt_token/*/99/3", 3},
+		{"two in flight", "UPDATE managed_tx SET state = 'TRACKING', executed = 'UNKNOWN', " +
+			"released_at = NULL, terminal_at = NULL, slot = 1 WHERE nonce = 3", "L5",
+			"in_flight/*/2/1", 0},
+		{"a cursor of a token to come", "UPDATE submitter_nonce_cursor SET fencing_token = 99",
+			"L1", "cursor_token/*/99/3", 0},
+		{"a protection that was not counted", "UPDATE submitter_nonce_cursor SET protections = " +
+			"0, protect_reason = 'x', protect_at = 'epoch'", "L10", "protection_count/*", 0},
+		{"an event lost", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = " + tx(2), "L8",
+			"event_numbers/*/5/4/1/5", 3},
+		{"the first event lost", "DELETE FROM tx_event WHERE seq = 1 AND tx_id = " + tx(2), "L8",
+			"event_numbers/*/5/4/2/5", 3},
+		{"a move untold", "UPDATE managed_tx SET version = 6, state = 'STUCK', executed = " +
+			"'UNKNOWN', terminal_at = NULL WHERE nonce = 2", "L8",
+			"last_event/*/STUCK/UNKNOWN/CONFIRMED/SUCCESS", 3},
+		{"another end", "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'REVERTED' " +
+			"WHERE nonce = 2", "L8", "last_event/*/FAILED_FINAL/REVERTED/CONFIRMED/SUCCESS", 3},
+		{"a late write", "UPDATE tx_event SET fencing_token = 1 WHERE kind = 'SUBMITTED' AND " +
+			"tx_id = " + tx(7), "L2", "event_token_falls/*/1", 0},
+		{"an event of a token to come", "UPDATE tx_event SET fencing_token = 99 WHERE seq = 5 " +
+			"AND tx_id = " + tx(2), "L1", "event_token/*/99/3", 3},
+		{"a row of a token to come", "UPDATE managed_tx SET fencing_token = 99 WHERE nonce = 2",
+			"L1", "event_token/*/99/3", 3},
+		{"an attempt of a token to come", "UPDATE tx_attempt SET fencing_token = 99 WHERE " +
+			"nonce = 2", "L1", "attempt_token/*/99/3", 3},
 		{"nothing recorded", "DELETE FROM tx_attempt WHERE nonce = 2", "L3", "no_attempt/*/2", 3},
-		{"recorded for another number", "UPDATE tx_attempt SET nonce = 4711 WHERE nonce = 2", "L4", "attempt_nonce/*/1", 3},
-		{"a stranger's receipt", "UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE nonce = 2", "L6", "receipt_hash/*", 3},
-		{"a stranger's hash", "UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE nonce = 2", "L3", "tx_hash/*", 3},
-		{"a requeue that was not counted", "UPDATE managed_tx SET requeued = 0 WHERE nonce = 7", "L10", "requeue_events/*/1/0", 0},
-		{"a nonce given up unrecorded", "UPDATE nonce_gap SET tx_id = NULL WHERE first_nonce = 6", "L10", "requeue_gaps/*/1/0", 0},
-		{"a queued transaction untold", "DELETE FROM tx_event WHERE tx_id = (SELECT tx_id FROM managed_tx WHERE request_id = 'waits')", "L8", "event_numbers/*/1/0/0/0", 0},
-		{"a cancelled transaction untold", "DELETE FROM tx_event WHERE seq = 2 AND tx_id = (SELECT tx_id FROM managed_tx WHERE request_id = 'gone')", "L8", "event_numbers/*/2/1/1/1", 8},
+		{"recorded for another number", "UPDATE tx_attempt SET nonce = 4711 WHERE nonce = 2", "L4",
+			"attempt_nonce/*/1", 3},
+		{"a stranger's receipt", "UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', " +
+			"32), 'hex') WHERE nonce = 2", "L6", "receipt_hash/*", 3},
+		{"a stranger's hash", "UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') " +
+			"WHERE nonce = 2", "L3", "tx_hash/*", 3},
+		{"a requeue that was not counted", "UPDATE managed_tx SET requeued = 0 WHERE nonce = 7",
+			"L10", "requeue_events/*/1/0", 0},
+		{"a nonce given up unrecorded", "UPDATE nonce_gap SET tx_id = NULL WHERE first_nonce = 6",
+			"L10", "requeue_gaps/*/1/0", 0},
+		{"a queued transaction untold", "DELETE FROM tx_event WHERE tx_id = (SELECT tx_id FROM " +
+			"managed_tx WHERE request_id = 'waits')", "L8", "event_numbers/*/1/0/0/0", 0},
+		{"a cancelled transaction untold", "DELETE FROM tx_event WHERE seq = 2 AND tx_id = " +
+			"(SELECT tx_id FROM managed_tx WHERE request_id = 'gone')", "L8",
+			"event_numbers/*/2/1/1/1", 8},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +217,10 @@ func TestAudit_OwnerAtWork_NoViolation(t *testing.T) {
 		tx := k.queue(s, id, fmt.Sprint("r", n))
 		for _, write := range []func(txn.Tx) txn.Change{
 			func(tx txn.Tx) txn.Change { return take(tx, n) },
-			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{included(tx, uint64(n))}} },
+			func(tx txn.Tx) txn.Change {
+				return txn.Change{Writes: []txn.Write{included(tx,
+					uint64(n))}}
+			},
 			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{confirmed(tx)}} },
 		} {
 			c := write(tx)
@@ -240,7 +271,10 @@ func TestRequeuedTxs(t *testing.T) {
 	}
 	none(txn.TxID{}) // one was requeued, and has another nonce
 	back := k.load(s, l).Open[0]
-	for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write { return move(tx, txn.EventStuck, txn.Stuck) }, requeued} {
+	for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write {
+		return move(tx,
+			txn.EventStuck, txn.Stuck)
+	}, requeued} {
 		w := write(back)
 		k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 		back = after(back, w)
@@ -282,14 +316,18 @@ func TestRestored_MayHaveExecuted(t *testing.T) {
 			ran := tx.Attempts[0]
 			if !filled {
 				ran = tx.Attempts[1]
-				for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write { return move(tx, txn.EventStuck, txn.Stuck) }, requeued} {
+				for _, write := range []func(txn.Tx) txn.Write{func(tx txn.Tx) txn.Write {
+					return move(tx,
+						txn.EventStuck, txn.Stuck)
+				}, requeued} {
 					w := write(tx)
 					k.done(s, l, txn.Change{Writes: []txn.Write{w}})
 					tx = after(tx, w)
 				}
 			}
 			w := move(tx, txn.EventConfirmed, txn.Confirmed)
-			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None, txn.Success, true, txn.ProtectExecutedAfterRequeue, ran.Hash
+			w.Next.Sub, w.Next.Executed, w.Next.Released, w.Next.Reason, w.Next.TxHash = txn.None,
+				txn.Success, true, txn.ProtectExecutedAfterRequeue, ran.Hash
 			w.Next.Receipt = &txn.Receipt{
 				TxHash:      ran.Hash,
 				BlockNumber: 13,

@@ -61,7 +61,8 @@ func BenchmarkCommit(b *testing.B) {
 				b.StopTimer()
 				var jobs []*commitJob
 				k.exec(
-					"UPDATE managed_tx SET released_at = clock_timestamp() WHERE nonce IS NOT NULL AND released_at IS NULL")
+					"UPDATE managed_tx SET released_at = clock_timestamp() WHERE nonce IS NOT " +
+						"NULL AND released_at IS NULL")
 				for i := range size {
 					tx := k.queue(
 						s,
@@ -144,7 +145,8 @@ func fencedPlan(k *kit, s *Store) []string {
 func checkFencedPlan(t *testing.T, lines []string) {
 	t.Helper()
 	plan := strings.Join(lines, "\n")
-	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Materialize", "managed_tx_request"} {
+	for _, bad := range []string{"Seq Scan", "Bitmap", "Hash Join", "Merge Join", "Materialize",
+		"managed_tx_request"} {
 		if strings.Contains(plan, bad) {
 			t.Errorf("the plan has a %s", bad)
 		}
@@ -179,7 +181,8 @@ func TestCommit_Rows_LookedUpByKey(t *testing.T) {
 			return err
 		},
 		"the labels of events": func(q *db.Queries) error {
-			_, err := q.EventsSince(k.ctx, db.EventsSinceParams{Since: "1:1:", Until: "9:9:", AfterXid: "0", MaxRows: 10})
+			_, err := q.EventsSince(k.ctx, db.EventsSinceParams{Since: "1:1:", Until: "9:9:",
+				AfterXid: "0", MaxRows: 10})
 			return err
 		},
 	} {
@@ -212,7 +215,8 @@ func TestAPIStatements_Rows_LookedUpByKey(t *testing.T) {
 			return err
 		},
 		"a page": func(q *db.Queries) error {
-			_, err := q.ListTxs(k.ctx, db.ListTxsParams{SubmitterID: 1, AnyName: true, Before: uuid.Max, MaxRows: 10, MaxBytes: 1 << 20})
+			_, err := q.ListTxs(k.ctx, db.ListTxsParams{SubmitterID: 1, AnyName: true,
+				Before: uuid.Max, MaxRows: 10, MaxBytes: 1 << 20})
 			return err
 		},
 	} {

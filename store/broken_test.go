@@ -12,7 +12,10 @@ import (
 
 // fenced matches a step of a fenced statement: B hands it its changes, E runs it.
 func fenced(step byte) pgproxy.Match {
-	return func(m pgproxy.Message) bool { return m.Type == step && strings.Contains(m.SQL, "name: Commit ") }
+	return func(m pgproxy.Message) bool {
+		return m.Type == step &&
+			strings.Contains(m.SQL, "name: Commit ")
+	}
 }
 
 // TestCommit_ConnectionFails_GroupUnsettled breaks the connection at each point of a statement.

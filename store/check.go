@@ -12,7 +12,8 @@ import (
 // is a fault of the program that made it.
 func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	cursorOps := 0
-	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil, c.Unprotect != nil} {
+	for _, given := range []bool{c.Init != nil, c.Take != nil, c.Protect != nil,
+		c.Unprotect != nil} {
 		if given {
 			cursorOps++
 		}
@@ -20,14 +21,17 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 	switch {
 	case cursorOps > 1:
 		return errors.New(
-			"a change may start, move or protect the cursor, or end its protection, and only one of these")
+			"a change may start, move or protect the cursor, or end its protection, and only one " +
+				"of these")
 	case c.Init != nil && !storable(uint64(c.Init.Nonce), c.Init.Block):
 		return errors.New("the start of the cursor is beyond 2^63-1")
 	case c.Protect != nil && (c.Protect.Reason == "" || !storable(uint64(c.Protect.Expect))):
 		return errors.New("a protection needs a reason and a nonce below 2^63")
-	case c.Unprotect != nil && (c.Unprotect.ID < 1 || c.Unprotect.To < c.Unprotect.Expect || !storable(uint64(c.Unprotect.To))):
+	case c.Unprotect != nil && (c.Unprotect.ID < 1 || c.Unprotect.To < c.Unprotect.Expect ||
+		!storable(uint64(c.Unprotect.To))):
 		return errors.New(
-			"an end of a protection names the protection, and a nonce below 2^63 that is not below the cursor's")
+			"an end of a protection names the protection, and a nonce below 2^63 that is not " +
+				"below the cursor's")
 	case c.Status != "" && c.Status != txn.Active && c.Status != txn.Paused:
 		return fmt.Errorf("status %q is not one of ACTIVE and PAUSED", c.Status)
 	case c.StatusReason != "" && c.Status != txn.Paused:
@@ -109,11 +113,14 @@ func checkWrite(w txn.Write) error {
 			math.MaxInt16)
 	case next.Nonce != nil && !storable(uint64(*next.Nonce)):
 		return errors.New("its nonce is beyond 2^63-1")
-	case w.From == txn.Queued && w.Kind != txn.EventAllocated && next.Nonce != nil && (next.Receipt == nil || !next.Released || next.Requeued == 0):
+	case w.From == txn.Queued && w.Kind != txn.EventAllocated && next.Nonce != nil &&
+		(next.Receipt == nil || !next.Released || next.Requeued == 0):
 		return fmt.Errorf(
-			"%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it was requeued has its own again",
+			"%s leads from QUEUED to nonce %d: only ALLOCATED takes one, and what ran before it "+
+				"was requeued has its own again",
 			w.Kind, *next.Nonce)
-	case next.FinalBlock > 0 && (!next.State.Final() || next.Receipt != nil || !storable(next.FinalBlock)):
+	case next.FinalBlock > 0 && (!next.State.Final() || next.Receipt != nil ||
+		!storable(next.FinalBlock)):
 		return fmt.Errorf("it would end as never run at block %d, as %s and with receipt %v",
 			next.FinalBlock, next.State, next.Receipt)
 	case w.Delay < 0:

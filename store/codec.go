@@ -25,7 +25,8 @@ func registerCodecs(m *pgtype.Map) {
 			Codec: listCodec{&pgtype.ArrayCodec{ElementType: id}, all},
 		},
 	)
-	for _, list := range []uint32{pgtype.BoolArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID, pgtype.TextArrayOID, pgtype.ByteaArrayOID} {
+	for _, list := range []uint32{pgtype.BoolArrayOID, pgtype.Int4ArrayOID, pgtype.Int8ArrayOID,
+		pgtype.TextArrayOID, pgtype.ByteaArrayOID} {
 		known, ok := m.TypeForOID(list)
 		if !ok {
 			continue
@@ -141,22 +142,35 @@ func (c listCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16,
 	if format == pgtype.BinaryFormatCode {
 		switch element := c.ElementType.OID; value.(type) {
 		case []uuid.UUID:
-			return plainList(c.all, element, pgtype.UUIDOID, each[uuid.UUID](16), func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
+			return plainList(c.all, element, pgtype.UUIDOID, each[uuid.UUID](16),
+				func(buf []byte, id uuid.UUID) []byte { return append(buf, id[:]...) })
 		case []bool:
-			return plainList(c.all, element, pgtype.BoolOID, each[bool](1), func(buf []byte, yes bool) []byte {
-				if yes {
-					return append(buf, 1)
-				}
-				return append(buf, 0)
-			})
+			return plainList(c.all, element, pgtype.BoolOID, each[bool](1),
+				func(buf []byte, yes bool) []byte {
+					if yes {
+						return append(buf, 1)
+					}
+					return append(buf, 0)
+				})
 		case []int32:
-			return plainList(c.all, element, pgtype.Int4OID, each[int32](4), func(buf []byte, n int32) []byte { return binary.BigEndian.AppendUint32(buf, uint32(n)) })
+			return plainList(c.all, element, pgtype.Int4OID, each[int32](4),
+				func(buf []byte, n int32) []byte {
+					return binary.BigEndian.AppendUint32(buf,
+						uint32(n))
+				})
 		case []int64:
-			return plainList(c.all, element, pgtype.Int8OID, each[int64](8), func(buf []byte, n int64) []byte { return binary.BigEndian.AppendUint64(buf, uint64(n)) })
+			return plainList(c.all, element, pgtype.Int8OID, each[int64](8),
+				func(buf []byte, n int64) []byte {
+					return binary.BigEndian.AppendUint64(buf,
+						uint64(n))
+				})
 		case []string:
-			return plainList(c.all, element, pgtype.TextOID, func(text string) int { return len(text) }, func(buf []byte, text string) []byte { return append(buf, text...) })
+			return plainList(c.all, element, pgtype.TextOID,
+				func(text string) int { return len(text) },
+				func(buf []byte, text string) []byte { return append(buf, text...) })
 		case [][]byte:
-			return plainList(c.all, element, pgtype.ByteaOID, bytesIn, func(buf []byte, data []byte) []byte { return append(buf, data...) })
+			return plainList(c.all, element, pgtype.ByteaOID, bytesIn,
+				func(buf []byte, data []byte) []byte { return append(buf, data...) })
 		}
 	}
 	return c.ArrayCodec.PlanEncode(m, oid, format, value)
@@ -205,7 +219,8 @@ func (p listPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 	}
 	if cap(buf)-len(buf) < total {
 		buf = slices.Grow(buf,
-			max(total, cap(buf), int(*p.all))) // pgx begins each statement with 256 bytes, and many lists follow
+			// pgx begins each statement with 256 bytes, and many lists follow
+			max(total, cap(buf), int(*p.all)))
 		*p.all = 0
 	}
 	for _, n := range []uint32{dimensions, nulls, p.element, uint32(len(list)), 1} {

@@ -22,12 +22,20 @@ func TestListCodec_MatchesPgx(t *testing.T) {
 		oid   uint32
 		value any
 	}{
-		"ids": {pgtype.UUIDArrayOID, []uuid.UUID{id, {}, uuid.New()}}, "no ids": {pgtype.UUIDArrayOID, []uuid.UUID{}}, "nil ids": {pgtype.UUIDArrayOID, []uuid.UUID(nil)},
-		"texts": {pgtype.TextArrayOID, []string{"a", "", "long enough"}}, "no texts": {pgtype.TextArrayOID, []string{}},
-		"data": {pgtype.ByteaArrayOID, [][]byte{{1, 2}, {}, nil, {3}}}, "no data": {pgtype.ByteaArrayOID, [][]byte{}}, "nil data": {pgtype.ByteaArrayOID, [][]byte(nil)},
-		"ints": {pgtype.Int4ArrayOID, []int32{0, -1, 1 << 30}}, "bigints": {pgtype.Int8ArrayOID, []int64{0, -1, 1 << 62}},
-		"truths": {pgtype.BoolArrayOID, []bool{true, false}}, "others": {pgtype.Int8ArrayOID, []int32{1, 2}},
-		"an id": {pgtype.UUIDOID, id}, "a pointer": {pgtype.UUIDOID, &id}, "no id": {pgtype.UUIDOID, (*uuid.UUID)(nil)},
+		"ids":      {pgtype.UUIDArrayOID, []uuid.UUID{id, {}, uuid.New()}},
+		"no ids":   {pgtype.UUIDArrayOID, []uuid.UUID{}},
+		"nil ids":  {pgtype.UUIDArrayOID, []uuid.UUID(nil)},
+		"texts":    {pgtype.TextArrayOID, []string{"a", "", "long enough"}},
+		"no texts": {pgtype.TextArrayOID, []string{}},
+		"data":     {pgtype.ByteaArrayOID, [][]byte{{1, 2}, {}, nil, {3}}},
+		"no data":  {pgtype.ByteaArrayOID, [][]byte{}},
+		"nil data": {pgtype.ByteaArrayOID, [][]byte(nil)},
+		"ints":     {pgtype.Int4ArrayOID, []int32{0, -1, 1 << 30}},
+		"bigints":  {pgtype.Int8ArrayOID, []int64{0, -1, 1 << 62}},
+		"truths":   {pgtype.BoolArrayOID, []bool{true, false}},
+		"others":   {pgtype.Int8ArrayOID, []int32{1, 2}},
+		"an id":    {pgtype.UUIDOID, id}, "a pointer": {pgtype.UUIDOID, &id},
+		"no id": {pgtype.UUIDOID, (*uuid.UUID)(nil)},
 	} {
 		want, wantErr := plain.Encode(list.oid, pgtype.BinaryFormatCode, list.value,
 			[]byte("before"))
@@ -44,8 +52,12 @@ func TestListCodec_MatchesPgx(t *testing.T) {
 func TestListCodec_GroupSize_OneAllocation(t *testing.T) {
 	t.Parallel()
 	oids := map[reflect.Type]uint32{
-		reflect.TypeFor[[]int32](): pgtype.Int4ArrayOID, reflect.TypeFor[[]int64](): pgtype.Int8ArrayOID, reflect.TypeFor[[]string](): pgtype.TextArrayOID,
-		reflect.TypeFor[[]bool](): pgtype.BoolArrayOID, reflect.TypeFor[[][]byte](): pgtype.ByteaArrayOID, reflect.TypeFor[[]uuid.UUID](): pgtype.UUIDArrayOID,
+		reflect.TypeFor[[]int32]():     pgtype.Int4ArrayOID,
+		reflect.TypeFor[[]int64]():     pgtype.Int8ArrayOID,
+		reflect.TypeFor[[]string]():    pgtype.TextArrayOID,
+		reflect.TypeFor[[]bool]():      pgtype.BoolArrayOID,
+		reflect.TypeFor[[][]byte]():    pgtype.ByteaArrayOID,
+		reflect.TypeFor[[]uuid.UUID](): pgtype.UUIDArrayOID,
 	}
 	tx := txn.Tx{ID: txn.TxID{1}, Submitter: 1}
 	for _, step := range []string{"take", "pending", "included", "confirmed"} {

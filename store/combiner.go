@@ -99,7 +99,9 @@ func (c *combiner[T]) close() {
 
 func (c *combiner[T]) sendAll() {
 	for {
-		runtime.Gosched() // who was woken together with the first may come as well; when nobody is about to, this takes no time
+		// who was woken together with the first may come as well; when nobody is about to, this
+		// takes no time
+		runtime.Gosched()
 		group := c.gather()
 		if group == nil {
 			return

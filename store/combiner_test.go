@@ -65,7 +65,8 @@ func TestCombiner(t *testing.T) {
 		parcels := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) *parcel {
 			return &parcel{
 				bytes: rapid.IntRange(0, 70).Draw(t,
-					"size"), bond: rapid.Int64Range(0, 4).Draw(t, "bond"), bad: rapid.IntRange(0, 5).Draw(t, "bad") == 0,
+					"size"), bond: rapid.Int64Range(0, 4).Draw(t, "bond"),
+				bad: rapid.IntRange(0, 5).Draw(t, "bad") == 0,
 				weary: rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2, 99}).Draw(t,
 					"weary"), ended: make(chan string, 2),
 			}

@@ -94,7 +94,8 @@ func changeSize(c txn.Change) int {
 	}
 	for _, w := range c.Writes {
 		n += perWrite + len(w.Next.Reason) + len(
-			w.Next.LastError) + len(w.Next.LastErrorBase) + blockBytes*(len(w.Next.Above)+len(w.Above))
+			w.Next.LastError) + len(w.Next.LastErrorBase) +
+			blockBytes*(len(w.Next.Above)+len(w.Above))
 		if w.Next.Receipt != nil {
 			n += perReceipt
 		}
@@ -200,7 +201,8 @@ func prepareCommit(ctx context.Context, conn *pgx.Conn) error {
 // is not a table is looked up by hashed sub-selects, which these settings leave alone.
 func planFenced(cfg *pgx.ConnConfig) {
 	cfg.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	for _, path := range []string{"enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_material"} {
+	for _, path := range []string{"enable_seqscan", "enable_bitmapscan", "enable_hashjoin",
+		"enable_mergejoin", "enable_material"} {
 		cfg.RuntimeParams[path] = "off"
 	}
 }

@@ -16,9 +16,10 @@ type commitOutcome int
 
 const (
 	settled commitOutcome = iota // it ran, and committed
-	nothing                      // nothing of it was done, and trying it again elsewhere or later may help
-	refused                      // nothing of it was done, because of what it says
-	again                        // nothing of it was done, because of what ran beside it
+	// nothing of it was done, and trying it again elsewhere or later may help
+	nothing
+	refused // nothing of it was done, because of what it says
+	again   // nothing of it was done, because of what ran beside it
 	outcomeUnknown
 )
 
@@ -34,7 +35,8 @@ func judge(err error, sent bool) commitOutcome {
 	case !ok && !sent:
 		return nothing
 	case !ok, pg.SeverityUnlocalized != "ERROR":
-		return outcomeUnknown // FATAL and PANIC end the session, and say nothing of what it was doing
+		// FATAL and PANIC end the session, and say nothing of what it was doing
+		return outcomeUnknown
 	}
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
 	case class == "08", class == "57" && pg.Code != queryCanceled, pg.Code == completionUnknown:
@@ -121,9 +123,12 @@ func constraint(pg *pgconn.PgError) string {
 
 func serverReason(pg *pgconn.PgError) string {
 	reasons := map[string]string{
-		wrongPassword: "the password is wrong", mayNotLogIn: "the user may not log in", noDatabase: "there is no such database", notPermitted: "permission is denied",
-		"53300": "it has no connection left", "53100": "its disk is full", "57P01": "it is shutting down", "57P03": "it is starting up or shutting down",
-		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not to be had in time", queryCanceled: "it took too long",
+		wrongPassword: "the password is wrong", mayNotLogIn: "the user may not log in",
+		noDatabase: "there is no such database", notPermitted: "permission is denied",
+		"53300": "it has no connection left", "53100": "its disk is full",
+		"57P01": "it is shutting down", "57P03": "it is starting up or shutting down",
+		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not to be " +
+			"had in time", queryCanceled: "it took too long",
 	}
 	if reason := reasons[pg.Code]; reason != "" {
 		return reason + " (SQLSTATE " + pg.Code + ")"

@@ -72,15 +72,21 @@ func TestErrors_HoldNoSecrets(t *testing.T) {
 		is   error
 		text string
 	}{
-		{context.Background(), fmt.Errorf("dial %s: %w", secret, syscall.ECONNREFUSED), ErrUnavailable, "the connection is refused"},
-		{context.Background(), &net.DNSError{Name: secret}, ErrUnavailable, "its host name is not found"},
+		{context.Background(), fmt.Errorf("dial %s: %w", secret, syscall.ECONNREFUSED),
+			ErrUnavailable, "the connection is refused"},
+		{context.Background(), &net.DNSError{Name: secret}, ErrUnavailable,
+			"its host name is not found"},
 		{context.Background(), errors.New(secret), ErrUnavailable, "the connection is lost"},
 		{context.Background(), errFull, ErrUnavailable, "too much waits"},
 		{context.Background(), context.DeadlineExceeded, ErrUnavailable, "does not answer in time"},
-		{context.Background(), &pgconn.PgError{Code: "42P01", Message: secret}, ErrSchema, "fencepost migrate up"},
-		{context.Background(), &pgconn.PgError{Code: "23514", Message: secret, Detail: secret, ConstraintName: "c1"}, nil, "SQLSTATE 23514, constraint c1"},
-		{context.Background(), &pgconn.PgError{Code: "53300", Message: secret}, ErrUnavailable, "no connection left"},
-		{context.Background(), &pgconn.PgError{Code: "99999", Message: secret}, ErrUnavailable, "SQLSTATE 99999"},
+		{context.Background(), &pgconn.PgError{Code: "42P01", Message: secret}, ErrSchema,
+			"fencepost migrate up"},
+		{context.Background(), &pgconn.PgError{Code: "23514", Message: secret, Detail: secret,
+			ConstraintName: "c1"}, nil, "SQLSTATE 23514, constraint c1"},
+		{context.Background(), &pgconn.PgError{Code: "53300", Message: secret}, ErrUnavailable,
+			"no connection left"},
+		{context.Background(), &pgconn.PgError{Code: "99999", Message: secret}, ErrUnavailable,
+			"SQLSTATE 99999"},
 		{ended, errors.New(secret), gone, "the caller is gone"},
 	} {
 		err := s.failed(c.ctx, "read transaction 1", c.err)

@@ -23,16 +23,16 @@ func toTx(r db.ManagedTx) (txn.Tx, error) {
 		return txn.Tx{}, err
 	}
 	tx := txn.Tx{
-		ID: txn.TxID(
-			r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID, RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
+		ID: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), RequestID: r.RequestID,
+		RequestHash: toHash(r.RequestHash), QueueSeq: r.QueueSeq,
 		Payload: txn.Payload{
 			Value:    value,
 			Data:     r.Data,
 			GasLimit: uint64(r.GasLimit),
 		}, Terms: txn.Terms{Speed: txn.Speed(r.Speed), CancelLate: r.CancelLate},
 		Status: status,
-		Token: txn.Token(
-			r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+		Token:  txn.Token(r.FencingToken), Restored: r.Restored, CreatedAt: r.CreatedAt,
+		UpdatedAt: r.UpdatedAt,
 	}
 	if r.MaxFee != nil {
 		if tx.Terms.MaxFee, err = toWei(*r.MaxFee); err != nil {
@@ -63,15 +63,17 @@ func toStatus(r db.ManagedTx) (txn.Status, error) {
 		return txn.Status{}, err
 	}
 	status := txn.Status{
-		State: txn.State(
-			r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot, Released: r.ReleasedAt != nil,
-		TxHash: toHash(
-			r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed), Reason: r.Reason, LastError: r.LastError,
-		LastErrorBase: txn.BaseOf(r.LastError, r.LastErrorBase),
-		SubmitAttempts: int(
-			r.SubmitAttempts), CancelRequested: r.CancelRequested, Requeued: int(r.Requeued),
-		Accepted: int(
-			r.AcceptedAttempt), LastOutcome: txn.Class(r.LastAnswer), Pooled: int(r.PooledAttempt), Rejected: r.Rejected,
+		State: txn.State(r.State), Sub: txn.Sub(r.SubState), Version: r.Version, Slot: r.Slot,
+		Released: r.ReleasedAt != nil,
+		TxHash:   toHash(r.TxHash), Receipt: receipt, Executed: txn.Executed(r.Executed),
+		Reason:         r.Reason,
+		LastError:      r.LastError,
+		LastErrorBase:  txn.BaseOf(r.LastError, r.LastErrorBase),
+		SubmitAttempts: int(r.SubmitAttempts), CancelRequested: r.CancelRequested,
+		Requeued: int(r.Requeued),
+		Accepted: int(r.AcceptedAttempt), LastOutcome: txn.Class(r.LastAnswer),
+		Pooled:    int(r.PooledAttempt),
+		Rejected:  r.Rejected,
 		Diagnosis: txn.Diagnosis(r.Diagnosis), Above: toBlocks(r.Above),
 	}
 	if r.Nonce != nil {
@@ -110,8 +112,9 @@ func toReceipt(hash []byte, block *int64, blockHash []byte, success *bool, gasUs
 		return nil, err
 	}
 	return &txn.Receipt{
-		TxHash: toHash(
-			hash), BlockNumber: uint64(*block), BlockHash: toHash(blockHash), Success: *success, GasUsed: uint64(*gasUsed), EffectiveGasPrice: price,
+		TxHash: toHash(hash), BlockNumber: uint64(*block), BlockHash: toHash(blockHash),
+		Success: *success,
+		GasUsed: uint64(*gasUsed), EffectiveGasPrice: price,
 	}, nil
 }
 
@@ -144,8 +147,8 @@ func toAttempt(r db.OpenAttemptsRow, at time.Time) (txn.Attempt, error) {
 		return txn.Attempt{}, err
 	}
 	return txn.Attempt{
-		No: int(
-			r.AttemptNo), Kind: txn.AttemptKind(r.Kind), Nonce: txn.Nonce(r.Nonce), Hash: toHash(r.TxHash), Raw: r.RawTx, GasLimit: uint64(r.GasLimit),
+		No: int(r.AttemptNo), Kind: txn.AttemptKind(r.Kind), Nonce: txn.Nonce(r.Nonce),
+		Hash: toHash(r.TxHash), Raw: r.RawTx, GasLimit: uint64(r.GasLimit),
 		Fees: txn.Fees{Cap: feeCap, Tip: tip, Legacy: r.Legacy}, At: at,
 	}, nil
 }
@@ -172,10 +175,10 @@ func toSubmitter(r db.OwnedSubmitterRow) (txn.Submitter, error) {
 		return txn.Submitter{}, err
 	}
 	return txn.Submitter{
-		ID: txn.SubmitterID(
-			r.SubmitterID), Name: r.Name, Chain: txn.ChainID(r.ChainID), Address: txn.Address(r.Address), Signer: r.Signer,
-		Mode: txn.Mode(
-			r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status), StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
+		ID: txn.SubmitterID(r.SubmitterID), Name: r.Name, Chain: txn.ChainID(r.ChainID),
+		Address: txn.Address(r.Address), Signer: r.Signer,
+		Mode: txn.Mode(r.Mode), Limit: int(r.MaxInFlight), Status: txn.SubmitterStatus(r.Status),
+		StartFrom: r.StartFrom, CreatedAt: r.CreatedAt,
 		OnFailure: txn.OnFailure(r.OnFailure), MaxFee: maxFee,
 	}, nil
 }
@@ -196,7 +199,8 @@ func toCursor(next, init, protections *int64, reason, evidence *string, at *time
 
 func toCommand(k db.InboxCommandsRow) txn.Command {
 	command := txn.Command{
-		ID: k.CommandID, Kind: txn.CommandKind(k.Kind), Action: txn.Action(k.Action), Expect: k.Expect, Reason: k.Reason, Operator: k.Operator,
+		ID: k.CommandID, Kind: txn.CommandKind(k.Kind), Action: txn.Action(k.Action),
+		Expect: k.Expect, Reason: k.Reason, Operator: k.Operator,
 	}
 	if k.TxID != nil {
 		command.Tx = txn.TxID(*k.TxID)
@@ -216,13 +220,14 @@ func toEvent(r db.EventsSinceRow) (EventInfo, error) {
 	}
 	return EventInfo{
 		Event: txn.Event{
-			Tx: txn.TxID(
-				r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq, Kind: txn.Kind(r.Kind), State: txn.State(r.State),
-			Sub: txn.Sub(
-				r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash), Receipt: receipt, Reason: r.Reason, Message: r.Message,
+			Tx: txn.TxID(r.TxID), Submitter: txn.SubmitterID(r.SubmitterID), Seq: r.Seq,
+			Kind: txn.Kind(r.Kind), State: txn.State(r.State),
+			Sub: txn.Sub(r.SubState), Executed: txn.Executed(r.Executed), TxHash: toHash(r.TxHash),
+			Receipt: receipt, Reason: r.Reason, Message: r.Message,
 			NewFork: r.NewFork, Above: toBlocks(r.Above), At: r.CreatedAt,
 		},
-		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels, Included: txn.AttemptKind(r.ReceiptKind),
+		SubmitterName: r.SubmitterName, Xid: r.Xid, Labels: labels,
+		Included: txn.AttemptKind(r.ReceiptKind),
 	}, nil
 }
 

@@ -170,7 +170,8 @@ func (j *createJob) key() int64 { return 0 }
 func (j *createJob) end() {
 	if j.over.Swap(true) {
 		panic(
-			"store: a transaction was created twice") // its caller would be told of another one as created
+			// its caller would be told of another one as created
+			"store: a transaction was created twice")
 	}
 	if j.call.left.Add(-1) == 0 {
 		close(j.call.ended)
@@ -186,7 +187,9 @@ func (j *createJob) fail(err error) {
 func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 	*j.info = TxInfo{
 		Tx: txn.Tx{
-			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID, RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload, Terms: j.intent.Terms,
+			ID: j.id, Submitter: j.intent.Submitter, RequestID: j.intent.RequestID,
+			RequestHash: j.hash, QueueSeq: r.QueueSeq, Payload: j.intent.Payload,
+			Terms:     j.intent.Terms,
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		},
@@ -201,7 +204,8 @@ func (j *createJob) found(winner TxInfo) {
 	if winner.RequestHash != j.hash {
 		j.fail(
 			fmt.Errorf(
-				"%w: it stands for transaction %s; use a request_id of its own for each transaction",
+				"%w: it stands for transaction %s; use a request_id of its own for each "+
+					"transaction",
 				ErrKeyReused, winner.ID),
 		)
 		return
@@ -235,7 +239,10 @@ func (s *Store) sendCreates(_ bool, group []*createJob) *refusal {
 	}
 	why := s.insertCreates(ctx, group, seated)
 	s.quota.settle(seated,
-		func(job *createJob) bool { return why == nil && (job.created || errors.Is(job.err, ErrUnavailable)) })
+		func(job *createJob) bool {
+			return why == nil &&
+				(job.created || errors.Is(job.err, ErrUnavailable))
+		})
 	return why
 }
 
@@ -261,7 +268,8 @@ func (s *Store) insertCreates(ctx context.Context, group, seated []*createJob) *
 	}
 	rows, err := s.insertNamed(ctx, names, seated)
 	if fate := judge(err, true); fate == nothing ||
-		fate == outcomeUnknown { // a connection that broke while idle, mostly; the keys make a second time safe
+		// a connection that broke while idle, mostly; the keys make a second time safe
+		fate == outcomeUnknown {
 		rows, err = s.insertNamed(ctx, names, seated)
 	}
 	if why := refusalOf(err); why != nil {
@@ -420,9 +428,11 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 	n := len(group)
 	p := db.InsertTxsParams{
 		SubmitterIds: make([]int32,
-			n), TxIds: make([]uuid.UUID, n), RequestIds: make([]string, n), RequestHashes: make([][]byte, n), ToAddresses: make([][]byte, n),
+			n), TxIds: make([]uuid.UUID, n), RequestIds: make([]string, n),
+		RequestHashes: make([][]byte, n), ToAddresses: make([][]byte, n),
 		ValuesWei: make([]string,
-			n), Datas: make([][]byte, n), GasLimits: make([]int64, n), Speeds: make([]string, n), MaxFees: make([]string, n),
+			n), Datas: make([][]byte, n), GasLimits: make([]int64, n), Speeds: make([]string, n),
+		MaxFees:    make([]string, n),
 		NotAfterUs: make([]int64, n), CancelLates: make([]bool, n), LabelSets: make([]string, n),
 	}
 	nothing := []byte{}
@@ -438,13 +448,13 @@ func insertParams(group []*createJob) db.InsertTxsParams {
 		if !terms.NotAfter.IsZero() {
 			p.NotAfterUs[i] = terms.NotAfter.UnixMicro()
 		}
-		p.SubmitterIds[i], p.TxIds[i], p.RequestIds[i], p.RequestHashes[i] = int32(
-			job.intent.Submitter), uuid.UUID(
+		p.SubmitterIds[i], p.TxIds[i], p.RequestIds[i],
+			p.RequestHashes[i] = int32(job.intent.Submitter), uuid.UUID(
 			job.id,
 		), job.intent.RequestID, job.hash[:]
 		p.ValuesWei[i], p.GasLimits[i] = payload.Value.Dec(), int64(payload.GasLimit)
-		p.Speeds[i], p.MaxFees[i], p.CancelLates[i] = string(
-			terms.Speed), terms.MaxFee.Dec(), terms.CancelLate
+		p.Speeds[i], p.MaxFees[i], p.CancelLates[i] = string(terms.Speed), terms.MaxFee.Dec(),
+			terms.CancelLate
 		p.LabelSets[i] = labelSet(job.intent.Labels)
 	}
 	return p

@@ -121,7 +121,8 @@ func TestCreateTx_KeysInOtherOrder_NoDeadlock(t *testing.T) {
 	if why := stores[0].sendCreates(false, jobs); why != nil {
 		t.Fatal(why.err)
 	}
-	if order := value[string](k, "SELECT string_agg(request_id, '' ORDER BY ctid) FROM managed_tx WHERE request_id IN ('x', 'y', 'z')"); order != "xyz" {
+	if order := value[string](k, "SELECT string_agg(request_id, '' ORDER BY ctid) FROM "+
+		"managed_tx WHERE request_id IN ('x', 'y', 'z')"); order != "xyz" {
 		t.Fatalf("x, y and z were inserted as %s", order)
 	}
 	if z, x, y := jobs[0].info.QueueSeq, jobs[1].info.QueueSeq, jobs[2].info.QueueSeq; z > x ||
@@ -143,11 +144,15 @@ func TestCreateTx_Invalid_Refused(t *testing.T) {
 		want   error
 		text   string
 	}{
-		"another payload":       {Intent{Submitter: id, RequestID: "taken", Payload: payload("other")}, ErrKeyReused, "it stands for transaction"},
-		"no such submitter":     {Intent{Submitter: 4711, RequestID: "r"}, ErrSubmitterNotFound, "submitter 4711"},
-		"a key without text":    {Intent{Submitter: id, RequestID: ""}, nil, "managed_tx_request_id_check"},
+		"another payload": {Intent{Submitter: id, RequestID: "taken",
+			Payload: payload("other")}, ErrKeyReused, "it stands for transaction"},
+		"no such submitter": {Intent{Submitter: 4711, RequestID: "r"}, ErrSubmitterNotFound,
+			"submitter 4711"},
+		"a key without text": {Intent{Submitter: id, RequestID: ""}, nil,
+			"managed_tx_request_id_check"},
 		"a key that no text is": {Intent{Submitter: id, RequestID: "\x00"}, nil, "SQLSTATE 22"},
-		"too much gas":          {Intent{Submitter: id, RequestID: "r", Payload: big}, nil, "gas limit"},
+		"too much gas": {Intent{Submitter: id, RequestID: "r", Payload: big}, nil,
+			"gas limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +233,8 @@ func TestCreateTx_CallerGone_StillCreated(t *testing.T) {
 	k.must(err)
 
 	intents := make([]Intent, 7)
-	for n, request := range []string{"a", "bad", "c", "d", "e", "plug", "f"} { // the last two are the second group
+	// the last two are the second group
+	for n, request := range []string{"a", "bad", "c", "d", "e", "plug", "f"} {
 		intents[n] = Intent{Submitter: id, RequestID: request}
 	}
 	intents[1].Payload.GasLimit = math.MaxUint64
@@ -299,7 +305,8 @@ func TestCreateTxs_ContextEnds_KnownResultsKept(t *testing.T) {
 	if err != nil && !errors.Is(err, gone) {
 		t.Fatalf("%v", err)
 	}
-	if info, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r", Payload: payload("x")}); err != nil ||
+	if info, _, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: "r", Payload: payload("x")}); err != nil ||
 		info.State != txn.Queued {
 		t.Fatalf("%+v, %v", info, err)
 	}

@@ -47,7 +47,8 @@ func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 		Conflict,
 	)
 	k.done(s, l, txn.Change{
-		Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into", ByCommand: true},
+		Unprotect: &txn.Unprotection{ID: 1, Expect: 1, To: 1, Reason: "looked into",
+			ByCommand: true},
 		Commands: k.ask(
 			s,
 			id,
@@ -90,8 +91,10 @@ func TestCommit_OwnerPauses_CommandRecorded(t *testing.T) {
 	k.done(s, l, txn.Change{Status: txn.Paused, StatusReason: "r1 reverted"})
 	k.want(k.commit(s, l, txn.Change{Status: txn.Active, StatusReason: "no pause"}), Refused)
 	want := []string{
-		"PROTECT NONCE_USED_ELSEWHERE 1: seen twice (fencepost)", "EXIT_PROTECT RESUME 1: looked into (ann)", "PROTECT REORGED_AFTER_FINAL 2: block 7 (fencepost)",
-		"EXIT_PROTECT BY_ITSELF 2: all is final again (fencepost)", "PROTECT  3: stop (bea)", "PAUSE ON_FAILURE 0: r1 reverted (fencepost)",
+		"PROTECT NONCE_USED_ELSEWHERE 1: seen twice (fencepost)", "EXIT_PROTECT RESUME 1: looked " +
+			"into (ann)", "PROTECT REORGED_AFTER_FINAL 2: block 7 (fencepost)",
+		"EXIT_PROTECT BY_ITSELF 2: all is final again (fencepost)", "PROTECT  3: stop (bea)",
+		"PAUSE ON_FAILURE 0: r1 reverted (fencepost)",
 	}
 	if got := k.log(s, id); !reflect.DeepEqual(got, want) {
 		t.Errorf("recorded\n%q, want\n%q", got, want)
@@ -121,8 +124,10 @@ func TestSubmitter_Paused_ReportsWhy(t *testing.T) {
 		change txn.Change
 		want   string
 	}{
-		{txn.Change{}, ""}, {own, "r1 reverted by fencepost true"}, {pause("ann"), "r1 reverted by fencepost true"}, {late, ""},
-		{pause("bea"), "bea's by bea false"}, {pause("cat"), "cat's by cat false"}, {own, "r1 reverted by fencepost true"}, {resume(), ""},
+		{txn.Change{}, ""}, {own, "r1 reverted by fencepost true"},
+		{pause("ann"), "r1 reverted by fencepost true"}, {late, ""},
+		{pause("bea"), "bea's by bea false"}, {pause("cat"), "cat's by cat false"},
+		{own, "r1 reverted by fencepost true"}, {resume(), ""},
 	} {
 		k.done(s, l, step.change)
 		info, err := s.Submitter(k.ctx, id)

@@ -36,7 +36,8 @@ const idleLimit = time.Second
 // as it was then.
 const ageLimit = 10 * time.Minute
 
-func newDedicatedConn(s *Store, cfg *pgx.ConnConfig, prepare func(context.Context, *pgx.Conn) error) *dedicatedConn {
+func newDedicatedConn(s *Store, cfg *pgx.ConnConfig,
+	prepare func(context.Context, *pgx.Conn) error) *dedicatedConn {
 	return &dedicatedConn{s: s, cfg: cfg, prepare: prepare, mu: make(turn, 1)}
 }
 

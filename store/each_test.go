@@ -38,7 +38,8 @@ func TestEachRows_MatchGeneratedQuery(t *testing.T) {
 	k.must(err)
 	after := first[0] // of bob
 	for _, p := range []db.EventsSinceParams{all, {
-		Since: all.Since, Until: head, AfterXid: after.Xid, AfterSubmitter: after.SubmitterID, AfterTx: after.TxID, AfterSeq: after.Seq, SubmitterID: int32(id), MaxRows: 7,
+		Since: all.Since, Until: head, AfterXid: after.Xid, AfterSubmitter: after.SubmitterID,
+		AfterTx: after.TxID, AfterSeq: after.Seq, SubmitterID: int32(id), MaxRows: 7,
 	}} {
 		want, err := q.EventsSince(k.ctx, p)
 		k.must(err)

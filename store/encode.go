@@ -61,7 +61,8 @@ func roomForWrites(p *db.CommitParams, rows int) {
 	room(rows, &p.WFencingToken, &p.WVersion, &p.WNonce, &p.WEndedBlock, &p.WDelayMs,
 		&p.WReceiptBlock, &p.WReceiptGasUsed)
 	room(rows, &p.WFromState, &p.WKind, &p.WState, &p.WSubState, &p.WExecuted, &p.WReason,
-		&p.WLastError, &p.WLastErrorBase, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis, &p.WReceiptGasPrice)
+		&p.WLastError, &p.WLastErrorBase, &p.WLastAnswer, &p.WRejected, &p.WDiagnosis,
+		&p.WReceiptGasPrice)
 	room(rows, &p.WReleased, &p.WTerminal, &p.WCancelRequested, &p.WWaiting, &p.WNewFork, &p.WLate,
 		&p.WReceiptSuccess)
 	room(rows, &p.WTxHash, &p.WAbove, &p.WTold, &p.WReceiptTxHash, &p.WReceiptBlockHash)

@@ -91,7 +91,8 @@ func (f Feed) EventsSince(ctx context.Context, page []EventInfo, since, until st
 	}
 	before := len(page)
 	err := f.queries().EachEventSince(ctx, db.EventsSinceParams{
-		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
+		Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter),
+		AfterTx: uuid.UUID(after.Tx), AfterSeq: after.Seq,
 		SubmitterID: int32(submitter), MaxRows: rowLimit(limit),
 	}, func(r *db.EventsSinceRow) error {
 		event, err := toEvent(*r)
@@ -129,11 +130,13 @@ func (f Feed) EventsSinceOf(ctx context.Context, since, until string, after Even
 	}
 	of, named := keys(ids)
 	rows, err := f.queries().EventsSinceOf(ctx, db.EventsSinceOfParams{
-		SubmitterIds: of, TxIds: named, Since: since, Until: until, AfterXid: after.Xid, AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx),
+		SubmitterIds: of, TxIds: named, Since: since, Until: until, AfterXid: after.Xid,
+		AfterSubmitter: int32(after.Submitter), AfterTx: uuid.UUID(after.Tx),
 		AfterSeq: after.Seq, MaxRows: rowLimit(limit),
 	})
 	if err != nil {
-		return nil, f.store.failed(ctx, fmt.Sprintf("read the feed of %d transactions", len(ids)), err)
+		return nil, f.store.failed(ctx, fmt.Sprintf("read the feed of %d transactions", len(ids)),
+			err)
 	}
 	events := make([]EventInfo, len(rows))
 	for i, r := range rows {

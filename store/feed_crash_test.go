@@ -95,7 +95,8 @@ func TestFeed_DatabaseCrash_NoEventLost(t *testing.T) {
 		tx = k.queue(k.open("f"), id, fmt.Sprint("settled by an event ", round))
 		if n := k.since(k.open("g"), settled, tx.ID); n != 1 {
 			t.Fatalf(
-				"round %d: after the crash a reader that resumes from %s, which an event had settled, gets the event %d times",
+				"round %d: after the crash a reader that resumes from %s, which an event had "+
+					"settled, gets the event %d times",
 				round, settled, n)
 		}
 

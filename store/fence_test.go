@@ -36,9 +36,12 @@ var (
 	}
 	noIndex  = mutation{name: "without the unique index", index: true, plain: true}
 	anExists = mutation{name: "EXISTS instead of a lock", text: strings.NewReplacer(
-		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token\n     WHERE l.owner_node",
-		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id\n     WHERE EXISTS (SELECT FROM submitter_lease x "+
-			"WHERE x.submitter_id = c.submitter_id AND x.fencing_token = c.fencing_token) AND l.owner_node",
+		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND "+
+			"l.fencing_token = c.fencing_token\n     WHERE l.owner_node",
+		"FROM change c\n      JOIN submitter_lease l ON l.submitter_id = c.submitter_id\n     "+
+			"WHERE EXISTS (SELECT FROM submitter_lease x "+
+			"WHERE x.submitter_id = c.submitter_id AND x.fencing_token = c.fencing_token) AND "+
+			"l.owner_node",
 		lockClause,
 		"",
 	)}
@@ -229,7 +232,8 @@ func TestFence_UpdateWaitsAcrossTakeover_Fenced(t *testing.T) {
 			}()
 			d.eventually("the old owner waits", func() bool {
 				return value[int](d.kit,
-					"SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'",
+					"SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = "+
+						"'Lock'",
 					pid) > 0
 			})
 			taken := d.takeOver()
@@ -328,7 +332,8 @@ func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 	d.lapse(d.id)
 	go func() {
 		tag, err := heir.Exec(d.ctx,
-			"UPDATE submitter_lease SET fencing_token = fencing_token + 1, owner_node = 'heir' WHERE submitter_id = $1 AND expires_at < clock_timestamp()",
+			"UPDATE submitter_lease SET fencing_token = fencing_token + 1, owner_node = 'heir' "+
+				"WHERE submitter_id = $1 AND expires_at < clock_timestamp()",
 			d.id)
 		if err != nil {
 			t.Error(err)
@@ -341,7 +346,8 @@ func TestRenew_OpenCommit_DoesNotWait(t *testing.T) {
 			pid) > 0
 	})
 	d.exec(
-		"UPDATE submitter_lease SET expires_at = clock_timestamp() + INTERVAL '1 minute' WHERE submitter_id = $1",
+		"UPDATE submitter_lease SET expires_at = clock_timestamp() + INTERVAL '1 minute' WHERE "+
+			"submitter_id = $1",
 		d.id)
 	if renewed, err := d.old.Renew(d.ctx, []*Lease{d.lease}); err != nil || len(renewed) != 1 {
 		t.Fatalf("renewed %v, %v", renewed, err)

@@ -123,7 +123,8 @@ func (f *fleet) whole(i int, done bool) {
 		value[int](f.kit, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1",
 			id),
 		value[int](f.kit,
-			"SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce = 0 AND state = 'ALLOCATED'",
+			"SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce = 0 AND state = "+
+				"'ALLOCATED'",
 			id),
 		value[int](f.kit, "SELECT count(*) FROM tx_attempt WHERE submitter_id = $1", id),
 		value[int](f.kit,
@@ -151,7 +152,8 @@ func TestCommit_ConcurrentChanges_OneStatement(t *testing.T) {
 	k := newKit(t)
 	f := newFleet(k, k.open("a"), 12)
 	f.check(f.together(f.takes()), all(Done))
-	if n := value[int](k, "SELECT count(DISTINCT xid) FROM tx_event WHERE kind = 'ALLOCATED' AND submitter_id <> $1", f.plug.Submitter()); n != 1 {
+	if n := value[int](k, "SELECT count(DISTINCT xid) FROM tx_event WHERE kind = 'ALLOCATED' AND "+
+		"submitter_id <> $1", f.plug.Submitter()); n != 1 {
 		t.Fatalf("%d statements carried the changes, want 1", n)
 	}
 }
@@ -159,7 +161,8 @@ func TestCommit_ConcurrentChanges_OneStatement(t *testing.T) {
 // TestCommit_CancelRacesAllocation_OneWins: whichever comes first wins alone, and nothing is torn.
 func TestCommit_CancelRacesAllocation_OneWins(t *testing.T) {
 	t.Parallel()
-	for name, cancelWins := range map[string]bool{"the cancel commits": true, "the cancel is rolled back": false} {
+	for name, cancelWins := range map[string]bool{"the cancel commits": true,
+		"the cancel is rolled back": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
@@ -182,7 +185,8 @@ func TestCommit_CancelRacesAllocation_OneWins(t *testing.T) {
 			})
 			want := map[bool]Outcome{true: Conflict, false: Done}[cancelWins]
 			f.check(answers, allBut(raced, want))
-			if got := value[string](k, "SELECT state FROM managed_tx WHERE tx_id = $1", f.txs[raced].ID); (got == "CANCELLED") != cancelWins {
+			if got := value[string](k, "SELECT state FROM managed_tx WHERE tx_id = $1",
+				f.txs[raced].ID); (got == "CANCELLED") != cancelWins {
 				t.Fatalf("the transaction is %s", got)
 			}
 			if cancelled, err := f.s.CancelQueued(k.ctx, f.txs[0].ID); cancelled || err != nil {
@@ -223,7 +227,8 @@ func TestCommit_OneBadChange_OthersDone(t *testing.T) {
 	f := newFleet(k, k.open("a"), 11)
 	const bad = 7
 	changes := f.takes()
-	changes[bad].Writes[0].Next.Executed = txn.Success // no transaction is executed before it is sent: a constraint says so
+	// no transaction is executed before it is sent: a constraint says so
+	changes[bad].Writes[0].Next.Executed = txn.Success
 	answers := f.together(changes)
 	f.check(answers, allBut(bad, Refused))
 	if text := answers[bad].err.Error(); !strings.Contains(text, "managed_tx_executed") ||

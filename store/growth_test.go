@@ -26,7 +26,8 @@ type pagesRead struct {
 func (p *pagesRead) explain(ctx context.Context, sql string, args []any) {
 	p.t.Helper()
 	var answer []byte
-	if err := p.DBTX.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "+sql, args...).Scan(&answer); err != nil {
+	if err := p.DBTX.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "+sql,
+		args...).Scan(&answer); err != nil {
 		p.t.Fatal(err)
 	}
 	var plans []struct {
@@ -101,8 +102,9 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 		listOpen := func(q *db.Queries) error {
 			p := listParams(TxFilter{Submitter: id, Limit: 20})
 			_, err := q.ListOpenTxs(k.ctx, db.ListOpenTxsParams{
-				SubmitterID: int32(
-					id), AnyName: true, Before: 1 << 62, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: open, MaxRows: 20, MaxBytes: p.MaxBytes,
+				SubmitterID: int32(id), AnyName: true, Before: 1 << 62, CreatedFrom: p.CreatedFrom,
+				CreatedBefore: p.CreatedBefore, States: open, MaxRows: 20,
+				MaxBytes: p.MaxBytes,
 			})
 			return err
 		}
@@ -114,17 +116,29 @@ func TestReads_GrowingLedger_SamePlans(t *testing.T) {
 				_, err := q.InboxTxs(k.ctx, db.InboxTxsParams{SubmitterIds: ids, Head: 8})
 				return err
 			}},
-			"what is open": {30, func(q *db.Queries) error { _, err := q.OpenTxs(k.ctx, int32(id)); return err }},
-			"the cursor":   {30, func(q *db.Queries) error { _, err := q.Cursor(k.ctx, int32(id)); return err }},
-			"the first":    {30, func(q *db.Queries) error { _, err := q.QueueHead(k.ctx, int32(id)); return err }},
+			"what is open": {30, func(q *db.Queries) error {
+				_, err := q.OpenTxs(k.ctx, int32(id))
+				return err
+			}},
+			"the cursor": {30, func(q *db.Queries) error {
+				_, err := q.Cursor(k.ctx, int32(id))
+				return err
+			}},
+			"the first": {30, func(q *db.Queries) error {
+				_,
+					err := q.QueueHead(k.ctx, int32(id))
+				return err
+			}},
 			"one": {20, func(q *db.Queries) error {
-				_, err := q.TxsByRequest(k.ctx, db.TxsByRequestParams{SubmitterIds: ids, RequestIds: []string{"past-5"}})
+				_, err := q.TxsByRequest(k.ctx,
+					db.TxsByRequestParams{SubmitterIds: ids, RequestIds: []string{"past-5"}})
 				return err
 			}},
 			"a page":         {45, list},
 			"a page of open": {45, listOpen},
 			"those without an owner": {60, func(q *db.Queries) error {
-				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337}, Crowd: 1})
+				_, err := q.Orphans(k.ctx, db.OrphansParams{MaxRows: 10, ChainIds: []int64{31337},
+					Crowd: 1})
 				return err
 			}},
 		} {
@@ -186,7 +200,9 @@ func TestOrphans_IdleSubmitters_NoCost(t *testing.T) {
 	k.exec(
 		"UPDATE submitter_lease SET expires_at = '-infinity' WHERE submitter_id BETWEEN 3 AND 400")
 	k.exec(
-		"UPDATE managed_tx SET submitter_id = 1000 + n FROM (SELECT tx_id, row_number() OVER () AS n FROM managed_tx WHERE submitter_id = $1 AND nonce IS NULL LIMIT 3000) q WHERE managed_tx.tx_id = q.tx_id",
+		"UPDATE managed_tx SET submitter_id = 1000 + n FROM (SELECT tx_id, row_number() OVER () "+
+			"AS n FROM managed_tx WHERE submitter_id = $1 AND nonce IS NULL LIMIT 3000) q WHERE "+
+			"managed_tx.tx_id = q.tx_id",
 		int32(busy))
 	k.vacuum("managed_tx", "submitter_lease")
 	looks("many at work, hundreds idle", 1500, 3000, waits)
@@ -209,7 +225,8 @@ func TestSubmitters_LongQueue_CountBounded(t *testing.T) {
 		"one-more": {CountedQueue, true},
 		"long":     {CountedQueue, true},
 	}
-	for name, n := range map[string]int{"none": 0, "few": 3, "all": CountedQueue, "one-more": CountedQueue + 1, "long": 30_000} {
+	for name, n := range map[string]int{"none": 0, "few": 3, "all": CountedQueue,
+		"one-more": CountedQueue + 1, "long": 30_000} {
 		k.past(k.submitter(s, name), 2, n)
 	}
 	k.vacuum("managed_tx")
@@ -291,16 +308,22 @@ func TestTxs_OpenStates_Listed(t *testing.T) {
 		filter TxFilter
 		want   int
 	}{
-		{TxFilter{States: open, Submitter: id}, 4}, {TxFilter{States: open, Submitter: other}, 3}, {TxFilter{States: []txn.State{txn.Queued}}, 6},
-		{TxFilter{States: []txn.State{txn.Allocated}}, 1}, {TxFilter{States: []txn.State{txn.Stuck}}, 0}, {TxFilter{States: open, Names: []string{"other"}}, 3},
-		{TxFilter{States: open, Names: []string{}}, 0}, {TxFilter{States: open, CreatedFrom: endOfTime}, 0}, {TxFilter{States: []txn.State{txn.Failed, txn.Queued}}, 7},
+		{TxFilter{States: open, Submitter: id}, 4}, {TxFilter{States: open, Submitter: other}, 3},
+		{TxFilter{States: []txn.State{txn.Queued}}, 6},
+		{TxFilter{States: []txn.State{txn.Allocated}}, 1},
+		{TxFilter{States: []txn.State{txn.Stuck}}, 0},
+		{TxFilter{States: open, Names: []string{"other"}}, 3},
+		{TxFilter{States: open, Names: []string{}}, 0},
+		{TxFilter{States: open, CreatedFrom: endOfTime}, 0},
+		{TxFilter{States: []txn.State{txn.Failed, txn.Queued}}, 7},
 	} {
 		c.filter.Limit = 2
 		if got := collect(c.filter); len(got) != c.want {
 			t.Errorf("%+v: %v, want %d", c.filter, got, c.want)
 		}
 	}
-	for _, f := range []TxFilter{{}, {States: []txn.State{txn.Confirmed, txn.Queued}}, {States: open, Labels: map[string]string{"a": "b"}}} {
+	for _, f := range []TxFilter{{}, {States: []txn.State{txn.Confirmed, txn.Queued}},
+		{States: open, Labels: map[string]string{"a": "b"}}} {
 		if f.open() || !(TxFilter{States: open}).open() {
 			t.Errorf("%+v is listed by another index than it can be", f)
 		}

@@ -151,7 +151,8 @@ func (k *kit) queue(s *Store, id txn.SubmitterID, request string) txn.Tx {
 func (k *kit) lapse(id txn.SubmitterID) {
 	k.t.Helper()
 	k.exec(
-		"UPDATE submitter_lease SET expires_at = clock_timestamp() - INTERVAL '1 second' WHERE submitter_id = $1",
+		"UPDATE submitter_lease SET expires_at = clock_timestamp() - INTERVAL '1 second' WHERE "+
+			"submitter_id = $1",
 		id)
 }
 

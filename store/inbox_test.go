@@ -16,7 +16,8 @@ func TestInboxes_ManyCommands_Bounded(t *testing.T) {
 	alice, al := k.owned(s, "alice")
 	bob, _ := k.owned(s, "bob")
 	k.exec(
-		"INSERT INTO submitter_command (submitter_id, kind) SELECT $1, CASE i % 2 WHEN 0 THEN 'RESUME' ELSE 'PAUSE' END FROM generate_series(1, $2::INT) i",
+		"INSERT INTO submitter_command (submitter_id, kind) SELECT $1, CASE i % 2 WHEN 0 THEN "+
+			"'RESUME' ELSE 'PAUSE' END FROM generate_series(1, $2::INT) i",
 		alice, 3*maxCommands)
 	asked, err := s.AddCommand(k.ctx, bob, Ask{Kind: txn.CommandPause})
 	k.must(err)

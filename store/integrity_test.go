@@ -32,7 +32,8 @@ func TestCheckSchema_LawNotInForce_IsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ sql, want string }{
 		"unique constraint dropped": {
-			"ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_request", "managed_tx.managed_tx_request",
+			"ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_request",
+			"managed_tx.managed_tx_request",
 		},
 		"fence dropped": {
 			"ALTER TABLE submitter_lease DROP CONSTRAINT submitter_lease_fence",
@@ -43,7 +44,8 @@ func TestCheckSchema_LawNotInForce_IsRefused(t *testing.T) {
 				"ADD CONSTRAINT managed_tx_state CHECK (state <> '') NOT VALID",
 			"managed_tx.managed_tx_state",
 		},
-		"partial index dropped": {"DROP INDEX managed_tx_in_flight", "managed_tx.managed_tx_in_flight"},
+		"partial index dropped": {"DROP INDEX managed_tx_in_flight",
+			"managed_tx.managed_tx_in_flight"},
 		"trigger disabled": {
 			"ALTER TABLE managed_tx DISABLE TRIGGER move_is_legal", "managed_tx.move_is_legal",
 		},
@@ -98,7 +100,8 @@ func TestMigrate_Encoding_IsRefusedUnlessUTF8(t *testing.T) {
 			defer conn.Close(t.Context())
 			var tables int
 			err = conn.QueryRow(t.Context(),
-				"SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::REGNAMESPACE").Scan(&tables)
+				"SELECT count(*) FROM pg_class WHERE relnamespace = "+
+					"'public'::REGNAMESPACE").Scan(&tables)
 			if err != nil || tables != 0 {
 				t.Errorf("%d tables, %v; want none", tables, err)
 			}

@@ -32,7 +32,9 @@ func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 	verb := fmt.Sprintf("cancel transaction %s", id)
 	_, err = s.read().CancelQueued(ctx, db.CancelQueuedParams{
 		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled,
-		RestoredReason: txn.ReasonRestored, RestoredError: txn.RestoredMayHaveExecuted(txn.ReasonCancelled, ""), Why: ask.Reason, Operator: ask.Operator,
+		RestoredReason: txn.ReasonRestored,
+		RestoredError:  txn.RestoredMayHaveExecuted(txn.ReasonCancelled, ""), Why: ask.Reason,
+		Operator: ask.Operator,
 	})
 	switch {
 	case err == nil:
@@ -74,8 +76,8 @@ func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID,
 		ask.Reason = cut(ask.Reason, maxReason)
 	}
 	p := db.InsertCommandParams{
-		SubmitterID: int32(
-			submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx), Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
+		SubmitterID: int32(submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx),
+		Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
 		Operator: ask.Operator, Violations: ask.Violations,
 	}
 	if seen := ask.ChainNonce; seen != nil {
@@ -141,7 +143,8 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 	for i, r := range rows {
 		infos[i] = CommandInfo{
 			Command: toCommand(db.InboxCommandsRow{
-				CommandID: r.CommandID, Kind: r.Kind, TxID: r.TxID, Action: r.Action, Expect: r.Expect, Reason: r.Reason, Operator: r.Operator,
+				CommandID: r.CommandID, Kind: r.Kind, TxID: r.TxID, Action: r.Action,
+				Expect: r.Expect, Reason: r.Reason, Operator: r.Operator,
 			}),
 			CreatedAt: r.CreatedAt, Result: r.Result,
 		}

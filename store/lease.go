@@ -121,7 +121,8 @@ func (s *Store) Renew(ctx context.Context, leases []*Lease) (renewed []*Lease, e
 	var rows []int32
 	_, err = s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) (err error) {
 		rows, err = q.RenewLeases(ctx, db.RenewLeasesParams{
-			Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: ids, FencingTokens: tokens, OwnerNode: s.cfg.Node,
+			Seconds: s.cfg.LeaseDuration.Seconds(), SubmitterIds: ids, FencingTokens: tokens,
+			OwnerNode: s.cfg.Node,
 		})
 		return err
 	})
@@ -178,9 +179,11 @@ func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID,
 
 // Unowned is a submitter without a live lease, and the token of who had it last.
 type Unowned struct {
-	ID      txn.SubmitterID
-	Token   txn.Token
-	Settled bool // it has had none for so long that no commit under that token can be under way: as long as the token stays, so does what the submitter has
+	ID    txn.SubmitterID
+	Token txn.Token
+	// it has had none for so long that no commit under that token can be under way: as long as the
+	// token stays, so does what the submitter has
+	Settled bool
 }
 
 // Unowned lists so many submitters of a chain that have no live lease, in the order of their

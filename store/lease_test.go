@@ -113,10 +113,13 @@ func TestRenew_UpdatesNoIndex(t *testing.T) {
 	s.Close() // a session reports its counts when it ends
 	k.eventually("the counts arrive", func() bool {
 		return value[int](k,
-			"SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS") >= 100
+			"SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = "+
+				"'submitter_lease'::REGCLASS") >= 100
 	})
-	if updates, hot := value[int](k, "SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS"),
-		value[int](k, "SELECT n_tup_hot_upd::INT FROM pg_stat_user_tables WHERE relid = 'submitter_lease'::REGCLASS"); hot < updates-4 {
+	if updates, hot := value[int](k, "SELECT n_tup_upd::INT FROM pg_stat_user_tables WHERE relid "+
+		"= 'submitter_lease'::REGCLASS"),
+		value[int](k, "SELECT n_tup_hot_upd::INT FROM pg_stat_user_tables WHERE relid = "+
+			"'submitter_lease'::REGCLASS"); hot < updates-4 {
 		t.Fatalf("%d of %d updates left the indexes alone", hot,
 			updates) // acquisitions change the key and cannot
 	}
@@ -235,11 +238,14 @@ func TestUnwatched(t *testing.T) {
 		int32(final))
 	// So does one that ended as never run no longer ago than that, whatever is final besides.
 	k.exec(
-		"UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"+
+		"UPDATE managed_tx SET ended_block = 70, receipt_tx_hash = NULL, receipt_block = NULL, "+
+			"receipt_block_hash = NULL, receipt_success = NULL, receipt_gas_used = NULL, "+
+			"receipt_gas_price = NULL"+
 			" WHERE submitter_id = $1 AND receipt_block = 60",
 		int32(final),
 	)
-	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {}, txn.UnreachableBlock: {}} {
+	for above, want := range map[uint64][]txn.SubmitterID{69: {final}, 70: {},
+		txn.UnreachableBlock: {}} {
 		if found := unwatched(above); !slices.Equal(found, want) {
 			t.Errorf("above %d: %v, want %v", above, found, want)
 		}
@@ -284,7 +290,8 @@ func TestUnowned(t *testing.T) {
 		t.Errorf("of another chain: %+v", got)
 	}
 	k.exec(
-		"UPDATE submitter_lease SET expires_at = clock_timestamp() - make_interval(secs => $2) WHERE submitter_id = $1",
+		"UPDATE submitter_lease SET expires_at = clock_timestamp() - make_interval(secs => $2) "+
+			"WHERE submitter_id = $1",
 		int32(lapsed), s.cfg.LeaseDuration.Seconds())
 	if got := list(31337, fresh, 1); !slices.Equal(got,
 		[]Unowned{{ID: lapsed, Token: 1, Settled: true}}) {

@@ -111,7 +111,8 @@ func (c cpuClock) read(b *testing.B) float64 {
 	text, err := os.ReadFile(string(c))
 	if err != nil {
 		b.Fatal(
-			"this measures by the processor times of single processes, which Linux tells; run it there: ",
+			"this measures by the processor times of single processes, which Linux tells; run it "+
+				"there: ",
 			err)
 	}
 	ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)

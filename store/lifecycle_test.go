@@ -40,7 +40,8 @@ func TestTransaction_FullLifecycle(t *testing.T) {
 	change := take(first, 0)
 	k.done(s, l, change)
 	first = after(first, change.Writes[0])
-	for _, write := range []func(txn.Tx) txn.Write{submitted, func(tx txn.Tx) txn.Write { return included(tx, 9) }} {
+	for _, write := range []func(txn.Tx) txn.Write{submitted,
+		func(tx txn.Tx) txn.Write { return included(tx, 9) }} {
 		w := write(first)
 		if w.Next.Released { // the slot goes from one transaction to the next in one change
 			w.Next.Released = false
@@ -194,11 +195,13 @@ func TestCommands(t *testing.T) {
 	ended := take(tx, 0)
 	ended.Commands = []txn.CommandResult{{ID: cancel, Result: "TOO_LATE"}}
 	k.want(k.commit(s, l, ended), Conflict) // paused
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r2", Payload: payload("r2")}); !errors.Is(
+	if _, _, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: "r2", Payload: payload("r2")}); !errors.Is(
 		err, ErrPaused) {
 		t.Fatalf("created while paused: %v", err)
 	}
-	if info, created, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r1", Payload: payload("r1")}); err != nil ||
+	if info, created, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: "r1", Payload: payload("r1")}); err != nil ||
 		created ||
 		info.ID != tx.ID {
 		t.Fatalf("a request that was accepted is not found while paused: %v", err)
@@ -285,7 +288,8 @@ func TestTxs_MaxBytes_EndsPage(t *testing.T) {
 			k.must(err)
 			if len(page) > 4 {
 				t.Errorf(
-					"%s: a page has %d rows, want the first three, with which it is beyond 250 KiB, and one more",
+					"%s: a page has %d rows, want the first three, with which it is beyond 250 "+
+						"KiB, and one more",
 					name, len(page))
 			}
 			for _, info := range page {

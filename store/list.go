@@ -69,7 +69,9 @@ func (s *Store) listRows(ctx context.Context, filter TxFilter) ([]db.ListTxsRow,
 		slices.Collect(maps.Keys(filter.Labels))) // any would do; the same for each page
 	rows, err := s.read().ListTxsByLabel(ctx, db.ListTxsByLabelParams{
 		Key: key, Value: filter.Labels[key], LabelSet: labelSet(filter.Labels),
-		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: p.Before, Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: p.Before,
+		Lowest: p.Lowest, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore,
+		States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {
@@ -83,7 +85,8 @@ func (s *Store) listNamed(ctx context.Context, ids []txn.TxID,
 	p db.ListTxsParams) ([]db.ListTxsRow, error) {
 	of, named := keys(ids)
 	rows, err := s.read().ListTxsByID(ctx, db.ListTxsByIDParams{
-		SubmitterIds: of, TxIds: named, Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+		SubmitterIds: of, TxIds: named, Before: p.Before, States: p.States, MaxRows: p.MaxRows,
+		MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {
@@ -129,7 +132,9 @@ func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 		before = seq
 	}
 	rows, err := s.read().ListOpenTxs(ctx, db.ListOpenTxsParams{
-		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: before, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
+		SubmitterID: p.SubmitterID, AnyName: p.AnyName, Names: p.Names, Before: before,
+		CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: p.States,
+		MaxRows: p.MaxRows, MaxBytes: p.MaxBytes,
 	})
 	plain := make([]db.ListTxsRow, len(rows))
 	for i, r := range rows {
@@ -140,8 +145,9 @@ func (s *Store) listOpen(ctx context.Context, filter TxFilter,
 
 func listParams(filter TxFilter) db.ListTxsParams {
 	p := db.ListTxsParams{
-		SubmitterID: int32(
-			filter.Submitter), AnyName: filter.Names == nil, Names: filter.Names, Before: uuid.UUID(filter.Before), States: []string{}, MaxRows: rowLimit(filter.Limit),
+		SubmitterID: int32(filter.Submitter), AnyName: filter.Names == nil, Names: filter.Names,
+		Before: uuid.UUID(filter.Before), States: []string{},
+		MaxRows:     rowLimit(filter.Limit),
 		CreatedFrom: time.Unix(0, 0), CreatedBefore: endOfTime, MaxBytes: math.MaxInt64,
 	}
 	if filter.MaxBytes > 0 {

@@ -30,7 +30,8 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 		t.Helper()
 		k.eventually(what, func() bool {
 			return value[int64](k,
-				"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN ('managed_tx'::regclass, 'tx_event'::regclass)") == most
+				"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation IN "+
+					"('managed_tx'::regclass, 'tx_event'::regclass)") == most
 		})
 	}
 	writer, err := k.db.Pool.Begin(
@@ -40,7 +41,12 @@ func TestMigrate_Indexes_BuiltConcurrently(t *testing.T) {
 	_, err = writer.Exec(k.ctx, "LOCK TABLE tx_event IN ROW EXCLUSIVE MODE")
 	k.must(err)
 	migrated, committed := make(chan error, 1), make(chan Outcome, 1)
-	go func() { migrated <- migrate(func(p *goose.Provider) error { _, err := p.UpTo(k.ctx, 10); return err }) }()
+	go func() {
+		migrated <- migrate(func(p *goose.Provider) error {
+			_, err := p.UpTo(k.ctx, 10)
+			return err
+		})
+	}()
 	waiting("the step waits", 1)
 	go func() {
 		outcome, _ := s.Commit(lease, take(tx, 0))

@@ -34,13 +34,15 @@ var ErrEncoding = errors.New("the database cannot hold a ledger")
 
 // ErrLedgerInUse says that a step back would throw away what a ledger with submitters keeps.
 var ErrLedgerInUse = errors.New(
-	"the ledger holds submitters: a step back loses what that step keeps, and step 1 every transaction and every request_id, so that what was sent " +
+	"the ledger holds submitters: a step back loses what that step keeps, and step 1 every " +
+		"transaction and every request_id, so that what was sent " +
 		"could be sent again; repeat with --force if that is what you want",
 )
 
 // errRestored says that a step back would lose what nobody can find out again.
 var errRestored = errors.New(
-	"the ledger was restored, and this step keeps which of its transactions may have run before that: without it they would be told as not run, and sent again. " +
+	"the ledger was restored, and this step keeps which of its transactions may have run before " +
+		"that: without it they would be told as not run, and sent again. " +
 		"It is not taken back, by force either; run a program that knows the step",
 )
 
@@ -123,7 +125,8 @@ type Ahead struct {
 
 func (a Ahead) Error() string {
 	return fmt.Sprintf(
-		"this database is at step %d, newer than the %d that this program knows: run a newer fencepost",
+		"this database is at step %d, newer than the %d that this program knows: run a newer "+
+			"fencepost",
 		a.Version, a.Known)
 }
 
@@ -148,7 +151,8 @@ func LookAhead(ctx context.Context, url, schema string) (a Ahead, err error) {
 // unknown are the steps that the database has taken and this program does not know, oldest first.
 func unknown(ctx context.Context, conn *pgx.Conn) ([]Migration, error) {
 	rows, _ := conn.Query(ctx,
-		"SELECT g.version_id, max(g.tstamp) FROM goose_db_version g WHERE g.is_applied AND g.version_id > $1 GROUP BY 1 ORDER BY 1",
+		"SELECT g.version_id, max(g.tstamp) FROM goose_db_version g WHERE g.is_applied AND "+
+			"g.version_id > $1 GROUP BY 1 ORDER BY 1",
 		latest())
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m Migration, err error) {
 		return m, row.Scan(&m.Version, &m.AppliedAt)
@@ -273,14 +277,16 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string,
 	if schema != "" {
 		// Asked first: who may not create schemas may well use the one that is there.
 		var there bool
-		if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", schema).Scan(&there); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE "+
+			"nspname = $1)", schema).Scan(&there); err != nil {
 			return err
 		}
 		if !there {
 			_, err := conn.ExecContext(ctx,
 				"CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize())
 			if pg, ok := errors.AsType[*pgconn.PgError](err); ok &&
-				pg.Code == uniqueViolation { // somebody else was quicker: IF NOT EXISTS does not wait for that
+				// somebody else was quicker: IF NOT EXISTS does not wait for that
+				pg.Code == uniqueViolation {
 				err = nil
 			}
 			if err != nil {
@@ -300,7 +306,8 @@ func migrateWith(ctx context.Context, conn *sql.DB, schema string,
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, files,
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
-		goose.WithAllowOutofOrder(true)) // a step that is missing in the middle is taken like any other
+		// a step that is missing in the middle is taken like any other
+		goose.WithAllowOutofOrder(true))
 	if err != nil {
 		return err
 	}

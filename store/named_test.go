@@ -57,7 +57,8 @@ func TestTxs_NamedIDs(t *testing.T) {
 		t.Errorf("after the head: %v: %v", news, err)
 	}
 
-	for _, filter := range []TxFilter{{IDs: named, Limit: 2}, {IDs: named, Limit: 100, MaxBytes: 1}, {IDs: append([]txn.TxID{gone}, named...), Limit: 100}} {
+	for _, filter := range []TxFilter{{IDs: named, Limit: 2}, {IDs: named, Limit: 100, MaxBytes: 1},
+		{IDs: append([]txn.TxID{gone}, named...), Limit: 100}} {
 		var got []txn.TxID
 		for {
 			page, err := s.Txs(k.ctx, filter)
@@ -112,12 +113,15 @@ func TestTxs_NamedIDs_PlanUsesKeys(t *testing.T) {
 	tap := &textTap{DBTX: k.db.Pool}
 	for name, read := range map[string]func(*db.Queries) (int, error){
 		"the feed": func(q *db.Queries) (int, error) {
-			rows, err := q.EventsSinceOf(k.ctx, db.EventsSinceOfParams{SubmitterIds: of, TxIds: named, Since: "1:1:", Until: head, AfterXid: "0", MaxRows: 10})
+			rows, err := q.EventsSinceOf(k.ctx,
+				db.EventsSinceOfParams{SubmitterIds: of, TxIds: named, Since: "1:1:", Until: head,
+					AfterXid: "0", MaxRows: 10})
 			return len(rows), err
 		},
 		"the list": func(q *db.Queries) (int, error) {
 			p := listParams(TxFilter{Limit: 10})
-			rows, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{SubmitterIds: of, TxIds: named, Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes})
+			rows, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{SubmitterIds: of, TxIds: named,
+				Before: p.Before, States: p.States, MaxRows: p.MaxRows, MaxBytes: p.MaxBytes})
 			return len(rows), err
 		},
 		"the standings": func(q *db.Queries) (int, error) {
@@ -151,11 +155,16 @@ func TestTxs_NamedIDs_FirstPlanUsesKeys(t *testing.T) {
 			_, err := q.ListTxsByID(k.ctx, db.ListTxsByIDParams{MaxRows: 1})
 			return err
 		},
-		"the standings": func(q *db.Queries) error { _, err := q.Standings(k.ctx, db.StandingsParams{}); return err },
+		"the standings": func(q *db.Queries) error {
+			_,
+				err := q.Standings(k.ctx, db.StandingsParams{})
+			return err
+		},
 	} {
 		k.must(read(db.New(tap)))
 		plan := tap.kept(k)
-		for _, bad := range []string{"Seq Scan on managed_tx", "Bitmap", "Hash Join", "managed_tx_request"} {
+		for _, bad := range []string{"Seq Scan on managed_tx", "Bitmap", "Hash Join",
+			"managed_tx_request"} {
 			if strings.Contains(plan, bad) {
 				t.Errorf("%s has a %s:\n%s", name, bad, plan)
 			}

@@ -34,7 +34,8 @@ func (s *Store) Heartbeat(ctx context.Context, chains []txn.ChainID,
 	var rows []db.HeartbeatRow
 	_, err := s.renew.run(ctx, s.cfg.LeaseDuration, func(_ *pgx.Conn, q *db.Queries) (err error) {
 		rows, err = q.Heartbeat(ctx, db.HeartbeatParams{
-			NodeID: s.cfg.Node, ChainIds: plainChains(chains), Accepting: accepting, Seconds: s.cfg.LeaseDuration.Seconds(), MaxRows: maxNodes,
+			NodeID: s.cfg.Node, ChainIds: plainChains(chains), Accepting: accepting,
+			Seconds: s.cfg.LeaseDuration.Seconds(), MaxRows: maxNodes,
 		})
 		return err
 	})

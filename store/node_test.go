@@ -82,7 +82,8 @@ func TestHeartbeat_Concurrent(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.exec(
-		"INSERT INTO node (node_id, chain_ids, accepting, expires_at) SELECT 'old' || n, '{}', TRUE, 'epoch' FROM generate_series(1, 50) n")
+		"INSERT INTO node (node_id, chain_ids, accepting, expires_at) SELECT 'old' || n, '{}', " +
+			"TRUE, 'epoch' FROM generate_series(1, 50) n")
 	var all sync.WaitGroup
 	for _, name := range strings.Split("a b c d", " ") {
 		s := k.open(name)

@@ -19,10 +19,12 @@ import (
 )
 
 const (
-	noticeEvery = 10 * time.Millisecond // at most one NOTIFY of a node in this time: each takes a lock of the whole database at its commit
-	noticeLimit = 2 * time.Second       // for one, connecting included
-	maxPayload  = 7900                  // bytes; the server takes less than 8000
-	look        = "look"                // in place of names
+	// at most one NOTIFY of a node in this time: each takes a lock of the whole database at its
+	// commit
+	noticeEvery = 10 * time.Millisecond
+	noticeLimit = 2 * time.Second // for one, connecting included
+	maxPayload  = 7900            // bytes; the server takes less than 8000
+	look        = "look"          // in place of names
 )
 
 // notices are the wake-ups for other nodes that wait to be sent.

@@ -86,7 +86,8 @@ func TestNotify_DoesNotWaitForDisk(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	s := k.open("a")
-	for l, want := range map[*dedicatedConn]string{s.notifyConn: "off", s.renew: "on", s.commitConn: "on"} {
+	for l, want := range map[*dedicatedConn]string{s.notifyConn: "off", s.renew: "on",
+		s.commitConn: "on"} {
 		var got string
 		_, err := l.run(k.ctx, patience, func(conn *pgx.Conn, _ *db.Queries) error {
 			return conn.QueryRow(k.ctx, "SHOW synchronous_commit").Scan(&got)
@@ -106,7 +107,10 @@ func TestNotify_Busy_Gathers(t *testing.T) {
 	a, b := k.open("a", func(c *Config) { c.URL = p.URL() }), k.open("b")
 	k.listening(a)
 	k.listening(b)
-	sent := func(m pgproxy.Message) bool { return m.Type == 'E' && strings.Contains(m.SQL, "pg_notify") }
+	sent := func(m pgproxy.Message) bool {
+		return m.Type == 'E' &&
+			strings.Contains(m.SQL, "pg_notify")
+	}
 	var statements atomic.Int64
 	rule := p.On(sent, pgproxy.HoldReply)
 	a.Notify(1)
@@ -268,10 +272,12 @@ func TestDial_EveryConnection_UsesIt(t *testing.T) {
 	s.Notify(1)
 	k.eventually("all connections", func() bool {
 		return value[int64](k,
-			"SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1",
+			"SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE "+
+				"application_name LIKE 'fencepost/%/' || $1",
 			s.nodes) == 7
 	})
-	if n := value[int64](k, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'fencepost/%/' || $1", s.nodes); n != dialled.Load() {
+	if n := value[int64](k, "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "+
+		"'fencepost/%/' || $1", s.nodes); n != dialled.Load() {
 		t.Fatalf("%d sessions, %d were dialled", n, dialled.Load())
 	}
 }

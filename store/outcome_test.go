@@ -148,7 +148,8 @@ func TestCommit_StatementTimeout_Settles(t *testing.T) {
 		`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`)
 	k.exec(
 		fmt.Sprintf(
-			"CREATE TRIGGER dawdle BEFORE UPDATE ON managed_tx FOR EACH ROW WHEN (NEW.tx_id = '%s') EXECUTE FUNCTION dawdle()",
+			"CREATE TRIGGER dawdle BEFORE UPDATE ON managed_tx FOR EACH ROW WHEN (NEW.tx_id = "+
+				"'%s') EXECUTE FUNCTION dawdle()",
 			f.txs[slow].ID),
 	)
 	answers := f.together(f.takes())
@@ -183,7 +184,8 @@ func pair(t *testing.T) (primary, standby *pgembed.Server) {
 	}
 	stopServer(t, first)
 	data := filepath.Join(base, "b", "data")
-	if out, err := exec.Command("cp", "-a", filepath.Join(base, "a", "data"), data).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", filepath.Join(base, "a", "data"),
+		data).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644); err != nil {

@@ -97,7 +97,8 @@ func (s *Store) Census(ctx context.Context, ids []txn.SubmitterID) (Census, erro
 		return Census{}, s.failed(ctx, fmt.Sprintf("count over %d submitters", len(ids)), err)
 	}
 	return Census{
-		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected, Paused: r.Paused, Owned: r.Owned, Unfunded: r.Unfunded,
+		Queued: r.Queued, InFlight: r.InFlight, Stuck: r.Stuck, Protected: r.Protected,
+		Paused: r.Paused, Owned: r.Owned, Unfunded: r.Unfunded,
 		OldestQueued: time.Duration(r.OldestMs) * time.Millisecond,
 	}, nil
 }

@@ -137,7 +137,8 @@ func (s *Store) Inboxes(ctx context.Context, ids []txn.SubmitterID,
 	}
 	var commands []db.InboxCommandsRow
 	if asked {
-		if commands, err = s.own().InboxCommands(ctx, db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands}); err != nil {
+		if commands, err = s.own().InboxCommands(ctx,
+			db.InboxCommandsParams{SubmitterIds: plain(ids), Most: maxCommands}); err != nil {
 			return nil, s.failed(ctx, verb, err)
 		}
 	}
@@ -177,8 +178,8 @@ const (
 func (s *Store) RecentFinals(ctx context.Context, lease *Lease, depth uint64) ([]txn.Tx, error) {
 	verb := fmt.Sprintf("read the newest final transactions of submitter %d", lease.submitter)
 	rows, err := s.own().RecentFinals(ctx, db.RecentFinalsParams{
-		SubmitterID: int32(
-			lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)), MaxRows: int32(min(max(depth, leastRecent), mostRecent)),
+		SubmitterID: int32(lease.submitter), Depth: int64(min(depth, math.MaxInt64/2)),
+		MaxRows: int32(min(max(depth, leastRecent), mostRecent)),
 	})
 	if err != nil {
 		return nil, s.failed(ctx, verb, err)

@@ -43,8 +43,9 @@ func TestPositionText(t *testing.T) {
 		if rapid.Bool().Draw(t, "within") {
 			p.After = EventKey{
 				Xid: fmt.Sprint(
-					rapid.Uint64Range(1, 1<<62).Draw(t, "xid")), Submitter: txn.SubmitterID(rapid.Int32Range(1, 1<<30).Draw(t, "submitter")),
-				Seq: rapid.Int64Range(1, 1<<60).Draw(t, "seq"),
+					rapid.Uint64Range(1, 1<<62).Draw(t, "xid")),
+				Submitter: txn.SubmitterID(rapid.Int32Range(1, 1<<30).Draw(t, "submitter")),
+				Seq:       rapid.Int64Range(1, 1<<60).Draw(t, "seq"),
 			}
 			copy(p.After.Tx[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "tx"))
 		}

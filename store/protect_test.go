@@ -188,11 +188,13 @@ func (k *kit) queue2(s *Store, id txn.SubmitterID, request string) txn.Tx {
 	k.t.Helper()
 	k.exec("ALTER TABLE submitter_nonce_cursor DISABLE TRIGGER ALL")
 	k.exec(
-		"UPDATE submitter_nonce_cursor SET protect_reason = NULL, protect_at = NULL WHERE submitter_id = $1",
+		"UPDATE submitter_nonce_cursor SET protect_reason = NULL, protect_at = NULL WHERE "+
+			"submitter_id = $1",
 		id)
 	tx := k.queue(s, id, request)
 	k.exec(
-		"UPDATE submitter_nonce_cursor SET protect_reason = 'X', protect_at = clock_timestamp() WHERE submitter_id = $1",
+		"UPDATE submitter_nonce_cursor SET protect_reason = 'X', protect_at = clock_timestamp() "+
+			"WHERE submitter_id = $1",
 		id)
 	k.exec("ALTER TABLE submitter_nonce_cursor ENABLE TRIGGER ALL")
 	return tx
@@ -218,7 +220,10 @@ func TestLastBlock(t *testing.T) {
 		tx := k.queue(s, id, strings.Repeat("r", n+1))
 		for _, write := range []func(txn.Tx) txn.Change{
 			func(tx txn.Tx) txn.Change { return take(tx, txn.Nonce(n)) },
-			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{included(tx, block)}} },
+			func(tx txn.Tx) txn.Change {
+				return txn.Change{Writes: []txn.Write{included(tx,
+					block)}}
+			},
 			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{confirmed(tx)}} },
 		} {
 			c := write(tx)
@@ -239,7 +244,8 @@ func TestLastBlock(t *testing.T) {
 // requeued is the write that gives a STUCK transaction back to the queue.
 func requeued(tx txn.Tx) txn.Write {
 	w := move(tx, txn.EventRequeued, txn.Queued)
-	w.Next.Nonce, w.Next.Slot, w.Next.Released, w.Next.TxHash, w.Next.Receipt = nil, 0, false, txn.Hash{}, nil
+	w.Next.Nonce, w.Next.Slot, w.Next.Released, w.Next.TxHash, w.Next.Receipt = nil, 0, false,
+		txn.Hash{}, nil
 	w.Next.Sub, w.Next.Reason, w.Next.LastError, w.Next.SubmitAttempts = txn.None, "", "", 0
 	w.Next.Requeued++
 	return w
@@ -325,7 +331,8 @@ func TestGap_NonceOfTransaction_Refused(t *testing.T) {
 		{"one around a recorded one", 0, 9, "not below its cursor"},
 	} {
 		_, err := k.db.Pool.Exec(k.ctx,
-			"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES ($1, $2, $3, 'x', 1)",
+			"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, "+
+				"fencing_token) VALUES ($1, $2, $3, 'x', 1)",
 			id, c.first, c.last)
 		if !containsText(err, c.word) {
 			t.Errorf("%s: %v", c.what, err)
@@ -376,13 +383,17 @@ func TestCheckChange_Unlawful_NotSent(t *testing.T) {
 	loses := move(tx, txn.EventFailed, txn.Failed)
 	loses.Next.Nonce = nil
 	for name, c := range map[string]txn.Change{
-		"a requeue that keeps its nonce":     {Writes: []txn.Write{keeps}},
-		"a failure that loses its nonce":     {Writes: []txn.Write{loses}},
-		"an end that goes back":              {Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 3}},
-		"an end of no protection":            {Unprotect: &txn.Unprotection{Expect: 4, To: 4}},
-		"an end beyond all numbers":          {Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 1 << 63}},
-		"an end and a start of a protection": {Unprotect: &txn.Unprotection{ID: 1}, Protect: &txn.Protection{Reason: "x"}},
-		"an end that takes a nonce":          {Unprotect: &txn.Unprotection{ID: 1}, Take: &txn.Take{}},
+		"a requeue that keeps its nonce": {Writes: []txn.Write{keeps}},
+		"a failure that loses its nonce": {Writes: []txn.Write{loses}},
+		"an end that goes back": {Unprotect: &txn.Unprotection{ID: 1, Expect: 4,
+			To: 3}},
+		"an end of no protection": {Unprotect: &txn.Unprotection{Expect: 4, To: 4}},
+		"an end beyond all numbers": {Unprotect: &txn.Unprotection{ID: 1, Expect: 4,
+			To: 1 << 63}},
+		"an end and a start of a protection": {Unprotect: &txn.Unprotection{ID: 1},
+			Protect: &txn.Protection{Reason: "x"}},
+		"an end that takes a nonce": {Unprotect: &txn.Unprotection{ID: 1},
+			Take: &txn.Take{}},
 	} {
 		if err := checkChange(tx.ID.Submitter(), c); err == nil {
 			t.Errorf("%s is let through", name)
@@ -486,7 +497,8 @@ func TestWaitingAndCensus(t *testing.T) {
 	other := k.submitter(s, "bob")
 	k.exec("UPDATE submitter SET status = 'PAUSED' WHERE name = 'bob'")
 	k.exec(
-		"UPDATE managed_tx SET created_at = clock_timestamp() - INTERVAL '1 hour', fencing_token = 1 WHERE tx_id = $1",
+		"UPDATE managed_tx SET created_at = clock_timestamp() - INTERVAL '1 hour', fencing_token "+
+			"= 1 WHERE tx_id = $1",
 		queued.ID)
 	k.done(s, l, txn.Change{Protect: &txn.Protection{Expect: 1, Reason: "X"}})
 	got, err := s.Census(k.ctx, []txn.SubmitterID{id, other})

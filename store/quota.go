@@ -35,11 +35,14 @@ type quota struct {
 const (
 	creditShare = 16                     // of a limit
 	leastRest   = 250 * time.Millisecond // between two counts of a queue that is full
-	restShare   = 20                     // a rest is so many times what the count took, so that counting takes a twentieth of the time at most
-	mostRest    = 30 * time.Second
-	maxGauges   = 1 << 16 // remembered; all are forgotten then, as by a process that starts
+	// a rest is so many times what the count took, so that counting takes a twentieth of the time
+	// at most
+	restShare = 20
+	mostRest  = 30 * time.Second
+	maxGauges = 1 << 16 // remembered; all are forgotten then, as by a process that starts
 
-	leastWait, unknownWait, mostWait = time.Second, 5 * time.Second, 30 * time.Second // that callers are asked for
+	// that callers are asked for
+	leastWait, unknownWait, mostWait = time.Second, 5 * time.Second, 30 * time.Second
 )
 
 // QueueFullError says that a queue takes nothing more at the moment. What has its place keeps it.
@@ -250,7 +253,8 @@ func (s *Store) notCounted(err error, gauges []*gauge) error {
 		return err
 	}
 	s.log.Warn(
-		"what waits in the queues could not be counted; their limits are those of what this node knows of them",
+		"what waits in the queues could not be counted; their limits are those of what this node "+
+			"knows of them",
 		"queues", len(gauges), "cause", describeError(err))
 	s.quota.mu.Lock()
 	defer s.quota.mu.Unlock()

@@ -60,13 +60,16 @@ func TestCreateTx_QueueFull_Refused(t *testing.T) {
 	if err != nil || first || again.RequestID != "r3" {
 		t.Errorf("what was accepted is answered with %+v, %v, %v", again, first, err)
 	}
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "r3", Payload: payload("other")}); !errors.Is(
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "r3",
+		Payload: payload("other")}); !errors.Is(
 		err, ErrKeyReused) {
 		t.Errorf("a key that is used: %v", err)
 	}
 	k.queue(s, bob, "bob's")
 	for i, fate := range s.CreateTxs(k.ctx, []Intent{
-		{Submitter: alice, RequestID: "r1", Payload: payload("r")}, {Submitter: alice, RequestID: "new", Payload: payload("r")}, {Submitter: bob, RequestID: "b2", Payload: payload("b")},
+		{Submitter: alice, RequestID: "r1", Payload: payload("r")},
+		{Submitter: alice, RequestID: "new", Payload: payload("r")},
+		{Submitter: bob, RequestID: "b2", Payload: payload("b")},
 	}) {
 		if refused := errors.As(fate.Err, &full); refused != (i == 1) || fate.Created != (i == 2) ||
 			fate.Err != nil && !refused {
@@ -80,7 +83,8 @@ func TestCreateTx_QueueFull_Refused(t *testing.T) {
 			Intent{Submitter: alice, RequestID: "later", Payload: payload("r")})
 		return cancelled && err == nil && first
 	})
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "too late", Payload: payload("r")}); !errors.As(
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: alice, RequestID: "too late",
+		Payload: payload("r")}); !errors.As(
 		err, &full) {
 		t.Errorf("the one after it: %v", err)
 	}
@@ -92,7 +96,8 @@ func TestCreateTx_Repeated_TakesNoRoom(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for name, wrong := range map[string][]Intent{
-		"all-good": nil, "bad-key": {{RequestID: "\x00"}}, "bad-terms": {{RequestID: "odd", Terms: txn.Terms{Speed: "odd"}}},
+		"all-good": nil, "bad-key": {{RequestID: "\x00"}},
+		"bad-terms": {{RequestID: "odd", Terms: txn.Terms{Speed: "odd"}}},
 	} {
 		s := k.open("a", queues(10, 0))
 		id := k.submitter(s, name)
@@ -157,7 +162,8 @@ func TestCreateTx_QueueFullAndPaused_Refused(t *testing.T) {
 	id, lease := k.owned(s, "alice")
 	k.fill(s, id, "r", 2)
 	k.done(s, lease, txn.Change{Status: txn.Paused})
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r9", Payload: payload("r")}); !errors.Is(
+	if _, _, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: "r9", Payload: payload("r")}); !errors.Is(
 		err, ErrPaused) {
 		t.Fatal(err)
 	}
@@ -251,7 +257,8 @@ func TestQuota_BurstOnTwoNodes_Bounded(t *testing.T) {
 			most) // a statement carries no more than half of the callers
 	}
 	for _, request := range slices.Concat(accepted[:20], accepted[len(accepted)-20:]) {
-		if _, first, err := stores[1].CreateTx(k.ctx, Intent{Submitter: id, RequestID: request, Payload: payload(request)}); err != nil ||
+		if _, first, err := stores[1].CreateTx(k.ctx,
+			Intent{Submitter: id, RequestID: request, Payload: payload(request)}); err != nil ||
 			first {
 			t.Errorf("%s, which was accepted: created %v, %v", request, first, err)
 		}
@@ -330,7 +337,8 @@ func TestQuota_OverrunBound(t *testing.T) {
 func TestQuota_ConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
-	for name, order := range map[string][2]int{"in their order": {0, 1}, "the first one last": {1, 0}} {
+	for name, order := range map[string][2]int{"in their order": {0, 1},
+		"the first one last": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := newQuota(100, 0)
@@ -377,7 +385,8 @@ func TestQuota_CountFails_UsesLastCount(t *testing.T) {
 	g.since = g.limit
 	s.quota.mu.Unlock()
 	var full *QueueFullError
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "r2", Payload: payload("r")}); !errors.As(
+	if _, _, err := s.CreateTx(k.ctx,
+		Intent{Submitter: id, RequestID: "r2", Payload: payload("r")}); !errors.As(
 		err, &full) {
 		t.Errorf("what is full by what is known: %v", err)
 	}
@@ -390,7 +399,8 @@ func TestCreateTx_TooManyPendingBytes_Busy(t *testing.T) {
 	s := k.open("a")
 	id := k.submitter(s, "alice")
 	s.creates.limits.held = 1000 // nobody creates yet
-	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "big", Payload: txn.Payload{Data: make([]byte, 1000)}}); !errors.Is(
+	if _, _, err := s.CreateTx(k.ctx, Intent{Submitter: id, RequestID: "big",
+		Payload: txn.Payload{Data: make([]byte, 1000)}}); !errors.Is(
 		err, ErrBusy) {
 		t.Fatal(err)
 	}

@@ -104,7 +104,9 @@ func (k *kit) gamblers(s *Store, l *Lease, txs []txn.TxID, seed uint64) map[Outc
 					}
 				}
 				var cursor int64
-				if err := k.db.Pool.QueryRow(k.ctx, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", l.Submitter()).Scan(&cursor); err != nil {
+				if err := k.db.Pool.QueryRow(k.ctx,
+					"SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1",
+					l.Submitter()).Scan(&cursor); err != nil {
 					k.t.Error(err)
 				}
 				o, err := s.Commit(l, gamble(r, info.Tx, txn.Nonce(cursor)))
@@ -163,11 +165,13 @@ func (k *kit) legalHistory(id txn.SubmitterID, txs []txn.TxID) {
 			k.t.Fatalf("nonces %v", nonces)
 		}
 	}
-	if next := value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE submitter_id = $1", id); next != len(
+	if next := value[int](k, "SELECT next_nonce FROM submitter_nonce_cursor WHERE "+
+		"submitter_id = $1", id); next != len(
 		nonces) {
 		k.t.Fatalf("the cursor stands at %d after nonces %v", next, nonces)
 	}
-	if n := value[int](k, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce IS NOT NULL AND released_at IS NULL", id); n > 1 {
+	if n := value[int](k, "SELECT count(*) FROM managed_tx WHERE submitter_id = $1 AND nonce IS "+
+		"NOT NULL AND released_at IS NULL", id); n > 1 {
 		k.t.Fatalf("%d transactions are in flight", n)
 	}
 }

@@ -74,7 +74,8 @@ func (s *Store) Attempts(ctx context.Context, id txn.TxID) ([]txn.Attempt, error
 	attempts := make([]txn.Attempt, len(rows))
 	for i, r := range rows {
 		attempts[i], err = toAttempt(db.OpenAttemptsRow{
-			AttemptNo: r.AttemptNo, Kind: r.Kind, Nonce: r.Nonce, TxHash: r.TxHash, GasLimit: r.GasLimit, FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
+			AttemptNo: r.AttemptNo, Kind: r.Kind, Nonce: r.Nonce, TxHash: r.TxHash,
+			GasLimit: r.GasLimit, FeeCap: r.FeeCap, Tip: r.Tip, Legacy: r.Legacy,
 		}, r.CreatedAt)
 		if err != nil {
 			return nil, s.failed(ctx, verb, err)

@@ -81,7 +81,8 @@ func TestReads_Included_ReportsAttemptKind(t *testing.T) {
 	}
 	answers := map[string]map[txn.TxID]txn.AttemptKind{"one": one, "by request": byRequest}
 	for what, filter := range map[string]TxFilter{
-		"a list": {}, "a list of named ones": {IDs: ids}, "a list by a label": {Labels: map[string]string{"of": "all"}},
+		"a list": {}, "a list of named ones": {IDs: ids},
+		"a list by a label": {Labels: map[string]string{"of": "all"}},
 	} {
 		filter.Limit = 10
 		page, err := s.Txs(k.ctx, filter)
@@ -128,7 +129,8 @@ func (k *kit) eventsTell(s *Store, want map[txn.TxID]txn.AttemptKind) {
 		k.must(err)
 		own = append(own, events...)
 	}
-	for what, events := range map[string][]EventInfo{"the feed": all, "the feed of some": named, "the events of each": own} {
+	for what, events := range map[string][]EventInfo{"the feed": all, "the feed of some": named,
+		"the events of each": own} {
 		if len(events) != 3*5+2+1 {
 			k.t.Errorf("%s has %d events", what, len(events))
 		}
@@ -187,12 +189,15 @@ func TestReads_NotIncluded_NoAttemptLookup(t *testing.T) {
 		}},
 		"a page of what is open": {page + 25, func(q *db.Queries) (int, error) {
 			rows, err := q.ListOpenTxs(k.ctx, db.ListOpenTxsParams{
-				SubmitterID: p.SubmitterID, AnyName: true, Before: 1 << 62, CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore, States: []string{"QUEUED"}, MaxRows: page, MaxBytes: p.MaxBytes,
+				SubmitterID: p.SubmitterID, AnyName: true, Before: 1 << 62,
+				CreatedFrom: p.CreatedFrom, CreatedBefore: p.CreatedBefore,
+				States: []string{"QUEUED"}, MaxRows: page, MaxBytes: p.MaxBytes,
 			})
 			return len(rows), err
 		}},
 		"a page of the feed": {40, func(q *db.Queries) (int, error) {
-			rows, err := q.EventsSince(k.ctx, db.EventsSinceParams{Since: "1:1:", Until: head, AfterXid: "0", MaxRows: page})
+			rows, err := q.EventsSince(k.ctx, db.EventsSinceParams{Since: "1:1:", Until: head,
+				AfterXid: "0", MaxRows: page})
 			return len(rows), err
 		}},
 	} {

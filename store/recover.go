@@ -26,13 +26,21 @@ const protectionRaise = 1_000_000
 
 // What Recover leaves for operators to read.
 const (
-	restoredEvidence = "the database was restored from a backup, or failed over and lost commits: transactions that were accepted or signed after what it holds " +
-		"are not in it, and what it holds as queued may have run since, and would run again. Wait until the account stands still (its next nonce the same by the newest " +
-		"block, by the pool and when settled); see on chain what it sent after the backup; cancel what is queued here and ran (fencepost tx cancel; it ends as UNKNOWN), and let callers " +
-		"repeat only what did not run; then leave with RESUME if the chain stands where the cursor does, and with ALIGN_FORWARD if it is ahead; while some are still queued, " +
-		"all of which were compared and did not run, with RESUME_KEEP_QUEUE or ALIGN_FORWARD_KEEP_QUEUE"
-	unstartedReason = "the database was restored from a backup, or failed over and lost commits: by it this account has never sent, and it may have since. What is " +
-		"queued may have run, and would run again: see on chain what the account sent, cancel what is queued here and ran (fencepost tx cancel), then resume it"
+	restoredEvidence = "the database was restored from a backup, or failed over and lost " +
+		"commits: transactions that were accepted or signed after what it holds " +
+		"are not in it, and what it holds as queued may have run since, and would run again. " +
+		"Wait until the account stands still (its next nonce the same by the newest " +
+		"block, by the pool and when settled); see on chain what it sent after the backup; " +
+		"cancel what is queued here and ran (fencepost tx cancel; it ends as UNKNOWN), and let " +
+		"callers " +
+		"repeat only what did not run; then leave with RESUME if the chain stands where the " +
+		"cursor does, and with ALIGN_FORWARD if it is ahead; while some are still queued, " +
+		"all of which were compared and did not run, with RESUME_KEEP_QUEUE or " +
+		"ALIGN_FORWARD_KEEP_QUEUE"
+	unstartedReason = "the database was restored from a backup, or failed over and lost commits: " +
+		"by it this account has never sent, and it may have since. What is " +
+		"queued may have run, and would run again: see on chain what the account sent, cancel " +
+		"what is queued here and ran (fencepost tx cancel), then resume it"
 	restoredResult = "VOID: the ledger was restored"
 )
 
@@ -95,7 +103,8 @@ func inUse(ctx context.Context, q *db.Queries) (live, err error) {
 	if len(leases) > 0 {
 		l := leases[0]
 		return fmt.Errorf(
-			"%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease duration",
+			"%w: node %q holds the lease of submitter %d; stop all nodes, and wait for a lease "+
+				"duration",
 			ErrLedgerLive, l.OwnerNode, l.SubmitterID), nil
 	}
 	nodes, err := q.LiveNodes(ctx, 1)
@@ -114,8 +123,10 @@ func stopped(ctx context.Context, q *db.Queries) (live, err error) {
 	err = q.LockLeases(ctx)
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == lockNotAvailable {
 		return fmt.Errorf(
-			"%w: a session holds a lease locked, though no node and no lease is live: that of a node which is frozen, or whose host is gone. Stop all nodes, those "+
-				"that are frozen too; when it is still there after that, end it in the database (pg_terminate_backend)",
+			"%w: a session holds a lease locked, though no node and no lease is live: that of a "+
+				"node which is frozen, or whose host is gone. Stop all nodes, those "+
+				"that are frozen too; when it is still there after that, end it in the database "+
+				"(pg_terminate_backend)",
 			ErrLedgerLive,
 		), nil
 	}

@@ -22,7 +22,8 @@ func TestRecover(t *testing.T) {
 	fresh := k.submitter(s, "carol") // never looked at: there is no cursor to protect
 	tx, first := k.queue(s, alice, "r1"), k.queue(s, fresh, "r1")
 	asked := map[txn.SubmitterID]int64{}
-	for id, ask := range map[txn.SubmitterID]Ask{bob: {Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1}, fresh: {Kind: txn.CommandResume}} {
+	for id, ask := range map[txn.SubmitterID]Ask{bob: {Kind: txn.CommandExitProtect,
+		Action: txn.ActionResume, Expect: 1}, fresh: {Kind: txn.CommandResume}} {
 		command, err := s.AddCommand(k.ctx, id, ask)
 		k.must(err)
 		asked[id] = command
@@ -80,15 +81,20 @@ func TestRecover(t *testing.T) {
 			continue
 		case ledger.Submitter.Status != txn.Active:
 			t.Fatalf("submitter %d is protected, and %s", id, ledger.Submitter.Status)
-		case c.Protected == nil || c.Protected.Reason != txn.ProtectRestored || c.Protected.ID != c.Protections || c.Protections <= protectionRaise:
+		case c.Protected == nil || c.Protected.Reason != txn.ProtectRestored ||
+			c.Protected.ID != c.Protections || c.Protections <= protectionRaise:
 			t.Fatalf("submitter %d: cursor %+v %+v", id, c, c.Protected)
-		case id == bob && (!strings.HasSuffix(c.Protected.Evidence, "; protected before that because of NONCE_USED_ELSEWHERE: seen twice")):
+		case id == bob &&
+			(!strings.HasSuffix(c.Protected.Evidence, "; protected before that because of "+
+				"NONCE_USED_ELSEWHERE: seen twice")):
 			t.Fatalf("the evidence of before is lost: %+v", c.Protected)
 		case id == alice:
 			if c.Protected.Evidence != restoredEvidence {
 				t.Fatalf("evidence %q", c.Protected.Evidence)
 			}
-			if got, want := k.log(s, id), []string{fmt.Sprintf("PROTECT DATABASE_RESTORED %d: %s (recover)", c.Protections, restoredEvidence)}; !slices.Equal(
+			if got, want := k.log(s, id),
+				[]string{fmt.Sprintf("PROTECT DATABASE_RESTORED %d: %s (recover)", c.Protections,
+					restoredEvidence)}; !slices.Equal(
 				got, want) {
 				t.Fatalf("recorded %q, want %q", got, want)
 			}
@@ -148,7 +154,8 @@ func TestRecover_OpenCommit_Waits(t *testing.T) {
 	d.waiting(operator, "taker")
 	d.must(d.open.Commit(d.ctx))
 	d.must(<-ended)
-	if next := value[int](d.kit, "SELECT next_nonce FROM submitter_nonce_cursor WHERE protect_reason = 'DATABASE_RESTORED'"); next != 1 {
+	if next := value[int](d.kit, "SELECT next_nonce FROM submitter_nonce_cursor WHERE "+
+		"protect_reason = 'DATABASE_RESTORED'"); next != 1 {
 		t.Fatalf("the cursor is protected at %d", next)
 	}
 }
@@ -289,9 +296,10 @@ func TestRecover_OpenTransactions_Marked(t *testing.T) {
 	later := k.queue(s, id, "later")
 	cancel(later)
 	for tx, want := range map[txn.TxID]txn.Status{
-		queued.ID: {Executed: txn.Unknown, Reason: txn.ReasonRestored, LastError: txn.RestoredMayHaveExecuted(txn.ReasonCancelled, "")},
-		over.ID:   {Executed: txn.No, Reason: txn.ReasonCancelled},
-		later.ID:  {Executed: txn.No, Reason: txn.ReasonCancelled},
+		queued.ID: {Executed: txn.Unknown, Reason: txn.ReasonRestored,
+			LastError: txn.RestoredMayHaveExecuted(txn.ReasonCancelled, "")},
+		over.ID:  {Executed: txn.No, Reason: txn.ReasonCancelled},
+		later.ID: {Executed: txn.No, Reason: txn.ReasonCancelled},
 	} {
 		got, err := s.Tx(k.ctx, tx)
 		k.must(err)
@@ -312,7 +320,8 @@ func TestRecover_Twice(t *testing.T) {
 	_, al := k.owned(s, "alice")
 	_, bl, _ := k.protected(s, "bob")
 	k.must(s.Release(k.ctx, []*Lease{al, bl}))
-	const evidence = "SELECT string_agg(protect_evidence, '|' ORDER BY submitter_id) FROM submitter_nonce_cursor"
+	const evidence = "SELECT string_agg(protect_evidence, '|' ORDER BY submitter_id) FROM " +
+		"submitter_nonce_cursor"
 	var before string
 	var number int64
 	for range 3 {

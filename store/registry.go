@@ -22,7 +22,8 @@ func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis tx
 	known, err := s.own().RegisterChain(ctx,
 		db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
 	if errors.Is(err,
-		pgx.ErrNoRows) { // another node registered it at this moment, too late for the statement to see
+		// another node registered it at this moment, too late for the statement to see
+		pgx.ErrNoRows) {
 		known, err = s.own().RegisterChain(ctx,
 			db.RegisterChainParams{ChainID: int64(chain), GenesisHash: genesis[:]})
 	}
@@ -31,7 +32,8 @@ func (s *Store) RegisterChain(ctx context.Context, chain txn.ChainID, genesis tx
 	}
 	if toHash(known) != genesis {
 		return fmt.Errorf(
-			"store: %s: the ledger knows it by genesis block %s, and this endpoint has %s: it is another chain; "+
+			"store: %s: the ledger knows it by genesis block %s, and this endpoint has %s: it is "+
+				"another chain; "+
 				"correct the chain's rpc, or give a chain that started anew a ledger of its own",
 			verb,
 			txn.Hash(toHash(known)),
@@ -52,7 +54,8 @@ func (s *Store) Register(ctx context.Context,
 	}
 	limit := int32(1) // strict
 	id, err := s.read().RegisterSubmitter(ctx, db.RegisterSubmitterParams{
-		Name: r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer, Mode: string(r.Mode), MaxInFlight: limit, StartFrom: r.StartFrom,
+		Name: r.Name, ChainID: int64(r.Chain), Address: r.Address[:], Signer: r.Signer,
+		Mode: string(r.Mode), MaxInFlight: limit, StartFrom: r.StartFrom,
 		OnFailure: string(onFailure(r.OnFailure)), MaxFee: r.MaxFee.Dec(),
 	})
 	switch {
@@ -188,8 +191,10 @@ func (s *Store) Submitters(ctx context.Context, names []string, afterName string
 
 func toSubmitterInfo(r db.SubmittersRow) (SubmitterInfo, error) {
 	submitter, err := toSubmitter(db.OwnedSubmitterRow{
-		SubmitterID: r.SubmitterID, Name: r.Name, ChainID: r.ChainID, Address: r.Address, Signer: r.Signer, Mode: r.Mode, MaxInFlight: r.MaxInFlight,
-		Status: r.Status, StartFrom: r.StartFrom, CreatedAt: r.CreatedAt, OnFailure: r.OnFailure, MaxFee: r.MaxFee,
+		SubmitterID: r.SubmitterID, Name: r.Name, ChainID: r.ChainID, Address: r.Address,
+		Signer: r.Signer, Mode: r.Mode, MaxInFlight: r.MaxInFlight,
+		Status: r.Status, StartFrom: r.StartFrom, CreatedAt: r.CreatedAt, OnFailure: r.OnFailure,
+		MaxFee: r.MaxFee,
 	})
 	cursor := toCursor(r.NextNonce, r.InitNonce, r.Protections, r.ProtectReason,
 		r.ProtectEvidence, r.ProtectAt)

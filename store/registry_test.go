@@ -50,7 +50,10 @@ func TestRegister(t *testing.T) {
 		"cannot be changed any more":   func(r *Registration) { r.StartFrom = "18" },
 		"the name stands for eip155:1": func(r *Registration) { r.Address = txn.Address{2} },
 		"is registered as \"alice\"":   func(r *Registration) { r.Name = "bob" },
-		"signer \"local\"":             func(r *Registration) { r.StartFrom, r.Signer = "17", "other" },
+		"signer \"local\"": func(r *Registration) {
+			r.StartFrom, r.Signer = "17",
+				"other"
+		},
 	} {
 		r := alice
 		tweak(&r)
@@ -145,14 +148,16 @@ func TestLookup(t *testing.T) {
 	info, err := s.Submitter(k.ctx, id)
 	k.must(err)
 	account := txn.AccountID(info.Chain, info.Address)
-	for _, text := range []string{"alice", account, "eip155:31337:" + strings.ToLower(account[len("eip155:31337:"):])} {
+	for _, text := range []string{"alice", account, "eip155:31337:" +
+		strings.ToLower(account[len("eip155:31337:"):])} {
 		for range 2 {
 			if got, err := s.Lookup(k.ctx, text); err != nil || got != id {
 				t.Errorf("%s: %d %v", text, got, err)
 			}
 		}
 	}
-	for _, text := range []string{"bob", "eip155:1:0x0000000000000000000000000000000000000001", "eip155:x"} {
+	for _, text := range []string{"bob", "eip155:1:0x0000000000000000000000000000000000000001",
+		"eip155:x"} {
 		if _, err := s.Lookup(k.ctx, text); !errors.Is(err, ErrSubmitterNotFound) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -257,7 +262,8 @@ func TestSessions(t *testing.T) {
 	k := newKit(t)
 	join := map[bool]string{true: "&", false: "?"}[strings.Contains(k.db.URL, "?")]
 	s := k.open("a", func(c *Config) {
-		c.URL += join + "synchronous_commit=off&default_transaction_isolation=serializable&statement_timeout=0"
+		c.URL += join +
+			"synchronous_commit=off&default_transaction_isolation=serializable&statement_timeout=0"
 		c.LeaseDuration, c.StatementTimeout = 12*time.Second, 2*time.Second
 	})
 	s.commitConn.mu.Lock()
@@ -265,8 +271,10 @@ func TestSessions(t *testing.T) {
 	commit, err := s.commitConn.connected(k.ctx)
 	k.must(err)
 	for setting, want := range map[string]string{
-		"statement_timeout": "2s", "lock_timeout": "1500ms", "idle_in_transaction_session_timeout": "2s", "synchronous_commit": "on",
-		"default_transaction_isolation": "read committed", "application_name": "fencepost/commit/a", "enable_seqscan": "off",
+		"statement_timeout": "2s", "lock_timeout": "1500ms",
+		"idle_in_transaction_session_timeout": "2s", "synchronous_commit": "on",
+		"default_transaction_isolation": "read committed", "application_name": "fencepost/commit/a",
+		"enable_seqscan": "off",
 	} {
 		var got string
 		k.must(commit.QueryRow(k.ctx, "SELECT current_setting($1)", setting).Scan(&got))
@@ -274,12 +282,14 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%s is %s, want %s", setting, got, want)
 		}
 	}
-	for role, want := range map[string][2]string{"api": {"10s", "2s"}, "owner": {"12s", "2s"}, "taker": {"12s", "8s"}} {
+	for role, want := range map[string][2]string{"api": {"10s", "2s"}, "owner": {"12s", "2s"},
+		"taker": {"12s", "8s"}} {
 		pool := map[string]*pgxpool.Pool{"api": s.api, "owner": s.owner, "taker": s.taker}[role]
 		var got [2]string
 		k.must(
 			pool.QueryRow(k.ctx,
-				"SELECT current_setting('statement_timeout'), current_setting('lock_timeout')").Scan(
+				"SELECT current_setting('statement_timeout'), "+
+					"current_setting('lock_timeout')").Scan(
 				&got[0],
 				&got[1],
 			),

@@ -33,11 +33,13 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		case slices.Contains(taken, step):
 		case version < wanted:
 			return fmt.Errorf(
-				"store: check the schema: %w: it has version %d and this program needs %d; run \"fencepost migrate up\"",
+				"store: check the schema: %w: it has version %d and this program needs %d; run "+
+					"\"fencepost migrate up\"",
 				ErrSchema, version, wanted)
 		default:
 			return fmt.Errorf(
-				"store: check the schema: %w: it has version %d, but not its step %d; run \"fencepost migrate up\"",
+				"store: check the schema: %w: it has version %d, but not its step %d; run "+
+					"\"fencepost migrate up\"",
 				ErrSchema, version, step)
 		}
 	}
@@ -50,7 +52,8 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	}
 	if oldest > wanted {
 		return fmt.Errorf(
-			"store: check the schema: %w: this program is older than the database, which has version %d and needs a program that knows %d at least, where "+
+			"store: check the schema: %w: this program is older than the database, which has "+
+				"version %d and needs a program that knows %d at least, where "+
 				"%d is known here; run a newer fencepost",
 			ErrSchema,
 			version,

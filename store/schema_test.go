@@ -61,9 +61,12 @@ func TestMigrate(t *testing.T) {
 		status[0].Name == "" {
 		t.Fatalf("status %+v", status)
 	}
-	if same := "SELECT count(*) FROM information_schema.columns a FULL JOIN information_schema.columns b ON a.table_schema = $1 AND b.table_schema = $2 " +
-		"AND (a.table_name, a.column_name, a.data_type, a.is_nullable) = (b.table_name, b.column_name, b.data_type, b.is_nullable) " +
-		"WHERE (a.table_schema = $1 AND b.table_schema IS NULL) OR (b.table_schema = $2 AND a.table_schema IS NULL)"; value[int](
+	if same := "SELECT count(*) FROM information_schema.columns a FULL JOIN " +
+		"information_schema.columns b ON a.table_schema = $1 AND b.table_schema = $2 " +
+		"AND (a.table_name, a.column_name, a.data_type, a.is_nullable) = (b.table_name, " +
+		"b.column_name, b.data_type, b.is_nullable) " +
+		"WHERE (a.table_schema = $1 AND b.table_schema IS NULL) OR (b.table_schema = $2 AND " +
+		"a.table_schema IS NULL)"; value[int](
 		k,
 		same,
 		schema,
@@ -79,12 +82,14 @@ func TestCheckSchema_OtherVersion(t *testing.T) {
 	s := k.open("a")
 	k.must(s.CheckSchema(k.ctx))
 	k.exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, TRUE)")
-	for oldest, good := range map[int64]bool{latest() - 1: true, latest(): true, latest() + 1: false, 99999: false} {
+	for oldest, good := range map[int64]bool{latest() - 1: true, latest(): true,
+		latest() + 1: false, 99999: false} {
 		k.exec("UPDATE ledger SET min_node_schema = $1", oldest)
 		switch err := s.CheckSchema(k.ctx); {
 		case good && err != nil:
 			t.Errorf("a newer ledger that programs of version %d still work on: %v", oldest, err)
-		case !good && (!errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "this program is older than the database")):
+		case !good && (!errors.Is(err, ErrSchema) ||
+			!strings.Contains(err.Error(), "this program is older than the database")):
 			t.Errorf("a newer ledger for programs of version %d: %v", oldest, err)
 		}
 	}
@@ -141,7 +146,8 @@ func TestMigrations_DeclareMinNodeSchema(t *testing.T) {
 			fmt.Sprintf("UPDATE ledger SET min_node_schema = %d;", version))
 		if version > first && !sets && !strings.Contains(up, "-- min_node_schema stays: ") {
 			t.Errorf(
-				"%s neither sets min_node_schema to %d nor says \"-- min_node_schema stays: \" and why older programs can live with it",
+				"%s neither sets min_node_schema to %d nor says \"-- min_node_schema stays: \" "+
+					"and why older programs can live with it",
 				file, version)
 		}
 	}
@@ -195,13 +201,15 @@ func TestMigrateDown_RestoredLedger_RefusedEvenIfForced(t *testing.T) {
 		return err
 	}
 	k.exec(
-		"UPDATE " + schema + ".submitter_lease SET owner_node = 'b/1', fencing_token = fencing_token + 1, expires_at = clock_timestamp() + interval '1 hour'")
+		"UPDATE " + schema + ".submitter_lease SET owner_node = 'b/1', fencing_token = " +
+			"fencing_token + 1, expires_at = clock_timestamp() + interval '1 hour'")
 	if err := down(); !errors.Is(err, ErrLedgerLive) ||
 		!strings.Contains(err.Error(), "stop all nodes") {
 		t.Fatalf("beside a node: %v", err)
 	}
 	k.exec(
-		"UPDATE " + schema + ".submitter_lease SET expires_at = clock_timestamp() - interval '1 hour'")
+		"UPDATE " + schema + ".submitter_lease SET expires_at = clock_timestamp() - interval '1 " +
+			"hour'")
 	_, err = s.Recover(k.ctx)
 	k.must(err)
 	for v := latest(); v > 9; v-- {
@@ -326,8 +334,11 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	good := Config{URL: "postgres://localhost/x", Node: "a/1"}
 	for want, tweak := range map[string]func(*Config){
-		"node must be":                  func(c *Config) { c.Node = "" },
-		"below a third of the lease":    func(c *Config) { c.LeaseDuration, c.StatementTimeout = 3e9, 1e9 },
+		"node must be": func(c *Config) { c.Node = "" },
+		"below a third of the lease": func(c *Config) {
+			c.LeaseDuration,
+				c.StatementTimeout = 3e9, 1e9
+		},
 		"lease duration must":           func(c *Config) { c.LeaseDuration = 1 },
 		"group limits and pool sizes":   func(c *Config) { c.MaxGroupChanges = -1 },
 		"is not a PostgreSQL URL":       func(c *Config) { c.URL = "mysql://x" },

@@ -75,7 +75,8 @@ func parseURL(url, schema string) (*pgx.ConnConfig, error) {
 // alone.
 func makeDurable(ctx context.Context, conn *pgconn.PgConn) error {
 	result := conn.ExecParams(ctx,
-		"SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'",
+		"SELECT set_config('synchronous_commit', 'on', FALSE) WHERE "+
+			"current_setting('synchronous_commit') = 'off'",
 		nil, nil, nil, nil)
 	_, err := result.Close()
 	return err

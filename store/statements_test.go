@@ -79,7 +79,8 @@ func TestFencedStatements_StartFromFence(t *testing.T) {
 			continue
 		}
 		head := sql[:fence]
-		for _, must := range []string{"JOIN submitter_lease l", "l.fencing_token = c.fencing_token", "l.owner_node = @owner_node", "l.expires_at > clock_timestamp()"} {
+		for _, must := range []string{"JOIN submitter_lease l", "l.fencing_token = c.fencing_token",
+			"l.owner_node = @owner_node", "l.expires_at > clock_timestamp()"} {
 			if !strings.Contains(head, must) {
 				t.Errorf("the fence of %s lacks %q", name, must)
 			}
@@ -164,7 +165,8 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		sets[1] != "start_from = @start_from" {
 		t.Errorf("SetStartFrom sets %q", sets)
 	}
-	for name, raises := range map[string]bool{"AcquireLeases": true, "AcquireLease": true, "RenewLeases": false, "ReleaseLeases": false} {
+	for name, raises := range map[string]bool{"AcquireLeases": true, "AcquireLease": true,
+		"RenewLeases": false, "ReleaseLeases": false} {
 		if strings.Contains(sqls[name], "fencing_token = l.fencing_token + 1") != raises ||
 			!raises && strings.Contains(sqls[name], "SET fencing_token") {
 			t.Errorf("%s: raises the token is not %v", name, raises)
@@ -208,13 +210,15 @@ func TestStatements_Time_DatabaseClock(t *testing.T) {
 // TestStatementChecks_Mistake_Detected: the patterns above find what they are for.
 func TestStatementChecks_Mistake_Detected(t *testing.T) {
 	t.Parallel()
-	for _, sql := range []string{"expires_at > now()", "x = CURRENT_TIMESTAMP", "NOW ( )", "SELECT transaction_timestamp()", "'now'::TIMESTAMPTZ"} {
+	for _, sql := range []string{"expires_at > now()", "x = CURRENT_TIMESTAMP", "NOW ( )",
+		"SELECT transaction_timestamp()", "'now'::TIMESTAMPTZ"} {
 		if !frozen.MatchString(sql) {
 			t.Errorf("%q is not seen", sql)
 		}
 	}
 	got := written(
-		"WITH a AS (UPDATE x SET y = 1), b AS (SELECT 1 FOR NO KEY UPDATE OF z), c AS (insert\n into d VALUES (1) ON CONFLICT DO UPDATE SET e = 1) DELETE FROM f")
+		"WITH a AS (UPDATE x SET y = 1), b AS (SELECT 1 FOR NO KEY UPDATE OF z), c AS (insert\n " +
+			"into d VALUES (1) ON CONFLICT DO UPDATE SET e = 1) DELETE FROM f")
 	if want := []string{"DELETE FROM f", "INSERT INTO d", "UPDATE x"}; !slices.Equal(got, want) {
 		t.Errorf("written %q, want %q", got, want)
 	}
@@ -340,7 +344,8 @@ func TestMoves_MatchDatabase(t *testing.T) {
 	}
 	k.exec("CREATE TABLE any_state (tx_id TEXT, version BIGINT, state TEXT)")
 	trigger := value[string](k,
-		"SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'move_is_legal' AND tgrelid = 'managed_tx'::REGCLASS")
+		"SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'move_is_legal' AND "+
+			"tgrelid = 'managed_tx'::REGCLASS")
 	k.exec(regexp.MustCompile(`ON \S*managed_tx `).ReplaceAllString(trigger, "ON any_state "))
 	for _, from := range txn.States {
 		for _, to := range txn.States {
@@ -362,10 +367,12 @@ func TestMoves_MatchDatabase(t *testing.T) {
 		t.Errorf("the trigger lists %d moves, txn has %d", len(list), len(legal))
 	}
 	for name, sql := range map[string]string{
-		"a version falls":             "UPDATE any_state SET version = 0",
-		"a version jumps":             "UPDATE any_state SET version = version + 2",
-		"a state moves by the way":    "UPDATE any_state SET state = 'CANCELLED' WHERE state = 'QUEUED'",
-		"final states change in time": "UPDATE any_state SET state = 'TRACKING', version = version + 1 WHERE state = 'CONFIRMED'",
+		"a version falls": "UPDATE any_state SET version = 0",
+		"a version jumps": "UPDATE any_state SET version = version + 2",
+		"a state moves by the way": "UPDATE any_state SET state = 'CANCELLED' WHERE state = " +
+			"'QUEUED'",
+		"final states change in time": "UPDATE any_state SET state = 'TRACKING', version = " +
+			"version + 1 WHERE state = 'CONFIRMED'",
 	} {
 		if _, err := k.db.Pool.Exec(k.ctx, sql); err == nil {
 			t.Errorf("%s, and the trigger lets it", name)

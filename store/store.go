@@ -76,28 +76,40 @@ import (
 
 // Config says where the ledger is and how it is used.
 type Config struct {
-	URL    string // of the database itself, not of a pooler that shares sessions; several hosts and target_session_attrs are understood
+	// of the database itself, not of a pooler that shares sessions; several hosts and
+	// target_session_attrs are understood
+	URL    string
 	Schema string // search_path; empty is the database's default
-	Node   string // owner_node of the leases: "name/boot-uuid", another with each start of a process
+	// owner_node of the leases: "name/boot-uuid", another with each start of a process
+	Node string
 
-	LeaseDuration    time.Duration // 0: 10 s
-	StatementTimeout time.Duration // of fenced statements, on the server's side; 0: a quarter of LeaseDuration. Below a third of it
-	MaxGroupChanges  int           // in one fenced statement; a grouped insert holds four times as many transactions. 0: 256
-	MaxGroupBytes    int           // of one fenced statement, so that it fits the socket's buffer; 0: 128 KiB. A larger change goes alone
-	APIConns         int           // pool of callers; 0: 8
-	MaxQueued        int           // transactions that may wait for one submitter; 0: no limit. See quota for how exact it is
-	MaxQueuedTotal   int           // transactions that may wait in all; 0: no limit
-	OwnerConns       int           // pool of owners: loads, inboxes, sweeps; 0: 4
+	LeaseDuration time.Duration // 0: 10 s
+	// of fenced statements, on the server's side; 0: a quarter of LeaseDuration. Below a third of
+	// it
+	StatementTimeout time.Duration
+	// in one fenced statement; a grouped insert holds four times as many transactions. 0: 256
+	MaxGroupChanges int
+	// of one fenced statement, so that it fits the socket's buffer; 0: 128 KiB. A larger change
+	// goes alone
+	MaxGroupBytes int
+	APIConns      int // pool of callers; 0: 8
+	// transactions that may wait for one submitter; 0: no limit. See quota for how exact it is
+	MaxQueued      int
+	MaxQueuedTotal int // transactions that may wait in all; 0: no limit
+	OwnerConns     int // pool of owners: loads, inboxes, sweeps; 0: 4
 
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // makes every connection; nil: the net package's
-	Logger *slog.Logger                                                         // nil: none
-	Clock  clock.Clock                                                          // nil: the machine's
+	// makes every connection; nil: the net package's
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Logger *slog.Logger // nil: none
+	// nil: the machine's
+	Clock clock.Clock
 }
 
 const (
 	connectLimit = 5 * time.Second  // of one attempt to connect, unless the URL says less
 	readLimit    = 10 * time.Second // of a caller's statement, on the server's side
-	takerConns   = 4                // acquisitions at the same time, of which the engine lets two wait for a commit
+	// acquisitions at the same time, of which the engine lets two wait for a commit
+	takerConns = 4
 )
 
 // complete fills in what is left out and checks how the values relate.
@@ -122,7 +134,8 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("lease duration must be at least 10ms, is %v", c.LeaseDuration)
 	case c.StatementTimeout < time.Millisecond || c.StatementTimeout*3 >= c.LeaseDuration:
 		return c, fmt.Errorf(
-			"statement timeout must be at least 1ms and below a third of the lease duration (%v), is %v",
+			"statement timeout must be at least 1ms and below a third of the lease duration "+
+				"(%v), is %v",
 			c.LeaseDuration, c.StatementTimeout)
 	case c.MaxGroupChanges < 1 || c.MaxGroupBytes < 1 || c.APIConns < 1 || c.OwnerConns < 1:
 		return c, errors.New("group limits and pool sizes must be at least 1")
@@ -214,7 +227,8 @@ func (s *Store) connect() (err error) {
 	if s.taker, err = s.newPool("taker", lease, lease*2/3, takerConns); err != nil {
 		return err
 	}
-	if s.tail, err = s.newPool("tail", readLimit, fenced, 1, "enable_seqscan"); err != nil { // so does the tailer, of each event
+	// so does the tailer, of each event
+	if s.tail, err = s.newPool("tail", readLimit, fenced, 1, "enable_seqscan"); err != nil {
 		return err
 	}
 	renew, err := s.session("renew", lease/3, lease/4)
@@ -233,7 +247,8 @@ func (s *Store) connect() (err error) {
 	hasten(notify)
 	s.renew = newDedicatedConn(s, renew, nil)
 	s.notifyConn = newDedicatedConn(s, notify, nil)
-	s.commitConn, s.retryConn = newDedicatedConn(s, commit, prepareCommit), newDedicatedConn(s, commit, prepareCommit)
+	s.commitConn, s.retryConn = newDedicatedConn(s, commit, prepareCommit),
+		newDedicatedConn(s, commit, prepareCommit)
 	return nil
 }
 

@@ -77,7 +77,8 @@ func (k *kit) pass(tx txn.Tx) {
 	k.t.Helper()
 	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER USER")
 	k.exec(
-		"UPDATE managed_tx SET not_after = clock_timestamp() - INTERVAL '1 millisecond' WHERE tx_id = $1",
+		"UPDATE managed_tx SET not_after = clock_timestamp() - INTERVAL '1 millisecond' WHERE "+
+			"tx_id = $1",
 		tx.ID.String())
 	k.exec("ALTER TABLE managed_tx ENABLE TRIGGER USER")
 }
@@ -124,7 +125,8 @@ func TestDeadline_ReadAsTimeLeft(t *testing.T) {
 	wrong := skewed{by: -3 * time.Hour}
 	s := k.open("a", func(c *Config) { c.Clock = wrong })
 	id, l := k.owned(s, "alice")
-	for request, left := range map[string]time.Duration{"an hour": time.Hour, "for ever": 365 * 24 * time.Hour, "passed": 0, "none": -1} {
+	for request, left := range map[string]time.Duration{"an hour": time.Hour,
+		"for ever": 365 * 24 * time.Hour, "passed": 0, "none": -1} {
 		terms := txn.Terms{NotAfter: time.Now().Add(time.Hour)}
 		switch request {
 		case "for ever":
@@ -182,7 +184,8 @@ func TestAttempt_Age_DatabaseClock(t *testing.T) {
 func TestCreateTx_PastDeadline_Late(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	for name, by := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -3 * time.Hour} {
+	for name, by := range map[string]time.Duration{"ahead": 3 * time.Hour,
+		"behind": -3 * time.Hour} {
 		s := k.open(name, func(c *Config) { c.Clock = skewed{by: by} })
 		id := k.submitter(s, name)
 		soon := Intent{
@@ -244,7 +247,8 @@ func TestCommit_ChainFacts_Stored(t *testing.T) {
 	tx = after(tx, w)
 	ledger, err := s.Load(k.ctx, l)
 	k.must(err)
-	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 || got.Diagnosis != txn.InPool ||
+	if got := ledger.Open[0].Status; !reflect.DeepEqual(got.Above, above) || got.Accepted != 1 ||
+		got.Diagnosis != txn.InPool ||
 		got.LastOutcome != txn.Ambiguous ||
 		got.Pooled != 2 ||
 		got.Rejected != "tx type not supported" {
@@ -287,7 +291,8 @@ func TestRecentFinals_Depth(t *testing.T) {
 		receipt_gas_used = 1, receipt_gas_price = 1, receipt_block = CASE WHEN submitter_id = $1 THEN 100 + 600 * nonce ELSE 100 + nonce END`,
 		sparse,
 	)
-	for depth, want := range map[uint64][2]int{601: {2, 601}, 1000: {2, 1000}, 1201: {3, 1100}, math.MaxUint64: {4, 1100}} {
+	for depth, want := range map[uint64][2]int{601: {2, 601}, 1000: {2, 1000}, 1201: {3, 1100},
+		math.MaxUint64: {4, 1100}} {
 		for i, l := range []*Lease{sl, dl} {
 			recent, err := s.RecentFinals(k.ctx, l, depth)
 			k.must(err)
@@ -308,7 +313,10 @@ func (k *kit) finals(s *Store, l *Lease, blocks ...uint64) (ids []txn.TxID) {
 		for _, write := range []func(txn.Tx) txn.Change{
 			func(tx txn.Tx) txn.Change { return take(tx, txn.Nonce(i)) },
 			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{submitted(tx)}} },
-			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{included(tx, block)}} },
+			func(tx txn.Tx) txn.Change {
+				return txn.Change{Writes: []txn.Write{included(tx,
+					block)}}
+			},
 			func(tx txn.Tx) txn.Change { return txn.Change{Writes: []txn.Write{confirmed(tx)}} },
 		} {
 			c := write(tx)

@@ -14,9 +14,11 @@ import (
 type Lease struct {
 	submitter txn.SubmitterID
 	token     txn.Token
-	takenAt   time.Time // local clock, read before the request was sent: the lease lasts at least duration longer
-	before    Before
-	spent     atomic.Bool // a change under it was fenced, or its fate is unknown: nothing more is sent under this token
+	// local clock, read before the request was sent: the lease lasts at least duration longer
+	takenAt time.Time
+	before  Before
+	// a change under it was fenced, or its fate is unknown: nothing more is sent under this token
+	spent atomic.Bool
 }
 
 // Submitter is whom the lease is for.
@@ -33,9 +35,11 @@ func (l *Lease) Before() Before { return l.before }
 
 // Before tells how a lease came to be free.
 type Before struct {
-	Owner    string        // node that held it last; empty: none ever did, or the ledger was restored since
-	Released bool          // given back, and not left to lapse
-	Gap      time.Duration // that nobody held it, by the database's clock; 0 when this node took it from itself
+	// node that held it last; empty: none ever did, or the ledger was restored since
+	Owner    string
+	Released bool // given back, and not left to lapse
+	// that nobody held it, by the database's clock; 0 when this node took it from itself
+	Gap time.Duration
 }
 
 // Outcome is the fate of a Change.
@@ -79,7 +83,8 @@ var (
 	ErrBusy              = errors.New("as much is on its way to the database as this node may hold")
 	ErrUnavailable       = errors.New("database unavailable")
 	ErrAccessDenied      = errors.New(
-		"it does not let this user in") // with ErrUnavailable: the database answers, and somebody has to correct something
+		// with ErrUnavailable: the database answers, and somebody has to correct something
+		"it does not let this user in")
 	ErrSchema = errors.New("database schema does not fit this program")
 )
 
@@ -89,7 +94,8 @@ type Intent struct {
 	RequestID string
 	Payload   txn.Payload
 	Terms     txn.Terms
-	Labels    map[string]string // no part of the request's identity: nothing of what is sent depends on them
+	// no part of the request's identity: nothing of what is sent depends on them
+	Labels map[string]string
 }
 
 // RequestKey names a transaction for ever.
@@ -189,7 +195,9 @@ type TxFilter struct {
 	IDs       []txn.TxID        // those alone, whatever else is asked for but States; empty: all
 	Before    txn.TxID          // zero: from the newest
 	Limit     int
-	MaxBytes  int // a page ends early with the second row before which there are so many bytes of call data; 0: no limit
+	// a page ends early with the second row before which there are so many bytes of call data; 0:
+	// no limit
+	MaxBytes int
 
 	CreatedFrom, CreatedBefore time.Time // by the database's clock; zero: all
 }

@@ -23,13 +23,15 @@ func TestMigrate_WaitingForFunds_BecomesUnfunded(t *testing.T) {
 	wait := func(tx txn.Tx, sub txn.Sub) txn.Tx {
 		t.Helper()
 		w := move(tx, txn.EventDelayed, tx.State)
-		w.Next.Sub, w.Next.Reason, w.Next.LastOutcome = sub, txn.ReasonInsufficientFunds, txn.InsufficientFunds
+		w.Next.Sub, w.Next.Reason, w.Next.LastOutcome = sub, txn.ReasonInsufficientFunds,
+			txn.InsufficientFunds
 		k.done(s, lease, txn.Change{Writes: []txn.Write{w}})
 		return after(tx, w)
 	}
 	is := func(tx txn.Tx, sub txn.Sub) {
 		t.Helper()
-		if got := value[string](k, "SELECT sub_state || '/' || reason FROM managed_tx WHERE tx_id = $1", tx.ID.String()); got != string(
+		if got := value[string](k, "SELECT sub_state || '/' || reason FROM managed_tx WHERE "+
+			"tx_id = $1", tx.ID.String()); got != string(
 			sub)+"/"+txn.ReasonInsufficientFunds {
 			t.Errorf("%s: %s, want %s", tx.State, got, sub)
 		}
@@ -70,9 +72,11 @@ func TestUnfunded_OnlyOpenTransactions(t *testing.T) {
 		return txn.Change{Writes: []txn.Write{w}}
 	}
 	for name, c := range map[string]txn.Change{
-		"in a block":                    unfunded(included(tx, 9), ""),
-		"final":                         unfunded(failed(head, txn.ReasonInsufficientFunds), txn.ReasonInsufficientFunds),
-		"a head that waits for another": unfunded(move(head, txn.EventDelayed, txn.Queued), txn.ReasonChainUnavailable),
+		"in a block": unfunded(included(tx, 9), ""),
+		"final": unfunded(failed(head, txn.ReasonInsufficientFunds),
+			txn.ReasonInsufficientFunds),
+		"a head that waits for another": unfunded(move(head, txn.EventDelayed, txn.Queued),
+			txn.ReasonChainUnavailable),
 	} {
 		if outcome, err := s.Commit(lease, c); outcome != Refused {
 			t.Errorf("%s: %v %v", name, outcome, err)

@@ -38,12 +38,14 @@ func verifySession(ctx context.Context, conn *pgconn.PgConn, want map[string]str
 	return judgeSession(conn, string(row[0]), string(row[1]) == "t", settings, want)
 }
 
-func judgeSession(conn *pgconn.PgConn, pid string, standby bool, has, want map[string]string) error {
+func judgeSession(conn *pgconn.PgConn, pid string, standby bool, has,
+	want map[string]string) error {
 	if standby {
 		return refusedSession("the server is a standby (in recovery); name the primary")
 	}
 	if pid != strconv.FormatUint(uint64(conn.PID()), 10) {
-		return refusedSession("a connection pooler such as PgBouncer answers in place of PostgreSQL; " +
+		return refusedSession("a connection pooler such as PgBouncer answers in place of " +
+			"PostgreSQL; " +
 			"connect to PostgreSQL itself")
 	}
 	local := conn.Conn().RemoteAddr().Network() == "unix"

@@ -15,8 +15,9 @@ func TestVerifySession_SettingIgnored_IsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	for name := range map[string]bool{
-		"statement_timeout": true, "lock_timeout": true, "idle_in_transaction_session_timeout": true,
-		"search_path": true,
+		"statement_timeout": true, "lock_timeout": true,
+		"idle_in_transaction_session_timeout": true,
+		"search_path":                         true,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What was signed before it was given back to the queue is no replacement of what it has now: a policy counts from the nonce on.
+// What was signed before it was given back to the queue is no replacement of what it has now: a
+// policy counts from the nonce on.
 func TestBump_Requeued_CountsFromNonce(t *testing.T) {
 	t.Parallel()
 	w, _, _ := takenAnew(t, true)
@@ -29,7 +30,8 @@ func TestBump_Requeued_CountsFromNonce(t *testing.T) {
 	}
 }
 
-// Whoever wants a transaction cancelled and to be faster means the cancel, whether its form exists yet or not.
+// Whoever wants a transaction cancelled and to be faster means the cancel, whether its form exists
+// yet or not.
 func TestSpeedUp_Cancelled_BumpsCancel(t *testing.T) {
 	t.Parallel()
 	for name, together := range map[string]bool{"in one look": true, "right after it": false} {
@@ -87,22 +89,26 @@ func TestCancel_Requeued_OneEvent(t *testing.T) {
 	}
 }
 
-// What a protection has forbidden is done as soon as it ends, by a decision or by itself, and not an interval later.
+// What a protection has forbidden is done as soon as it ends, by a decision or by itself, and not
+// an interval later.
 func TestExitProtect_MakesHeldDue(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *world){
 		"resumed": func(t *testing.T, w *world) {
-			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ProtectByOperator}
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1,
+				&Protected{ID: 1, Reason: ProtectByOperator}
 			w.view.Now = w.view.Now.Add(time.Hour)
 			if w.handsOver(t) { // looked at in place of that, and due in an interval
 				t.Fatalf("%+v", Decide(&w.view))
 			}
-			if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{Latest: 0, Pending: 1}); got != Applied {
+			if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+				Account{Latest: 0, Pending: 1}); got != Applied {
 				t.Fatal(got)
 			}
 		},
 		"by itself": func(t *testing.T, w *world) {
-			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{ID: 1, Reason: ReasonReorgedFinal}
+			w.view.Cursor.Protections, w.view.Cursor.Protected = 1,
+				&Protected{ID: 1, Reason: ReasonReorgedFinal}
 			w.do(t, Decide(&w.view), Outcome{}, accepted)
 		},
 	} {

@@ -14,13 +14,15 @@ func TestAccountRead(t *testing.T) {
 		want    UsedNonce
 		recheck bool
 	}{
-		"unused":                      {5, 0, 10, repeated, UsedNonce{}, false},
-		"used, first read":            {6, 0, 10, UsedNonce{}, UsedNonce{tx, 21, 1}, true},
-		"used, of another before":     {6, 0, 10, UsedNonce{TxID{2}, 9, 3}, UsedNonce{tx, 21, 1}, true},
-		"used, receipts still older":  {6, 0, 19, repeated, UsedNonce{tx, 20, 2}, true},
-		"used, receipts are newer":    {6, 0, 20, repeated, repeated, false},
-		"used, receipts remain older": {6, 0, 19, UsedNonce{tx, 20, 3}, UsedNonce{tx, 20, 3}, false},
-		"for a command":               {6, 7, 10, UsedNonce{}, UsedNonce{}, false},
+		"unused":           {5, 0, 10, repeated, UsedNonce{}, false},
+		"used, first read": {6, 0, 10, UsedNonce{}, UsedNonce{tx, 21, 1}, true},
+		"used, of another before": {6, 0, 10, UsedNonce{TxID{2}, 9, 3}, UsedNonce{tx, 21, 1},
+			true},
+		"used, receipts still older": {6, 0, 19, repeated, UsedNonce{tx, 20, 2}, true},
+		"used, receipts are newer":   {6, 0, 20, repeated, repeated, false},
+		"used, receipts remain older": {6, 0, 19, UsedNonce{tx, 20, 3}, UsedNonce{tx, 20, 3},
+			false},
+		"for a command": {6, 7, 10, UsedNonce{}, UsedNonce{}, false},
 	} {
 		v := &View{Head: c.seen, Suspicion: &Suspicion{}, Open: []Tx{{ID: tx,
 			Status: Status{Nonce: &nonce, Doubted: true}}}}

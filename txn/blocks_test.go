@@ -82,7 +82,8 @@ func TestFinalizeRequeued_ReportsConfirmations(t *testing.T) {
 	}
 }
 
-// Who used another nonce proves nothing about this one, nor do receipts that are older than the look at the account.
+// Who used another nonce proves nothing about this one, nor do receipts that are older than the
+// look at the account.
 func TestResolve_IgnoresAnswersForOtherCommands(t *testing.T) {
 	t.Parallel()
 	w := lost(t)
@@ -104,7 +105,8 @@ func TestResolve_IgnoresAnswersForOtherCommands(t *testing.T) {
 	}
 }
 
-// The head of the queue ends by its deadline when its turn has come: as long as something is in flight it may not.
+// The head of the queue ends by its deadline when its turn has come: as long as something is in
+// flight it may not.
 func TestDeadline_QueueHead_WaitsForSlot(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 2)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// cancelling is a transaction in flight whose cancel was asked for; its first cancel is signed next.
+// cancelling is a transaction in flight whose cancel was asked for; its first cancel is signed
+// next.
 func cancelling(t *testing.T, p Policy, first Class) *world {
 	t.Helper()
 	w := newWorld(1, p)
@@ -47,8 +48,8 @@ func TestCancel_Gas(t *testing.T) {
 	}
 }
 
-// A node says that a cancel can never pass. While the chain asks for no more gas than it has another would be as bad; once it does there is one, and the nonce is
-// free again.
+// A node says that a cancel can never pass. While the chain asks for no more gas than it has
+// another would be as bad; once it does there is one, and the nonce is free again.
 func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
@@ -91,7 +92,8 @@ func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 	}
 }
 
-// Some other reason makes a node refuse every cancel, and the chain asks for more gas each time: that has an end.
+// Some other reason makes a node refuse every cancel, and the chain asks for more gas each time:
+// that has an end.
 func TestCancel_RisingGas_Bounded(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
@@ -112,7 +114,8 @@ func TestCancel_RisingGas_Bounded(t *testing.T) {
 	}
 }
 
-// A cancel offers more with time whether or not anything else does, up to the cap of replacements, at which it says so.
+// A cancel offers more with time whether or not anything else does, up to the cap of replacements,
+// at which it says so.
 func TestCancel_Bumped(t *testing.T) {
 	t.Parallel()
 	off := DefaultBumpPolicy{MinInterval: 3 * time.Minute, MaxAttempts: 2}
@@ -123,9 +126,10 @@ func TestCancel_Bumped(t *testing.T) {
 		stuck bool
 		pause time.Duration // between two of them at least
 	}{
-		"with replacements off":     {off, 0, 3, false, 3 * time.Minute},
-		"without a policy":          {nil, 0, 1, false, 0},
-		"with replacements on":      {DefaultBumpPolicy{Enabled: true, MinInterval: time.Minute, MaxAttempts: 1}, 0, 2, false, time.Minute},
+		"with replacements off": {off, 0, 3, false, 3 * time.Minute},
+		"without a policy":      {nil, 0, 1, false, 0},
+		"with replacements on": {DefaultBumpPolicy{Enabled: true, MinInterval: time.Minute,
+			MaxAttempts: 1}, 0, 2, false, time.Minute},
 		"up to the cap":             {off, 130, 2, true, 0},
 		"not below the first one's": {off, 115, 1, true, 0},
 	} {
@@ -216,7 +220,8 @@ func originalSent(t *testing.T) *world {
 	return w
 }
 
-// What shall be cancelled, and whose cancel nobody takes, is handed over again because an operator says so; once, and it is told that it is a race.
+// What shall be cancelled, and whose cancel nobody takes, is handed over again because an operator
+// says so; once, and it is told that it is a race.
 func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the original wins": 0, "the cancel wins": 1} {
@@ -257,7 +262,8 @@ func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 // The decision says what became of it: what no node took was not handed back.
 func TestRetry_OriginalRefused_CancelContinues(t *testing.T) {
 	t.Parallel()
-	for _, class := range []Class{Unavailable, RateLimited, Underpriced, InsufficientFunds, Invalid, NonceTooLow, ReplacementUnderpriced} {
+	for _, class := range []Class{Unavailable, RateLimited, Underpriced, InsufficientFunds, Invalid,
+		NonceTooLow, ReplacementUnderpriced} {
 		w := originalSent(t)
 		before := w.view.Open[0]
 		w.do(t, Decide(&w.view), Outcome{Class: class, Detail: "words"}, accepted)
@@ -275,7 +281,8 @@ func TestRetry_OriginalRefused_CancelContinues(t *testing.T) {
 	}
 }
 
-// While it is not known whether it is in a block nothing is handed over, and what is in one is not handed back.
+// While it is not known whether it is in a block nothing is handed over, and what is in one is not
+// handed back.
 func TestRetry_Cancelled_Refused(t *testing.T) {
 	t.Parallel()
 	w := originalSent(t)
@@ -296,22 +303,32 @@ func TestRetry_Cancelled_Refused(t *testing.T) {
 	}
 }
 
-// A flaky node refuses the head of the queue each time that it answers. Its silence in between neither counts nor ends the count.
+// A flaky node refuses the head of the queue each time that it answers. Its silence in between
+// neither counts nor ends the count.
 func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 	t.Parallel()
 	reverts := Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "no"}}
 	for name, silence := range map[string]func(w *world) Change{
 		"no quote": func(w *world) Change {
-			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: Unavailable, Detail: "away"}})
+			return Prepared(&w.view, until[Prepare](t, w),
+				&Preparation{Outcome: Outcome{Class: Unavailable, Detail: "away"}})
 		},
 		"a riddle": func(w *world) Change {
-			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: Ambiguous}})
+			return Prepared(&w.view, until[Prepare](t, w),
+				&Preparation{Outcome: Outcome{Class: Ambiguous}})
 		},
 		"limited": func(w *world) Change {
-			return Prepared(&w.view, until[Prepare](t, w), &Preparation{Outcome: Outcome{Class: RateLimited, RetryAfter: time.Minute}})
+			return Prepared(&w.view, until[Prepare](t, w),
+				&Preparation{Outcome: Outcome{Class: RateLimited, RetryAfter: time.Minute}})
 		},
-		"no account":  func(w *world) Change { return AccountReadFailed(&w.view, ReadAccount{Tx: &w.view.Queue[0]}) },
-		"lags behind": func(w *world) Change { return backOff(&w.view, &w.view.Queue[0], ReasonChainBehind, "lags", 0) },
+		"no account": func(w *world) Change {
+			return AccountReadFailed(&w.view,
+				ReadAccount{Tx: &w.view.Queue[0]})
+		},
+		"lags behind": func(w *world) Change {
+			return backOff(&w.view, &w.view.Queue[0],
+				ReasonChainBehind, "lags", 0)
+		},
 	} {
 		w := newWorld(2, policy)
 		id := w.view.Queue[0].ID
@@ -366,7 +383,8 @@ func TestPrepare_OutageAfterRefusal_Bounded(t *testing.T) {
 	}
 }
 
-// A cancel to which no node gives a clear answer may be in a pool, where it is not enough: it rises as well.
+// A cancel to which no node gives a clear answer may be in a pool, where it is not enough: it rises
+// as well.
 func TestCancel_Ambiguous_Bumped(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -394,7 +412,8 @@ func TestCancel_Ambiguous_Bumped(t *testing.T) {
 	}
 }
 
-// The deadline of what is in flight is kept when it comes, and not with the next hand-over. A cancel that cannot be made then is tried once an interval.
+// The deadline of what is in flight is kept when it comes, and not with the next hand-over. A
+// cancel that cannot be made then is tried once an interval.
 func TestDeadline_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	for name, signed := range map[string]bool{"signed": true, "not signed": false} {

@@ -17,10 +17,12 @@ func capped(t *testing.T) *world {
 	return w
 }
 
-// At the cap the newest form is handed over again, in each turn, and a transaction goes on by itself once more may be offered.
+// At the cap the newest form is handed over again, in each turn, and a transaction goes on by
+// itself once more may be offered.
 func TestFeeCap_Reached_RebroadcastAndResumes(t *testing.T) {
 	t.Parallel()
-	for name, refused := range map[string]Preparation{"by arithmetic": accepted, "by the chain": {Outcome: Outcome{Class: FeeCapBelowBaseFee}}} {
+	for name, refused := range map[string]Preparation{"by arithmetic": accepted,
+		"by the chain": {Outcome: Outcome{Class: FeeCapBelowBaseFee}}} {
 		w := capped(t)
 		for range 3 {
 			w.do(t, w.looked(t), Outcome{}, refused)
@@ -63,12 +65,15 @@ func TestFeeCap_NeverAccepted_Resumes(t *testing.T) {
 	}
 }
 
-// A fault outside keeps no form from being handed over, and does not hide why a transaction is stuck.
+// A fault outside keeps no form from being handed over, and does not hide why a transaction is
+// stuck.
 func TestReplace_Failure_Rebroadcasts(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Preparation{
-		"no fees": {Outcome: Outcome{Class: Unavailable}}, "no signer": {Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable},
-		"no key": {Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}, "another": {Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault},
+		"no fees":   {Outcome: Outcome{Class: Unavailable}},
+		"no signer": {Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable},
+		"no key":    {Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing},
+		"another":   {Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault},
 	} {
 		w := newWorld(1, bumping(policy))
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
@@ -112,7 +117,8 @@ func TestFeeCap_SubmitterLimit(t *testing.T) {
 	}
 }
 
-// What it shall replace may be gone from the pool: then a cancel at the cap is taken. One that was refused is not signed again with the same fees.
+// What it shall replace may be gone from the pool: then a cancel at the cap is taken. One that was
+// refused is not signed again with the same fees.
 func TestFeeCap_Cancel(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
@@ -138,7 +144,8 @@ func TestFeeCap_Cancel(t *testing.T) {
 	}
 }
 
-// A form that no node was asked about yet is handed over before another is made, whatever the policy says.
+// A form that no node was asked about yet is handed over before another is made, whatever the
+// policy says.
 func TestReplace_EachAttemptIsBroadcast(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
@@ -210,11 +217,13 @@ func TestConfirmations_LaggingView_NoFork(t *testing.T) {
 	}
 }
 
-// A fault outside hides neither that the cap is reached nor what a node has answered: once the fees fall there is a bump.
+// A fault outside hides neither that the cap is reached nor what a node has answered: once the fees
+// fall there is a bump.
 func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	away := Preparation{Outcome: Outcome{Class: Unavailable}}
-	for name, answers := range map[string][]Preparation{"before the cap": {away, {Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
+	for name, answers := range map[string][]Preparation{"before the cap": {away,
+		{Outcome: Outcome{Class: FeeCapBelowBaseFee}}}, "after it": {accepted, away}} {
 		w := capped(t)
 		w.view.Open[0].Accepted = 0
 		w.view.Open[0].LastOutcome = Underpriced
@@ -236,7 +245,8 @@ func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	}
 }
 
-// dueReplace is the replacement that comes next once the turn has come, before anything is handed over again.
+// dueReplace is the replacement that comes next once the turn has come, before anything is handed
+// over again.
 func (w *world) dueReplace(t *testing.T) *Replace {
 	t.Helper()
 	w.view.Now = w.view.Now.Add(time.Hour)
@@ -247,7 +257,8 @@ func (w *world) dueReplace(t *testing.T) *Replace {
 	return s
 }
 
-// What is refused for its fees is bumped though its hand-overs were used up before the policy was willing.
+// What is refused for its fees is bumped though its hand-overs were used up before the policy was
+// willing.
 func TestFeeCap_Exhausted_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)

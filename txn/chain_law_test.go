@@ -9,10 +9,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide_AnyChain drives queues over a chain that is mined by anybody and undone at any moment, through any answers, with callers and operators who ask for
-// anything; endpoints lag, receipts are late, and owners crash. Nothing loops without rest; no number is used twice or skipped unrecorded; and once the weather clears
-// and an operator decides, everything ends, and says of itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks, past finality,
-// and past what is audited.
+// TestDecide_AnyChain drives queues over a chain that is mined by anybody and undone at any moment,
+// through any answers, with callers and operators who ask for anything; endpoints lag, receipts are
+// late, and owners crash. Nothing loops without rest; no number is used twice or skipped
+// unrecorded; and once the weather clears and an operator decides, everything ends, and says of
+// itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks,
+// past finality, and past what is audited.
 func TestDecide_AnyChain(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{3, 7, 40} {
@@ -49,7 +51,8 @@ func anyChain(t *rapid.T, deepest int) {
 	c.everyNumberOnce(t)
 	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
 		t.Fatalf(
-			"it never ends: %+v of nonce %v, %v; %d forms; protected %+v, cursor %d, account %d, last results %v",
+			"it never ends: %+v of nonce %v, %v; %d forms; protected %+v, cursor %d, account %d, "+
+				"last results %v",
 			tx.Status, tx.Nonce, c.kinds[tx.ID], len(tx.Attempts), c.view.Cursor.Protected,
 			c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
 	}
@@ -222,7 +225,8 @@ func (c *chained) clears(t *rapid.T) {
 	}
 }
 
-// decide is an operator who ends what has lost its nonce, leaves the protection and resumes; and fills by hand the nonces that are nobody's, which the chain has lost.
+// decide is an operator who ends what has lost its nonce, leaves the protection and resumes; and
+// fills by hand the nonces that are nobody's, which the chain has lost.
 func (c *chained) decide(t *rapid.T, id *int64) {
 	for range 10 {
 		c.mine(chainBlock{})
@@ -283,7 +287,8 @@ func (c *chained) ran(forms []Attempt) int {
 	return len(blocks)
 }
 
-// takeover is another owner, who has the ledger alone. The one before it crashed, if it was handing something over, before it had written down what was answered.
+// takeover is another owner, who has the ledger alone. The one before it crashed, if it was handing
+// something over, before it had written down what was answered.
 func (c *chained) takeover(answer Class) {
 	c.audit()
 	if b, ok := Decide(&c.view).(Broadcast); ok {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// chained is a world with a whole chain in it: its blocks use nonces of the account, by what is in a pool or by somebody else, and can be undone. Pools keep whatever
-// they were given.
+// chained is a world with a whole chain in it: its blocks use nonces of the account, by what is in
+// a pool or by somebody else, and can be undone. Pools keep whatever they were given.
 type chained struct {
 	*world
 	blocks  []chainBlock // from chainBase+1 on
@@ -73,7 +73,8 @@ func (c *chained) minePool(success bool, which int) {
 	}
 }
 
-// drop undoes the newest blocks, and adds another; never so many that one which was so deep once is gone.
+// drop undoes the newest blocks, and adds another; never so many that one which was so deep once is
+// gone.
 func (c *chained) drop(n, deepest int) {
 	if n = min(n, len(c.blocks)-(c.longest-deepest)); n < 1 {
 		return
@@ -168,7 +169,8 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 		c.view.Account = &a
 	case FindConsumer:
 		c.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: c.used(*s.Tx.Nonce)}
-		if by := c.view.NonceUse.By; c.pruned && by != nil && by.Block+c.view.Policy.Confirmations < c.head {
+		if by := c.view.NonceUse.By; c.pruned && by != nil && by.Block+
+			c.view.Policy.Confirmations < c.head {
 			c.view.NonceUse.By = nil
 		}
 	case Investigate:
@@ -207,7 +209,8 @@ func (c *chained) run(t fataler, answer Class, prep Preparation) {
 	t.Fatalf("a loop without rest: %T, open %+v", Decide(&c.view), c.view.Open)
 }
 
-// audit keeps what is final as the engine does: with its receipt until it was compared so deep down. An end that was taken back is none.
+// audit keeps what is final as the engine does: with its receipt until it was compared so deep
+// down. An end that was taken back is none.
 func (c *chained) audit() {
 	live := func(id TxID) bool {
 		return slices.ContainsFunc(slices.Concat(c.view.Open, c.view.Queue),

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A hand-over that is not a form's first is counted and put off in the ledger before anybody outside hears of it: whoever takes over after a crash in between
-// waits for an interval. It is counted once, and not at all if nobody looked at the bytes.
+// A hand-over that is not a form's first is counted and put off in the ledger before anybody
+// outside hears of it: whoever takes over after a crash in between waits for an interval. It is
+// counted once, and not at all if nobody looked at the bytes.
 func TestBroadcast_ClaimedFirst(t *testing.T) {
 	t.Parallel()
 	for class, count := range map[Class]int{Accepted: 2, Ambiguous: 2, Unavailable: 1} {
@@ -33,12 +34,14 @@ func TestBroadcast_ClaimedFirst(t *testing.T) {
 	}
 }
 
-// A policy for stuck transactions whose answer cannot be carried out is asked once in an interval, however that fails.
+// A policy for stuck transactions whose answer cannot be carried out is asked once in an interval,
+// however that fails.
 func TestStuckPolicy_NoEffect_AskedOncePerInterval(t *testing.T) {
 	t.Parallel()
 	for _, action := range []StuckAction{StuckBump, StuckCancel} {
 		for name, p := range map[string]Preparation{
-			"no fees": {Outcome: Outcome{Class: Ambiguous}}, "no signer": {Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable},
+			"no fees":    {Outcome: Outcome{Class: Ambiguous}},
+			"no signer":  {Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable},
 			"at the cap": {Outcome: Outcome{Class: FeeCapBelowBaseFee}},
 		} {
 			w := newWorld(1, policy)
@@ -62,12 +65,14 @@ func TestStuckPolicy_NoEffect_AskedOncePerInterval(t *testing.T) {
 	}
 }
 
-// What is in no block for too long is STUCK, once, though no hand-over was counted; it is still handed over, and an operator's RETRY is a hand-over before it says so again.
+// What is in no block for too long is STUCK, once, though no hand-over was counted; it is still
+// handed over, and an operator's RETRY is a hand-over before it says so again.
 func TestMaxAge_Event(t *testing.T) {
 	t.Parallel()
 	p := policy
 	p.ResubmitMaxAge = time.Hour
-	for class, unseen := range map[Class]bool{Unavailable: true, RateLimited: false, Accepted: false} {
+	for class, unseen := range map[Class]bool{Unavailable: true, RateLimited: false,
+		Accepted: false} {
 		w := newWorld(1, p)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: class}, accepted)
@@ -111,10 +116,12 @@ func TestMaxAge_Event(t *testing.T) {
 	}
 }
 
-// A policy that says RETRY of what is overdue, which is overdue again with the next answer, is asked once an interval, and so often is it handed over.
+// A policy that says RETRY of what is overdue, which is overdue again with the next answer, is
+// asked once an interval, and so often is it handed over.
 func TestMaxAge_RetryPolicy_OncePerInterval(t *testing.T) {
 	t.Parallel()
-	for _, class := range []Class{AlreadyKnown, InsufficientFunds, Underpriced, Ambiguous, Unavailable} {
+	for _, class := range []Class{AlreadyKnown, InsufficientFunds, Underpriced, Ambiguous,
+		Unavailable} {
 		t.Run(string(class), func(t *testing.T) {
 			t.Parallel()
 			p := policy
@@ -148,10 +155,13 @@ func TestMaxAge_RetryPolicy_OncePerInterval(t *testing.T) {
 	}
 }
 
-// Endpoints that contradict each other about the head of the queue are not asked faster for that, and fill the ledger with events no faster.
+// Endpoints that contradict each other about the head of the queue are not asked faster for that,
+// and fill the ledger with events no faster.
 func TestPrepare_ContradictingEndpoints(t *testing.T) {
 	t.Parallel()
-	for _, turns := range [][]Class{{InsufficientFunds, Unavailable}, {InsufficientFunds, FeeCapBelowBaseFee}, {InsufficientFunds, ExecutionReverted}, {ExecutionReverted, Invalid}} {
+	for _, turns := range [][]Class{{InsufficientFunds, Unavailable},
+		{InsufficientFunds, FeeCapBelowBaseFee}, {InsufficientFunds, ExecutionReverted},
+		{ExecutionReverted, Invalid}} {
 		w := newWorld(1, policy)
 		id := w.view.Queue[0].ID
 		begun := w.view.Now
@@ -174,11 +184,15 @@ func TestPrepare_ContradictingEndpoints(t *testing.T) {
 	}
 }
 
-// TestHasUnusedSlot: whoever asks whether there may be room for another transaction hears what the allocation itself goes by, whatever the limit. That what is released
-// may be out of the chain again the chain alone tells: then there is room and nothing is allocated.
+// TestHasUnusedSlot: whoever asks whether there may be room for another transaction hears what the
+// allocation itself goes by, whatever the limit. That what is released may be out of the chain
+// again the chain alone tells: then there is room and nothing is allocated.
 func TestHasUnusedSlot(t *testing.T) {
 	t.Parallel()
-	at := func(slot int16, released bool) Tx { return Tx{Status: Status{Slot: slot, Released: released}} }
+	at := func(slot int16,
+		released bool) Tx {
+		return Tx{Status: Status{Slot: slot, Released: released}}
+	}
 	for name, c := range map[string]struct {
 		limit int
 		open  []Tx

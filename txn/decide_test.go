@@ -18,8 +18,9 @@ var policy = Policy{
 	ResubmitMax:      4,
 }
 
-// TestDecide_AnyOutcomes drives queues through random answers, inclusions, reorgs and passing time. Every change must be legal (write checks that), nonces
-// are taken in queue order without gap or double, at most one is in flight, and when the weather clears everything ends.
+// TestDecide_AnyOutcomes drives queues through random answers, inclusions, reorgs and passing time.
+// Every change must be legal (write checks that), nonces are taken in queue order without gap or
+// double, at most one is in flight, and when the weather clears everything ends.
 func TestDecide_AnyOutcomes(t *testing.T) {
 	t.Parallel()
 	classes := []Class{
@@ -172,7 +173,8 @@ func until[S Step](t *testing.T, w *world) S {
 	return none
 }
 
-// untilStuck hands over until that has been done as often as the policy says, with this answer each time.
+// untilStuck hands over until that has been done as often as the policy says, with this answer each
+// time.
 func (w *world) untilStuck(t *testing.T, answer Class) {
 	t.Helper()
 	for range 2 * w.view.Policy.ResubmitMax {
@@ -186,7 +188,8 @@ func (w *world) untilStuck(t *testing.T, answer Class) {
 
 func TestSent_AnyOutcome_KeepsNonce(t *testing.T) {
 	t.Parallel()
-	for _, class := range []Class{NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced, InsufficientFunds, Unavailable, Invalid, WrongChain, ExecutionReverted, Ambiguous} {
+	for _, class := range []Class{NonceTooLow, NonceGap, ReplacementUnderpriced, Underpriced,
+		InsufficientFunds, Unavailable, Invalid, WrongChain, ExecutionReverted, Ambiguous} {
 		w := newWorld(2, policy)
 		b := until[Broadcast](t, w)
 		w.apply(t, Sent(&w.view, b, Outcome{Class: class, Detail: "said so"}))
@@ -209,14 +212,22 @@ func TestPrepared_Failure_TakesNoNonce(t *testing.T) {
 		ends bool
 		why  string
 	}{
-		"no funds":      {Preparation{Outcome: Outcome{Class: InsufficientFunds}}, false, ReasonInsufficientFunds},
-		"no chain":      {Preparation{Outcome: Outcome{Class: Unavailable}}, false, ReasonChainUnavailable},
-		"unclear":       {Preparation{Outcome: Outcome{Class: Ambiguous}}, false, ReasonChainUnavailable},
-		"invalid":       {Preparation{Outcome: Outcome{Class: Invalid}}, false, ReasonInvalid}, // the first time
-		"fees too high": {Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}}, false, ReasonFeeCap},
-		"no key":        {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing}, true, ReasonSignerKeyMissing},
-		"signer fault":  {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault}, false, ReasonSignerFault},
-		"signer down":   {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: errors.New("timeout")}, false, ReasonSignerUnavailable},
+		"no funds": {Preparation{Outcome: Outcome{Class: InsufficientFunds}}, false,
+			ReasonInsufficientFunds},
+		"no chain": {Preparation{Outcome: Outcome{Class: Unavailable}}, false,
+			ReasonChainUnavailable},
+		"unclear": {Preparation{Outcome: Outcome{Class: Ambiguous}}, false,
+			ReasonChainUnavailable},
+		// the first time
+		"invalid": {Preparation{Outcome: Outcome{Class: Invalid}}, false, ReasonInvalid},
+		"fees too high": {Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}}, false,
+			ReasonFeeCap},
+		"no key": {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrKeyMissing},
+			true, ReasonSignerKeyMissing},
+		"signer fault": {Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrSignerFault},
+			false, ReasonSignerFault},
+		"signer down": {Preparation{Outcome: Outcome{Class: Accepted},
+			SignErr: errors.New("timeout")}, false, ReasonSignerUnavailable},
 	} {
 		w := newWorld(1, policy)
 		p := until[Prepare](t, w)
@@ -275,16 +286,21 @@ func TestStartCursor(t *testing.T) {
 		nonce   Nonce
 		why     string
 	}{
-		"fresh":                  {"0", still(0), 0, ""},
-		"not fresh":              {"0", still(7), 0, ReasonStartNonce},
-		"goes on":                {StartChain, still(7), 7, ""},
-		"exact":                  {"7", still(7), 7, ""},
-		"exact, wrong":           {"8", still(7), 0, ReasonStartNonce},
-		"pending somewhere":      {StartChain, Account{Latest: 7, Pending: 8, Settled: 7}, 0, ReasonNotQuiescent},
-		"not settled":            {StartChain, Account{Latest: 7, Pending: 7, Settled: 6}, 0, ReasonNotQuiescent},
-		"fresh, not quiescent":   {"0", Account{Latest: 0, Pending: 1, Settled: 0}, 0, ReasonNotQuiescent},
-		"lagging pool, goes on":  {StartChain, Account{Latest: 7, Pending: 6, Settled: 7}, 0, ReasonNotQuiescent},
-		"number of many figures": {"123456789012345678", still(123456789012345678), 123456789012345678, ""},
+		"fresh":        {"0", still(0), 0, ""},
+		"not fresh":    {"0", still(7), 0, ReasonStartNonce},
+		"goes on":      {StartChain, still(7), 7, ""},
+		"exact":        {"7", still(7), 7, ""},
+		"exact, wrong": {"8", still(7), 0, ReasonStartNonce},
+		"pending somewhere": {StartChain, Account{Latest: 7, Pending: 8, Settled: 7}, 0,
+			ReasonNotQuiescent},
+		"not settled": {StartChain, Account{Latest: 7, Pending: 7, Settled: 6}, 0,
+			ReasonNotQuiescent},
+		"fresh, not quiescent": {"0", Account{Latest: 0, Pending: 1, Settled: 0}, 0,
+			ReasonNotQuiescent},
+		"lagging pool, goes on": {StartChain, Account{Latest: 7, Pending: 6, Settled: 7}, 0,
+			ReasonNotQuiescent},
+		"number of many figures": {"123456789012345678", still(123456789012345678),
+			123456789012345678, ""},
 	} {
 		w := newWorld(1, policy)
 		w.view.Submitter.StartFrom = c.from
@@ -399,7 +415,8 @@ func TestStuck_TrackedAndRebroadcast(t *testing.T) {
 
 func TestSent_RepeatedFailure_Stuck(t *testing.T) {
 	t.Parallel()
-	for class, stuck := range map[Class]bool{NonceTooLow: true, Underpriced: true, Ambiguous: true, Unavailable: false, RateLimited: false} {
+	for class, stuck := range map[Class]bool{NonceTooLow: true, Underpriced: true, Ambiguous: true,
+		Unavailable: false, RateLimited: false} {
 		w := newWorld(1, policy)
 		for range 2 * policy.ResubmitMax {
 			w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a watcher has, after any forks, is what the chain has above the receipt; a change of what was told comes as one whole new list.
+// What a watcher has, after any forks, is what the chain has above the receipt; a change of what
+// was told comes as one whole new list.
 func TestConfirmations_Events(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -132,11 +133,19 @@ func TestReorgedFinal_BelowView_Ignored(t *testing.T) {
 func TestStuckPolicy(t *testing.T) {
 	t.Parallel()
 	for answer, done := range map[StuckAction]func(*world, Step) bool{
-		"":          func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
-		StuckWait:   func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
-		StuckRetry:  func(w *world, s Step) bool { return w.view.Open[0].State == Tracking },
-		StuckBump:   func(_ *world, s Step) bool { r, ok := s.(*Replace); return ok && r.Kind == Bump },
-		StuckCancel: func(w *world, s Step) bool { r, ok := s.(*Replace); return ok && r.Kind == Cancel },
+		"":         func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
+		StuckWait:  func(_ *world, s Step) bool { _, ok := s.(Broadcast); return ok },
+		StuckRetry: func(w *world, s Step) bool { return w.view.Open[0].State == Tracking },
+		StuckBump: func(_ *world, s Step) bool {
+			r, ok := s.(*Replace)
+			return ok &&
+				r.Kind == Bump
+		},
+		StuckCancel: func(w *world, s Step) bool {
+			r, ok := s.(*Replace)
+			return ok &&
+				r.Kind == Cancel
+		},
 	} {
 		w := newWorld(1, policy)
 		w.untilStuck(t, Ambiguous)
@@ -169,7 +178,8 @@ func TestStuckPolicy(t *testing.T) {
 
 func TestOnFailure_Pause(t *testing.T) {
 	t.Parallel()
-	for choice, want := range map[OnFailure]SubmitterStatus{Continue: Active, "": Active, PauseOnFailure: Paused} {
+	for choice, want := range map[OnFailure]SubmitterStatus{Continue: Active, "": Active,
+		PauseOnFailure: Paused} {
 		w := newWorld(1, policy)
 		w.view.Submitter.OnFailure = choice
 		b := until[Broadcast](t, w)
@@ -182,10 +192,12 @@ func TestOnFailure_Pause(t *testing.T) {
 	}
 }
 
-// The pause comes with the inclusion: the slot is free long before the revert is final, and a cancel that reverted did what was asked.
+// The pause comes with the inclusion: the slot is free long before the revert is final, and a
+// cancel that reverted did what was asked.
 func TestOnFailure_Pause_NextNotSent(t *testing.T) {
 	t.Parallel()
-	for name, headsBefore := range map[string]uint64{"seen at once": 0, "final before an owner looked": policy.Confirmations + 1} {
+	for name, headsBefore := range map[string]uint64{"seen at once": 0,
+		"final before an owner looked": policy.Confirmations + 1} {
 		w := newWorld(2, policy)
 		w.view.Submitter.OnFailure = PauseOnFailure
 		b := until[Broadcast](t, w)
@@ -302,7 +314,8 @@ func TestDiagnose_BeforeRebroadcast(t *testing.T) {
 	}
 }
 
-// Of what was final nothing new is signed, whoever asks, before it is in a block again: also once an operator has ended the protection.
+// Of what was final nothing new is signed, whoever asks, before it is in a block again: also once
+// an operator has ended the protection.
 func TestReorgedFinal_NotReplaced(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
@@ -329,8 +342,9 @@ func TestReorgedFinal_NotReplaced(t *testing.T) {
 	}
 }
 
-// The next nonce may be taken at the depth that the policy names, which begins with 1 in the newest block. As many as the confirmations, and 0, are "only when
-// final", by the chain's own tag too; and what is final is never waited for any longer.
+// The next nonce may be taken at the depth that the policy names, which begins with 1 in the newest
+// block. As many as the confirmations, and 0, are "only when final", by the chain's own tag too;
+// and what is final is never waited for any longer.
 func TestReleaseDepth(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -350,14 +364,16 @@ func TestReleaseDepth(t *testing.T) {
 		{7, 5, 5, true, true}, {7, 5, 6, false, false}, // never after it is final
 	} {
 		p := Policy{ReleaseDepth: c.depth, Confirmations: c.confirmations}
-		if got := p.releases(&Inclusion{Known: true, Receipt: &Receipt{}, Confirmations: c.above, Final: c.final}); got != c.want {
+		if got := p.releases(&Inclusion{Known: true, Receipt: &Receipt{}, Confirmations: c.above,
+			Final: c.final}); got != c.want {
 			t.Errorf("depth %d of %d with %d above, final %t: %t", c.depth, c.confirmations,
 				c.above, c.final, got)
 		}
 	}
 }
 
-// A nonce that is released only when final is taken with the very commit that says so, or later, and never before.
+// A nonce that is released only when final is taken with the very commit that says so, or later,
+// and never before.
 func TestReleaseDepth_Final(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []uint64{0, policy.Confirmations} {

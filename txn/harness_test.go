@@ -58,7 +58,8 @@ func newWorld(queued int, p Policy) *world {
 		if r != nil {
 			i.Confirmations = w.head - r.BlockNumber
 			i.Final = i.Confirmations >= w.view.Policy.Confirmations
-			for n := r.BlockNumber + 1; w.view.Policy.ReportConfirmations && n <= w.head && n <= r.BlockNumber+w.view.Policy.Confirmations; n++ {
+			for n := r.BlockNumber + 1; w.view.Policy.ReportConfirmations && n <= w.head &&
+				n <= r.BlockNumber+w.view.Policy.Confirmations; n++ {
 				i.Above = append(i.Above, BlockRef{n, w.blockHash(n)})
 			}
 		}
@@ -103,7 +104,8 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	case Record:
 		w.apply(t, s.Change)
 	case ReadAccount:
-		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(), CommandID: s.CommandID})
+		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(),
+			CommandID: s.CommandID})
 	case AskPolicy:
 		w.asked = append(w.asked, s.Case.ActionID)
 		w.view.Open = PolicyAnswered(&w.view, s, w.answer)
@@ -136,7 +138,8 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	}
 }
 
-// lists are the transactions of the view. A step names them, and what follows from it leaves them as they are: it may never be written down.
+// lists are the transactions of the view. A step names them, and what follows from it leaves them
+// as they are: it may never be written down.
 func (w *world) lists() [][]Tx { return [][]Tx{w.view.Open, w.view.Queue, w.view.NotExecuted} }
 
 func (w *world) copied() [][]Tx {
@@ -159,7 +162,8 @@ func (w *world) looked(t fataler) Step {
 	return Decide(&w.view)
 }
 
-// claimed is what comes next once the hand-over that is due is claimed, which each one asks for that is not a form's first.
+// claimed is what comes next once the hand-over that is due is claimed, which each one asks for
+// that is not a form's first.
 func (w *world) claimed(t fataler) Step {
 	t.Helper()
 	r, ok := w.looked(t).(Record)
@@ -171,7 +175,8 @@ func (w *world) claimed(t fataler) Step {
 	return Decide(&w.view)
 }
 
-// onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else has brought it to.
+// onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else
+// has brought it to.
 func (w *world) onChain() Nonce {
 	n := Nonce(0)
 	if w.view.Cursor != nil {
@@ -296,7 +301,8 @@ func (w *world) write(t fataler, c Change, x Write) {
 		}
 		w.gaps = slices.Delete(w.gaps, at, at+1)
 	} else if x.Next.Nonce != nil && tx.Nonce == nil {
-		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil || w.view.Cursor.Next != *x.Next.Nonce {
+		if c.Take == nil || c.Take.Nonce != *x.Next.Nonce || x.Attempt == nil ||
+			w.view.Cursor.Next != *x.Next.Nonce {
 			t.Fatalf("nonce %d is taken without cursor and attempt", *x.Next.Nonce)
 		}
 		cursor := *w.view.Cursor
@@ -328,8 +334,9 @@ func (w *world) write(t fataler, c Change, x Write) {
 	}
 }
 
-// mayChangeSilently names the one exception from that a change of the reason is told: what a node said last, or why there is no new form yet, of what is on its way.
-// It comes and goes with each hand-over, and nobody decides on it.
+// mayChangeSilently names the one exception from that a change of the reason is told: what a node
+// said last, or why there is no new form yet, of what is on its way. It comes and goes with each
+// hand-over, and nobody decides on it.
 func mayChangeSilently(tx Tx, next Status) bool {
 	hint := func(reason string) bool {
 		return reason == "" || transientReasons[reason] || slices.Contains(Classes, Class(reason))
@@ -372,7 +379,8 @@ func (w *world) include(h Hash, ok bool) {
 
 var accepted = Preparation{Outcome: Outcome{Class: Accepted}}
 
-// form is the hash of a signed form. The same nonce may be signed for twice, for two transactions, if a ledger is restored in between.
+// form is the hash of a signed form. The same nonce may be signed for twice, for two transactions,
+// if a ledger is restored in between.
 func (w *world) form(tx Tx, n Nonce, no byte) Hash {
 	h := Hash{byte(n), byte(n >> 8), no}
 	if w.salted {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// What shall be cancelled, by somebody's wish or by its deadline, is not handed over because the cancel may not be signed now, whether or not a pool may have it (H29).
-// What was final is, for nobody is told of two ends (H22).
+// What shall be cancelled, by somebody's wish or by its deadline, is not handed over because the
+// cancel may not be signed now, whether or not a pool may have it (H29). What was final is, for
+// nobody is told of two ends (H22).
 func TestProtected_CancelRequested_NotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -15,8 +16,10 @@ func TestProtected_CancelRequested_NotSent(t *testing.T) {
 		reason  string
 		held    bool
 	}{
-		"never handed over": {nil, "", true}, "nobody was reached": {[]Class{Unavailable}, "", true}, "refused": {[]Class{Underpriced}, "", true},
-		"no answer": {[]Class{Ambiguous}, "", true}, "taken": {[]Class{Accepted}, "", true}, "it was final": {[]Class{Accepted}, ReasonReorgedFinal, false},
+		"never handed over": {nil, "", true}, "nobody was reached": {[]Class{Unavailable}, "",
+			true}, "refused": {[]Class{Underpriced}, "", true},
+		"no answer": {[]Class{Ambiguous}, "", true}, "taken": {[]Class{Accepted}, "", true},
+		"it was final": {[]Class{Accepted}, ReasonReorgedFinal, false},
 	} {
 		for _, late := range []bool{false, true} {
 			w := newWorld(1, policy)
@@ -62,7 +65,8 @@ func (w *world) handsOver(t *testing.T) bool {
 	return false
 }
 
-// cancelledUnderProtection is a world whose transaction is in no pool and shall be cancelled, under an operator's protection.
+// cancelledUnderProtection is a world whose transaction is in no pool and shall be cancelled, under
+// an operator's protection.
 func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	t.Helper()
 	w := newWorld(1, guarded)
@@ -80,16 +84,23 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	return w
 }
 
-// What a protection holds back is handed to nobody, so no node would ever say that somebody else has used its nonce. The account is looked at all the same, once an
-// interval, and then it can be decided on.
+// What a protection holds back is handed to nobody, so no node would ever say that somebody else
+// has used its nonce. The account is looked at all the same, once an interval, and then it can be
+// decided on.
 func TestOnHold_LostNonce(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*testing.T) *world{
-		"cancelled, and nobody was reached": func(t *testing.T) *world { return cancelledUnderProtection(t, Unavailable) },
-		"cancelled before anybody had it":   func(t *testing.T) *world { return cancelledUnderProtection(t) },
+		"cancelled, and nobody was " +
+			"reached": func(t *testing.T) *world {
+			return cancelledUnderProtection(t,
+				Unavailable)
+		},
+		"cancelled before anybody " +
+			"had it": func(t *testing.T) *world { return cancelledUnderProtection(t) },
 		"its nonce shall be filled": func(t *testing.T) *world {
 			w, _, old := takenAnew(t, false)
-			w.apply(t, protectOnCommand(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
+			w.apply(t, protectOnCommand(&w.view,
+				Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 			w.include(old, true)
 			w.blocks(t, int(guarded.Confirmations))
 			return w
@@ -126,19 +137,23 @@ func TestOnHold_LostNonce(t *testing.T) {
 			looks > 12 {
 			t.Fatalf("%s: %+v, %+v, %d looks", name, tx.Status, protected(w), looks)
 		}
-		for _, c := range []Command{{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID}, {Kind: CommandExitProtect, Action: ActionResume, Expect: protected(w).ID}} {
-			if got := w.exit(t, c, Account{Latest: nonce + 1, Pending: nonce + 1, Settled: nonce + 1}); got != Applied {
+		for _, c := range []Command{{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID},
+			{Kind: CommandExitProtect, Action: ActionResume, Expect: protected(w).ID}} {
+			if got := w.exit(t, c, Account{Latest: nonce + 1, Pending: nonce + 1,
+				Settled: nonce + 1}); got != Applied {
 				t.Errorf("%s: %s: %s", name, c.Kind, got)
 			}
 		}
 	}
 }
 
-// Under another protection the loss of a nonce is told of the transaction, once; after a RETRY it is handed over before that is told again.
+// Under another protection the loss of a nonce is told of the transaction, once; after a RETRY it
+// is handed over before that is told again.
 func TestLostNonce_OtherProtection_Event(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
-	w.apply(t, protectOnCommand(&w.view, Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
+	w.apply(t, protectOnCommand(&w.view,
+		Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 	w.elsewhere = 1
 	for range 5 {
 		w.head++
@@ -173,18 +188,23 @@ func (w *world) lookedAndSent(t *testing.T) {
 	t.Fatalf("no end: %T", Decide(&w.view))
 }
 
-// A nonce that was lost is free again, since a reorg undid the other use, and an operator resumes: what was to be cancelled meanwhile, by somebody or by its deadline, is
-// cancelled, and not sent (H29).
+// A nonce that was lost is free again, since a reorg undid the other use, and an operator resumes:
+// what was to be cancelled meanwhile, by somebody or by its deadline, is cancelled, and not sent
+// (H29).
 func TestLostNonce_FreeAgain(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
 		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
-		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.Deadline = true, w.view.Now },
+		"its deadline": func(w *world, tx *Tx) {
+			tx.Terms.CancelLate, tx.Deadline = true,
+				w.view.Now
+		},
 	} {
 		w := lost(t)
 		give(w, &w.view.Open[0])
 		w.elsewhere = 0
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+			Account{}); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		w.view.Now = w.view.Now.Add(time.Hour)

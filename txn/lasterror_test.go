@@ -37,8 +37,9 @@ func TestLastErrorBase(t *testing.T) {
 func TestBaseOf(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ lastError, recorded, want string }{
-		"recorded":                      {"a; since then b", "a", "a"},
-		"recorded with the separator":   {"a; since then b; since then c", "a; since then b", "a; since then b"},
+		"recorded": {"a; since then b", "a", "a"},
+		"recorded with the separator": {"a; since then b; since then c", "a; since then b",
+			"a; since then b"},
 		"nothing appended":              {"a", "", ""},
 		"from an older release":         {"a; since then b", "", "a"},
 		"rewritten by an older release": {"x", "a", ""},

@@ -28,7 +28,8 @@ func (w *world) exit(t *testing.T, c Command, a Account) string {
 	return w.results[len(w.results)-1].Result
 }
 
-// What is STUCK is replaced, or cancelled, by a decision on it as by a command of its own; what is not STUCK is not.
+// What is STUCK is replaced, or cancelled, by a decision on it as by a command of its own; what is
+// not STUCK is not.
 func TestResolve_BumpAndCancel(t *testing.T) {
 	t.Parallel()
 	for action, kind := range map[Action]AttemptKind{ActionBump: Bump, ActionCancel: Cancel} {
@@ -71,15 +72,20 @@ func TestExitProtect(t *testing.T) {
 		want   string
 		next   Nonce
 	}{
-		"resume":                         {ActionResume, 1, agree, Applied, 5},
-		"resume, used meanwhile":         {ActionResume, 1, ahead, ResultRefused, 5},
-		"resume, used in the pool":       {ActionResume, 1, Account{Latest: 5, Pending: 6, Settled: 5}, ResultRefused, 5},
-		"resume, chain behind":           {ActionResume, 1, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
-		"align":                          {ActionAlign, 1, ahead, Applied, 8},
-		"align, nothing to skip":         {ActionAlign, 1, agree, Applied, 5},
-		"align, not settled":             {ActionAlign, 1, Account{Latest: 8, Pending: 8, Settled: 7}, ResultRefused, 5},
-		"align, more in the pool":        {ActionAlign, 1, Account{Latest: 8, Pending: 9, Settled: 8}, ResultRefused, 5},
-		"align, chain behind":            {ActionAlign, 1, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
+		"resume":                 {ActionResume, 1, agree, Applied, 5},
+		"resume, used meanwhile": {ActionResume, 1, ahead, ResultRefused, 5},
+		"resume, used in the pool": {ActionResume, 1,
+			Account{Latest: 5, Pending: 6, Settled: 5}, ResultRefused, 5},
+		"resume, chain behind": {ActionResume, 1,
+			Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
+		"align":                  {ActionAlign, 1, ahead, Applied, 8},
+		"align, nothing to skip": {ActionAlign, 1, agree, Applied, 5},
+		"align, not settled": {ActionAlign, 1,
+			Account{Latest: 8, Pending: 8, Settled: 7}, ResultRefused, 5},
+		"align, more in the pool": {ActionAlign, 1,
+			Account{Latest: 8, Pending: 9, Settled: 8}, ResultRefused, 5},
+		"align, chain behind": {ActionAlign, 1,
+			Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, 5},
 		"about another protection":       {ActionAlign, 2, ahead, ResultProtectionChanged, 5},
 		"a decision of a newer program":  {"SHRUG", 1, ahead, ResultUnknownCommand, 5},
 		"an id that was never given out": {ActionResume, 0, agree, ResultProtectionChanged, 5},
@@ -114,11 +120,15 @@ func TestExitProtect(t *testing.T) {
 	}
 }
 
-// Numbers are passed over for good: as for a FAIL, what used them has to lie as deep as is audited, and as deep as what is final where that is deeper.
+// Numbers are passed over for good: as for a FAIL, what used them has to lie as deep as is audited,
+// and as deep as what is final where that is deeper.
 func TestExitProtect_Align_UsesAuditDepth(t *testing.T) {
 	t.Parallel()
 	for _, audited := range []uint64{0, guarded.AuditDepth} {
-		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations, ActionResumeKeep: guarded.Confirmations, ActionAlign: max(audited, guarded.Confirmations), ActionAlignKeep: max(audited, guarded.Confirmations)} {
+		for action, depth := range map[Action]uint64{ActionResume: guarded.Confirmations,
+			ActionResumeKeep: guarded.Confirmations,
+			ActionAlign:      max(audited, guarded.Confirmations),
+			ActionAlignKeep:  max(audited, guarded.Confirmations)} {
 			w := idle(t)
 			w.view.Policy.AuditDepth = audited
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
@@ -138,7 +148,8 @@ func TestExitProtect_Align_UsesAuditDepth(t *testing.T) {
 
 func TestExitProtect_NotProtected(t *testing.T) {
 	t.Parallel()
-	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}, Account{}); got != ResultNotProtected {
+	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+		Account{}); got != ResultNotProtected {
 		t.Fatal(got)
 	}
 }
@@ -175,24 +186,41 @@ func TestResolve(t *testing.T) {
 		before func(*world)
 		want   string
 	}{
-		"fail":                               {ActionFail, used, nil, Applied},
-		"requeue":                            {ActionRequeue, used, nil, Applied},
-		"fail, not settled":                  {ActionFail, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
-		"requeue, not settled":               {ActionRequeue, Account{Latest: 1, Pending: 1}, nil, ResultRefused},
-		"fail, included":                     {ActionFail, used, func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
-		"fail, not STUCK":                    {ActionFail, used, func(w *world) { w.view.Open[0].State = Tracking }, Applied},
-		"fail, not STUCK, not settled":       {ActionFail, Account{Latest: 1, Pending: 1}, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
-		"requeue, on its way":                {ActionRequeue, used, func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
-		"requeue, to be cancelled":           {ActionRequeue, used, func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
-		"requeue, cancelled by its deadline": {ActionRequeue, used, func(w *world) { w.view.Open[0].Attempts[0].Kind = Cancel }, ResultRefused},
-		"fail, nobody can tell who":          {ActionFail, used, func(w *world) { w.consumer = nil }, ResultRefused},
-		"requeue, nobody can tell who":       {ActionRequeue, used, func(w *world) { w.consumer = nil }, ResultRefused},
-		"fail, known otherwise":              {ActionFailUnproven, used, func(w *world) { w.consumer = nil }, Applied},
-		"requeue, known otherwise":           {ActionRequeueUnproven, used, func(w *world) { w.consumer = nil }, Applied},
-		"fail, used by an authorization":     {ActionFail, used, func(w *world) { w.consumer = &Consumer{Block: 9} }, Applied},
-		"fail, it ran":                       {ActionFail, used, func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} }, ResultRefused},
-		"requeue, it ran, whatever is said":  {ActionRequeueUnproven, used, func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} }, ResultRefused},
-		"another decision":                   {"SHRUG", used, nil, ResultUnknownCommand},
+		"fail":    {ActionFail, used, nil, Applied},
+		"requeue": {ActionRequeue, used, nil, Applied},
+		"fail, not settled": {ActionFail, Account{Latest: 1, Pending: 1}, nil,
+			ResultRefused},
+		"requeue, not settled": {ActionRequeue, Account{Latest: 1, Pending: 1}, nil,
+			ResultRefused},
+		"fail, included": {ActionFail, used,
+			func(w *world) { w.include(w.view.Open[0].newest().Hash, true) }, ResultRefused},
+		"fail, not STUCK": {ActionFail, used,
+			func(w *world) { w.view.Open[0].State = Tracking }, Applied},
+		"fail, not STUCK, not settled": {ActionFail, Account{Latest: 1, Pending: 1},
+			func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
+		"requeue, on its way": {ActionRequeue, used,
+			func(w *world) { w.view.Open[0].State = Tracking }, ResultRefused},
+		"requeue, to be cancelled": {ActionRequeue, used,
+			func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
+		"requeue, cancelled by its deadline": {ActionRequeue, used,
+			func(w *world) { w.view.Open[0].Attempts[0].Kind = Cancel }, ResultRefused},
+		"fail, nobody can tell who": {ActionFail, used,
+			func(w *world) { w.consumer = nil }, ResultRefused},
+		"requeue, nobody can tell who": {ActionRequeue, used,
+			func(w *world) { w.consumer = nil }, ResultRefused},
+		"fail, known otherwise": {ActionFailUnproven, used,
+			func(w *world) { w.consumer = nil }, Applied},
+		"requeue, known otherwise": {ActionRequeueUnproven, used,
+			func(w *world) { w.consumer = nil }, Applied},
+		"fail, used by an authorization": {ActionFail, used,
+			func(w *world) { w.consumer = &Consumer{Block: 9} }, Applied},
+		"fail, it ran": {ActionFail, used,
+			func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} },
+			ResultRefused},
+		"requeue, it ran, whatever is said": {ActionRequeueUnproven, used,
+			func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} },
+			ResultRefused},
+		"another decision": {"SHRUG", used, nil, ResultUnknownCommand},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +249,8 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	w := lost(t)
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID}, used); !strings.HasPrefix(
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID},
+		used); !strings.HasPrefix(
 		got, ResultRefused) {
 		t.Errorf("a queued transaction was resolved: %s", got)
 	}
@@ -230,7 +259,8 @@ func TestResolve(t *testing.T) {
 // The owner looks as deep as the decision needs, and waits until the receipts are known once more.
 func TestResolve_DeepRead_Waits(t *testing.T) {
 	t.Parallel()
-	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven, ActionRequeueUnproven} {
+	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven,
+		ActionRequeueUnproven} {
 		w := lost(t)
 		w.view.Commands = []Command{
 			{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
@@ -309,7 +339,8 @@ func TestProtect_Command(t *testing.T) {
 		protected(w).Evidence != "moving keys" {
 		t.Errorf("%s %+v", got, protected(w))
 	}
-	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"}, Account{}); got != ResultAlreadyProtected ||
+	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"},
+		Account{}); got != ResultAlreadyProtected ||
 		protected(w).ID != 1 {
 		t.Errorf("%s %+v", got, protected(w))
 	}
@@ -327,7 +358,8 @@ func TestExitProtect_AccountUnreadable_Refused(t *testing.T) {
 	}
 }
 
-// What was queued when a backup was made may have run after it: going on would run it again, at the chain's nonce as well as at the cursor's, where an endpoint only lags.
+// What was queued when a backup was made may have run after it: going on would run it again, at the
+// chain's nonce as well as at the cursor's, where an endpoint only lags.
 func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	agree, ahead := Account{
@@ -339,7 +371,8 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 		Pending: 8,
 		Settled: 8,
 	}
-	const both = "RESUME_KEEP_QUEUE if the account's next nonce is 5, as here, or ALIGN_FORWARD_KEEP_QUEUE"
+	const both = "RESUME_KEEP_QUEUE if the account's next nonce is 5, as here, or " +
+		"ALIGN_FORWARD_KEEP_QUEUE"
 	for name, c := range map[string]struct {
 		action Action
 		reason string
@@ -348,20 +381,32 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 		want   string
 		says   string
 	}{
-		"queued":                        {ActionAlign, ProtectRestored, true, ahead, ResultRefused, both},
-		"queued and looked at":          {ActionAlignKeep, ProtectRestored, true, ahead, Applied, ""},
-		"none queued":                   {ActionAlign, ProtectRestored, false, ahead, Applied, ""},
-		"no restore":                    {ActionAlign, ReasonNonceElsewhere, true, ahead, Applied, ""},
-		"no restore, looked at":         {ActionAlignKeep, ReasonNonceElsewhere, true, ahead, Applied, ""},
-		"resume, queued":                {ActionResume, ProtectRestored, true, agree, ResultRefused, both},
-		"resume, queued, chain ahead":   {ActionResume, ProtectRestored, true, ahead, ResultRefused, both},
-		"resume, looked at":             {ActionResumeKeep, ProtectRestored, true, agree, Applied, ""},
-		"resume, looked at, ahead":      {ActionResumeKeep, ProtectRestored, true, ahead, ResultRefused, "align forward (ALIGN_FORWARD_KEEP_QUEUE) once"},
-		"resume, looked at, behind":     {ActionResumeKeep, ProtectRestored, true, Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, "all below 5"},
-		"resume, none queued":           {ActionResume, ProtectRestored, false, agree, Applied, ""},
-		"resume, none queued, ahead":    {ActionResume, ProtectRestored, false, ahead, ResultRefused, "align forward (ALIGN_FORWARD) once"},
-		"resume, no restore":            {ActionResume, ReasonNonceElsewhere, true, agree, Applied, ""},
-		"resume, no restore, looked at": {ActionResumeKeep, ReasonNonceElsewhere, true, agree, Applied, ""},
+		"queued": {ActionAlign, ProtectRestored, true, ahead, ResultRefused,
+			both},
+		"queued and looked at": {ActionAlignKeep, ProtectRestored, true, ahead, Applied,
+			""},
+		"none queued": {ActionAlign, ProtectRestored, false, ahead, Applied, ""},
+		"no restore": {ActionAlign, ReasonNonceElsewhere, true, ahead, Applied,
+			""},
+		"no restore, looked at": {ActionAlignKeep, ReasonNonceElsewhere, true, ahead,
+			Applied, ""},
+		"resume, queued": {ActionResume, ProtectRestored, true, agree, ResultRefused,
+			both},
+		"resume, queued, chain ahead": {ActionResume, ProtectRestored, true, ahead, ResultRefused,
+			both},
+		"resume, looked at": {ActionResumeKeep, ProtectRestored, true, agree, Applied,
+			""},
+		"resume, looked at, ahead": {ActionResumeKeep, ProtectRestored, true, ahead,
+			ResultRefused, "align forward (ALIGN_FORWARD_KEEP_QUEUE) once"},
+		"resume, looked at, behind": {ActionResumeKeep, ProtectRestored, true,
+			Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, "all below 5"},
+		"resume, none queued": {ActionResume, ProtectRestored, false, agree, Applied, ""},
+		"resume, none queued, ahead": {ActionResume, ProtectRestored, false, ahead,
+			ResultRefused, "align forward (ALIGN_FORWARD) once"},
+		"resume, no restore": {ActionResume, ReasonNonceElsewhere, true, agree, Applied,
+			""},
+		"resume, no restore, looked at": {ActionResumeKeep, ReasonNonceElsewhere, true, agree,
+			Applied, ""},
 	} {
 		w := idle(t)
 		w.view.Cursor.Protections, w.view.Cursor.Protected = 1, &Protected{
@@ -382,7 +427,8 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 	}
 }
 
-// Something in flight does not jam an account whose queue came from a restore: nobody can align forward over it, but who has compared what is queued goes on.
+// Something in flight does not jam an account whose queue came from a restore: nobody can align
+// forward over it, but who has compared what is queued goes on.
 func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 	t.Parallel()
 	unused, used := Account{}, Account{Latest: 1, Pending: 1, Settled: 1}
@@ -392,14 +438,21 @@ func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 			a      Account
 			says   string // empty: it is carried out
 		}{
-			"resume":                   {ActionResume, unused, "RESUME_KEEP_QUEUE if the account's next nonce is 0"},
-			"align":                    {ActionAlign, unused, "RESUME_KEEP_QUEUE if the account's next nonce is 0"},
-			"align, compared":          {ActionAlignKeep, unused, "holds nonce 0 and is in no block; resolve it first"},
-			"resume, compared":         {ActionResumeKeep, unused, ""},
-			"resume, its nonce used":   {ActionResume, used, "is used on chain (next nonce 1); resolve the transaction"},
-			"align, its nonce used":    {ActionAlign, used, "is used on chain (next nonce 1); resolve the transaction"},
-			"resume, compared, used":   {ActionResumeKeep, used, "is used on chain (next nonce 1); resolve the transaction"},
-			"align, compared and used": {ActionAlignKeep, used, "is used on chain (next nonce 1); resolve the transaction"},
+			"resume": {ActionResume, unused, "RESUME_KEEP_QUEUE if the " +
+				"account's next nonce is 0"},
+			"align": {ActionAlign, unused, "RESUME_KEEP_QUEUE if the " +
+				"account's next nonce is 0"},
+			"align, compared": {ActionAlignKeep, unused, "holds nonce 0 and is in no " +
+				"block; resolve it first"},
+			"resume, compared": {ActionResumeKeep, unused, ""},
+			"resume, its nonce used": {ActionResume, used, "is used on chain (next nonce 1); " +
+				"resolve the transaction"},
+			"align, its nonce used": {ActionAlign, used, "is used on chain (next nonce 1); " +
+				"resolve the transaction"},
+			"resume, compared, used": {ActionResumeKeep, used, "is used on chain (next nonce " +
+				"1); resolve the transaction"},
+			"align, compared and used": {ActionAlignKeep, used, "is used on chain (next nonce " +
+				"1); resolve the transaction"},
 		} {
 			w, _ := sent(t, 2)
 			restoredWorld(w).view.Cursor.Protected = &Protected{
@@ -416,7 +469,8 @@ func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 	}
 }
 
-// That somebody else has used the number of a transaction which is not STUCK is no reason to give it back to the queue: it may be on its way, and is followed first.
+// That somebody else has used the number of a transaction which is not STUCK is no reason to give
+// it back to the queue: it may be on its way, and is followed first.
 func TestResolve_NotStuck_NotRequeued(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionRequeue, ActionRequeueUnproven} {
@@ -431,18 +485,20 @@ func TestResolve_NotStuck_NotRequeued(t *testing.T) {
 	}
 }
 
-// A decision rests on the nonce alone, before anybody has found out that it is lost: then it is what puts the submitter under protection, until somebody decides on
-// that as well (L10). What the ledger has in a block is followed first.
+// A decision rests on the nonce alone, before anybody has found out that it is lost: then it is
+// what puts the submitter under protection, until somebody decides on that as well (L10). What the
+// ledger has in a block is followed first.
 func TestResolve_FailBeforeLossFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before *Protected
 		want   string
 	}{
-		"not protected":      {nil, ReasonNonceElsewhere},
-		"one that ends":      {&Protected{ID: 1, Reason: ReasonReorgedFinal}, ReasonNonceElsewhere},
-		"one that does not":  {&Protected{ID: 1, Reason: ProtectByOperator}, ProtectByOperator},
-		"as it would itself": {&Protected{ID: 1, Reason: ReasonNonceElsewhere}, ReasonNonceElsewhere},
+		"not protected":     {nil, ReasonNonceElsewhere},
+		"one that ends":     {&Protected{ID: 1, Reason: ReasonReorgedFinal}, ReasonNonceElsewhere},
+		"one that does not": {&Protected{ID: 1, Reason: ProtectByOperator}, ProtectByOperator},
+		"as it would itself": {&Protected{ID: 1, Reason: ReasonNonceElsewhere},
+			ReasonNonceElsewhere},
 	} {
 		w := newWorld(1, guarded)
 		b := until[Broadcast](t, w)
@@ -472,17 +528,22 @@ func TestResolve_FailBeforeLossFound(t *testing.T) {
 	}
 }
 
-// A decision that waits for the chain holds up nobody who protects, pauses or cancels; what needs the chain waits behind it, and so does everything behind a decision
-// to leave a protection.
+// A decision that waits for the chain holds up nobody who protects, pauses or cancels; what needs
+// the chain waits behind it, and so does everything behind a decision to leave a protection.
 func TestCommands_WaitingDecision_OthersProceed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		behind []CommandKind
 		want   []CommandKind // that are carried out meanwhile
 	}{
-		"all that never wait":         {[]CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate, CommandResume, "SHRUG"}, []CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate, CommandResume}},
-		"what waits as well":          {[]CommandKind{CommandResolve, CommandSpeedUp, CommandCancel}, []CommandKind{CommandCancel}},
-		"what comes after a decision": {[]CommandKind{CommandCancel, CommandExitProtect, CommandProtect}, []CommandKind{CommandCancel}},
+		"all that never wait": {[]CommandKind{CommandPause, CommandCancel, CommandProtect,
+			CommandUpdate, CommandResume, "SHRUG"},
+			[]CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate,
+				CommandResume}},
+		"what waits as well": {[]CommandKind{CommandResolve, CommandSpeedUp,
+			CommandCancel}, []CommandKind{CommandCancel}},
+		"what comes after a decision": {[]CommandKind{CommandCancel, CommandExitProtect,
+			CommandProtect}, []CommandKind{CommandCancel}},
 	} {
 		w := lost(t)
 		id := w.view.Open[0].ID
@@ -503,11 +564,14 @@ func TestCommands_WaitingDecision_OthersProceed(t *testing.T) {
 	}
 }
 
-// Without the state that a decision rests on it is refused with what helps; which is more than to ask again.
+// Without the state that a decision rests on it is refused with what helps; which is more than to
+// ask again.
 func TestResolve_OldStateMissing(t *testing.T) {
 	t.Parallel()
 	for action, words := range map[Action]string{
-		ActionFail: "use FAIL_UNPROVEN", ActionRequeue: "use REQUEUE_UNPROVEN", ActionFailUnproven: "3 blocks below the head; use one that keeps", ActionAlign: "3 blocks below the head; use one that keeps",
+		ActionFail: "use FAIL_UNPROVEN", ActionRequeue: "use REQUEUE_UNPROVEN",
+		ActionFailUnproven: "3 blocks below the head; use one that keeps",
+		ActionAlign:        "3 blocks below the head; use one that keeps",
 	} {
 		w := lost(t)
 		c := Command{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}
@@ -529,14 +593,18 @@ func TestResolve_OldStateMissing(t *testing.T) {
 	}
 }
 
-// That the chain does not answer says nothing of what an endpoint can show: whoever decides by proof is told to ask again.
+// That the chain does not answer says nothing of what an endpoint can show: whoever decides by
+// proof is told to ask again.
 func TestResolve_ConsumerUnavailable(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[Action]string{ActionFail: "retry later", ActionRequeue: "retry later", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
+	for action, want := range map[Action]string{ActionFail: "retry later",
+		ActionRequeue: "retry later", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
 		w := lost(t)
 		tx := w.view.Open[0]
-		for unanswered, told := range map[bool]string{true: want, false: strings.Replace(want, "retry later", "keeps older state", 1)} {
-			if got := consumerDoubt(NonceUse{Unavailable: unanswered}, &tx, Command{Action: action}); !strings.Contains(
+		for unanswered, told := range map[bool]string{true: want,
+			false: strings.Replace(want, "retry later", "keeps older state", 1)} {
+			if got := consumerDoubt(NonceUse{Unavailable: unanswered}, &tx,
+				Command{Action: action}); !strings.Contains(
 				got, told) ||
 				(told == "") != (got == "") {
 				t.Errorf("%s, unanswered %t: %q", action, unanswered, got)

@@ -8,8 +8,10 @@ import (
 // After which answers a pool may have the bytes.
 func TestSent_Pooled(t *testing.T) {
 	t.Parallel()
-	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0, InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
-		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1, NonceTooLow: 1, ReplacementUnderpriced: 1} {
+	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0,
+		InsufficientFunds: 0, PoolFull: 0, ExecutionReverted: 0, WrongChain: 0, Invalid: 0,
+		Unavailable: 0, RateLimited: 0, Unauthorized: 0, Accepted: 1, AlreadyKnown: 1, Ambiguous: 1,
+		NonceTooLow: 1, ReplacementUnderpriced: 1} {
 		b := until[Broadcast](t, newWorld(1, policy))
 		if got := afterOutcome(&b, Outcome{Class: class}).Pooled; got != pooled {
 			t.Errorf("%s: %d", class, got)
@@ -27,7 +29,8 @@ func TestSent_OlderAttempt_KeepsNewestAccepted(t *testing.T) {
 	}
 }
 
-// A node that says that the nonce is used has the account looked at; while a receipt of ours is not known, what it would show says nothing.
+// A node that says that the nonce is used has the account looked at; while a receipt of ours is not
+// known, what it would show says nothing.
 func TestSent_NonceTooLow_ReadsAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -46,7 +49,8 @@ func TestSent_NonceTooLow_ReadsAccount(t *testing.T) {
 // A node's hint is honoured, up to the interval.
 func TestSent_RetryAfter(t *testing.T) {
 	t.Parallel()
-	for hint, want := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second, time.Hour: policy.ResubmitInterval} {
+	for hint, want := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second,
+		time.Hour: policy.ResubmitInterval} {
 		w := newWorld(1, policy)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: RateLimited, RetryAfter: hint}, accepted)
 		if got := w.view.Open[0].Due.Sub(w.view.Now); got != want {
@@ -55,7 +59,8 @@ func TestSent_RetryAfter(t *testing.T) {
 	}
 }
 
-// A node that still has it has not lost it: that is no news. A first hand-over that reached nobody is none.
+// A node that still has it has not lost it: that is no news. A first hand-over that reached nobody
+// is none.
 func TestSent_AlreadyKnown_NoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -70,8 +75,8 @@ func TestSent_AlreadyKnown_NoEvent(t *testing.T) {
 	}
 }
 
-// What a node says can never pass is cancelled at once; under a protection, which forbids that, it is handed over an interval later. That a cancel is invalid says
-// nothing of what it shall cancel.
+// What a node says can never pass is cancelled at once; under a protection, which forbids that, it
+// is handed over an interval later. That a cancel is invalid says nothing of what it shall cancel.
 func TestSent_Invalid_Delay(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*Protected{nil, {ID: 1, Reason: ProtectByOperator}} {
@@ -105,7 +110,8 @@ func TestSent_Invalid_Delay(t *testing.T) {
 	}
 }
 
-// A hand-over is counted when it is claimed, however often it is claimed; what leaves STUCK since a node took it begins with that one.
+// A hand-over is counted when it is claimed, however often it is claimed; what leaves STUCK since a
+// node took it begins with that one.
 func TestSent_SubmitAttempts(t *testing.T) {
 	t.Parallel()
 	w, _ := sent(t, 1)
@@ -120,7 +126,8 @@ func TestSent_SubmitAttempts(t *testing.T) {
 	tx.Reason = ReasonFeeCapReached
 	tx.Accepted = 0
 	tx.SubmitAttempts = 9
-	if next := Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()}, Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking ||
+	if next := Sent(&w.view, Broadcast{Tx: &tx, Attempt: tx.newest()},
+		Outcome{Class: Accepted}).Writes[0].Next; next.State != Tracking ||
 		next.SubmitAttempts != 1 {
 		t.Errorf("%+v", next)
 	}
@@ -139,12 +146,14 @@ func TestWasBroadcast(t *testing.T) {
 		tx   Tx
 		want bool
 	}{
-		"nothing signed":         {Tx{Status: Status{SubmitAttempts: 1}}, false},
-		"recorded":               {Tx{Attempts: original}, false},
-		"counted":                {Tx{Attempts: original, Status: Status{SubmitAttempts: 1}}, true},
-		"answered, not counted":  {Tx{Attempts: original, Status: Status{LastOutcome: Unavailable}}, true},
+		"nothing signed": {Tx{Status: Status{SubmitAttempts: 1}}, false},
+		"recorded":       {Tx{Attempts: original}, false},
+		"counted":        {Tx{Attempts: original, Status: Status{SubmitAttempts: 1}}, true},
+		"answered, not counted": {Tx{Attempts: original, Status: Status{LastOutcome: Unavailable}},
+			true},
 		"replaced, not answered": {Tx{Attempts: bump}, true},
-		"in a block":             {Tx{Attempts: bump, Status: Status{Sub: Included, SubmitAttempts: 1}}, false},
+		"in a block": {Tx{Attempts: bump,
+			Status: Status{Sub: Included, SubmitAttempts: 1}}, false},
 	} {
 		for i := range c.tx.Attempts {
 			c.tx.Nonce = &c.tx.Attempts[i].Nonce
@@ -158,7 +167,8 @@ func TestWasBroadcast(t *testing.T) {
 // What no node has looked at is not bumped: a policy that would is not asked.
 func TestBump_Unexamined_NotAsked(t *testing.T) {
 	t.Parallel()
-	for class, bumped := range map[Class]bool{Unavailable: false, RateLimited: false, Unauthorized: false, Ambiguous: true} {
+	for class, bumped := range map[Class]bool{Unavailable: false, RateLimited: false,
+		Unauthorized: false, Ambiguous: true} {
 		p := policy
 		p.Bump, p.BumpPermille = always{}, 1125
 		w := newWorld(1, p)
@@ -170,7 +180,8 @@ func TestBump_Unexamined_NotAsked(t *testing.T) {
 	}
 }
 
-// What has lost its nonce is not replaced under the protection that this is. When that is over the chain has shown that the nonce is free: then it is as any other.
+// What has lost its nonce is not replaced under the protection that this is. When that is over the
+// chain has shown that the nonce is free: then it is as any other.
 func TestBump_LostNonce_NotReplaced(t *testing.T) {
 	t.Parallel()
 	w := lost(t)

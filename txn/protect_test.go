@@ -60,12 +60,18 @@ func TestProtect_KeyUsedElsewhere_SecondRead(t *testing.T) {
 		want          string // reason of the protection; empty: none
 		mined         bool
 	}{
-		"mined, twice":           {Account{Latest: 6, Pending: 6}, Account{Latest: 6, Pending: 6}, 1, ReasonNonceElsewhere, true},
-		"in the pool, twice":     {Account{Latest: 5, Pending: 6}, Account{Latest: 5, Pending: 6}, 1, ReasonNonceElsewhere, false},
-		"pool, then mined":       {Account{Latest: 5, Pending: 6}, Account{Latest: 6, Pending: 6}, 1, ReasonNonceElsewhere, true},
-		"the same block twice":   {Account{Latest: 6, Pending: 6}, Account{Latest: 6, Pending: 6}, 0, "", true},
-		"taken back":             {Account{Latest: 5, Pending: 6}, Account{Latest: 5, Pending: 5}, 1, "", false},
-		"behind is no other use": {Account{Latest: 4, Pending: 4}, Account{Latest: 6, Pending: 6}, 1, "", false},
+		"mined, twice": {Account{Latest: 6, Pending: 6}, Account{Latest: 6, Pending: 6},
+			1, ReasonNonceElsewhere, true},
+		"in the pool, twice": {Account{Latest: 5, Pending: 6}, Account{Latest: 5, Pending: 6},
+			1, ReasonNonceElsewhere, false},
+		"pool, then mined": {Account{Latest: 5, Pending: 6}, Account{Latest: 6, Pending: 6},
+			1, ReasonNonceElsewhere, true},
+		"the same block twice": {Account{Latest: 6, Pending: 6}, Account{Latest: 6, Pending: 6},
+			0, "", true},
+		"taken back": {Account{Latest: 5, Pending: 6}, Account{Latest: 5, Pending: 5},
+			1, "", false},
+		"behind is no other use": {Account{Latest: 4, Pending: 4}, Account{Latest: 6, Pending: 6},
+			1, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +90,8 @@ func TestProtect_KeyUsedElsewhere_SecondRead(t *testing.T) {
 			w.do(t, step, Outcome{}, accepted)
 			if got := protected(w); (got != nil) != (c.want != "") ||
 				got != nil &&
-					(got.Reason != c.want || !strings.Contains(got.Evidence, "block 100") || !strings.Contains(got.Evidence, "block 101")) {
+					(got.Reason != c.want || !strings.Contains(got.Evidence, "block 100") ||
+						!strings.Contains(got.Evidence, "block 101")) {
 				t.Fatalf("%+v", got)
 			}
 			if c.want != "" &&
@@ -121,7 +128,8 @@ func TestProtect_ChainBehind_AfterLagGrace(t *testing.T) {
 	}
 }
 
-// A chain that has lost blocks is first seen below the block that the ledger knows, and grows past it.
+// A chain that has lost blocks is first seen below the block that the ledger knows, and grows past
+// it.
 func TestProtect_ChainLostBlocks(t *testing.T) {
 	t.Parallel()
 	w := idle(t)
@@ -235,7 +243,8 @@ func TestProtect_OwnReorg_NotElsewhere(t *testing.T) {
 // A provider that takes whatever it is given never says that a nonce is used.
 func TestProtect_UsedElsewhere_FoundByRebroadcast(t *testing.T) {
 	t.Parallel()
-	for name, bump := range map[string]BumpPolicy{"the same bytes": nil, "another form each time": always{}} {
+	for name, bump := range map[string]BumpPolicy{"the same bytes": nil,
+		"another form each time": always{}} {
 		w, _ := sent(t, 1)
 		w.view.Policy.Bump = bump
 		w.elsewhere = 1
@@ -253,8 +262,9 @@ func TestProtect_UsedElsewhere_FoundByRebroadcast(t *testing.T) {
 	}
 }
 
-// TestDecide_AnyOtherKeyUse lets somebody else use the key at any moment, in any weather, with operators who decide all the time. No number is used twice or
-// skipped unrecorded, and nothing whose nonce was used elsewhere is called executed.
+// TestDecide_AnyOtherKeyUse lets somebody else use the key at any moment, in any weather, with
+// operators who decide all the time. No number is used twice or skipped unrecorded, and nothing
+// whose nonce was used elsewhere is called executed.
 func TestDecide_AnyOtherKeyUse(t *testing.T) {
 	t.Parallel()
 	classes := []Class{
@@ -326,7 +336,8 @@ func (w *world) decision(t *rapid.T, id int64) Command {
 	return c
 }
 
-// everyNumberOnce checks that the numbers below the cursor are those of transactions and gaps, each once.
+// everyNumberOnce checks that the numbers below the cursor are those of transactions and gaps, each
+// once.
 func (w *world) everyNumberOnce(t fataler) {
 	t.Helper()
 	if w.view.Cursor == nil {

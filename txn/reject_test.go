@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A node says of what no node ever took that it can never pass: a cancel uses its nonce up, it is failed once that is final, and those behind it go on.
+// A node says of what no node ever took that it can never pass: a cancel uses its nonce up, it is
+// failed once that is final, and those behind it go on.
 func TestInvalid_CancelledAndFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
@@ -53,7 +54,8 @@ func TestInvalid_Executed(t *testing.T) {
 	}
 }
 
-// What a pool may have is not given up because a node rejects it: that is one more answer which settles nothing, and the limit of hand-overs asks for a decision.
+// What a pool may have is not given up because a node rejects it: that is one more answer which
+// settles nothing, and the limit of hand-overs asks for a decision.
 func TestInvalid_Pooled_NotAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, first := range []Class{Accepted, AlreadyKnown, Ambiguous, NonceTooLow} {
@@ -81,7 +83,8 @@ func TestInvalid_Pooled_NotAbandoned(t *testing.T) {
 	}
 }
 
-// Another form that a node rejects is told at once, and needs a decision: what a pool has of it may be included all the same.
+// Another form that a node rejects is told at once, and needs a decision: what a pool has of it may
+// be included all the same.
 func TestInvalid_Replacement(t *testing.T) {
 	t.Parallel()
 	for _, first := range []Class{Accepted, Ambiguous} {
@@ -91,7 +94,8 @@ func TestInvalid_Replacement(t *testing.T) {
 		w.view.Commands = []Command{{ID: 1, Kind: CommandSpeedUp, Tx: b.Tx.ID}}
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
-		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected || tx.abandoned() {
+		if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonRejected ||
+			tx.abandoned() {
 			t.Fatalf("%s: %+v", first, tx.Status)
 		}
 	}
@@ -120,10 +124,12 @@ func TestInvalid_AcceptedLater(t *testing.T) {
 	}
 }
 
-// A cancel that cannot be signed is told after as many tries as hand-overs, and goes on being tried; nothing else is handed over meanwhile.
+// A cancel that cannot be signed is told after as many tries as hand-overs, and goes on being
+// tried; nothing else is handed over meanwhile.
 func TestInvalid_CancelUnsignable(t *testing.T) {
 	t.Parallel()
-	for name, reject := range map[string]bool{"what a node rejects": true, "what a caller cancels": false} {
+	for name, reject := range map[string]bool{"what a node rejects": true,
+		"what a caller cancels": false} {
 		w := newWorld(1, policy)
 		if b := until[Broadcast](t, w); reject {
 			w.do(t, b, Outcome{Class: Invalid}, accepted)
@@ -186,8 +192,9 @@ func TestInvalid_CancelWaits(t *testing.T) {
 	}
 }
 
-// What was in a block some pool had, whatever was answered when it was handed over: once the block is gone no node's word gives it up, be it on its way, final before, or
-// final by a form that it had before it was given back to the queue.
+// What was in a block some pool had, whatever was answered when it was handed over: once the block
+// is gone no node's word gives it up, be it on its way, final before, or final by a form that it
+// had before it was given back to the queue.
 func TestInvalid_Reorged_NotAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, reorged := range map[string]func(*testing.T) *world{
@@ -226,7 +233,8 @@ func TestInvalid_Reorged_NotAbandoned(t *testing.T) {
 	}
 }
 
-// A node says that it can never pass, no cancel can be signed, and it is in a block: that word is void then as well.
+// A node says that it can never pass, no cancel can be signed, and it is in a block: that word is
+// void then as well.
 func TestInvalid_Included(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -241,7 +249,8 @@ func TestInvalid_Included(t *testing.T) {
 	}
 }
 
-// What was rejected, and ran before its cancel, says the same of itself when it is final again after a reorg.
+// What was rejected, and ran before its cancel, says the same of itself when it is final again
+// after a reorg.
 func TestInvalid_ExecutedAndReorged_SameReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -277,7 +286,8 @@ func TestReorgedFinal_Invalid_KeepsReason(t *testing.T) {
 	}
 }
 
-// As long as no cancel can be signed nothing is handed over, so no answer would tell that somebody else has used the nonce. The account is looked at meanwhile (L10).
+// As long as no cancel can be signed nothing is handed over, so no answer would tell that somebody
+// else has used the nonce. The account is looked at meanwhile (L10).
 func TestInvalid_CancelUnsignable_LostNonce(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)

@@ -11,7 +11,8 @@ var ended = map[string]func(t *testing.T) (w *world, old Hash, nonce *Nonce){
 	"failed": func(t *testing.T) (*world, Hash, *Nonce) {
 		w := lost(t)
 		old := w.view.Open[0].newest().Hash
-		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail,
+			Tx: w.view.Open[0].ID}, ahead); got != Applied {
 			t.Fatal(got)
 		}
 		return w, old, new(Nonce)
@@ -20,7 +21,8 @@ var ended = map[string]func(t *testing.T) (w *world, old Hash, nonce *Nonce){
 		w := lost(t)
 		w.consumer = nil
 		old := w.view.Open[0].newest().Hash
-		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFailUnproven, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFailUnproven,
+			Tx: w.view.Open[0].ID}, ahead); got != Applied {
 			t.Fatal(got)
 		}
 		return w, old, new(Nonce)
@@ -45,13 +47,15 @@ var ended = map[string]func(t *testing.T) (w *world, old Hash, nonce *Nonce){
 func (w *world) leave(t *testing.T) {
 	t.Helper()
 	if p := protected(w); p != nil {
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: p.ID}, ahead); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: p.ID},
+			ahead); got != Applied {
 			t.Fatal(got)
 		}
 	}
 }
 
-// What ended as never run is found in a block. The end is taken back, loudly, and it ends by what the chain says of it; nothing is sent meanwhile.
+// What ended as never run is found in a block. The end is taken back, loudly, and it ends by what
+// the chain says of it; nothing is sent meanwhile.
 func TestExecutedAfterFinal(t *testing.T) {
 	t.Parallel()
 	for name, begin := range ended {
@@ -81,7 +85,8 @@ func TestExecutedAfterFinal(t *testing.T) {
 			}
 			w.blocks(t, int(guarded.Confirmations))
 			last := w.final[1]
-			want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
+			want := map[bool]Status{true: {State: Confirmed, Executed: Success},
+				false: {State: Failed, Executed: Reverted}}[success]
 			if last.ID != end.ID || last.State != want.State || last.Executed != want.Executed ||
 				last.Reason != ProtectExecutedAfterFinal ||
 				last.Receipt.TxHash != old ||
@@ -95,7 +100,8 @@ func TestExecutedAfterFinal(t *testing.T) {
 	}
 }
 
-// A reorg that is over again, before the end of it: the nonce is filled by a form that does nothing, which loses; and then somebody can decide on it, once more.
+// A reorg that is over again, before the end of it: the nonce is filled by a form that does
+// nothing, which loses; and then somebody can decide on it, once more.
 func TestExecutedAfterFinal_Reorged(t *testing.T) {
 	t.Parallel()
 	w, old, _ := ended["failed"](t)
@@ -132,7 +138,8 @@ func TestExecutedAfterFinal_Reorged(t *testing.T) {
 	}
 }
 
-// Its form that does nothing is found in a block: that ran nothing, but the ledger did not know what used the nonce.
+// Its form that does nothing is found in a block: that ran nothing, but the ledger did not know
+// what used the nonce.
 func TestExecutedAfterFinal_Cancelled(t *testing.T) {
 	t.Parallel()
 	w, old, _ := ended["failed"](t)

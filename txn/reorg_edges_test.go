@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// inFlight is a world whose transactions were allocated, handed over and included one after the other, with the last one only handed over.
+// inFlight is a world whose transactions were allocated, handed over and included one after the
+// other, with the last one only handed over.
 func inFlight(t *testing.T, n int) *world {
 	t.Helper()
 	w := newWorld(n+1, policy)

@@ -23,8 +23,9 @@ func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 	}
 }
 
-// A payload was final although a cancel was signed. However often the chain takes its block away after that, until it is final again it is this form that is handed
-// over: its cancel would make of it what nobody was told (H22). An operator's RETRY changes nothing about that.
+// A payload was final although a cancel was signed. However often the chain takes its block away
+// after that, until it is final again it is this form that is handed over: its cancel would make of
+// it what nobody was told (H22). An operator's RETRY changes nothing about that.
 func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -72,8 +73,9 @@ func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 	}
 }
 
-// After a reorg somebody else uses the nonce of what was final. That is found under the protection which ends by itself, and takes its place: it ends by a decision
-// alone, also when the transaction is failed first (L10).
+// After a reorg somebody else uses the nonce of what was final. That is found under the protection
+// which ends by itself, and takes its place: it ends by a decision alone, also when the transaction
+// is failed first (L10).
 func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, found := range map[string]bool{"found first": true, "failed first": false} {
@@ -91,10 +93,12 @@ func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 			w.do(t, Decide(&w.view), Outcome{Class: NonceTooLow}, accepted)
 		}
 		if tx := w.view.Open[0]; found &&
-			(tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || protected(w).Reason != ReasonNonceElsewhere) {
+			(tx.State != Stuck || tx.Reason != ReasonNonceElsewhere ||
+				protected(w).Reason != ReasonNonceElsewhere) {
 			t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
 		}
-		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail,
+			Tx: w.view.Open[0].ID}, ahead); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		w.blocks(t, 5)
@@ -105,7 +109,8 @@ func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 	}
 }
 
-// ranBeforeAndFinal is a world in which a transaction ended by the form of a nonce that it had given up, with its other nonce filled; both blocks are gone since.
+// ranBeforeAndFinal is a world in which a transaction ended by the form of a nonce that it had
+// given up, with its other nonce filled; both blocks are gone since.
 func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
 	t.Helper()
 	w, _, ran = takenAnew(t, true)
@@ -123,7 +128,8 @@ func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
 	return w, ran, b.Attempt.Hash
 }
 
-// The form that was final is handed over again, and once its nonce is used the one that fills the other.
+// The form that was final is handed over again, and once its nonce is used the one that fills the
+// other.
 func TestReorgedFinal_Requeued_BothNoncesFilled(t *testing.T) {
 	t.Parallel()
 	w, ran, filled := ranBeforeAndFinal(t)
@@ -140,7 +146,8 @@ func TestReorgedFinal_Requeued_BothNoncesFilled(t *testing.T) {
 	}
 }
 
-// The chain has undone for good what ran before; what its end says is no deadline, which it did not have.
+// The chain has undone for good what ran before; what its end says is no deadline, which it did not
+// have.
 func TestReorgedFinal_Requeued_Reorged(t *testing.T) {
 	t.Parallel()
 	w, _, filled := ranBeforeAndFinal(t)
@@ -162,13 +169,21 @@ func TestReorgedFinal_CancelReason(t *testing.T) {
 		tx   Tx
 		want string
 	}{
-		"somebody":                      {Tx{Status: Status{CancelRequested: true, Reason: ReasonReorgedFinal}}, ReasonCancelled},
-		"its deadline":                  {Tx{Terms: late}, ReasonDeadline},
-		"its deadline, reorged":         {Tx{Terms: late, Status: Status{Reason: ReasonReorgedFinal}}, ReasonDeadline},
-		"it ran before":                 {Tx{Status: Status{Reason: ProtectExecutedAfterRequeue}, Terms: late}, ProtectExecutedAfterRequeue},
-		"it ran before, reorged":        {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}}, ProtectExecutedAfterRequeue},
-		"it had ended":                  {Tx{Status: Status{Reason: ProtectExecutedAfterFinal}}, ProtectExecutedAfterFinal},
-		"it had ended, and was reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}}, ProtectExecutedAfterFinal},
+		"somebody": {Tx{Status: Status{CancelRequested: true,
+			Reason: ReasonReorgedFinal}}, ReasonCancelled},
+		"its deadline": {Tx{Terms: late}, ReasonDeadline},
+		"its deadline, " +
+			"reorged": {Tx{Terms: late, Status: Status{Reason: ReasonReorgedFinal}},
+			ReasonDeadline},
+		"it ran before": {Tx{Status: Status{Reason: ProtectExecutedAfterRequeue},
+			Terms: late}, ProtectExecutedAfterRequeue},
+		"it ran before, " +
+			"reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}},
+			ProtectExecutedAfterRequeue},
+		"it had ended": {Tx{Status: Status{Reason: ProtectExecutedAfterFinal}},
+			ProtectExecutedAfterFinal},
+		"it had ended, and was reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}},
+			ProtectExecutedAfterFinal},
 	} {
 		if got, _ := c.tx.whyCancelled(); got != c.want {
 			t.Errorf("%s: %s", name, got)
@@ -176,13 +191,18 @@ func TestReorgedFinal_CancelReason(t *testing.T) {
 	}
 }
 
-// What was released and not final leaves the chain with what was final, and shall be cancelled: by somebody, or since its deadline passed while it was in a block. The
-// protection, under which no cancel is signed, does not wait for it; once what was final is so again that ends by itself, and the cancel follows.
+// What was released and not final leaves the chain with what was final, and shall be cancelled: by
+// somebody, or since its deadline passed while it was in a block. The protection, under which no
+// cancel is signed, does not wait for it; once what was final is so again that ends by itself, and
+// the cancel follows.
 func TestReorgedFinal_HeldTransaction_ProtectionEnds(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
 		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
-		"its deadline":    func(w *world, tx *Tx) { tx.Terms.CancelLate, tx.Deadline = true, w.view.Now },
+		"its deadline": func(w *world, tx *Tx) {
+			tx.Terms.CancelLate, tx.Deadline = true,
+				w.view.Now
+		},
 	} {
 		w := newWorld(2, policy)
 		first := until[Broadcast](t, w)

@@ -25,26 +25,44 @@ func TestBumpedFees(t *testing.T) {
 		want                   Fees
 		ok                     bool
 	}{
-		"an eighth more on both":        {Fees{Cap: wei(800), Tip: wei(8)}, Fees{Cap: wei(800), Tip: wei(8)}, Fees{}, 0, Fees{Cap: wei(900), Tip: wei(9)}, true},
-		"rounded up":                    {Fees{Cap: wei(100), Tip: wei(1)}, Fees{Cap: wei(100), Tip: wei(1)}, Fees{}, 0, Fees{Cap: wei(113), Tip: wei(2)}, true},
-		"what the market asks":          {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 0, Fees{Cap: wei(500), Tip: wei(50)}, true},
-		"the market on one field alone": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(1)}, 0, Fees{Cap: wei(500), Tip: wei(12)}, true},
-		"from the pooled, past the newest": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(200), Tip: wei(20)}, Fees{}, 0,
+		"an eighth more on both": {Fees{Cap: wei(800), Tip: wei(8)},
+			Fees{Cap: wei(800), Tip: wei(8)}, Fees{}, 0, Fees{Cap: wei(900), Tip: wei(9)}, true},
+		"rounded up": {Fees{Cap: wei(100), Tip: wei(1)},
+			Fees{Cap: wei(100), Tip: wei(1)}, Fees{}, 0, Fees{Cap: wei(113), Tip: wei(2)}, true},
+		"what the market asks": {Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 0,
+			Fees{Cap: wei(500), Tip: wei(50)}, true},
+		"the market on one field alone": {Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(1)}, 0,
+			Fees{Cap: wei(500), Tip: wei(12)}, true},
+		"from the pooled, past the newest": {Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(200), Tip: wei(20)}, Fees{}, 0,
 			Fees{Cap: wei(201), Tip: wei(21)}, true},
-		"none in a pool":          {Fees{}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(90), Tip: wei(90)}, 0, Fees{Cap: wei(101), Tip: wei(90)}, true},
-		"cut to the limit":        {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 200, Fees{Cap: wei(200), Tip: wei(50)}, true},
-		"no bid within the limit": {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 112, Fees{Cap: wei(112), Tip: wei(12)}, false},
-		"just within the limit":   {Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 113, Fees{Cap: wei(113), Tip: wei(12)}, true},
-		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(100), Tip: wei(100), Legacy: true}, Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
+		"none in a pool": {Fees{}, Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(90), Tip: wei(90)}, 0, Fees{Cap: wei(101), Tip: wei(90)}, true},
+		"cut to the limit": {Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 200,
+			Fees{Cap: wei(200), Tip: wei(50)}, true},
+		"no bid within the limit": {Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 112, Fees{Cap: wei(112), Tip: wei(12)},
+			false},
+		"just within the limit": {Fees{Cap: wei(100), Tip: wei(10)},
+			Fees{Cap: wei(100), Tip: wei(10)}, Fees{}, 113, Fees{Cap: wei(113), Tip: wei(12)},
+			true},
+		"legacy": {Fees{Cap: wei(100), Tip: wei(100), Legacy: true},
+			Fees{Cap: wei(100), Tip: wei(100), Legacy: true},
+			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, 0,
 			Fees{Cap: wei(130), Tip: wei(130), Legacy: true}, true},
 	} {
-		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125, Limit: wei(c.limit)}).BumpedFees(
+		got, ok := (&Replace{Pooled: c.pooled, Newest: c.newest, Permille: 1125,
+			Limit: wei(c.limit)}).BumpedFees(
 			c.market)
 		if got != c.want || ok != c.ok {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
-	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum, core/txpool/blobpool); the arithmetic is the same.
+	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum,
+	// core/txpool/blobpool); the arithmetic is the same.
 	old := Fees{Cap: wei(101), Tip: wei(1)}
 	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).BumpedFees(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) ||
 		!ok {
@@ -52,8 +70,8 @@ func TestBumpedFees(t *testing.T) {
 	}
 }
 
-// What is offered would be taken by geth's pool: both fields strictly above and at least a tenth above what it has; the tip never above the cap; never above
-// the limit when it says ok.
+// What is offered would be taken by geth's pool: both fields strictly above and at least a tenth
+// above what it has; the tip never above the cap; never above the limit when it says ok.
 func TestBumpedFees_PoolRules(t *testing.T) {
 	t.Parallel()
 	amount := func(t *rapid.T, name string) Wei {
@@ -131,7 +149,8 @@ func TestBump_NotIncluded(t *testing.T) {
 	}
 }
 
-// Of what no node has taken only that is replaced which was refused for what it offers: more money mends nothing else.
+// Of what no node has taken only that is replaced which was refused for what it offers: more money
+// mends nothing else.
 func TestBump_FeeOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, class := range Classes {
@@ -177,7 +196,8 @@ func TestCancel_InFlight(t *testing.T) {
 				t.Fatalf("%+v", u)
 			}
 			w.do(t, s, Outcome{},
-				Preparation{Outcome: Outcome{Class: Unavailable}}) // no fees now: nothing is sent meanwhile
+				// no fees now: nothing is sent meanwhile
+				Preparation{Outcome: Outcome{Class: Unavailable}})
 			w.view.Now = w.view.Now.Add(time.Hour)
 			s = w.looked(t).(*Replace)
 			w.do(t, s, Outcome{}, accepted)
@@ -191,7 +211,8 @@ func TestCancel_InFlight(t *testing.T) {
 			got := w.final[0]
 			if wins == 1 && (got.State != Cancelled || got.Executed != No) ||
 				wins == 0 &&
-					(got.State != Confirmed || got.Executed != Success || got.Reason != ReasonCancelLost) {
+					(got.State != Confirmed || got.Executed != Success ||
+						got.Reason != ReasonCancelLost) {
 				t.Fatalf("%+v", got.Status)
 			}
 			if len(w.final) != 2 || w.final[1].State != Confirmed {
@@ -250,7 +271,8 @@ func TestDeadline(t *testing.T) {
 	}
 	for _, late := range []bool{true, false} {
 		w := newWorld(1, policy)
-		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].Deadline = late, w.view.Now.Add(time.Second)
+		w.view.Queue[0].Terms.CancelLate, w.view.Queue[0].Deadline = late,
+			w.view.Now.Add(time.Second)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
 		if _, ok := Decide(&w.view).(*Replace); ok != late {
@@ -280,7 +302,8 @@ func TestCancelled_Reason(t *testing.T) {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.view.Open[0].CancelRequested = c.asked
 		if s := Decide(&w.view).(*Replace); s.ForDeadline == c.asked ||
-			Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].PastDeadline == c.asked {
+			Replaced(&w.view, s, Replacement{Outcome: accepted.Outcome}).Writes[0].PastDeadline ==
+				c.asked {
 			t.Errorf("%s: the ledger is to ask its own clock: %t", name, s.ForDeadline)
 		}
 		w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
@@ -294,24 +317,26 @@ func TestCancelled_Reason(t *testing.T) {
 	}
 }
 
-// A replacement outbids by the factor whatever a pool may have: the newest form unless it was surely refused, and then the newest before that was not.
+// A replacement outbids by the factor whatever a pool may have: the newest form unless it was
+// surely refused, and then the newest before that was not.
 func TestReplace_OutbidsPooled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []Class // to one form after the other; the last ones may have none
 		want    uint64  // cap of the form that is outbid; 0: none
 	}{
-		"never handed over":                {nil, 100},
-		"taken":                            {[]Class{Accepted}, 100},
-		"no answer":                        {[]Class{Ambiguous}, 100},
-		"a nonce that is called used":      {[]Class{NonceTooLow}, 100},
-		"refused for its fees":             {[]Class{Underpriced}, 0},
-		"not asked":                        {[]Class{Unavailable}, 0},
-		"refused as a replacement":         {[]Class{Accepted, ReplacementUnderpriced}, 200},
-		"no answer, then refused":          {[]Class{Ambiguous, Underpriced}, 100},
-		"no answer to the second":          {[]Class{Accepted, Ambiguous}, 200},
-		"the second not asked":             {[]Class{Ambiguous, RateLimited}, 100},
-		"two that are refused":             {[]Class{Accepted, Underpriced, FeeCapBelowBaseFee}, 100},
+		"never handed over":           {nil, 100},
+		"taken":                       {[]Class{Accepted}, 100},
+		"no answer":                   {[]Class{Ambiguous}, 100},
+		"a nonce that is called used": {[]Class{NonceTooLow}, 100},
+		"refused for its fees":        {[]Class{Underpriced}, 0},
+		"not asked":                   {[]Class{Unavailable}, 0},
+		"refused as a replacement":    {[]Class{Accepted, ReplacementUnderpriced}, 200},
+		"no answer, then refused":     {[]Class{Ambiguous, Underpriced}, 100},
+		"no answer to the second":     {[]Class{Accepted, Ambiguous}, 200},
+		"the second not asked":        {[]Class{Ambiguous, RateLimited}, 100},
+		"two that are refused": {[]Class{Accepted, Underpriced, FeeCapBelowBaseFee},
+			100},
 		"the newest was never handed over": {[]Class{Underpriced, Underpriced, ""}, 300},
 	} {
 		w := newWorld(1, policy)

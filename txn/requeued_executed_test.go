@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What is in the queue again is late when the database says so, and only once it is beyond doubt that it did not run.
+// What is in the queue again is late when the database says so, and only once it is beyond doubt
+// that it did not run.
 func TestDeadline_Requeued_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []Nonce{0, 1} {
@@ -61,7 +62,8 @@ func TestRequeue_ClearsOutcomes(t *testing.T) {
 	if tx := w.view.Open[0]; tx.Accepted == 0 || tx.Pooled == 0 || tx.LastOutcome == "" {
 		t.Fatalf("%+v", tx.Status)
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}, ahead); got != Applied {
+	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID},
+		ahead); got != Applied {
 		t.Fatal(got)
 	}
 	if tx := w.view.Queue[0]; tx.TxHash != (Hash{}) || tx.SubmitAttempts != 0 || tx.Accepted != 0 ||
@@ -92,7 +94,9 @@ func TestRequeuedExecuted_Invalid(t *testing.T) {
 		}
 		w.include(b.Attempt.Hash, true)
 		w.blocks(t, 2*int(guarded.Confirmations))
-		want := map[bool]Status{true: {State: Confirmed, Executed: Success, Reason: ProtectExecutedAfterRequeue}, false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
+		want := map[bool]Status{true: {State: Confirmed, Executed: Success,
+			Reason: ProtectExecutedAfterRequeue},
+			false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
 		if end := w.final[0]; end.State != want.State || end.Executed != want.Executed ||
 			end.Reason != want.Reason {
 			t.Errorf("%s: %+v", name, end.Status)
@@ -100,8 +104,8 @@ func TestRequeuedExecuted_Invalid(t *testing.T) {
 	}
 }
 
-// As long as the form that does nothing cannot be made, nothing is handed over; somebody's wish that it be cancelled does not hold that form back, and what is
-// told stays.
+// As long as the form that does nothing cannot be made, nothing is handed over; somebody's wish
+// that it be cancelled does not hold that form back, and what is told stays.
 func TestRequeuedExecuted_WaitsForCancel(t *testing.T) {
 	t.Parallel()
 	w, id, old := takenAnew(t, false)
@@ -125,10 +129,12 @@ func TestRequeuedExecuted_WaitsForCancel(t *testing.T) {
 	}
 }
 
-// The block of the form for its nonce leaves the chain after an operator has decided: what was told and decided stays, whatever nodes answer.
+// The block of the form for its nonce leaves the chain after an operator has decided: what was told
+// and decided stays, whatever nodes answer.
 func TestRequeuedExecuted_OneEvent(t *testing.T) {
 	t.Parallel()
-	for name, filled := range map[string]bool{"a form that does nothing": true, "its payload": false} {
+	for name, filled := range map[string]bool{"a form that does nothing": true,
+		"its payload": false} {
 		w, _, old := takenAnew(t, true)
 		w.view.Policy.ResubmitMaxAge = time.Hour
 		own := w.view.Open[0].newest().Hash
@@ -139,7 +145,8 @@ func TestRequeuedExecuted_OneEvent(t *testing.T) {
 		w.include(own, true)
 		w.include(old, true)
 		w.settle(t)
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, Account{Latest: 2, Pending: 2, Settled: 2}); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+			Account{Latest: 2, Pending: 2, Settled: 2}); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		stuck := w.kindCount(EventStuck)
@@ -157,7 +164,8 @@ func TestRequeuedExecuted_OneEvent(t *testing.T) {
 				t.Fatalf("%s: %+v", name, b.Attempt)
 			}
 			w.do(t, b, Outcome{Class: Accepted}, accepted)
-			if tx := w.view.Open[0]; tx.Reason != ProtectExecutedAfterRequeue || protected(w) != nil ||
+			if tx := w.view.Open[0]; tx.Reason != ProtectExecutedAfterRequeue ||
+				protected(w) != nil ||
 				w.kindCount(EventStuck) != stuck {
 				t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
 			}
@@ -203,7 +211,8 @@ func TestRequeuedExecuted_Reverted_Pauses(t *testing.T) {
 	}
 }
 
-// The payload is included after all, in place of the form that does nothing, and the chain has undone what ran before: nobody is told of a deadline.
+// The payload is included after all, in place of the form that does nothing, and the chain has
+// undone what ran before: nobody is told of a deadline.
 func TestRequeuedExecuted_CancelLoses(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, true)
@@ -219,7 +228,8 @@ func TestRequeuedExecuted_CancelLoses(t *testing.T) {
 	}
 }
 
-// It is in the queue again and says that the key is used elsewhere, and under that protection it turns out to have run: it says so, and ends by it.
+// It is in the queue again and says that the key is used elsewhere, and under that protection it
+// turns out to have run: it says so, and ends by it.
 func TestRequeuedExecuted_ProtectedQueue(t *testing.T) {
 	t.Parallel()
 	w, _, old := givenBack(t)
@@ -237,7 +247,8 @@ func TestRequeuedExecuted_ProtectedQueue(t *testing.T) {
 	}
 	w.include(old, true)
 	w.blocks(t, 5)
-	if len(w.final) != 1 || w.final[0].State != Confirmed || w.final[0].Reason != ProtectExecutedAfterRequeue {
+	if len(w.final) != 1 || w.final[0].State != Confirmed ||
+		w.final[0].Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v, queue %+v", w.final, w.view.Queue)
 	}
 }

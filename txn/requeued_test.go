@@ -10,12 +10,14 @@ import (
 // ahead is an account at which each nonce below 1 is used for good.
 var ahead = Account{Latest: 1, Pending: 1, Settled: 1}
 
-// givenBack is a world whose first transaction lost nonce 0 and is in the queue again, with a form of before. No protection is in force.
+// givenBack is a world whose first transaction lost nonce 0 and is in the queue again, with a form
+// of before. No protection is in force.
 func givenBack(t *testing.T) (w *world, id TxID, old Hash) {
 	t.Helper()
 	w = lost(t)
 	id, old = w.view.Open[0].ID, w.view.Open[0].newest().Hash
-	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, {Kind: CommandExitProtect, Action: ActionResume, Expect: 1}} {
+	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRequeue, Tx: id},
+		{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}} {
 		if got := w.exit(t, c, ahead); got != Applied {
 			t.Fatalf("%s: %s", c.Kind, got)
 		}
@@ -43,7 +45,8 @@ func (w *world) blocks(t fataler, n int) {
 	}
 }
 
-// What is in the queue again and turns out to have run ends by that receipt, once it is final. It is not sent anew, and has its nonce again.
+// What is in the queue again and turns out to have run ends by that receipt, once it is final. It
+// is not sent anew, and has its nonce again.
 func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 	t.Parallel()
 	for _, success := range []bool{true, false} {
@@ -51,7 +54,8 @@ func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 		w.include(old, success)
 		w.settle(t)
 		tx := w.view.Queue[0]
-		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue || tx.State != Queued ||
+		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue ||
+			tx.State != Queued ||
 			tx.Reason != ProtectExecutedAfterRequeue ||
 			tx.LastError == "" {
 			t.Fatalf("%+v %+v", p, tx.Status)
@@ -61,14 +65,16 @@ func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 			t.Fatalf("it ended before that block was final: %+v", w.final[0].Status)
 		}
 		// The decision holds, although it is not final yet.
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+			ahead); got != Applied {
 			t.Fatal(got)
 		}
 		if w.settle(t); protected(w) != nil || len(w.nonces) != 1 {
 			t.Fatalf("%+v, nonces %v", protected(w), w.nonces)
 		}
 		w.blocks(t, 1)
-		want := map[bool]Status{true: {State: Confirmed, Executed: Success}, false: {State: Failed, Executed: Reverted}}[success]
+		want := map[bool]Status{true: {State: Confirmed, Executed: Success},
+			false: {State: Failed, Executed: Reverted}}[success]
 		end := w.final[0]
 		if end.ID != id || end.State != want.State || end.Executed != want.Executed ||
 			end.Reason != ProtectExecutedAfterRequeue ||
@@ -84,7 +90,8 @@ func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 	}
 }
 
-// A nonce that it has taken meanwhile is filled by a form that does nothing, whether a node has the other one or not; only then it ends.
+// A nonce that it has taken meanwhile is filled by a form that does nothing, whether a node has the
+// other one or not; only then it ends.
 func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 	t.Parallel()
 	for _, handedOver := range []bool{true, false} {
@@ -100,7 +107,8 @@ func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 			b.Tx.Reason != ProtectExecutedAfterRequeue {
 			t.Fatalf("%+v hands over %+v of %+v", p, b.Attempt, b.Tx.Status)
 		}
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
+		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+			ahead); got != Applied {
 			t.Fatal(got)
 		}
 		w.settle(t)
@@ -149,7 +157,8 @@ func TestRequeuedExecuted_Twice(t *testing.T) {
 		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue {
 			t.Errorf("%s: %+v", name, p)
 		}
-		if n := w.kindCount(EventStuck); n != 1 { // that of the loss: what is in a block keeps its state
+		// that of the loss: what is in a block keeps its state
+		if n := w.kindCount(EventStuck); n != 1 {
 			t.Errorf("%s: STUCK %d times", name, n)
 		}
 		end := w.final[0]
@@ -161,7 +170,8 @@ func TestRequeuedExecuted_Twice(t *testing.T) {
 	}
 }
 
-// While another protection is in force nothing is signed, and nothing that could run a second time is handed over.
+// While another protection is in force nothing is signed, and nothing that could run a second time
+// is handed over.
 func TestRequeuedExecuted_OtherProtection(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, false)
@@ -179,7 +189,8 @@ func TestRequeuedExecuted_OtherProtection(t *testing.T) {
 		protected(w).ID != 2 {
 		t.Fatalf("%+v, %d forms, %+v", tx.Status, len(tx.Attempts), protected(w))
 	}
-	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID}, {Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}} {
+	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID},
+		{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}} {
 		if got := w.exit(t, c, ahead); !strings.HasPrefix(got, ResultRefused) {
 			t.Errorf("%s: %s", c.Action, got)
 		}
@@ -209,13 +220,15 @@ func TestRequeuedExecuted_EventFirst(t *testing.T) {
 		w.include(old, true)
 		w.head += 2 * guarded.Confirmations
 		w.settle(t)
-		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue || len(w.final) != 1 {
+		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue ||
+			len(w.final) != 1 {
 			t.Errorf("%s: %+v, %d ended", name, p, len(w.final))
 		}
 	}
 }
 
-// A protection that would end by itself is none that an operator decides on: another takes its place.
+// A protection that would end by itself is none that an operator decides on: another takes its
+// place.
 func TestRequeuedExecuted_Resolve(t *testing.T) {
 	t.Parallel()
 	w, _, old := givenBack(t)
@@ -289,7 +302,8 @@ func TestRequeuedExecuted_UnknownAttempt_Waits(t *testing.T) {
 	}
 }
 
-// The chain undoes it once more, after the form that does nothing was made: nothing ran, and the end says why.
+// The chain undoes it once more, after the form that does nothing was made: nothing ran, and the
+// end says why.
 func TestRequeuedExecuted_Reorged(t *testing.T) {
 	t.Parallel()
 	w, _, old := takenAnew(t, true)
@@ -315,7 +329,8 @@ func TestNewest_SameNonce(t *testing.T) {
 	}
 }
 
-// It is protected already, for a second loss; the form of before the first REQUEUE is in a block. No decision says that it did not run.
+// It is protected already, for a second loss; the form of before the first REQUEUE is in a block.
+// No decision says that it did not run.
 func TestResolve_RequeuedExecuted(t *testing.T) {
 	t.Parallel()
 	old := Attempt{No: 1, Kind: Original, Nonce: 77, Hash: Hash{0xab}, Raw: []byte{1}}
@@ -327,10 +342,11 @@ func TestResolve_RequeuedExecuted(t *testing.T) {
 		account Account
 		want    State // STUCK: refused
 	}{
-		"fail":                    {ActionFail, true, 3, used, Confirmed},
-		"fail, reverted":          {ActionFail, false, 3, used, Failed},
-		"fail, not final":         {ActionFail, true, 2, used, Stuck},
-		"fail, not used":          {ActionFail, true, 3, Account{Latest: 77, Pending: 77, Settled: 77}, Stuck},
+		"fail":            {ActionFail, true, 3, used, Confirmed},
+		"fail, reverted":  {ActionFail, false, 3, used, Failed},
+		"fail, not final": {ActionFail, true, 2, used, Stuck},
+		"fail, not used": {ActionFail, true, 3,
+			Account{Latest: 77, Pending: 77, Settled: 77}, Stuck},
 		"fail, told without look": {ActionFailUnproven, true, 3, used, Confirmed},
 		"requeue":                 {ActionRequeue, true, 30, used, Stuck},
 		"requeue, told":           {ActionRequeueUnproven, true, 30, used, Stuck},
@@ -428,13 +444,15 @@ func TestCancel_Requeued(t *testing.T) {
 	}
 }
 
-// Neither a deadline nor a wait that is too long says of what was given back that it did not run, while that is not sure; nor is it sent again.
+// Neither a deadline nor a wait that is too long says of what was given back that it did not run,
+// while that is not sure; nor is it sent again.
 func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*world){
 		"deadline": func(w *world) { w.view.Queue[0].Deadline = w.view.Now.Add(-time.Second) },
 		"prepare limit": func(w *world) {
-			w.view.Policy.PrepareMaxAge, w.view.Queue[0].WaitingSince = time.Second, w.view.Now.Add(-time.Hour)
+			w.view.Policy.PrepareMaxAge, w.view.Queue[0].WaitingSince = time.Second,
+				w.view.Now.Add(-time.Hour)
 		},
 		"nothing": func(*world) {},
 	} {
@@ -475,7 +493,8 @@ func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 	}
 }
 
-// It has its nonce again, and then the block that it was in is no more: it ends as FAILED, and is not given back a second time.
+// It has its nonce again, and then the block that it was in is no more: it ends as FAILED, and is
+// not given back a second time.
 func TestRequeue_ReusedNonce_Refused(t *testing.T) {
 	t.Parallel()
 	w, id, old := givenBack(t)

@@ -34,7 +34,8 @@ func (c *chained) backup() ledgerOf {
 	return b
 }
 
-// restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what they are.
+// restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what
+// they are.
 func (c *chained) restore(b ledgerOf, id int64) {
 	c.view.Open = b.open
 	c.view.Queue = b.queue
@@ -55,8 +56,9 @@ func (c *chained) restore(b ledgerOf, id int64) {
 	c.view.Cursor = &cursor
 }
 
-// A protection of a restore that was left by somebody who has compared too early, by an endpoint that was behind, or whose pool lacked what was sent: what is queued may
-// be what has used the nonces, and is sent by no decision that does not say that it was compared.
+// A protection of a restore that was left by somebody who has compared too early, by an endpoint
+// that was behind, or whose pool lacked what was sent: what is queued may be what has used the
+// nonces, and is sent by no decision that does not say that it was compared.
 func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -122,9 +124,11 @@ func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 	}
 }
 
-// Two queued transactions have the same payload; in the lost part the first was cancelled, and the second ran under its nonce. The first, signed anew, is the very same
-// bytes: it is CONFIRMED by the second's inclusion, so that no use elsewhere is found which would protect again before the second runs. So the one who leaves the protection
-// of the restore has compared, whatever an endpoint that lags shows.
+// Two queued transactions have the same payload; in the lost part the first was cancelled, and the
+// second ran under its nonce. The first, signed anew, is the very same bytes: it is CONFIRMED by
+// the second's inclusion, so that no use elsewhere is found which would protect again before the
+// second runs. So the one who leaves the protection of the restore has compared, whatever an
+// endpoint that lags shows.
 func TestRestored_SameBytes(t *testing.T) {
 	t.Parallel()
 	w := newChained(2, guarded) // forms of a nonce are the same bytes, whoever has it
@@ -172,8 +176,9 @@ func TestRestored_SameBytes(t *testing.T) {
 	}
 }
 
-// What shall be cancelled is held back under the protection of a restore, so its nonce stays open, and nobody can align forward over that: the one who has compared what is
-// queued behind it resumes, and all ends.
+// What shall be cancelled is held back under the protection of a restore, so its nonce stays open,
+// and nobody can align forward over that: the one who has compared what is queued behind it
+// resumes, and all ends.
 func TestRestored_Held_DoesNotBlock(t *testing.T) {
 	t.Parallel()
 	w := newChained(2, guarded)
@@ -190,7 +195,8 @@ func TestRestored_Held_DoesNotBlock(t *testing.T) {
 	for id, c := range []struct {
 		action Action
 		done   bool
-	}{{ActionResume, false}, {ActionAlign, false}, {ActionAlignKeep, false}, {ActionResumeKeep, true}} {
+	}{{ActionResume, false}, {ActionAlign, false}, {ActionAlignKeep, false},
+		{ActionResumeKeep, true}} {
 		if len(w.view.Open) != 1 || len(w.view.Queue) != 1 || w.nonceAt(w.head) != 0 {
 			t.Fatalf("before %s: %+v, %d queued, account %d", c.action, w.view.Open,
 				len(w.view.Queue), w.nonceAt(w.head))
@@ -212,9 +218,10 @@ func TestRestored_Held_DoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestDecide_RestoredLedger is TestDecide_AnyChain with a ledger that is brought back to what it was some time ago, while chain and pools stay what they are.
-// Endpoints lag. What says that it did not run has not, in any form, lost ones among them; nothing runs twice, whatever operators decide who do not say that they have
-// compared; and with one who has, everything ends.
+// TestDecide_RestoredLedger is TestDecide_AnyChain with a ledger that is brought back to what it
+// was some time ago, while chain and pools stay what they are. Endpoints lag. What says that it did
+// not run has not, in any form, lost ones among them; nothing runs twice, whatever operators decide
+// who do not say that they have compared; and with one who has, everything ends.
 func TestDecide_RestoredLedger(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{1, 3, 7} {
@@ -299,7 +306,8 @@ func restoredChain(t *rapid.T, deepest int) {
 			break // all wait for somebody who compares
 		}
 		t.Fatalf(
-			"it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last results %v",
+			"it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last "+
+				"results %v",
 			tx.Status, tx.Nonce, c.kinds[tx.ID], c.view.Cursor.Protected, c.view.Cursor.Next,
 			c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
 	}

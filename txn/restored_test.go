@@ -16,7 +16,8 @@ func restoredWorld(w *world) *world {
 	return w
 }
 
-// restoredEnds are the ways in which something ends without having run, by what the ledger knows, each with the reason that it has when nothing was restored.
+// restoredEnds are the ways in which something ends without having run, by what the ledger knows,
+// each with the reason that it has when nothing was restored.
 var restoredEnds = map[string]struct {
 	reason string
 	end    func(t *testing.T, mark func(*world) *world) *world
@@ -98,7 +99,8 @@ var restoredEnds = map[string]struct {
 	}},
 }
 
-// What was in a ledger that was restored may have run in the part that was lost: no way to the end says that it did not.
+// What was in a ledger that was restored may have run in the part that was lost: no way to the end
+// says that it did not.
 func TestRestored_NeverFinalAsUnexecuted(t *testing.T) {
 	t.Parallel()
 	for name, c := range restoredEnds {
@@ -112,7 +114,8 @@ func TestRestored_NeverFinalAsUnexecuted(t *testing.T) {
 			switch {
 			case !marked && (end.Executed != No || end.Reason != c.reason):
 				t.Errorf("%s, nothing was restored: %+v", name, end.Status)
-			case marked && (end.Executed != Unknown || end.Reason != ReasonRestored || !strings.HasPrefix(end.LastError, "final ("+c.reason) ||
+			case marked && (end.Executed != Unknown || end.Reason != ReasonRestored ||
+				!strings.HasPrefix(end.LastError, "final ("+c.reason) ||
 				!strings.Contains(end.LastError, "may have executed")):
 				t.Errorf("%s: %+v", name, end.Status)
 			}
@@ -133,10 +136,12 @@ func TestRestored_Executed(t *testing.T) {
 	}
 }
 
-// Who used its nonce may be itself, in a form that was signed after the backup: it is not sent once more before somebody vouches that it was not.
+// Who used its nonce may be itself, in a form that was signed after the backup: it is not sent once
+// more before somebody vouches that it was not.
 func TestRestored_NotRequeuedUnproven(t *testing.T) {
 	t.Parallel()
-	for action, want := range map[Action]string{ActionRequeue: ResultRefused, ActionRequeueUnproven: Applied} {
+	for action, want := range map[Action]string{ActionRequeue: ResultRefused,
+		ActionRequeueUnproven: Applied} {
 		w := restoredWorld(lost(t))
 		got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
 			ahead)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A block has every owner decide, most of them that there is nothing to do, and each rests on the stack that this took until the collector halves it: 4 kB are enough.
+// A block has every owner decide, most of them that there is nothing to do, and each rests on the
+// stack that this took until the collector halves it: 4 kB are enough.
 func TestDecide_StackUse(t *testing.T) { // alone: others make stacks too
 	const owners = 1000
 	most := uint64(4 << 10)
@@ -36,7 +37,8 @@ func TestDecide_StackUse(t *testing.T) { // alone: others make stacks too
 		})
 	}
 	decided.Wait()
-	if bytes := (stacks() - before) / owners; bytes > most+most/4 { // the runtime makes a few of its own
+	// the runtime makes a few of its own
+	if bytes := (stacks() - before) / owners; bytes > most+most/4 {
 		t.Errorf("a stack on which it was decided has %d bytes, not %d", bytes, most)
 	}
 	close(end)

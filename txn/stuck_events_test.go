@@ -21,7 +21,8 @@ func (w *world) exhausted(t *testing.T) {
 	t.Fatalf("it is never STUCK: %+v", w.view.Open[0].Status)
 }
 
-// What is STUCK and loses its nonce is told so, once, and what was decided on before it was known is not decided.
+// What is STUCK and loses its nonce is told so, once, and what was decided on before it was known
+// is not decided.
 func TestStuck_LostNonce_Event(t *testing.T) {
 	t.Parallel()
 	w, b := sent(t, 1)
@@ -47,7 +48,8 @@ func TestStuck_LostNonce_Event(t *testing.T) {
 	}
 }
 
-// That it ran before it was given back to the queue is told of what is STUCK already, and of what is in a block already.
+// That it ran before it was given back to the queue is told of what is STUCK already, and of what
+// is in a block already.
 func TestRequeuedExecuted_Event(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

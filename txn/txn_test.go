@@ -48,7 +48,8 @@ func TestTxID_OrderedByTime(t *testing.T) {
 
 func TestParseTxID_Foreign_Rejected(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "x", uuid.NewString(), uuid.Nil.String(), "00000000-0000-8000-8000-000000000000", strings.Repeat("f", 36)} {
+	for _, text := range []string{"", "x", uuid.NewString(), uuid.Nil.String(),
+		"00000000-0000-8000-8000-000000000000", strings.Repeat("f", 36)} {
 		if id, err := ParseTxID(text); err == nil {
 			t.Errorf("%q was taken as %s", text, id)
 		}
@@ -61,7 +62,8 @@ func TestParseAddress(t *testing.T) {
 	for text, ok := range map[string]bool{
 		sum: true, strings.ToLower(sum): true, "0x" + strings.ToUpper(sum[2:]): true,
 		"0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed": false, // one letter's case is wrong
-		"0X" + sum[2:]: false, sum[2:]: false, sum[:41]: false, sum + "0": false, "0x" + strings.Repeat("g", 40): false, "": false, " " + sum: false,
+		"0X" + sum[2:]: false, sum[2:]: false, sum[:41]: false, sum + "0": false,
+		"0x" + strings.Repeat("g", 40): false, "": false, " " + sum: false,
 	} {
 		a, err := ParseAddress(text)
 		if (err == nil) != ok {
@@ -82,7 +84,8 @@ func TestParseWei(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"-1", "+1", "1.5", "1e18", "0x10", " 1", "1 ", "one", most[:len(most)-1] + "6", strings.Repeat("9", 200),
+		"-1", "+1", "1.5", "1e18", "0x10", " 1", "1 ", "one", most[:len(most)-1] + "6",
+		strings.Repeat("9", 200),
 	} {
 		if w, err := ParseWei(text); err == nil {
 			t.Errorf("%q was taken as %s", text, w.Dec())
@@ -100,7 +103,8 @@ func TestParseAccountID(t *testing.T) {
 	if _, _, ok, _ := ParseAccountID("alice"); ok {
 		t.Error("a name was taken for an account id")
 	}
-	for _, text := range []string{"eip155:", "eip155:0:" + a.Hex(), "eip155:1", "eip155:-1:" + a.Hex(), "eip155:01:" + a.Hex(), "eip155:1:0x12", "eip155:1x:" + a.Hex()} {
+	for _, text := range []string{"eip155:", "eip155:0:" + a.Hex(), "eip155:1",
+		"eip155:-1:" + a.Hex(), "eip155:01:" + a.Hex(), "eip155:1:0x12", "eip155:1x:" + a.Hex()} {
 		if _, _, ok, err := ParseAccountID(text); !ok || err == nil {
 			t.Errorf("%q: ok %v, %v", text, ok, err)
 		}

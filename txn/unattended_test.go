@@ -7,8 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide_Unattended_Completes drives queues over a chain that is undone at any depth, whose pools lose what they have. Nobody but us uses the key, so nothing
-// asks for a decision: once the weather clears everything ends, and so does the protection of a reorg after finality (L10), though no operator looks at it.
+// TestDecide_Unattended_Completes drives queues over a chain that is undone at any depth, whose
+// pools lose what they have. Nobody but us uses the key, so nothing asks for a decision: once the
+// weather clears everything ends, and so does the protection of a reorg after finality (L10),
+// though no operator looks at it.
 func TestDecide_Unattended_Completes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -31,7 +33,8 @@ func TestDecide_Unattended_Completes(t *testing.T) {
 		if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil ||
 			len(c.view.Open)+len(c.view.Queue) > 0 {
 			t.Fatalf(
-				"it waits for somebody: %+v, cursor %+v, the account's next nonce is %d; in flight %+v",
+				"it waits for somebody: %+v, cursor %+v, the account's next nonce is %d; in "+
+					"flight %+v",
 				cursor.Protected, cursor, c.nonceAt(c.head), c.view.Open)
 		}
 	})

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// tellsOfFunds is the law of the sub-state: whatever waits for money says so, nothing else does, and whoever watches is told when that changes.
+// tellsOfFunds is the law of the sub-state: whatever waits for money says so, nothing else does,
+// and whoever watches is told when that changes.
 func tellsOfFunds(t fataler, tx Tx, x Write) {
 	t.Helper()
 	next := x.Next
@@ -21,7 +22,8 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 	case next.State.Final(),
 		next.Receipt != nil,
 		next.Nonce == nil && next.Reason != ReasonInsufficientFunds,
-		next.Nonce != nil && next.LastOutcome != InsufficientFunds && x.Kind != EventReplaced && next.LastOutcome != "" && !unexamined(next.LastOutcome):
+		next.Nonce != nil && next.LastOutcome != InsufficientFunds && x.Kind != EventReplaced &&
+			next.LastOutcome != "" && !unexamined(next.LastOutcome):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
 	case !strings.Contains(next.LastError, "insufficient funds for"):
 		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason,
@@ -52,7 +54,8 @@ func (w *world) refusedOften(t *testing.T) {
 	}
 }
 
-// More refusals for lack of money than there may be hand-overs hide nothing: it says at each time what it waits for, and goes on by itself once funded.
+// More refusals for lack of money than there may be hand-overs hide nothing: it says at each time
+// what it waits for, and goes on by itself once funded.
 func TestUnfunded_KeepsReason(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Accepted, AlreadyKnown} {
@@ -85,10 +88,12 @@ func TestUnfunded_KeepsReason(t *testing.T) {
 	}
 }
 
-// It is funded before there were as many hand-overs as it may have: from then on they are counted anew.
+// It is funded before there were as many hand-overs as it may have: from then on they are counted
+// anew.
 func TestUnfunded_FundedInTime(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string][]Class{"never taken": nil, "taken, and dropped when the money went": {Accepted}} {
+	for name, first := range map[string][]Class{"never taken": nil, "taken, and dropped when the " +
+		"money went": {Accepted}} {
 		w := newWorld(1, policy)
 		for _, class := range first {
 			w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
@@ -105,15 +110,18 @@ func TestUnfunded_FundedInTime(t *testing.T) {
 	}
 }
 
-// A node that did not look at the bytes takes nothing back; one that did and says something else does.
+// A node that did not look at the bytes takes nothing back; one that did and says something else
+// does.
 func TestUnfunded_Cleared(t *testing.T) {
 	t.Parallel()
 	for class, c := range map[Class]struct {
 		unfunded bool
 		reason   string
 	}{
-		Unavailable: {true, ReasonInsufficientFunds}, RateLimited: {true, ReasonInsufficientFunds}, Unauthorized: {true, ReasonInsufficientFunds},
-		Underpriced: {false, string(Underpriced)}, Ambiguous: {false, string(Ambiguous)}, NonceTooLow: {false, string(NonceTooLow)}, Invalid: {false, ReasonRejected},
+		Unavailable: {true, ReasonInsufficientFunds}, RateLimited: {true, ReasonInsufficientFunds},
+		Unauthorized: {true, ReasonInsufficientFunds},
+		Underpriced:  {false, string(Underpriced)}, Ambiguous: {false, string(Ambiguous)},
+		NonceTooLow: {false, string(NonceTooLow)}, Invalid: {false, ReasonRejected},
 	} {
 		for _, stuck := range []bool{false, true} {
 			w := newWorld(1, policy)
@@ -169,7 +177,8 @@ func TestUnfunded_PastMaxAge(t *testing.T) {
 	}
 }
 
-// What nobody can pay for is not offered for more, by itself or by the policy for what is STUCK; a cancel is signed once, and waits for money as well (H72).
+// What nobody can pay for is not offered for more, by itself or by the policy for what is STUCK; a
+// cancel is signed once, and waits for money as well (H72).
 func TestUnfunded_NoReplacements(t *testing.T) {
 	t.Parallel()
 	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
@@ -191,7 +200,8 @@ func TestUnfunded_NoReplacements(t *testing.T) {
 			w.do(t, until[Broadcast](t, w), poor, accepted)
 			forms = len(w.view.Open[0].Attempts)
 		}
-		tx, want := w.view.Open[0], map[StuckAction]int{StuckWait: 1, StuckBump: 1, StuckCancel: 2}[says]
+		tx, want := w.view.Open[0], map[StuckAction]int{StuckWait: 1, StuckBump: 1,
+			StuckCancel: 2}[says]
 		if forms != want || tx.State != Stuck || tx.Sub != Unfunded ||
 			tx.Reason != ReasonInsufficientFunds {
 			t.Errorf("%s: %d forms, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
@@ -207,7 +217,8 @@ func TestUnfunded_NoReplacements(t *testing.T) {
 	}
 }
 
-// What keeps a cancel from being signed is the reason, and not money: nothing is handed over meanwhile.
+// What keeps a cancel from being signed is the reason, and not money: nothing is handed over
+// meanwhile.
 func TestUnfunded_CancelUnsignable(t *testing.T) {
 	t.Parallel()
 	for name, often := range map[string]bool{"on its way": false, "stuck": true} {
@@ -235,7 +246,8 @@ func TestUnfunded_CancelUnsignable(t *testing.T) {
 // What is STUCK for another reason says that beside it; a lost nonce needs a decision and no money.
 func TestUnfunded_StuckForOtherReason(t *testing.T) {
 	t.Parallel()
-	for reason, unfunded := range map[string]bool{ReasonReorgedFinal: true, ReasonFeeCapReached: true, ReasonNonceElsewhere: false} {
+	for reason, unfunded := range map[string]bool{ReasonReorgedFinal: true,
+		ReasonFeeCapReached: true, ReasonNonceElsewhere: false} {
 		w := newWorld(1, policy)
 		b := until[Broadcast](t, w)
 		b.Tx.State = Stuck
@@ -269,7 +281,8 @@ func TestUnfunded_EarlierAttemptAffordable(t *testing.T) {
 	}
 }
 
-// The head of the queue that waits for money says so by its sub-state, also where an older program has written that it waits for something.
+// The head of the queue that waits for money says so by its sub-state, also where an older program
+// has written that it waits for something.
 func TestUnfunded_QueueHead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -301,7 +314,8 @@ func TestUnfunded_QueueHead(t *testing.T) {
 	}
 }
 
-// A form that is recorded after a refusal for lack of money may cost less: its own answer says whether the account can pay for it.
+// A form that is recorded after a refusal for lack of money may cost less: its own answer says
+// whether the account can pay for it.
 func TestUnfunded_NewAttempt_OwnOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -318,8 +332,9 @@ func TestUnfunded_NewAttempt_OwnOutcome(t *testing.T) {
 	}
 }
 
-// The count of hand-overs begins anew with each form, and with it no word changes that is true: of the newest form an answer that says nothing of money ends the wait
-// for money, but not that the transaction was handed over as often as one may be; a node that did not look at it ends neither.
+// The count of hand-overs begins anew with each form, and with it no word changes that is true: of
+// the newest form an answer that says nothing of money ends the wait for money, but not that the
+// transaction was handed over as often as one may be; a node that did not look at it ends neither.
 func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 	t.Parallel()
 	const aged = time.Hour
@@ -329,8 +344,9 @@ func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 		reason   string
 		message  string
 	}{
-		Ambiguous:   {false, 0, ReasonResubmitExhausted, "last response to the newest: AMBIGUOUS"},
-		Underpriced: {false, aged, ReasonResubmitExhausted, "last response to the newest: UNDERPRICED"},
+		Ambiguous: {false, 0, ReasonResubmitExhausted, "last response to the newest: AMBIGUOUS"},
+		Underpriced: {false, aged, ReasonResubmitExhausted, "last response to the newest: " +
+			"UNDERPRICED"},
 		NonceGap:    {false, time.Nanosecond, ReasonMaxAge, "not included for more than 1ns"},
 		Unavailable: {true, 0, ReasonInsufficientFunds, "insufficient funds for this transaction"},
 	} {
@@ -354,10 +370,12 @@ func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 	}
 }
 
-// A bump that offers more than the account has does not keep the form before it, which a pool has lost, from being handed over: what the account can pay for goes on.
+// A bump that offers more than the account has does not keep the form before it, which a pool has
+// lost, from being handed over: what the account can pay for goes on.
 func TestUnfunded_Bump(t *testing.T) {
 	t.Parallel()
-	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, InsufficientFunds} {
+	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous,
+		InsufficientFunds} {
 		p := policy
 		p.Bump = DefaultBumpPolicy{
 			Enabled:     true,

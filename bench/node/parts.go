@@ -155,8 +155,8 @@ func (n *node) serveOperators(ctx context.Context) error {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		_ = json.NewEncoder(w).Encode(wire.Memory{
-			Mallocs: float64(
-				m.Mallocs), Bytes: float64(m.TotalAlloc), Heap: float64(m.HeapInuse), Stacks: float64(m.StackInuse),
+			Mallocs: float64(m.Mallocs), Bytes: float64(m.TotalAlloc), Heap: float64(m.HeapInuse),
+			Stacks: float64(m.StackInuse),
 		})
 	})
 	s := &http.Server{

@@ -362,7 +362,8 @@ func (b *benchRun) report(done load.Accepted, left benchLeft) *benchReport {
 		NotFinal:  left.notFinal,
 	}
 	for _, kind := range []pb.TxEventKind{
-		pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, pb.TxEventKind_TX_EVENT_KIND_SUBMITTED, pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
+		pb.TxEventKind_TX_EVENT_KIND_ALLOCATED, pb.TxEventKind_TX_EVENT_KIND_SUBMITTED,
+		pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
 		pb.TxEventKind_TX_EVENT_KIND_FAILED, pb.TxEventKind_TX_EVENT_KIND_CANCELLED,
 	} {
 		if n := len(b.since[kind]); n == 0 && kind > pb.TxEventKind_TX_EVENT_KIND_CONFIRMED {

@@ -93,8 +93,10 @@ func TestBench_NotFinished(t *testing.T) {
 func TestBench_Verdict(t *testing.T) {
 	t.Parallel()
 	const (
-		included, reorged    = pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_REORGED
-		confirmed, cancelled = pb.TxEventKind_TX_EVENT_KIND_CONFIRMED, pb.TxEventKind_TX_EVENT_KIND_CANCELLED
+		included, reorged = pb.TxEventKind_TX_EVENT_KIND_INCLUDED,
+			pb.TxEventKind_TX_EVENT_KIND_REORGED
+		confirmed, cancelled = pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
+			pb.TxEventKind_TX_EVENT_KIND_CANCELLED
 	)
 	for name, c := range map[string]struct {
 		came         [2][]pb.TxEventKind // of each of two

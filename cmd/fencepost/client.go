@@ -194,7 +194,8 @@ func (p *program) connect(cmd *cobra.Command, f clientFlags) (*client, error) {
 
 // calling makes a command from a function that calls a node.
 func (p *program) calling(f *clientFlags,
-	do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command, []string) error {
+	do func(ctx context.Context, c *client, args []string) error) func(*cobra.Command,
+	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := legible(cmd, args); err != nil {
 			return err

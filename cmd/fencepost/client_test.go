@@ -177,7 +177,8 @@ func (l *ledger) live(id txn.TxID, success bool) {
 		return
 	}
 	l.move(id, txn.EventFailed, txn.Failed, func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Executed, s.Reason, s.LastError = txn.None, txn.Reverted, txn.ReasonReverted, "the call was reverted"
+		s.Sub, s.Executed, s.Reason, s.LastError = txn.None, txn.Reverted, txn.ReasonReverted,
+			"the call was reverted"
 	})
 }
 

@@ -344,5 +344,6 @@ func reasonOf(s *status.Status) string {
 func isUnsure(err error) bool {
 	var e *remoteError
 	return errors.As(err, &e) &&
-		(e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded || e.status.Code() == codes.Canceled)
+		(e.status.Code() == codes.Unavailable || e.status.Code() == codes.DeadlineExceeded ||
+			e.status.Code() == codes.Canceled)
 }

@@ -301,10 +301,14 @@ func TestFlags_EmptyValues(t *testing.T) {
 			flag, "")
 	}
 	for _, args := range [][]string{
-		create("--to"), create("--data"), create("--value"), create("--not-after"), create("--max-fee-gwei"), create("--request-id"), create("--server"), create("--token-file"), create("--speed"),
+		create("--to"), create("--data"), create("--value"), create("--not-after"),
+		create("--max-fee-gwei"), create("--request-id"), create("--server"),
+		create("--token-file"), create("--speed"),
 		{
 			"tx", "list", "--submitter", "",
-		}, {"tx", "list", "--state", ""}, {"tx", "list", "--label", ""}, {"tx", "watch", "--all", "--state", ""}, {"bench", "--to", recipient, "--submitter", ""},
+		}, {"tx", "list", "--state", ""}, {"tx", "list", "--label", ""},
+		{"tx", "watch", "--all", "--state", ""},
+		{"bench", "--to", recipient, "--submitter", ""},
 		{"submitter", "pause", "alice", "--reason", ""}, {"audit", "--config", ""},
 	} {
 		flag := args[len(args)-2]

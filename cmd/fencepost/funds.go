@@ -13,7 +13,8 @@ func unfundedTx(s *pb.Submitter) *pb.Waiting {
 	switch b, head := s.GetBlocking(), s.GetQueueHead(); {
 	case b.GetSubState() == unfunded:
 		return b
-	case b == nil && head.GetSubState() == unfunded && s.GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
+	case b == nil && head.GetSubState() == unfunded &&
+		s.GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED:
 		return head
 	}
 	return nil

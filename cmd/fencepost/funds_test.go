@@ -16,7 +16,8 @@ func TestUnfunded_Shown(t *testing.T) {
 	const lacks = "the account cannot pay for this transaction: it has 1 ether, may need 3, and " +
 		"2 ether are missing"
 	poor := func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Reason, s.LastError, s.LastOutcome = txn.Unfunded, txn.ReasonInsufficientFunds, lacks, txn.InsufficientFunds
+		s.Sub, s.Reason, s.LastError, s.LastOutcome = txn.Unfunded, txn.ReasonInsufficientFunds,
+			lacks, txn.InsufficientFunds
 	}
 	text := l.create("r1")
 	id, err := txn.ParseTxID(text)

@@ -178,7 +178,10 @@ overrides this. Data of a restored ledger about transactions that may have run i
 				return node.Unreachable(err, at.url, at.key)
 			}
 			return p.print(migrationRows([]store.Migration{step})[0],
-				func(w io.Writer) error { return line("migration %d (%s) reverted", step.Version, step.Name)(w) })
+				func(w io.Writer) error {
+					return line("migration %d (%s) reverted", step.Version,
+						step.Name)(w)
+				})
 		},
 	}
 	f.add(c)

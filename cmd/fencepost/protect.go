@@ -195,7 +195,10 @@ for the rest. This also applies to later protections while such transactions are
 			return err
 		}
 		return p.calling(f,
-			func(ctx context.Context, c *client, _ []string) error { return p.exitProtect(ctx, c, ask) })(
+			func(ctx context.Context, c *client, _ []string) error {
+				return p.exitProtect(ctx, c,
+					ask)
+			})(
 			cmd,
 			args,
 		)
@@ -347,7 +350,8 @@ func shownCommand(k *pb.Command) string {
 
 func (p *program) listCommands(ctx context.Context, c *client, submitter string, limit int) error {
 	all := &pb.ListCommandsResponse{}
-	for len(all.GetCommands()) == 0 || all.GetNextPageToken() != "" && len(all.GetCommands()) < limit {
+	for len(all.GetCommands()) == 0 || all.GetNextPageToken() != "" &&
+		len(all.GetCommands()) < limit {
 		ask := &pb.ListCommandsRequest{
 			Submitter: submitter,
 			PageSize:  int32(min(limit-len(all.GetCommands()), maxPage)),

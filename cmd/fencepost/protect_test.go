@@ -243,7 +243,10 @@ func (l *ledger) flying(request string) (text string, id txn.TxID) {
 		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
 	})
 	l.move(id, txn.EventSubmitted, txn.Tracking,
-		func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts, s.Accepted = txn.Pending, 1, 1 })
+		func(s *txn.Status, _ *txn.Change) {
+			s.Sub, s.SubmitAttempts, s.Accepted = txn.Pending, 1,
+				1
+		})
 	return text, id
 }
 

@@ -12,7 +12,8 @@ import (
 // The outcome of a cancel depends on the state of the transaction.
 func TestTxCancel_Outcomes(t *testing.T) {
 	t.Parallel()
-	const queued, tracking, stuck = pb.TxState_TX_STATE_QUEUED, pb.TxState_TX_STATE_TRACKING, pb.TxState_TX_STATE_STUCK
+	const queued, tracking, stuck = pb.TxState_TX_STATE_QUEUED, pb.TxState_TX_STATE_TRACKING,
+		pb.TxState_TX_STATE_STUCK
 	attempts := func(kinds ...string) *pb.OperatorDetails {
 		o := &pb.OperatorDetails{}
 		for i, kind := range kinds {
@@ -133,7 +134,8 @@ func TestQueued_AtLeast(t *testing.T) {
 // The next nonce is the one recorded with the decision; the account may have moved on since.
 func TestExitProtect_Result(t *testing.T) {
 	t.Parallel()
-	const resume, align = pb.ProtectionDecision_PROTECTION_DECISION_RESUME, pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
+	const resume, align = pb.ProtectionDecision_PROTECTION_DECISION_RESUME,
+		pb.ProtectionDecision_PROTECTION_DECISION_ALIGN_FORWARD
 	const resumeKeep = pb.ProtectionDecision_PROTECTION_DECISION_RESUME_KEEP_QUEUE
 	at := func(next uint64, more func(*pb.Submitter)) *pb.Submitter {
 		s := &pb.Submitter{Name: "alice", NextNonce: &next, Queued: 2}
@@ -147,7 +149,9 @@ func TestExitProtect_Result(t *testing.T) {
 			}
 		}
 	}
-	gaps := func(all ...*pb.NonceGap) func(*pb.Submitter) { return func(s *pb.Submitter) { s.Gaps = all } }
+	gaps := func(all ...*pb.NonceGap) func(*pb.Submitter) {
+		return func(s *pb.Submitter) { s.Gaps = all }
+	}
 	none := func(*pb.Submitter) {}
 	waits := func(queued, inFlight int64) func(*pb.Submitter) {
 		return func(s *pb.Submitter) { s.Queued, s.InFlight = queued, inFlight }

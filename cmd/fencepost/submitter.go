@@ -52,7 +52,10 @@ the command returns once the owner of the account has applied them.`,
 			return err
 		}
 		return p.calling(f,
-			func(ctx context.Context, c *client, _ []string) error { return p.addSubmitter(ctx, c, ask, policies) })(
+			func(ctx context.Context, c *client, _ []string) error {
+				return p.addSubmitter(ctx, c,
+					ask, policies)
+			})(
 			cmd,
 			args,
 		)
@@ -127,7 +130,10 @@ func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
 			return misused(cmd, "--limit must be at least 1")
 		}
 		return p.calling(f,
-			func(ctx context.Context, c *client, _ []string) error { return p.listSubmitters(ctx, c, limit) })(
+			func(ctx context.Context, c *client, _ []string) error {
+				return p.listSubmitters(ctx, c,
+					limit)
+			})(
 			cmd,
 			args,
 		)
@@ -138,7 +144,8 @@ func (p *program) submitterListCommand(f *clientFlags) *cobra.Command {
 
 func (p *program) listSubmitters(ctx context.Context, c *client, limit int) error {
 	all := &pb.ListSubmittersResponse{}
-	for len(all.GetSubmitters()) == 0 || all.GetNextPageToken() != "" && len(all.GetSubmitters()) < limit {
+	for len(all.GetSubmitters()) == 0 || all.GetNextPageToken() != "" &&
+		len(all.GetSubmitters()) < limit {
 		ask := &pb.ListSubmittersRequest{
 			PageSize:  int32(min(limit-len(all.GetSubmitters()), maxPage)),
 			PageToken: all.GetNextPageToken(),

@@ -155,7 +155,8 @@ automatically. Either a reorg went deeper than finality.audit_depth, or a decisi
 // is appended to the comment.
 func ran(s *pb.Submitter, then string) (all []string) {
 	for _, w := range []*pb.Waiting{s.GetBlocking(), s.GetQueueHead()} {
-		if w.GetReason() == txn.ProtectExecutedAfterRequeue || w.GetReason() == txn.ProtectExecutedAfterFinal {
+		if w.GetReason() == txn.ProtectExecutedAfterRequeue ||
+			w.GetReason() == txn.ProtectExecutedAfterFinal {
 			all = append(all,
 				"fencepost tx watch "+w.GetTxId()+"   # was executed after all"+then)
 		}
@@ -267,7 +268,8 @@ func submitterFields(s *pb.Submitter, now time.Time) []field {
 		{
 			"name",
 			s.GetName(),
-		}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()}, {"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
+		}, {"account", s.GetAccountId()}, {"signer", s.GetSigner()},
+		{"mode", strings.TrimPrefix(s.GetMode().String(), "SUBMITTER_MODE_")},
 		{
 			"status",
 			shownStatus(s),

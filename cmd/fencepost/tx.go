@@ -60,7 +60,10 @@ with 1 unless it was executed successfully.`,
 			return err
 		}
 		return p.calling(f,
-			func(ctx context.Context, c *client, _ []string) error { return p.create(ctx, c, t, ask) })(
+			func(ctx context.Context, c *client, _ []string) error {
+				return p.create(ctx, c, t,
+					ask)
+			})(
 			cmd,
 			args,
 		)
@@ -281,7 +284,10 @@ func (p *program) txListCommand(f *clientFlags) *cobra.Command {
 			return misused(cmd, "--limit must be at least 1")
 		}
 		return p.calling(f,
-			func(ctx context.Context, c *client, _ []string) error { return p.listTxs(ctx, c, ask, limit, wide) })(
+			func(ctx context.Context, c *client, _ []string) error {
+				return p.listTxs(ctx, c, ask,
+					limit, wide)
+			})(
 			cmd,
 			args,
 		)

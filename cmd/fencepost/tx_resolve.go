@@ -79,7 +79,10 @@ deep and was not this transaction.`,
 			ExpectVersion: version,
 		}
 		return p.calling(f,
-			func(ctx context.Context, c *client, _ []string) error { return p.resolve(ctx, c, ask) })(
+			func(ctx context.Context, c *client, _ []string) error {
+				return p.resolve(ctx, c,
+					ask)
+			})(
 			cmd,
 			args,
 		)

@@ -58,11 +58,14 @@ func txFields(tx *pb.Tx) []field {
 		{
 			"reason",
 			tx.GetReason(),
-		}, {"last_error", tx.GetLastError()}, {"what_to_do", remedy(tx)}, {"cancel_requested", yes(tx.GetCancelRequested())}, {"retry_safe", yes(tx.GetRetrySafe())},
+		}, {"last_error", tx.GetLastError()}, {"what_to_do", remedy(tx)},
+		{"cancel_requested", yes(tx.GetCancelRequested())},
+		{"retry_safe", yes(tx.GetRetrySafe())},
 		{
 			"to",
 			to,
-		}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data}, {"gas_limit", number(tx.GetPayload().GetGasLimit())},
+		}, {"value", tx.GetPayload().GetValue() + " wei"}, {"data", data},
+		{"gas_limit", number(tx.GetPayload().GetGasLimit())},
 	}
 	all = append(append(all, termsFields(tx.GetTerms())...),
 		field{"labels", shownLabels(tx.GetLabels())}, field{"tx_hash", tx.GetTxHash()})

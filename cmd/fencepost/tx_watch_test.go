@@ -205,7 +205,8 @@ func TestTxWatch_NodeGone_GivesUp(t *testing.T) {
 		}}
 	}
 	gone := answering(codes.Unavailable)
-	if _, errs, code, passed := watchScripted(t, gone); code != exitFailed || passed < testPatience ||
+	if _, errs, code, passed := watchScripted(t, gone); code != exitFailed ||
+		passed < testPatience ||
 		!strings.Contains(errs, "so it is") {
 		t.Errorf("gave %d after %v and %d streams: %s", code, passed, gone.streams.Load(), errs)
 	}
@@ -249,9 +250,10 @@ func certificate(t *testing.T) (pair tls.Certificate, file string) {
 		t.Fatal(err)
 	}
 	form := &x509.Certificate{
-		SerialNumber: big.NewInt(
-			1), DNSNames: []string{"node.test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), DNSNames: []string{"node.test"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour),
+		IsCA:      true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
 	if err != nil {

@@ -151,8 +151,9 @@ func (c *caller) createBatch(ctx context.Context, n int) error {
 
 // name makes a request the n-th of the plan.
 func (c *caller) name(r *pb.CreateTxRequest, n int) {
-	r.Submitter, r.RequestId = c.plan.Submitters[n%len(c.plan.Submitters)], c.plan.Prefix+"-"+strconv.Itoa(
-		n)
+	r.Submitter, r.RequestId = c.plan.Submitters[n%len(c.plan.Submitters)], c.plan.Prefix+"-"+
+		strconv.Itoa(
+			n)
 }
 
 // Latencies are durations of the same thing.

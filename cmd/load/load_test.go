@@ -92,7 +92,8 @@ func TestCreate(t *testing.T) {
 			Submitters: []string{
 				"a",
 				"b",
-			}, Callers: 4, Batch: batch, Count: 60, Prefix: "x", Created: func(*pb.Tx) { mu.Lock(); told++; mu.Unlock() },
+			}, Callers: 4, Batch: batch, Count: 60, Prefix: "x",
+			Created: func(*pb.Tx) { mu.Lock(); told++; mu.Unlock() },
 		})
 		if err != nil || done.Count != 60 || len(done.Latency) != calls || s.calls != calls ||
 			len(s.ids) != 60 ||

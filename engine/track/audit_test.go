@@ -72,7 +72,8 @@ func TestAudit_BelowWindow_ReadByNumber(t *testing.T) {
 }
 
 // After missed blocks an owner still compares what was audited before, for a while, also when more
-// blocks are missed meanwhile. A chain that is faster than its tracker does not extend that for ever.
+// blocks are missed meanwhile. A chain that is faster than its tracker does not extend that for
+// ever.
 func TestAuditedAbove_AfterGap_ReachesFurtherBack(t *testing.T) {
 	t.Parallel()
 	type step struct {

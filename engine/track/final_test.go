@@ -9,7 +9,8 @@ import (
 // reporting finalizes after more blocks, with the blocks above a receipt reported.
 var reporting = txn.Policy{Confirmations: 6, AuditDepth: 24, ReportConfirmations: true}
 
-// TestMark: a tagged block counts while it is in the chain of the view; a lower one changes nothing.
+// TestMark: a tagged block counts while it is in the chain of the view; a lower one changes
+// nothing.
 func TestMark(t *testing.T) {
 	t.Parallel()
 	blocks := &tree{}
@@ -26,7 +27,8 @@ func TestMark(t *testing.T) {
 		{nil, false, 0},
 		{&other, false, 0},
 		{&txn.Block{Number: 9}, false, 0}, // of a view that is not ours yet
-		{&txn.Block{Number: 3}, true, 3},  // below the window, where no reorg that we saw has reached
+		// below the window, where no reorg that we saw has reached
+		{&txn.Block{Number: 3}, true, 3},
 		{&b, true, 7},
 		{&a, false, 7},
 		{nil, false, 7},

@@ -78,8 +78,8 @@ type follow struct {
 }
 
 const (
-	// maxWalk is how many blocks are read one by one to close a gap. A larger gap starts a new view,
-	// with one look-up of all receipts.
+	// maxWalk is how many blocks are read one by one to close a gap. A larger gap starts a new
+	// view, with one look-up of all receipts.
 	maxWalk = 16
 	// lowerUpdates is how many updates in a row must see a head below the tip before it counts as a
 	// rollback. Until then it is an older view of the same chain.
@@ -318,8 +318,8 @@ func (t *Tracker) extend(ctx context.Context,
 	return next, added, gap, nil
 }
 
-// rollBack is the window when the head is a block that it contains. A head below the tip is an older
-// view of the same chain, unless it stays: then blocks were removed and not replaced.
+// rollBack is the window when the head is a block that it contains. A head below the tip is an
+// older view of the same chain, unless it stays: then blocks were removed and not replaced.
 func (t *Tracker) rollBack(current window, head txn.Block) window {
 	if head.Hash == current.tip().Hash {
 		t.lower = 0

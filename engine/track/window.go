@@ -14,8 +14,8 @@ type window struct {
 // maxWindow bounds the blocks that are kept of a chain.
 const maxWindow = 4096
 
-// windowLimit is enough to keep a block from its inclusion past its finality, with as much again for
-// reorgs, and for as long as it is audited, however many blocks an update adds; at least 128.
+// windowLimit is enough to keep a block from its inclusion past its finality, with as much again
+// for reorgs, and for as long as it is audited, however many blocks an update adds; at least 128.
 func windowLimit(p txn.Policy) int {
 	const least = 128
 	return int(min(max(least, 2*p.Confirmations+2, p.AuditDepth+2+maxWalk), maxWindow))
@@ -51,7 +51,8 @@ func (w window) contains(number uint64, hash txn.Hash) bool {
 // mayContain reports whether a receipt that was canonical may still be: its block is in the window,
 // or below it, where no reorg that we saw has reached.
 func (w window) mayContain(r *txn.Receipt) bool {
-	return !w.empty() && (r.BlockNumber < w.first().Number || w.contains(r.BlockNumber, r.BlockHash))
+	return !w.empty() && (r.BlockNumber < w.first().Number ||
+		w.contains(r.BlockNumber, r.BlockHash))
 }
 
 // extends reports whether the window has all blocks of an earlier one except those that left it at

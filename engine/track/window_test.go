@@ -22,8 +22,9 @@ func (t *tree) child(of txn.Block) txn.Block {
 	return b
 }
 
-// TestJoin_AnyForks_LinkedChain grows a chain with forks of any depth and checks, after every join, that the window is a linked piece of the branch that it
-// was given, no longer than its limit, and that it calls new exactly what it did not have.
+// TestJoin_AnyForks_LinkedChain grows a chain with forks of any depth and checks, after every join,
+// that the window is a linked piece of the branch that it was given, no longer than its limit, and
+// that it calls new exactly what it did not have.
 func TestJoin_AnyForks_LinkedChain(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -55,7 +56,8 @@ func TestJoin_AnyForks_LinkedChain(t *testing.T) {
 	})
 }
 
-// branchTo is the branch that a pass would fetch: from the head down until it meets the window, or as long as the window may be.
+// branchTo is the branch that a pass would fetch: from the head down until it meets the window, or
+// as long as the window may be.
 func branchTo(w window, canonical []txn.Block) []txn.Block {
 	var branch []txn.Block
 	for i := len(canonical) - 1; i >= 0; i-- {
@@ -106,15 +108,16 @@ func TestJudge_Receipt_OnlyInCanonicalBlock(t *testing.T) {
 		known   bool
 		receipt bool
 	}{
-		"in the window":            {in(6, one.Hash), true, true},
-		"of another branch":        {in(6, txn.Hash{1}), false, false},
-		"ahead of the view":        {in(7, txn.Hash{2}), false, false},
-		"below, canonical":         {in(4, txn.Hash{4}), true, true},
-		"below, not canonical":     {in(4, txn.Hash{3}), false, false},
-		"below, not asked for":     {in(3, txn.Hash{3}), false, false},
-		"not there":                {txn.ReceiptResult{}, true, false},
-		"could not be looked up":   {txn.ReceiptResult{Err: txn.ErrUnavailable}, false, false},
-		"error beside a receipt":   {txn.ReceiptResult{Err: txn.ErrUnavailable, Receipt: in(6, one.Hash).Receipt}, false, false},
+		"in the window":          {in(6, one.Hash), true, true},
+		"of another branch":      {in(6, txn.Hash{1}), false, false},
+		"ahead of the view":      {in(7, txn.Hash{2}), false, false},
+		"below, canonical":       {in(4, txn.Hash{4}), true, true},
+		"below, not canonical":   {in(4, txn.Hash{3}), false, false},
+		"below, not asked for":   {in(3, txn.Hash{3}), false, false},
+		"not there":              {txn.ReceiptResult{}, true, false},
+		"could not be looked up": {txn.ReceiptResult{Err: txn.ErrUnavailable}, false, false},
+		"error beside a receipt": {txn.ReceiptResult{Err: txn.ErrUnavailable,
+			Receipt: in(6, one.Hash).Receipt}, false, false},
 		"the oldest of the window": {in(5, genesis.Hash), true, true},
 	} {
 		known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, nil, c.answer)

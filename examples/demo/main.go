@@ -74,8 +74,9 @@ func run(ctx context.Context, server, rpc string, calls int) error {
 	}
 	defer chain.Close()
 	d := &demo{
-		txs: fencepostv1.NewTxServiceClient(
-			conn), submitters: fencepostv1.NewSubmitterServiceClient(conn), chain: chain, id: "demo-" + uuid.NewString(),
+		txs:        fencepostv1.NewTxServiceClient(conn),
+		submitters: fencepostv1.NewSubmitterServiceClient(conn), chain: chain,
+		id: "demo-" + uuid.NewString(),
 	}
 	accounts, err := d.accounts(ctx)
 	if err != nil {

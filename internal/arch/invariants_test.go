@@ -15,7 +15,8 @@ var (
 		"`((?:queries|store|engine|txn|sign|chain|server|internal)/[\\w/]+\\.(?:go|sql))`")
 )
 
-// TestInvariants_NamesExist keeps the document true: every law names a test that is there, and the code that keeps it.
+// TestInvariants_NamesExist keeps the document true: every law names a test that is there, and the
+// code that keeps it.
 func TestInvariants_NamesExist(t *testing.T) {
 	t.Parallel()
 	document := string(readFile(t, "docs/invariants.md"))

@@ -202,7 +202,8 @@ func (r Rules) checkServer(packages []Package) []string {
 		seen[pkg] = true
 		if slices.Contains(unlinked, r.folder(pkg)) {
 			violations = append(violations, fmt.Sprintf(
-				"server is linked to %s: the code that talks to callers must not reach the code that signs or broadcasts",
+				"server is linked to %s: the code that talks to callers must not reach the code "+
+					"that signs or broadcasts",
 				pkg,
 			))
 		}

@@ -92,7 +92,8 @@ func whole[N int | uint32 | uint64](least, most N) kind[N] {
 				"%q is not a whole number of decimal digits", text)
 		}
 		if n < uint64(least) || n > uint64(most) {
-			return bad[N](fmt.Sprintf("use a value from %d to %d", least, most), "%s is out of range",
+			return bad[N](fmt.Sprintf("use a value from %d to %d", least, most),
+				"%s is out of range",
 				text)
 		}
 		return N(n), nil

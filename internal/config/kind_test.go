@@ -22,7 +22,8 @@ func TestKinds(t *testing.T) {
 		},
 	)
 	refuses(t, span(time.Second, time.Hour), map[string]string{
-		"5": "has no unit", "1.5": "has no unit", "999ms": "out of range", "61m": "out of range", "-5s": "out of range", "soon": "not a duration",
+		"5": "has no unit", "1.5": "has no unit", "999ms": "out of range", "61m": "out of range",
+		"-5s": "out of range", "soon": "not a duration",
 	})
 	takes(t, whole(1, 10), map[string]int{"1": 1, "10": 10, "07": 7})
 	refuses(
@@ -122,8 +123,10 @@ func TestKinds_Chain(t *testing.T) {
 		},
 	)
 	refuses(t, account(), map[string]string{
-		sum[2:]: "not an address", sum + "0": "not an address", sum[:41]: "not an address", "0xg" + sum[3:]: "not an address",
-		strings.Replace(sum, "F6F4", "f6F4", 1): "wrong EIP-55 checksum", "0x" + strings.Repeat("0", 40): "zero address",
+		sum[2:]: "not an address", sum + "0": "not an address", sum[:41]: "not an address",
+		"0xg" + sum[3:]:                         "not an address",
+		strings.Replace(sum, "F6F4", "f6F4", 1): "wrong EIP-55 checksum",
+		"0x" + strings.Repeat("0", 40):          "zero address",
 	})
 	hash := "0x" + strings.Repeat("ab", 32)
 	takes(t, blockHash(), map[string]common.Hash{hash: common.HexToHash(hash)})
@@ -177,12 +180,15 @@ func TestKinds_URLs(t *testing.T) {
 			t.Errorf("%s became %s, %v", good, s.Reveal(), err)
 		}
 	}
-	for _, good := range []string{"http://h", "https://h/key", "ws://h:8546", "wss://u:p@h/?key=k"} {
+	for _, good := range []string{"http://h", "https://h/key", "ws://h:8546",
+		"wss://u:p@h/?key=k"} {
 		if s, err := endpoint().parse(good); err != nil || s.Reveal() != good {
 			t.Errorf("%s became %s, %v", good, s.Reveal(), err)
 		}
 	}
-	for _, hush := range []string{"hush", "mysql://hush/d", "postgres:///hush", "host=hush dbname=d", "postgres://u:hush%@h/d", "postgres://u:hush@[h/d", "ftp://hush", "http://", "http:///hush", "https://hush:x"} {
+	for _, hush := range []string{"hush", "mysql://hush/d", "postgres:///hush",
+		"host=hush dbname=d", "postgres://u:hush%@h/d", "postgres://u:hush@[h/d", "ftp://hush",
+		"http://", "http:///hush", "https://hush:x"} {
 		_, err := postgres().parse(hush)
 		if err == nil || strings.Contains(err.Error(), "hush") {
 			t.Errorf("database %s: %v", hush, err)
@@ -215,7 +221,9 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	keys := []string{"duration", "renew_interval", "idle_after"}
 	for text, want := range map[string]string{
-		"duraton": "duration", "durations": "duration", "udration": "duration", "renew-interval": "renew_interval", "renewinterval": "renew_interval", "idle": "", "xyz": "", "": "",
+		"duraton": "duration", "durations": "duration", "udration": "duration",
+		"renew-interval": "renew_interval", "renewinterval": "renew_interval", "idle": "",
+		"xyz": "", "": "",
 	} {
 		if got := nearest(text, keys); got != want {
 			t.Errorf("nearest to %q is %q, want %q", text, got, want)
@@ -225,7 +233,10 @@ func TestNearest(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{time.Hour: "1h", time.Minute: "1m", 90 * time.Second: "1m30s", time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms", 0: "0s", 10 * time.Second: "10s", 20 * time.Minute: "20m"} {
+	for d, want := range map[time.Duration]string{time.Hour: "1h", time.Minute: "1m",
+		90 * time.Second: "1m30s", time.Hour + time.Second: "1h0m1s",
+		250 * time.Millisecond: "250ms", 0: "0s", 10 * time.Second: "10s",
+		20 * time.Minute: "20m"} {
 		if got := short(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}

@@ -48,8 +48,9 @@ func Load(s Source) (*Config, error) {
 // error means that the file cannot be read.
 func Survey(s Source) (*Config, Problems, error) {
 	r := &reader{
-		file: s.File, folder: filepath.Dir(s.File), bad: map[string]bool{}, origins: map[string]Origin{},
-		index: map[string]int{}, elementPaths: map[string][]string{},
+		file: s.File, folder: filepath.Dir(s.File), bad: map[string]bool{},
+		origins: map[string]Origin{},
+		index:   map[string]int{}, elementPaths: map[string][]string{},
 		overrides: overrides{
 			collect(s.Environ, s.Ignore),
 			map[string]string{},
@@ -83,7 +84,8 @@ func (r *reader) parseFile(path string) (*yaml.Node, error) {
 	content, err := readLimited(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf(
-			"config: file %s does not exist; set --config or FENCEPOST_CONFIG to another file", path)
+			"config: file %s does not exist; set --config or FENCEPOST_CONFIG to another file",
+			path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("config: read the file: %w", err)

@@ -25,25 +25,38 @@ func TestLoad_Example(t *testing.T) {
 	}
 	chain := c.Chains[0]
 	for what, is := range map[string]bool{
-		"node":          c.Node.Name == "a",
-		"listeners":     c.GRPC.Listen == "127.0.0.1:9090" && c.Ops.Listen == "127.0.0.1:9091",
-		"database":      c.Database.URL.Reveal() == "postgres://fencepost@127.0.0.1:5432/fencepost" && c.Database.Schema == "public",
-		"lease":         c.Lease.Duration == 10*time.Second && c.Lease.RenewInterval == 3*time.Second,
-		"payload":       c.Payload.MaxBytes == 126<<10,
-		"log":           c.Log == Log{"info", "text"},
-		"chain":         chain.Name == "dev" && chain.ChainID == 31337 && chain.PollInterval == 250*time.Millisecond && chain.Confirmations == 20 && chain.ReleaseDepth == 1,
-		"rpc":           len(chain.RPC) == 1 && chain.RPC[0].Reveal() == "http://127.0.0.1:8545" && chain.RPCTimeout == 10*time.Second && chain.RPCMaxInFlight == 100,
-		"resubmit":      chain.Resubmit == Resubmit{Interval: time.Minute, MaxAttempts: 20},
-		"fees":          chain.Fees.MinTip == *uint256.NewInt(1e6) && chain.Fees.MaxFeeCap == *uint256.NewInt(500e9) && chain.Fees.FixedPrice == nil,
-		"speeds":        chain.Fees.SlowPercentile == 0 && chain.Fees.FastPercentile == 0 && chain.Fees.MinPrice.IsZero(),
-		"bumps":         chain.GasBump == GasBump{false, 1.125, time.Minute, 10, *uint256.NewInt(500e9)} && chain.GasBump.Permille() == 1125,
-		"off":           !chain.Mempool.Diagnose && !chain.Finality.TellBlocks && chain.Prepare == Prepare{0, "always"} && !chain.Prepare.TrustsGasLimits() && chain.ABIFiles == nil,
-		"gas":           chain.Gas.Margin == 1.2,
-		"signer":        c.Signers[0].Timeout == 10*time.Second,
-		"key store":     c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file), "keys"), filepath.Join(filepath.Dir(file), "password")},
-		"submitter":     c.Submitters[0].Mode == "strict" && c.Submitters[0].StartFrom == "0" && c.Submitters[0].Address.Hex() == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
-		"policies":      c.Submitters[0].OnFailure == "" && c.Submitters[0].MaxFee == nil,
-		"what it shows": find(t, c, "lease.duration") == Setting{"lease.duration", "10s", "default"} && find(t, c, "node.name") == Setting{"node.name", "a", file + ":2"},
+		"node":      c.Node.Name == "a",
+		"listeners": c.GRPC.Listen == "127.0.0.1:9090" && c.Ops.Listen == "127.0.0.1:9091",
+		"database": c.Database.URL.Reveal() ==
+			"postgres://fencepost@127.0.0.1:5432/fencepost" && c.Database.Schema == "public",
+		"lease": c.Lease.Duration == 10*time.Second &&
+			c.Lease.RenewInterval == 3*time.Second,
+		"payload": c.Payload.MaxBytes == 126<<10,
+		"log":     c.Log == Log{"info", "text"},
+		"chain": chain.Name == "dev" && chain.ChainID == 31337 &&
+			chain.PollInterval == 250*time.Millisecond && chain.Confirmations == 20 &&
+			chain.ReleaseDepth == 1,
+		"rpc": len(chain.RPC) == 1 && chain.RPC[0].Reveal() == "http://127.0.0.1:8545" &&
+			chain.RPCTimeout == 10*time.Second && chain.RPCMaxInFlight == 100,
+		"resubmit": chain.Resubmit == Resubmit{Interval: time.Minute, MaxAttempts: 20},
+		"fees": chain.Fees.MinTip == *uint256.NewInt(1e6) &&
+			chain.Fees.MaxFeeCap == *uint256.NewInt(500e9) && chain.Fees.FixedPrice == nil,
+		"speeds": chain.Fees.SlowPercentile == 0 && chain.Fees.FastPercentile == 0 &&
+			chain.Fees.MinPrice.IsZero(),
+		"bumps": chain.GasBump == GasBump{false, 1.125, time.Minute, 10,
+			*uint256.NewInt(500e9)} && chain.GasBump.Permille() == 1125,
+		"off": !chain.Mempool.Diagnose && !chain.Finality.TellBlocks &&
+			chain.Prepare == Prepare{0, "always"} && !chain.Prepare.TrustsGasLimits() &&
+			chain.ABIFiles == nil,
+		"gas":    chain.Gas.Margin == 1.2,
+		"signer": c.Signers[0].Timeout == 10*time.Second,
+		"key store": c.Signers[0].KeyStore == KeyStore{filepath.Join(filepath.Dir(file),
+			"keys"), filepath.Join(filepath.Dir(file), "password")},
+		"submitter": c.Submitters[0].Mode == "strict" && c.Submitters[0].StartFrom == "0" &&
+			c.Submitters[0].Address.Hex() == "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+		"policies": c.Submitters[0].OnFailure == "" && c.Submitters[0].MaxFee == nil,
+		"what it shows": find(t, c, "lease.duration") == Setting{"lease.duration", "10s",
+			"default"} && find(t, c, "node.name") == Setting{"node.name", "a", file + ":2"},
 	} {
 		if !is {
 			t.Errorf("%s is not as the file says: %+v", what, c)
@@ -78,7 +91,8 @@ func TestLoad_FileLists(t *testing.T) {
 func TestLoad_SubmitterPolicies(t *testing.T) {
 	t.Parallel()
 	line := func(keys string) string {
-		return example + "  - {name: bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267, signer: local, " + keys + "}\n"
+		return example + "  - {name: bob, chain: dev, address: " +
+			"0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267, signer: local, " + keys + "}\n"
 	}
 	c, err := Load(
 		Source{
@@ -201,7 +215,8 @@ func compareProblems(t *testing.T, file string, err error, want []string) {
 		found = append(found, strings.ReplaceAll(p.String(), file, "config.yaml"))
 	}
 	for _, start := range want {
-		at := slices.IndexFunc(found, func(line string) bool { return strings.HasPrefix(line, start) })
+		at := slices.IndexFunc(found,
+			func(line string) bool { return strings.HasPrefix(line, start) })
 		if at < 0 {
 			t.Errorf("missing: %s", start)
 			continue
@@ -220,14 +235,18 @@ func TestLoad_UnreadableFile(t *testing.T) {
 		"tabs":          {"node:\n\tname: a\n", "config.yaml:2: not valid YAML"},
 		"two documents": {example + "---\nnode: {name: b}\n", "second document"},
 		"no group":      {"- a\n- b\n", "not a group"},
-		"merge key":     {strings.Replace(example, "lease", "", 1) + "lease: {<<: {duration: 9s}}\n", "lease.<<: merge keys"},
-		"list in list":  {strings.Replace(example, "[http://127.0.0.1:8545]", "[[http://127.0.0.1:8545]]", 1), "chains.dev.rpc[0]: expected one value"},
-		"group":         {"node: {name: {a: b}}\n", "node.name: expected one value"},
-		"list group":    {"chains: {name: dev}\n", "chains: not a list"},
-		"element":       {"chains: [dev]\n", "chains[0]: not a group"},
-		"no value":      {"node: {name: \"\"}\n", "node.name: no value"},
-		"long list":     {"chains:\n" + strings.Repeat("- {}\n", maxElements+1), "chains: the list has 10001 elements"},
-		"long rpc":      {"chains: [{rpc: [" + strings.Repeat("x,", maxElements+1) + "]}]\n", "chains[0].rpc: the list has 10001 elements"},
+		"merge key": {strings.Replace(example, "lease", "", 1) + "lease: {<<: {duration: " +
+			"9s}}\n", "lease.<<: merge keys"},
+		"list in list": {strings.Replace(example, "[http://127.0.0.1:8545]",
+			"[[http://127.0.0.1:8545]]", 1), "chains.dev.rpc[0]: expected one value"},
+		"group":      {"node: {name: {a: b}}\n", "node.name: expected one value"},
+		"list group": {"chains: {name: dev}\n", "chains: not a list"},
+		"element":    {"chains: [dev]\n", "chains[0]: not a group"},
+		"no value":   {"node: {name: \"\"}\n", "node.name: no value"},
+		"long list": {"chains:\n" + strings.Repeat("- {}\n", maxElements+1),
+			"chains: the list has 10001 elements"},
+		"long rpc": {"chains: [{rpc: [" + strings.Repeat("x,", maxElements+1) + "]}]\n",
+			"chains[0].rpc: the list has 10001 elements"},
 		"endless alias": {"chains: &c [*c]\n", "chains"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +260,8 @@ func TestLoad_UnreadableFile(t *testing.T) {
 		})
 	}
 	folder := t.TempDir()
-	for path, want := range map[string]string{filepath.Join(folder, "nowhere"): "does not exist", folder: "read the file"} {
+	for path, want := range map[string]string{filepath.Join(folder, "nowhere"): "does not exist",
+		folder: "read the file"} {
 		if _, err := Load(Source{File: path}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q in it", path, err, want)
 		}
@@ -280,8 +300,11 @@ func TestLoad_Layers(t *testing.T) {
 	c, err := Load(Source{
 		File: file,
 		Environ: []string{
-			"FENCEPOST_LEASE_RENEW_INTERVAL=4s", "FENCEPOST_LEASE_DURATION=20s", "FENCEPOST_CHAINS_DEV_RPC=http://one, ws://two", "FENCEPOST_LOG_LEVEL=",
-			"FENCEPOST_SIGNERS_LOCAL_KEYSTORE_DIR=elsewhere", "FENCEPOST_SERVER=x", "FENCEPOST_PORT_9090_TCP_ADDR=10.0.0.1", "FENCEPOST_GRPC_SERVICE_HOST=h", "FENCEPOST_PORT=tcp://10.0.0.1:9090",
+			"FENCEPOST_LEASE_RENEW_INTERVAL=4s", "FENCEPOST_LEASE_DURATION=20s",
+			"FENCEPOST_CHAINS_DEV_RPC=http://one, ws://two", "FENCEPOST_LOG_LEVEL=",
+			"FENCEPOST_SIGNERS_LOCAL_KEYSTORE_DIR=elsewhere", "FENCEPOST_SERVER=x",
+			"FENCEPOST_PORT_9090_TCP_ADDR=10.0.0.1", "FENCEPOST_GRPC_SERVICE_HOST=h",
+			"FENCEPOST_PORT=tcp://10.0.0.1:9090",
 		},
 		Set:    []string{"lease.duration=40s", "lease.duration=50s", "chains.dev.confirmations=3"},
 		Ignore: []string{"FENCEPOST_SERVER"},
@@ -301,7 +324,9 @@ func TestLoad_Layers(t *testing.T) {
 	if dir := c.Signers[0].KeyStore.Dir; dir != "elsewhere" {
 		t.Errorf("a path of the environment became %s", dir)
 	}
-	for key, from := range map[string]string{"lease.duration": "--set", "lease.renew_interval": "environment FENCEPOST_LEASE_RENEW_INTERVAL", "chains.dev.chain_id": file + ":7"} {
+	for key, from := range map[string]string{"lease.duration": "--set",
+		"lease.renew_interval": "environment FENCEPOST_LEASE_RENEW_INTERVAL",
+		"chains.dev.chain_id":  file + ":7"} {
 		if s := find(t, c, key); s.From != from {
 			t.Errorf("%s is from %s, want %s", key, s.From, from)
 		}
@@ -311,19 +336,27 @@ func TestLoad_Layers(t *testing.T) {
 func TestLoad_InvalidOverrides(t *testing.T) {
 	t.Parallel()
 	two := strings.Replace(example, "signers:",
-		"  - {name: a-b, chain_id: 2, rpc: [http://h]}\n  - {name: a.b, chain_id: 3, rpc: [http://h]}\nsigners:",
+		"  - {name: a-b, chain_id: 2, rpc: [http://h]}\n  - {name: a.b, chain_id: 3, rpc: "+
+			"[http://h]}\nsigners:",
 		1)
 	for name, c := range map[string]struct {
 		source Source
 		want   string
 	}{
-		"secret by flag":     {Source{Set: []string{"database.url=postgres://h/d"}}, "--set: database.url: secrets on the command line"},
-		"endpoint by flag":   {Source{Set: []string{"chains.dev.rpc=http://h"}}, "--set: chains.dev.rpc: secrets"},
-		"two of a name":      {Source{Environ: []string{"FENCEPOST_CHAINS_A_B_CONFIRMATIONS=1"}}, "environment FENCEPOST_CHAINS_A_B_CONFIRMATIONS: chains.a.b.confirmations: the variable also sets chains.a-b.confirmations"},
-		"name":               {Source{Environ: []string{"FENCEPOST_CHAINS_DEV_NAME=x"}}, "environment FENCEPOST_CHAINS_DEV_NAME: unknown key"},
-		"unknown variable":   {Source{Environ: []string{"FENCEPOST_COMPLETELY_DIFFERENT=x"}}, "environment FENCEPOST_COMPLETELY_DIFFERENT: unknown key"},
+		"secret by flag": {Source{Set: []string{"database.url=postgres://h/d"}},
+			"--set: database.url: secrets on the command line"},
+		"endpoint by flag": {Source{Set: []string{"chains.dev.rpc=http://h"}},
+			"--set: chains.dev.rpc: secrets"},
+		"two of a name": {Source{Environ: []string{"FENCEPOST_CHAINS_A_B_CONFIRMATIONS=1"}},
+			"environment FENCEPOST_CHAINS_A_B_CONFIRMATIONS: chains.a.b.confirmations: the " +
+				"variable also sets chains.a-b.confirmations"},
+		"name": {Source{Environ: []string{"FENCEPOST_CHAINS_DEV_NAME=x"}},
+			"environment FENCEPOST_CHAINS_DEV_NAME: unknown key"},
+		"unknown variable": {Source{Environ: []string{"FENCEPOST_COMPLETELY_DIFFERENT=x"}},
+			"environment FENCEPOST_COMPLETELY_DIFFERENT: unknown key"},
 		"bad in environment": {Source{Environ: []string{"FENCEPOST_LEASE_DURATION=10"}}, `environment FENCEPOST_LEASE_DURATION: lease.duration: "10" has no unit`},
-		"relation":           {Source{Set: []string{"lease.renew_interval=5s"}}, "--set: lease.renew_interval: a lease of 10s"},
+		"relation": {Source{Set: []string{"lease.renew_interval=5s"}},
+			"--set: lease.renew_interval: a lease of 10s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -369,19 +402,25 @@ func TestLoad_DatabaseURLFile(t *testing.T) {
 		environ       string
 		want          string // the URL, or a part of the error
 	}{
-		"beside the file":     {inFile, "postgres://localhost/from-file\n", "", "postgres://localhost/from-file"},
-		"environment wins":    {inFile, "", "FENCEPOST_DATABASE_URL=postgres://localhost/from-env", "postgres://localhost/from-env"},
-		"file of environment": {example, "postgres://localhost/from-file", "FENCEPOST_DATABASE_URL_FILE=%s/url", "postgres://localhost/from-file"},
-		"both":                {strings.Replace(example, "  url:", "  url_file: url\n  url:", 1), "x", "", "config.yaml:4: database.url_file: database.url is set too"},
-		"gone":                {inFile, "", "", "url does not exist"},
-		"wrong":               {inFile, "mysql://secret", "", "config.yaml:4: database.url_file: not a PostgreSQL URL"},
-		"huge":                {inFile, strings.Repeat("x", 5000), "", "4096 bytes"},
+		"beside the file": {inFile, "postgres://localhost/from-file\n", "",
+			"postgres://localhost/from-file"},
+		"environment wins": {inFile, "", "FENCEPOST_DATABASE_URL=postgres://localhost/from-env",
+			"postgres://localhost/from-env"},
+		"file of environment": {example, "postgres://localhost/from-file",
+			"FENCEPOST_DATABASE_URL_FILE=%s/url", "postgres://localhost/from-file"},
+		"both": {strings.Replace(example, "  url:", "  url_file: url\n  url:", 1),
+			"x", "", "config.yaml:4: database.url_file: database.url is set too"},
+		"gone": {inFile, "", "", "url does not exist"},
+		"wrong": {inFile, "mysql://secret", "", "config.yaml:4: database.url_file: " +
+			"not a PostgreSQL URL"},
+		"huge": {inFile, strings.Repeat("x", 5000), "", "4096 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := write(t, c.text)
 			if c.content != "" {
-				if err := os.WriteFile(filepath.Join(filepath.Dir(file), "url"), []byte(c.content), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(file), "url"), []byte(c.content),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -394,7 +433,8 @@ func TestLoad_DatabaseURLFile(t *testing.T) {
 			switch {
 			case err == nil && got.Database.URL.Reveal() != c.want:
 				t.Errorf("the URL is %s", got.Database.URL.Reveal())
-			case err != nil && !strings.Contains(strings.ReplaceAll(err.Error(), file, "config.yaml"), c.want):
+			case err != nil &&
+				!strings.Contains(strings.ReplaceAll(err.Error(), file, "config.yaml"), c.want):
 				t.Errorf("got %v, want %q in it", err, c.want)
 			case err != nil && strings.Contains(err.Error(), "secret"):
 				t.Errorf("the error quotes the file: %v", err)
@@ -437,7 +477,8 @@ func TestSecret_NeverPrinted(t *testing.T) {
 	if got := find(t, c, "chains.dev.rpc").Value; got != "[redacted]" {
 		t.Errorf("shows %s", got)
 	}
-	if c.Database.URL.Reveal() != "postgres://user:hush1@h/d?sslmode=verify-full&sslpassword=hush2" ||
+	if c.Database.URL.Reveal() !=
+		"postgres://user:hush1@h/d?sslmode=verify-full&sslpassword=hush2" ||
 		c.Chains[0].RPC[0].Reveal() != "https://hush3.example/hush4" {
 		t.Error("the secrets themselves were changed")
 	}

@@ -134,7 +134,8 @@ func (r *reader) short(n *yaml.Node, path string) bool {
 		return true
 	}
 	r.problem(r.at(n.Line), path,
-		fmt.Sprintf("the list has %d elements, above the maximum of %d", len(n.Content), maxElements),
+		fmt.Sprintf("the list has %d elements, above the maximum of %d", len(n.Content),
+			maxElements),
 		"distribute them over several nodes")
 	return false
 }

@@ -20,13 +20,17 @@ const introduction = "" +
 	"```yaml\n%s```\n\n" +
 	"A node reads one YAML file, then environment variables, then `--set` flags; later sources\n" +
 	"override earlier ones. Unknown keys are errors. Values are read as text, so they need \n" +
-	"quotes only where YAML requires them. Anchors and aliases work; merge keys (`<<`) do not. Paths in\n" +
+	"quotes only where YAML requires them. Anchors and aliases work; merge keys (`<<`) do not. " +
+	"Paths in\n" +
 	"the file are relative to its folder, other paths to the working folder.\n\n" +
 	"**Environment.** A key's variable is `FENCEPOST_` and the key's path in capitals, with `_`\n" +
 	"for each character that is not a letter or digit: `FENCEPOST_LEASE_DURATION` for\n" +
-	"`lease.duration`. List elements are addressed by name: `FENCEPOST_CHAINS_DEV_RPC` sets `rpc`\n" +
-	"of the chain `dev`. Several values are separated by commas. List elements and their names can\n" +
-	"be defined in the file only. An empty variable counts as unset. A variable with this prefix\n" +
+	"`lease.duration`. List elements are addressed by name: `FENCEPOST_CHAINS_DEV_RPC` sets " +
+	"`rpc`\n" +
+	"of the chain `dev`. Several values are separated by commas. List elements and their names " +
+	"can\n" +
+	"be defined in the file only. An empty variable counts as unset. A variable with this " +
+	"prefix\n" +
 	"that matches no key is an error, except the ones that Kubernetes sets for services.\n\n" +
 	"**Flags.** `--set lease.duration=20s`, `--set chains.dev.confirmations=5`, as often as\n" +
 	"needed. Flags cannot set secrets, because all users of a machine can read command lines.\n\n" +

@@ -14,7 +14,8 @@ func TestReference_UpToDate(t *testing.T) {
 	}
 	if string(got) != Reference() {
 		t.Error(
-			"docs/configuration.md is not what the table of keys says; run: go generate ./internal/config")
+			"docs/configuration.md is not what the table of keys says; run: go generate " +
+				"./internal/config")
 	}
 }
 

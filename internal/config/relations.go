@@ -86,7 +86,8 @@ func relations() []relation {
 		},
 		{"No two chains have the same chain_id.", relateChainIDs},
 		{"No endpoint is listed twice in chains.*.rpc.", relateEndpoints},
-		{"The chain and the signer of a submitter are defined in chains and signers.", relateSubmitters},
+		{"The chain and the signer of a submitter are defined in chains and signers.",
+			relateSubmitters},
 		{
 			"No two submitters have the same chain and address: an account has one sequence of " +
 				"nonces.",

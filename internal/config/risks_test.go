@@ -12,8 +12,9 @@ import (
 func TestSecured(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ given, want string }{
-		"another machine":  {"postgres://u@db/d", "postgres://u@db/d?sslmode=verify-full"},
-		"one of two hosts": {"postgres://u@localhost:1,db:2/d", "postgres://u@localhost:1,db:2/d?sslmode=verify-full"},
+		"another machine": {"postgres://u@db/d", "postgres://u@db/d?sslmode=verify-full"},
+		"one of two hosts": {"postgres://u@localhost:1,db:2/d",
+			"postgres://u@localhost:1,db:2/d?sslmode=verify-full"},
 		"host as parameter": {
 			"postgres:///d?host=db", "postgres:///d?host=db&sslmode=verify-full",
 		},
@@ -53,9 +54,11 @@ func TestRisks(t *testing.T) {
 		"defaults":                     {nil, "", false},
 		"listener without credentials": {[]string{"grpc.listen=0.0.0.0:9090"}, "grpc.listen", true},
 		"listener with tokens":         {append(tls, "grpc.listen=:9090"), "", false},
-		"any origin":                   {[]string{"grpc.allowed_origins=*"}, "grpc.allowed_origins", true},
-		"any origin with tokens":       {append(tls, "grpc.allowed_origins=*"), "grpc.allowed_origins", false},
-		"metrics for other machines":   {[]string{"ops.listen=:9091"}, "ops.listen", false},
+		"any origin": {[]string{"grpc.allowed_origins=*"}, "grpc.allowed_origins",
+			true},
+		"any origin with tokens": {append(tls, "grpc.allowed_origins=*"),
+			"grpc.allowed_origins", false},
+		"metrics for other machines": {[]string{"ops.listen=:9091"}, "ops.listen", false},
 		"plain text to the database": {
 			[]string{"database.url=postgres://u@db/d?sslmode=prefer"}, "database.url", true,
 		},
@@ -107,7 +110,8 @@ func TestRisks_WritableFiles_AreRefused(t *testing.T) {
 	if err := os.Mkdir(keys, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for path, key := range map[string]string{keys: "signers.local.keystore.dir", file: "configuration"} {
+	for path, key := range map[string]string{keys: "signers.local.keystore.dir",
+		file: "configuration"} {
 		was, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)

@@ -183,7 +183,8 @@ func grpcFields() []field[GRPC] {
 				"The node's certificate chain, in PEM form. Without it the node serves plain text.",
 				func(t *TLS) *string { return &t.CertFile }),
 			file("key_file",
-				"The certificate's private key, in PEM form.", func(t *TLS) *string { return &t.KeyFile }),
+				"The certificate's private key, in PEM form.",
+				func(t *TLS) *string { return &t.KeyFile }),
 			file("client_ca_file",
 				"Certificate authorities, in PEM form. Every client must present a certificate "+
 					"that one of them issued, load balancers that check health included.",

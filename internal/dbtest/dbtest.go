@@ -150,7 +150,8 @@ func (db *DB) drop(t testing.TB) {
 	defer cancel()
 	err := onConn(ctx, db.URL, func(conn *pgx.Conn) error {
 		// Sessions of clients that were stopped or cut off may still hold locks.
-		const end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE pid <> pg_backend_pid() AND relation IN " +
+		const end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE pid <> " +
+			"pg_backend_pid() AND relation IN " +
 			"(SELECT oid FROM pg_class WHERE relnamespace = $1::text::regnamespace)"
 		if _, err := conn.Exec(ctx, end, db.Schema); err != nil {
 			return err

@@ -39,13 +39,19 @@ func TestGuard(t *testing.T) {
 		"an event is changed":       {"UPDATE tx_event SET message = 'x'", "an event is changed"},
 		"a transaction is deleted":  {"DELETE FROM managed_tx", "a transaction is deleted"},
 		"a queued row with a token": {queued(other, 7), "is born"},
-		"a queued row untold":       {strings.SplitN(queued(other, 0), ";", 2)[0], "version 1 and 0 events"},
-		"a cursor moves":            {"UPDATE submitter_nonce_cursor SET next_nonce = 1, fencing_token = 6", "under token 6"},
-		"a cursor vanishes":         {"DELETE FROM submitter_nonce_cursor", "deletes a row"},
-		"a cursor skips":            {"UPDATE submitter_nonce_cursor SET next_nonce = 2", "0 of these nonces are accounted for"},
-		"a cursor skips too much":   {"UPDATE submitter_nonce_cursor SET next_nonce = 4; " + gap(1, 2, 7), "2 of these nonces are accounted for"},
-		"a gap under a stale token": {"UPDATE submitter_nonce_cursor SET next_nonce = 2; " + gap(1, 1, 6), "under token 6"},
-		"a payload is changed":      {"UPDATE managed_tx SET data = 'x', fencing_token = 7", "what was asked for is changed"},
+		"a queued row untold": {strings.SplitN(queued(other, 0), ";", 2)[0],
+			"version 1 and 0 events"},
+		"a cursor moves": {"UPDATE submitter_nonce_cursor SET next_nonce = 1, " +
+			"fencing_token = 6", "under token 6"},
+		"a cursor vanishes": {"DELETE FROM submitter_nonce_cursor", "deletes a row"},
+		"a cursor skips": {"UPDATE submitter_nonce_cursor SET next_nonce = 2",
+			"0 of these nonces are accounted for"},
+		"a cursor skips too much": {"UPDATE submitter_nonce_cursor SET next_nonce = 4; " +
+			gap(1, 2, 7), "2 of these nonces are accounted for"},
+		"a gap under a stale token": {"UPDATE submitter_nonce_cursor SET next_nonce = 2; " +
+			gap(1, 1, 6), "under token 6"},
+		"a payload is changed": {"UPDATE managed_tx SET data = 'x', fencing_token = 7",
+			"what was asked for is changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +63,8 @@ func TestGuard(t *testing.T) {
 	}
 	t.Run("what is right passes", func(t *testing.T) {
 		right := uuid.New()
-		for _, sql := range []string{queued(right, 0), moved(right, 7, true), "UPDATE submitter_nonce_cursor SET next_nonce = 1; " + gap(0, 0, 7)} {
+		for _, sql := range []string{queued(right, 0), moved(right, 7, true),
+			"UPDATE submitter_nonce_cursor SET next_nonce = 1; " + gap(0, 0, 7)} {
 			if _, err := db.Pool.Exec(ctx, sql); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +99,8 @@ func moved(id uuid.UUID, token int, tell bool) string {
 
 func gap(first, last, token int) string {
 	return fmt.Sprintf(
-		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) VALUES (1, %d, %d, 'x', %d)",
+		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) "+
+			"VALUES (1, %d, %d, 'x', %d)",
 		first, last, token)
 }
 

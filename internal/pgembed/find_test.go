@@ -137,7 +137,8 @@ func TestHydrate_LinkOutsidePackage_Refused(t *testing.T) {
 	t.Parallel()
 	bin := fakePrograms(t, filepath.Join(publicDir(t), "native", "bin"), "18.4")
 	list := `[{"source":"native/lib/x","target":"../../escaped"}]`
-	if err := os.WriteFile(filepath.Join(filepath.Dir(bin), "pg-symlinks.json"), []byte(list), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(bin), "pg-symlinks.json"), []byte(list),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := hydrate(bin); err == nil ||
@@ -168,7 +169,8 @@ func TestChoose_DataVersion(t *testing.T) {
 		t.Errorf("a folder of something else: %v", err)
 	}
 	for content, want := range map[string]string{
-		"18\n": "", "13\n": "were made by PostgreSQL 13, and there is only PostgreSQL 18 (in " + bin + ")", "": "names no version",
+		"18\n": "", "13\n": "were made by PostgreSQL 13, and there is only PostgreSQL 18 (in " +
+			bin + ")", "": "names no version",
 	} {
 		if err := os.WriteFile(filepath.Join(f.data(), "PG_VERSION"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)

@@ -92,7 +92,8 @@ func (f *folder) acquire(ctx context.Context) (err error) {
 		}
 		holder, _ := os.ReadFile(f.lock.Name())
 		return fmt.Errorf(
-			"the process with pid %s already runs a PostgreSQL in %s: stop it, or choose another folder",
+			"the process with pid %s already runs a PostgreSQL in %s: stop it, or choose another "+
+				"folder",
 			strings.TrimSpace(string(holder)), f.path)
 	}
 	return errors.Join(f.lock.Truncate(0), writeAt(f.lock, strconv.Itoa(os.Getpid())+"\n"))
@@ -121,7 +122,8 @@ func (f *folder) settle() error {
 	}
 	if at := f.account.blockedAt(f.path); at != "" {
 		return fmt.Errorf(
-			"PostgreSQL runs as %s, who may not enter %s: allow it (chmod o+x %s), or choose a folder elsewhere than %s",
+			"PostgreSQL runs as %s, who may not enter %s: allow it (chmod o+x %s), or choose a "+
+				"folder elsewhere than %s",
 			f.account, at, at, f.path)
 	}
 	f.socket = filepath.Join(f.path, "sock")
@@ -146,7 +148,8 @@ func (f *folder) adopt(data fs.FileInfo) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"the data in %s belong to %s and the server would run as %s: give them over (chown), or choose another folder",
+		"the data in %s belong to %s and the server would run as %s: give them over (chown), or "+
+			"choose another folder",
 		f.path, owner, f.account)
 }
 

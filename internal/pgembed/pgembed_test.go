@@ -49,7 +49,8 @@ func usedDir(t *testing.T) string {
 			return
 		}
 		var s *Server
-		if s, template.err = Start(context.Background(), Options{Dir: template.dir, Settings: Disposable()}); template.err == nil {
+		if s, template.err = Start(context.Background(),
+			Options{Dir: template.dir, Settings: Disposable()}); template.err == nil {
 			template.err = s.Stop(context.Background())
 		}
 	})
@@ -145,7 +146,8 @@ func TestServer_Restart_KeepsData(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t), Settings: map[string]string{
-		"max_connections": "17", "fsync": "off", "listen_addresses": "0.0.0.0", "timezone": "Europe/Paris",
+		"max_connections": "17", "fsync": "off", "listen_addresses": "0.0.0.0",
+		"timezone": "Europe/Paris",
 	}})
 	for name, want := range map[string]string{
 		"max_connections": "17", "fsync": "off", "listen_addresses": "", "timezone": "Europe/Paris",

@@ -109,7 +109,8 @@ func (r *readiness) note(name string, err error) {
 // Serve serves on a listener until ctx ends, and closes it.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: opsTimeout, ReadTimeout: opsTimeout, WriteTimeout: opsTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: handler, ReadHeaderTimeout: opsTimeout, ReadTimeout: opsTimeout,
+		WriteTimeout: opsTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

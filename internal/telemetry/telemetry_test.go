@@ -133,7 +133,8 @@ func TestOps_HealthAndReadiness(t *testing.T) {
 		t.Errorf("each change is to be logged once: %s", text)
 	}
 	expect("/other", 404,
-		"nothing at GET /other; use GET /metrics, /healthz or /readyz here, or the API at grpc.listen\n")
+		"nothing at GET /other; use GET /metrics, /healthz or /readyz here, or the API at "+
+			"grpc.listen\n")
 }
 
 func TestOps_Readiness_Timeout(t *testing.T) {
@@ -173,7 +174,10 @@ func TestServe_ContextCancelled_Stops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- telemetry.Serve(ctx, listener, telemetry.Handler(http.NotFoundHandler(), quiet())) }()
+	go func() {
+		ended <- telemetry.Serve(ctx, listener,
+			telemetry.Handler(http.NotFoundHandler(), quiet()))
+	}()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + listener.Addr().String() + "/healthz")
 	if err != nil {

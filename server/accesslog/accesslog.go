@@ -55,8 +55,8 @@ func (l *Log) Begin(method string) *Call {
 	}
 }
 
-// End logs the call and returns the status of its outcome as an error. A panic that the handler left
-// is an internal error.
+// End logs the call and returns the status of its outcome as an error. A panic that the handler
+// left is an internal error.
 func (c *Call) End(ctx context.Context, panicked any, err error) error {
 	if panicked != nil {
 		err = fmt.Errorf("server: panic: %v\n%s", panicked, debug.Stack())
@@ -88,8 +88,8 @@ func (c *Call) End(ctx context.Context, panicked any, err error) error {
 	return s.Err()
 }
 
-// Writes logs the events that the call itself wrote into the ledger, in the form in which owners log
-// theirs. A server has no lease, so their fencing token is 0.
+// Writes logs the events that the call itself wrote into the ledger, in the form in which owners
+// log theirs. A server has no lease, so their fencing token is 0.
 func (c *Call) Writes(ctx context.Context, response any) {
 	if !c.log.logger.Enabled(ctx, slog.LevelDebug) {
 		return

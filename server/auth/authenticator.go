@@ -22,9 +22,9 @@ import (
 const AuthorizationHeader = "authorization"
 
 // Authenticator finds out who makes a call. It does so before the call takes room and before its
-// request is read: for gRPC in the tap handler, for HTTP in ServeHTTP. The result is recorded in the
-// context of the call, so that the interceptor, which runs when the request has arrived, repeats
-// nothing unless the callers have been replaced since.
+// request is read: for gRPC in the tap handler, for HTTP in ServeHTTP. The result is recorded in
+// the context of the call, so that the interceptor, which runs when the request has arrived,
+// repeats nothing unless the callers have been replaced since.
 type Authenticator struct {
 	current atomic.Pointer[callers]
 	streams streams
@@ -121,8 +121,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, method string) (contex
 	return context.WithValue(ctx, resultKey{}, &result{c, r}), nil
 }
 
-// Rights returns the rights of the caller of a call, as recorded by Authenticate, unless the callers
-// have been replaced since.
+// Rights returns the rights of the caller of a call, as recorded by Authenticate, unless the
+// callers have been replaced since.
 func (a *Authenticator) Rights(ctx context.Context, method string) (*Rights, error) {
 	return a.current.Load().rights(ctx, method)
 }
@@ -141,8 +141,8 @@ type shownToken struct {
 	digest  [sha256.Size]byte // of its token
 }
 
-// tokenIn digests the token of a call once, whatever the number of callers: a token may be as long as
-// all headers of a call together.
+// tokenIn digests the token of a call once, whatever the number of callers: a token may be as long
+// as all headers of a call together.
 func tokenIn(ctx context.Context) shownToken {
 	given := metadata.ValueFromIncomingContext(ctx, AuthorizationHeader)
 	if len(given) != 1 {
@@ -174,8 +174,8 @@ func (c credential) hasCertificate(names []string) bool {
 			func(name string) bool { return slices.Contains(names, name) })
 }
 
-// certificateNames returns the names of the client certificate of a call's connection, if one of our
-// authorities has signed it.
+// certificateNames returns the names of the client certificate of a call's connection, if one of
+// our authorities has signed it.
 func certificateNames(ctx context.Context) (names []string) {
 	from, _ := peer.FromContext(ctx)
 	if from == nil {

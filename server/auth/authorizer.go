@@ -21,8 +21,8 @@ type Authorizer struct{ submitters Submitters }
 // NewAuthorizer returns an authorizer that reads the identities of submitters from the ledger.
 func NewAuthorizer(s Submitters) *Authorizer { return &Authorizer{s} }
 
-// MayUse rejects a submitter, named by its name or its account id, to which the caller has no right,
-// whether or not it exists.
+// MayUse rejects a submitter, named by its name or its account id, to which the caller has no
+// right, whether or not it exists.
 func (a *Authorizer) MayUse(ctx context.Context, nameOrAccountID string) error {
 	r := RightsOf(ctx)
 	if r.all || slices.Contains(r.submitters, nameOrAccountID) {
@@ -57,8 +57,8 @@ func (a *Authorizer) MaySee(ctx context.Context, id txn.TxID) error {
 // namesPerRead is how many names are looked up in the ledger at once.
 const namesPerRead = 1000
 
-// isOwn reports whether one of the caller's submitters satisfies is. The ledger is read only until all
-// of them have been found.
+// isOwn reports whether one of the caller's submitters satisfies is. The ledger is read only until
+// all of them have been found.
 func (a *Authorizer) isOwn(ctx context.Context, r *Rights,
 	is func(txn.Submitter) bool) (bool, error) {
 	var own []txn.Submitter

@@ -23,8 +23,9 @@ import (
 // Caller is an identity that can be authenticated, and its rights.
 type Caller struct {
 	Name string
-	// Tokens and Certificates are the credentials: one of the tokens, or a client certificate with one
-	// of the names ("cn:", "dns:", "uri:" or "email:", and the name); both if the caller has both.
+	// Tokens and Certificates are the credentials: one of the tokens, or a client certificate with
+	// one of the names ("cn:", "dns:", "uri:" or "email:", and the name); both if the caller has
+	// both.
 	Tokens, Certificates []string
 	Submitters           []string // names of the submitters that it may use, or AllSubmitters
 	Operator             bool     // may make the decisions of operators
@@ -120,7 +121,8 @@ var requirements = map[string]role{
 	pb.SubmitterService_RegisterSubmitter_FullMethodName: operatorOfAll,
 }
 
-// MayCall rejects a method that requires another role. A method that is not in the table is for nobody.
+// MayCall rejects a method that requires another role. A method that is not in the table is for
+// nobody.
 func (r *Rights) MayCall(method string) error {
 	if !rpc.IsFencepost(method) {
 		return nil
@@ -137,12 +139,14 @@ func (r *Rights) MayCall(method string) error {
 			return nil
 		}
 		return r.denied("%s requires role operator and submitters \"*\"; "+
-			"ask such an operator, or change the caller in the node configuration", rpc.Name(method))
+			"ask such an operator, or change the caller in the node configuration",
+			rpc.Name(method))
 	}
 	return r.denied("%s requires role operator; "+
 		"ask an operator, or change the caller in the node configuration", rpc.Name(method))
 }
 
 func (r *Rights) denied(format string, args ...any) error {
-	return status.About(fmt.Sprintf("caller %q", r.caller), status.PermissionDenied(format, args...))
+	return status.About(fmt.Sprintf("caller %q", r.caller),
+		status.PermissionDenied(format, args...))
 }

@@ -21,8 +21,9 @@ type Codec struct{ encoding.CodecV2 }
 // NewCodec returns a codec.
 func NewCodec() Codec { return Codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// MaxPooledBytes is the longest message marshalled into a pooled buffer. The next pool size is 1 MiB,
-// and a stream whose client does not read holds three messages, with snapshots of up to 126 KiB.
+// MaxPooledBytes is the longest message marshalled into a pooled buffer. The next pool size is 1
+// MiB, and a stream whose client does not read holds three messages, with snapshots of up to 126
+// KiB.
 const MaxPooledBytes = 32 << 10
 
 // Marshal writes a message.
@@ -59,7 +60,8 @@ func (d Codec) Unmarshal(text mem.BufferSlice, v any) error {
 	err := d.CodecV2.Unmarshal(text, v)
 	message, ok := v.(proto.Message)
 	if err == nil || !ok ||
-		message.ProtoReflect().Descriptor().ParentFile().Package() != pb.File_fencepost_v1_tx_proto.Package() {
+		message.ProtoReflect().Descriptor().ParentFile().Package() !=
+			pb.File_fencepost_v1_tx_proto.Package() {
 		return err
 	}
 	proto.Reset(message)

@@ -23,9 +23,12 @@ import (
 // Requests returns one message of each request type.
 func Requests() []proto.Message {
 	return []proto.Message{
-		&pb.CreateTxRequest{}, &pb.BatchCreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{}, &pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
-		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{}, &pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
-		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{}, &pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
+		&pb.CreateTxRequest{}, &pb.BatchCreateTxRequest{}, &pb.GetTxRequest{}, &pb.ListTxsRequest{},
+		&pb.CancelTxRequest{}, &pb.SpeedUpTxRequest{}, &pb.WatchTxRequest{},
+		&pb.RegisterSubmitterRequest{}, &pb.GetSubmitterRequest{}, &pb.ListSubmittersRequest{},
+		&pb.UpdateSubmitterRequest{}, &pb.PauseSubmitterRequest{},
+		&pb.ResumeSubmitterRequest{}, &pb.ProtectSubmitterRequest{}, &pb.ExitProtectRequest{},
+		&pb.ResolveStuckRequest{}, &pb.ListCommandsRequest{},
 	}
 }
 
@@ -78,7 +81,8 @@ func (v *Validator) checkRules(request proto.Message, found []status.Violation) 
 				field = "request"
 			}
 			found = append(found,
-				status.Violation{Field: field, Message: description(request.ProtoReflect().Descriptor(), one)})
+				status.Violation{Field: field,
+					Message: description(request.ProtoReflect().Descriptor(), one)})
 		}
 	}
 	if len(found) == 0 {
@@ -87,8 +91,8 @@ func (v *Validator) checkRules(request proto.Message, found []status.Violation) 
 	return status.Invalid(found...)
 }
 
-// MaxItems is above the limit of every list and map except a batch. The items of a longer one are not
-// examined: each could have a mistake.
+// MaxItems is above the limit of every list and map except a batch. The items of a longer one are
+// not examined: each could have a mistake.
 const MaxItems = 128
 
 func tooMany(field protoreflect.FieldDescriptor, items int) bool {
@@ -114,7 +118,8 @@ func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) 
 	case rule == "required",
 		rule == "string.min_len" && v.FieldValue.IsValid() && v.FieldValue.String() == "":
 		return "is missing; set it"
-	case rule == "string.uuid" && v.FieldValue.IsValid() && strings.Contains(v.FieldValue.String(), ","):
+	case rule == "string.uuid" && v.FieldValue.IsValid() && strings.Contains(v.FieldValue.String(),
+		","):
 		return "must be a valid UUID, as returned by CreateTx; " +
 			"send each ID as a separate value, without commas"
 	case rule == "string.uuid", rule == "string.uuid_empty":
@@ -285,8 +290,9 @@ func UnknownField(of protoreflect.MessageDescriptor, number protowire.Number,
 		switch number {
 		case PayloadFrom:
 			return status.Violation{
-				Field:   Join(path, "from"),
-				Message: "the sender is the submitter of the request; remove this field from the payload",
+				Field: Join(path, "from"),
+				Message: "the sender is the submitter of the request; remove this field from the " +
+					"payload",
 			}
 		case PayloadNonce:
 			return status.Violation{
@@ -296,7 +302,8 @@ func UnknownField(of protoreflect.MessageDescriptor, number protowire.Number,
 		}
 	}
 	return status.Violation{Field: Join(path, fmt.Sprint(number)),
-		Message: fmt.Sprintf("%[2]s has no field %[1]d on this server; remove it, or update the server", number,
+		Message: fmt.Sprintf("%[2]s has no field %[1]d on this server; remove it, or update the "+
+			"server", number,
 			of.Name())}
 }
 

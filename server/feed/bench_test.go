@@ -25,17 +25,20 @@ func pageOf(n int) []store.EventInfo {
 				byte(i),
 				byte(i >> 8),
 				1,
-			}, Submitter: txn.SubmitterID(1 + i%50), Seq: 4, Kind: txn.EventIncluded, State: txn.Tracking, Sub: txn.Included, Executed: txn.Success,
+			}, Submitter: txn.SubmitterID(1 + i%50), Seq: 4, Kind: txn.EventIncluded,
+			State: txn.Tracking, Sub: txn.Included, Executed: txn.Success,
 			TxHash: txn.Hash{2}, Receipt: receipt, At: time.Unix(1, 0),
 		}, SubmitterName: fmt.Sprint("submitter-", i%50), Xid: "123456"}
 	}
 	return events
 }
 
-// BenchmarkPage is what a page of 100 events costs that is told to a stream of one submitter and to one of all, and taken by the latter.
+// BenchmarkPage is what a page of 100 events costs that is told to a stream of one submitter and to
+// one of all, and taken by the latter.
 func BenchmarkPage(b *testing.B) {
 	const size = 100
-	f := &Feed{subscriptions: newRegistry(), ring: ring{capacity: size}, limits: Limits{PageEvents: 256}}
+	f := &Feed{subscriptions: newRegistry(), ring: ring{capacity: size},
+		limits: Limits{PageEvents: 256}}
 	all, one := &subscription{
 		feed: f,
 		wake: make(chan struct{}, 1),
@@ -51,7 +54,8 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		all.caughtUp = true
-		f.subscriptions.notify(f.ring.add(at, store.Position{Epoch: 1, Seen: "123460:123460:"}, page))
+		f.subscriptions.notify(f.ring.add(at, store.Position{Epoch: 1, Seen: "123460:123460:"},
+			page))
 		if events, _, err := all.take(); err != nil || len(events) != size {
 			b.Fatal(len(events), err)
 		}

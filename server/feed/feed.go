@@ -88,9 +88,11 @@ type Feed struct {
 }
 
 const (
-	// pagesPerRead is the size of a read of the feed in pages of a stream: a node has only one feed.
+	// pagesPerRead is the size of a read of the feed in pages of a stream: a node has only one
+	// feed.
 	pagesPerRead = 8
-	// concurrentReads bounds the streams that read the ledger at once; they share fewer connections.
+	// concurrentReads bounds the streams that read the ledger at once; they share fewer
+	// connections.
 	concurrentReads = 32
 	// maxBackoff bounds the pause between failed reads.
 	maxBackoff = time.Second

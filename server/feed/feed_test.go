@@ -91,10 +91,12 @@ func labelsOf(n int) map[string]string {
 // targets are those of streams.
 func targets() (all []Target) {
 	for submitter := range txn.SubmitterID(3) {
-		for _, labels := range []map[string]string{nil, {"odd": "1"}, {"odd": "0"}, {"big": ""}, {"big": "", "odd": "1"}, {"odd": "2"}, {"absent": ""}} {
+		for _, labels := range []map[string]string{nil, {"odd": "1"}, {"odd": "0"}, {"big": ""},
+			{"big": "", "odd": "1"}, {"odd": "2"}, {"absent": ""}} {
 			of := Target{Submitter: submitter}.WithLabels(labels)
 			all = append(all, of)
-			for _, of.States = range []StateSet{States(txn.Stuck), States(txn.Stuck, txn.Confirmed)} {
+			for _, of.States = range []StateSet{States(txn.Stuck),
+				States(txn.Stuck, txn.Confirmed)} {
 				all = append(all, of)
 			}
 		}
@@ -312,7 +314,8 @@ func several(t *rapid.T, do func(*rapid.T)) {
 	}
 }
 
-// Whatever the order of commits, reads, stalls and faults: every stream gets every event once, in order per transaction, also when it is resumed anywhere.
+// Whatever the order of commits, reads, stalls and faults: every stream gets every event once, in
+// order per transaction, also when it is resumed anywhere.
 func TestFeed_AnyInterleaving_DeliversEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -336,7 +339,10 @@ func TestFeed_AnyInterleaving_DeliversEveryEventOnce(t *testing.T) {
 			"take": func(t *rapid.T) {
 				if len(ft.readers) > 0 {
 					several(t,
-						func(t *rapid.T) { ft.take(t, rapid.SampledFrom(ft.readers).Draw(t, "reader")) })
+						func(t *rapid.T) {
+							ft.take(t,
+								rapid.SampledFrom(ft.readers).Draw(t, "reader"))
+						})
 				}
 			},
 		})
@@ -344,8 +350,8 @@ func TestFeed_AnyInterleaving_DeliversEveryEventOnce(t *testing.T) {
 	})
 }
 
-// A stream may fall out of the ring inside of a batch that the tailer has not finished. The newest whole batch is older than the stream then, and must not be
-// where it meets the ring again.
+// A stream may fall out of the ring inside of a batch that the tailer has not finished. The newest
+// whole batch is older than the stream then, and must not be where it meets the ring again.
 func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -381,7 +387,8 @@ func TestFeed_BehindInsideUnfinishedBatch_RejoinsLater(t *testing.T) {
 	})
 }
 
-// Within a batch the tokens of a caller of one account repeat nothing and lead on, though they name no event of another account.
+// Within a batch the tokens of a caller of one account repeat nothing and lead on, though they name
+// no event of another account.
 func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -423,13 +430,16 @@ func TestFeed_TokensBetweenForeignEvents_RevealNothing(t *testing.T) {
 	})
 }
 
-// A stream is woken by every event that is for it, and, unless it is of transactions that are named, by none that leads to a state that it does not tell.
+// A stream is woken by every event that is for it, and, unless it is of transactions that are
+// named, by none that leads to a state that it does not tell.
 func TestRegistry_Event_WakesMatchingStreams(t *testing.T) {
 	t.Parallel()
 	f := &Feed{subscriptions: newRegistry()}
 	var places []*subscription
-	for _, what := range append(targets(), Target{Tx: txn.TxID{15: 1}}, Target{Tx: txn.TxID{15: 1}, States: States(txn.Stuck)}) {
-		p := &subscription{feed: f, target: what, labels: what.labelSet(), wake: make(chan struct{}, 1)}
+	for _, what := range append(targets(), Target{Tx: txn.TxID{15: 1}},
+		Target{Tx: txn.TxID{15: 1}, States: States(txn.Stuck)}) {
+		p := &subscription{feed: f, target: what, labels: what.labelSet(),
+			wake: make(chan struct{}, 1)}
 		f.subscriptions.add(p)
 		places = append(places, p)
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// model is the part of a ledger that the feed reads, in memory: transactions get their xid when they begin and are seen when they commit, in any order, and
-// snapshots have PostgreSQL's form and meaning. It lets a property test take every interleaving step by step.
+// model is the part of a ledger that the feed reads, in memory: transactions get their xid when
+// they begin and are seen when they commit, in any order, and snapshots have PostgreSQL's form and
+// meaning. It lets a property test take every interleaving step by step.
 type model struct {
 	mu        sync.Mutex
 	nextXid   uint64

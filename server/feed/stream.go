@@ -146,7 +146,8 @@ func (s *stream) proceed(source source, heartbeat bool) error {
 	case s.feed.Healthy():
 		return s.sendHeartbeat(source.token(), false)
 	}
-	s.timer.Reset(s.Heartbeat) // no heartbeat: the client must see that the stream is not up to date
+	// no heartbeat: the client must see that the stream is not up to date
+	s.timer.Reset(s.Heartbeat)
 	return nil
 }
 

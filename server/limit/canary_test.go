@@ -12,9 +12,9 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// The accounting of this package rests on behaviour of grpc-go that grpc-go does not document. If one
-// of these tests fails after an update of grpc-go, do not adapt the test: the accounting itself has
-// to change, or calls leak slots, or are not counted at all.
+// The accounting of this package rests on behaviour of grpc-go that grpc-go does not document. If
+// one of these tests fails after an update of grpc-go, do not adapt the test: the accounting itself
+// has to change, or calls leak slots, or are not counted at all.
 
 // canary fails with the assumption that does not hold any more.
 func (h *harness) canary(assumption string, is func() bool) {
@@ -47,7 +47,8 @@ func TestCanary_SmallestCountedBuffer(t *testing.T) {
 	}
 	one.Free()
 	if freed.puts != 1 {
-		t.Errorf("grpc-go changed: a freed buffer returned to its pool %d times, want 1", freed.puts)
+		t.Errorf("grpc-go changed: a freed buffer returned to its pool %d times, want 1",
+			freed.puts)
 	}
 }
 
@@ -61,7 +62,8 @@ func TestCanary_AddressOfConnection_ReachesTagConn(t *testing.T) {
 	h := newHarness(t, defaultLimits())
 	h.request(t.Context(), h.dial())
 	if _, ok := (<-h.contexts).Value(connKey{}).(*ConnState); !ok {
-		t.Error("grpc-go changed: package limit assumes that ConnTagInfo.RemoteAddr is the address " +
+		t.Error("grpc-go changed: package limit assumes that ConnTagInfo.RemoteAddr is the " +
+			"address " +
 			"that the connection returns, and that calls inherit the context of TagConn")
 	}
 }
@@ -83,9 +85,11 @@ func TestCanary_UnreadResponse_HoldsItsBuffer(t *testing.T) {
 	ctx := <-h.contexts
 	h.canary("a response is marshalled by the codec of the server",
 		func() bool { return h.limiter.UnreadBytes() >= responseBytes })
-	h.canary("the context of a call ends once the handler has returned", func() bool { return ctx.Err() != nil })
+	h.canary("the context of a call ends once the handler has returned",
+		func() bool { return ctx.Err() != nil })
 	if h.limiter.UnreadBytes() == 0 || h.limiter.Calls() != 1 {
-		t.Error("grpc-go changed: package limit assumes that the buffer of a response is freed no " +
+		t.Error("grpc-go changed: package limit assumes that the buffer of a response is " +
+			"freed no " +
 			"sooner than it is sent")
 	}
 	if err := stream.RecvMsg(&pb.GetSubmitterResponse{}); err != nil {
@@ -132,7 +136,8 @@ func TestCanary_RejectedByTap_StatusReachesClient(t *testing.T) {
 	}
 	h.canary("the tap handler sees a call before its request",
 		func() bool { return h.limiter.Calls() == 1 })
-	_, err := pb.NewSubmitterServiceClient(conn).GetSubmitter(t.Context(), &pb.GetSubmitterRequest{})
+	_, err := pb.NewSubmitterServiceClient(conn).GetSubmitter(t.Context(),
+		&pb.GetSubmitterRequest{})
 	if codeOf(err) != codes.ResourceExhausted {
 		t.Errorf("grpc-go changed: package limit assumes that the status which the tap handler "+
 			"returns reaches the client; it received %v", err)

@@ -84,11 +84,13 @@ func newHarness(t *testing.T, limits Limits) *harness {
 
 func defaultLimits() Limits {
 	return Limits{
-		Calls: 100, Watches: 100, StreamsPerConnection: 100, Call: time.Minute, CheckEvery: time.Minute,
+		Calls: 100, Watches: 100, StreamsPerConnection: 100, Call: time.Minute,
+		CheckEvery: time.Minute,
 	}
 }
 
-// dial connects with a flow-control window of 64 KiB, so that most of a response waits for its reader.
+// dial connects with a flow-control window of 64 KiB, so that most of a response waits for its
+// reader.
 func (h *harness) dial() *grpc.ClientConn {
 	h.Helper()
 	conn, err := grpc.NewClient(h.address, grpc.WithStaticStreamWindowSize(65535),

@@ -68,9 +68,9 @@ type Limits struct {
 	CheckEvery time.Duration
 }
 
-// Limiter bounds the calls in progress, across callers and connections. Each call holds memory until
-// its response is read. A call for which there is no room is rejected before its request is read.
-// There is no queue: the client waits, since it holds the request anyway.
+// Limiter bounds the calls in progress, across callers and connections. Each call holds memory
+// until its response is read. A call for which there is no room is rejected before its request is
+// read. There is no queue: the client waits, since it holds the request anyway.
 type Limiter struct {
 	limits   Limits
 	clock    clock.Clock
@@ -159,8 +159,8 @@ func (l *Limiter) reject(err error) error {
 }
 
 // Tap returns the handler that admits calls of gRPC before the transport reads on. Calls that
-// authenticate rejects take no slot. The transport ends the context of a call however the call ends,
-// and that releases the slot. finish returns the status of a rejected call.
+// authenticate rejects take no slot. The transport ends the context of a call however the call
+// ends, and that releases the slot. finish returns the status of a rejected call.
 func (l *Limiter) Tap(
 	authenticate func(ctx context.Context, method string) (context.Context, error),
 	finish func(ctx context.Context, method string, err error) error,

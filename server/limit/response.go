@@ -16,9 +16,9 @@ import (
 // To the transport of grpc-go a call has ended as soon as the handler has returned a response. The
 // response waits in the transport until the client opens a flow-control window for it, or until the
 // connection ends, and there is no hook for either. So each response is marshalled into a buffer of
-// its own, which the transport frees once it has sent all of it. A call keeps its slot until then. A
-// connection has at most MaxUnreadBytes of such responses before its next calls are rejected, and no
-// more than its share of lists; and a connection that leaves a response unread for longer than a
+// its own, which the transport frees once it has sent all of it. A call keeps its slot until then.
+// A connection has at most MaxUnreadBytes of such responses before its next calls are rejected, and
+// no more than its share of lists; and a connection that leaves a response unread for longer than a
 // call may take is closed.
 
 // refCounted is the smallest buffer whose references the transport counts.
@@ -83,8 +83,8 @@ type slotted struct {
 	slot *Slot
 }
 
-// ServerOptions are the options of a grpc.Server with Tap whose responses are counted. Its interceptor
-// must come before all others. codec marshals the messages.
+// ServerOptions are the options of a grpc.Server with Tap whose responses are counted. Its
+// interceptor must come before all others. codec marshals the messages.
 func (l *Limiter) ServerOptions(codec encoding.CodecV2) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(attachSlot),

@@ -57,7 +57,8 @@ func TestShares_AnyOrder_StaysInBounds(t *testing.T) {
 		callers := rapid.SampledFrom([]string{"a", "b", "c", "unknown"})
 		t.Repeat(map[string]func(*rapid.T){
 			"take": func(t *rapid.T) {
-				caller, weight := callers.Draw(t, "caller"), rapid.Int64Range(1, 16).Draw(t, "weight")
+				caller, weight := callers.Draw(t, "caller"),
+					rapid.Int64Range(1, 16).Draw(t, "weight")
 				within := s.used[caller]+weight <= s.guaranteed[caller]
 				if s.Take(caller, weight) {
 					taken[caller] = append(taken[caller], weight)

@@ -13,7 +13,8 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// BenchmarkGRPC compares calls over a connection of one's own, and connections for one call each, with and without the split.
+// BenchmarkGRPC compares calls over a connection of one's own, and connections for one call each,
+// with and without the split.
 func BenchmarkGRPC(b *testing.B) {
 	for _, way := range []string{"direct", "split"} {
 		address := benched(b, way == "split")

@@ -17,8 +17,10 @@ import (
 )
 
 const (
-	frameHeader   = 9        // bytes
-	maxFrame      = 16 << 10 // that of HTTP/2 unless somebody says otherwise, and nobody has; the framer takes 16 MiB by itself
+	frameHeader = 9 // bytes
+	// that of HTTP/2 unless somebody says otherwise, and nobody has; the framer takes 16 MiB by
+	// itself
+	maxFrame      = 16 << 10
 	maxHeaderList = 64 << 10 // of the first request; more is left to the server that gets it
 	maxFrames     = 64       // before the first request
 )
@@ -29,7 +31,8 @@ type Conn struct {
 	auth credentials.AuthInfo
 
 	pending []byte // read, and to be read again
-	// Until the acknowledgement of our settings was taken out: the head of the next frame as far as it was read, and what is left of the one before.
+	// Until the acknowledgement of our settings was taken out: the head of the next frame as far as
+	// it was read, and what is left of the one before.
 	awaitsAck bool
 	head      []byte
 	rest      int
@@ -61,7 +64,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// nextFrame reads the head of a frame, and passes it on unless it is the acknowledgement. A read that is broken off goes on where it was.
+// nextFrame reads the head of a frame, and passes it on unless it is the acknowledgement. A read
+// that is broken off goes on where it was.
 func (c *Conn) nextFrame() error {
 	for len(c.head) < frameHeader {
 		var more [frameHeader]byte
@@ -138,7 +142,8 @@ func (c *Conn) firstRequest(framer *http2.Framer, record *recorder) (isGRPC bool
 			}
 		case *http2.MetaHeadersFrame:
 			return isGRPCType(f), nil
-		case *http2.PingFrame: // of a proxy that looks whether the connection is good, for whatever comes after
+		// of a proxy that looks whether the connection is good, for whatever comes after
+		case *http2.PingFrame:
 			if err := framer.WritePing(true, f.Data); err != nil {
 				return false, err
 			}
@@ -199,14 +204,16 @@ func (r *recorder) preface() (bool, error) {
 	return true, nil
 }
 
-// Received are the credentials of a server whose connections come out of a Split: what they say was found out there.
+// Received are the credentials of a server whose connections come out of a Split: what they say was
+// found out there.
 type Received struct {
 	credentials.TransportCredentials
 }
 
 // ServerHandshake passes on what the handshake gave.
 func (Received) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	received, ok := conn.(interface{ AuthInfo() credentials.AuthInfo }) // a *Conn, or what holds one
+	// a *Conn, or what holds one
+	received, ok := conn.(interface{ AuthInfo() credentials.AuthInfo })
 	if !ok || received.AuthInfo() == nil {
 		return nil, nil, errors.New("port: the connection went through no handshake")
 	}

@@ -1,16 +1,20 @@
-// Package port lets gRPC and HTTP share one listening port, so that each keeps a transport of its own: gRPC that of grpc-go with keepalive, flow control and
-// draining, everything else (JSON, Connect, gRPC-Web, over HTTP/1.1 or HTTP/2) that of net/http.
+// Package port lets gRPC and HTTP share one listening port, so that each keeps a transport of its
+// own: gRPC that of grpc-go with keepalive, flow control and draining, everything else (JSON,
+// Connect, gRPC-Web, over HTTP/1.1 or HTTP/2) that of net/http.
 //
 // # How a connection is told
 //
-// A connection that does not begin with the preface of HTTP/2 is HTTP/1. One that does is told by its first request: content-type application/grpc, with
-// or without a "+codec", is gRPC. The first request belongs to the connection as a whole: a proxy that mixes gRPC and JSON of its clients on one connection to
-// Fencepost has to keep two pools.
+// A connection that does not begin with the preface of HTTP/2 is HTTP/1. One that does is told by
+// its first request: content-type application/grpc, with or without a "+codec", is gRPC. The first
+// request belongs to the connection as a whole: a proxy that mixes gRPC and JSON of its clients on
+// one connection to Fencepost has to keep two pools.
 //
-// Most gRPC clients send no request before they have the settings of the server. So an empty SETTINGS frame is sent at once, which promises nothing, and
-// whoever gets the connection sends its own settings after it. The client acknowledges both in their order; the first acknowledgement is taken out of the
-// stream, since nobody above has sent what it is for. A ping is answered here, and tells nothing. A client that stays without a request is one of gRPC that keeps
-// a connection ready.
+// Most gRPC clients send no request before they have the settings of the server. So an empty
+// SETTINGS frame is sent at once, which promises nothing, and whoever gets the connection sends its
+// own settings after it. The client acknowledges both in their order; the first acknowledgement is
+// taken out of the stream, since nobody above has sent what it is for. A ping is answered here, and
+// tells nothing. A client that stays without a request is one of gRPC that keeps a connection
+// ready.
 //
 // Credentials are applied here, before the look at the connection, and gRPC is told what they said.
 package port
@@ -31,8 +35,8 @@ import (
 // Options say how connections are received.
 type Options struct {
 	Credentials credentials.TransportCredentials // nil: plain text
-	// Patience is how long a connection may take for the handshake of its credentials and for its first bytes, and again until it is taken for one of gRPC
-	// that waits.
+	// Patience is how long a connection may take for the handshake of its credentials and for its
+	// first bytes, and again until it is taken for one of gRPC that waits.
 	Patience time.Duration
 	Clock    clock.Clock
 }
@@ -52,7 +56,8 @@ type Split struct {
 // New splits a listener, which is closed with the Split. Nothing is accepted before Run.
 func New(listener net.Listener, o Options) *Split {
 	return &Split{
-		options: o, listener: listener, grpc: newSide(listener.Addr()), http: newSide(listener.Addr()), undecided: map[net.Conn]bool{},
+		options: o, listener: listener, grpc: newSide(listener.Addr()),
+		http: newSide(listener.Addr()), undecided: map[net.Conn]bool{},
 	}
 }
 
@@ -62,7 +67,8 @@ func (s *Split) GRPC() net.Listener { return s.grpc }
 // HTTP is the listener of all others.
 func (s *Split) HTTP() net.Listener { return s.http }
 
-// Run accepts connections until Close, and returns nil then. Errors of accepting that may pass are waited out.
+// Run accepts connections until Close, and returns nil then. Errors of accepting that may pass are
+// waited out.
 func (s *Split) Run() error {
 	pause := minPause
 	for {
@@ -96,7 +102,8 @@ func passes(err error) bool {
 	return ok && temporary.Temporary()
 }
 
-// Close ends the accepting, and the connections that are not told yet: what was told is for the two servers to end. It returns when all has ended.
+// Close ends the accepting, and the connections that are not told yet: what was told is for the two
+// servers to end. It returns when all has ended.
 func (s *Split) Close() {
 	s.mu.Lock()
 	if !s.closed {

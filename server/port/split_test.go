@@ -57,7 +57,8 @@ func serve(t *testing.T, o Options) *both {
 	b.auth = func() credentials.AuthInfo { mu.Lock(); defer mu.Unlock(); return last }
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(
-			func(ctx context.Context, r any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			func(ctx context.Context, r any, _ *grpc.UnaryServerInfo,
+				handler grpc.UnaryHandler) (any, error) {
 				p, _ := peer.FromContext(ctx)
 				mu.Lock()
 				last = p.AuthInfo
@@ -73,7 +74,10 @@ func serve(t *testing.T, o Options) *both {
 	healthpb.RegisterHealthServer(native, healthsrv.NewServer())
 	plain := &http.Server{
 		Handler: http.HandlerFunc(
-			func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%s %s", r.Proto, r.URL.Path) }),
+			func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintf(w, "%s %s", r.Proto,
+					r.URL.Path)
+			}),
 	}
 	plain.Protocols = new(http.Protocols)
 	plain.Protocols.SetHTTP1(true)
@@ -103,7 +107,8 @@ func (b *both) check(t *testing.T, c credentials.TransportCredentials) {
 	}
 	defer conn.Close()
 	for range 3 {
-		if _, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		if _, err := healthpb.NewHealthClient(conn).Check(t.Context(),
+			&healthpb.HealthCheckRequest{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +176,8 @@ func TestCredentialsAreForBoth(t *testing.T) {
 	if got := get(t, &http.Transport{TLSClientConfig: older}, "https://"+b.address+"/a"); got != "HTTP/1.1 /a" {
 		t.Errorf("over HTTP/1.1: %q", got)
 	}
-	if got := get(t, &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}, "https://"+b.address+"/b"); got != "HTTP/2.0 /b" {
+	if got := get(t, &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true},
+		"https://"+b.address+"/b"); got != "HTTP/2.0 /b" {
 		t.Errorf("over HTTP/2: %q", got)
 	}
 	conn, err := net.Dial("tcp", b.address)
@@ -231,7 +237,8 @@ func open() *opening {
 func (o *opening) request(contentType string, part int) *opening {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
-	for _, f := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "a"}, {":path", "/p"}, {"content-type", contentType}, {"x", strings.Repeat("x", 100)}} {
+	for _, f := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":authority", "a"},
+		{":path", "/p"}, {"content-type", contentType}, {"x", strings.Repeat("x", 100)}} {
 		e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
 	all := block.Bytes()
@@ -250,8 +257,8 @@ func (o *opening) request(contentType string, part int) *opening {
 	return o
 }
 
-// told sends bytes, in pieces, over a pipe and returns what was found out, and what the server gets to read then: the bytes, and tail, without the
-// acknowledgement that comes in between.
+// told sends bytes, in pieces, over a pipe and returns what was found out, and what the server gets
+// to read then: the bytes, and tail, without the acknowledgement that comes in between.
 func told(t *testing.T, text []byte, piece int,
 	patience time.Duration) (isGRPC bool, reads []byte, err error) {
 	t.Helper()
@@ -293,7 +300,10 @@ func TestTheFirstRequestTells(t *testing.T) {
 		o.framer.WritePing(false, [8]byte{1})
 		return o.request(contentType, 1<<10).bytes.Bytes()
 	}
-	plain := func(contentType string) []byte { return open().request(contentType, 1<<10).bytes.Bytes() }
+	plain := func(contentType string) []byte {
+		return open().request(contentType,
+			1<<10).bytes.Bytes()
+	}
 	acked := open()
 	before := bytes.Clone(acked.bytes.Bytes())
 	acked.framer.WriteSettingsAck()
@@ -304,14 +314,22 @@ func TestTheFirstRequestTells(t *testing.T) {
 		isGRPC bool
 		reads  []byte // nil: what was sent
 	}{
-		"gRPC":                         {open().request("application/grpc", 1<<10).bytes.Bytes(), true, nil},
-		"gRPC with a codec":            {open().request("application/grpc+proto", 1<<10).bytes.Bytes(), true, nil},
-		"gRPC in parts":                {open().request("application/grpc", 7).bytes.Bytes(), true, nil},
-		"gRPC-Web":                     {open().request("application/grpc-web+proto", 1<<10).bytes.Bytes(), false, nil},
-		"Connect":                      {open().request("application/connect+proto", 1<<10).bytes.Bytes(), false, nil},
-		"JSON in parts":                {open().request("application/json", 7).bytes.Bytes(), false, nil},
-		"a ping, then gRPC":            {pinged("application/grpc"), true, plain("application/grpc")},
-		"a ping, then JSON":            {pinged("application/json"), false, plain("application/json")},
+		"gRPC": {open().request("application/grpc", 1<<10).bytes.Bytes(),
+			true, nil},
+		"gRPC with a codec": {open().request("application/grpc+proto",
+			1<<10).bytes.Bytes(), true, nil},
+		"gRPC in parts": {open().request("application/grpc", 7).bytes.Bytes(), true,
+			nil},
+		"gRPC-Web": {open().request("application/grpc-web+proto",
+			1<<10).bytes.Bytes(), false, nil},
+		"Connect": {open().request("application/connect+proto",
+			1<<10).bytes.Bytes(), false, nil},
+		"JSON in parts": {open().request("application/json", 7).bytes.Bytes(), false,
+			nil},
+		"a ping, then gRPC": {pinged("application/grpc"), true,
+			plain("application/grpc")},
+		"a ping, then JSON": {pinged("application/json"), false,
+			plain("application/json")},
 		"acknowledged before it began": {acked.bytes.Bytes(), true, without},
 	} {
 		for _, piece := range []int{1, 10, 1 << 20} {
@@ -362,7 +380,8 @@ func TestPingsAreAnswered(t *testing.T) {
 	}
 }
 
-// A client without a request is one of gRPC, wherever it stopped, and nothing of what it sends is lost.
+// A client without a request is one of gRPC, wherever it stopped, and nothing of what it sends is
+// lost.
 func TestWhoWaitsIsGRPC(t *testing.T) {
 	t.Parallel()
 	whole := open().request("application/json", 1<<10).bytes.Bytes()
@@ -397,7 +416,8 @@ func TestWhoWaitsIsGRPC(t *testing.T) {
 	}
 }
 
-// What is kept of a connection that has made no request is bounded: by the number of its frames, and by their length.
+// What is kept of a connection that has made no request is bounded: by the number of its frames,
+// and by their length.
 func TestFramesAreNoLongerThanAgreed(t *testing.T) {
 	t.Parallel()
 	const unknown = 0x42
@@ -406,7 +426,8 @@ func TestFramesAreNoLongerThanAgreed(t *testing.T) {
 		if err := o.framer.WriteRawFrame(unknown, 0, 0, make([]byte, length)); err != nil {
 			t.Fatal(err)
 		}
-		if isGRPC, _, err := told(t, o.request("application/grpc", 1<<10).bytes.Bytes(), 1<<20, time.Minute); (err == nil) != fits ||
+		if isGRPC, _, err := told(t, o.request("application/grpc", 1<<10).bytes.Bytes(), 1<<20,
+			time.Minute); (err == nil) != fits ||
 			isGRPC != fits {
 			t.Errorf("after a frame of %d bytes: gRPC %v (%v)", length, isGRPC, err)
 		}

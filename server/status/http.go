@@ -12,8 +12,8 @@ import (
 // RequestTooLargePrefix starts the message of RequestTooLarge.
 const RequestTooLargePrefix = "request: too large"
 
-// RequestTooLarge is the status of a request over HTTP whose body, or whose response, exceeds a limit.
-// It is not RESOURCE_EXHAUSTED, which some clients retry: the same request would fail again.
+// RequestTooLarge is the status of a request over HTTP whose body, or whose response, exceeds a
+// limit. It is not RESOURCE_EXHAUSTED, which some clients retry: the same request would fail again.
 func RequestTooLarge(detail string) *grpcstatus.Status {
 	return WithReason(
 		grpcstatus.New(codes.InvalidArgument, RequestTooLargePrefix+", or its response is ("+detail+

@@ -53,8 +53,8 @@ func PayloadTooLarge(size, limit int) error {
 			"send less, or raise payload.max_bytes in the node configuration", size, limit)}}}
 }
 
-// A status travels in trailers. Many clients read at most 8 KiB of them, and close the connection if
-// there is more. So the violations that a status reports are bounded, in number and in size.
+// A status travels in trailers. Many clients read at most 8 KiB of them, and close the connection
+// if there is more. So the violations that a status reports are bounded, in number and in size.
 const (
 	// MaxViolations is how many violations of a request are reported.
 	MaxViolations = 16

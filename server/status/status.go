@@ -1,7 +1,7 @@
 // Package status maps errors to gRPC statuses. It is the only place where an error becomes a code,
 // a reason of the contract and a message, so no text of a database driver reaches a client. Every
-// status made here carries an ErrorInfo with a reason of the ErrorReason enum, and its message names
-// the subject, the cause and the remedy.
+// status made here carries an ErrorInfo with a reason of the ErrorReason enum, and its message
+// names the subject, the cause and the remedy.
 package status
 
 import (
@@ -105,7 +105,8 @@ func From(err error, callID string) *grpcstatus.Status {
 		}
 	}
 	return WithReason(
-		grpcstatus.New(codes.Internal, "call "+callID+": internal error; search the node's log for this id"),
+		grpcstatus.New(codes.Internal, "call "+callID+": internal error; search the node's log "+
+			"for this id"),
 		pb.ErrorReason_ERROR_REASON_INTERNAL,
 		&errdetails.RequestInfo{RequestId: callID},
 	)

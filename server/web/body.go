@@ -21,9 +21,11 @@ import (
 )
 
 // errUnpacked is said of a body that is small only while it is packed.
-var errUnpacked = asConnect(status.RequestTooLarge("the body exceeds the limit once it is unpacked"))
+var errUnpacked = asConnect(status.RequestTooLarge("the body exceeds the limit once it is " +
+	"unpacked"))
 
-// inflater bounds what a packed body becomes. The transcoder bounds what comes over the wire alone, and unpacks all of it before anything else is looked at.
+// inflater bounds what a packed body becomes. The transcoder bounds what comes over the wire alone,
+// and unpacks all of it before anything else is looked at.
 type inflater struct {
 	gzip.Reader
 	most int64 // bytes
@@ -53,7 +55,8 @@ func asPacked(err error) error {
 	return asConnect(
 		status.From(
 			status.InvalidField("request",
-				"is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, or send it as it is",
+				"is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, "+
+					"or send it as it is",
 				err),
 			"",
 		),
@@ -62,9 +65,10 @@ func asPacked(err error) error {
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// inTime gives the body of a request as long as its head has, and the answer, unless it is one without end, the time of a whole call: a caller who does not read it
-// would keep its room for as long as the connection stands. That time is set for each request, as a connection keeps it. Once the body is there its time is forgotten,
-// which net/http sees to: the answer may be a stream.
+// inTime gives the body of a request as long as its head has, and the answer, unless it is one
+// without end, the time of a whole call: a caller who does not read it would keep its room for as
+// long as the connection stands. That time is set for each request, as a connection keeps it. Once
+// the body is there its time is forgotten, which net/http sees to: the answer may be a stream.
 func (f *Gateway) inTime(w http.ResponseWriter, r *http.Request) {
 	var end time.Time // none
 	if !rpc.IsEndless(methodOf(r)) {
@@ -74,11 +78,13 @@ func (f *Gateway) inTime(w http.ResponseWriter, r *http.Request) {
 		end) // a connection that broke shows when it is written
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(
-			clock.Real{}.Now().Add(f.Limits.ReadTimeout)) // by the clock of sockets; a connection that broke shows when it is read
+			// by the clock of sockets; a connection that broke shows when it is read
+			clock.Real{}.Now().Add(f.Limits.ReadTimeout))
 	}
 }
 
-// bodyError refuses a request for its body, before there is a call. Over HTTP it has a code of its own.
+// bodyError refuses a request for its body, before there is a call. Over HTTP it has a code of its
+// own.
 type bodyError struct {
 	http int
 	told *grpcstatus.Status
@@ -99,11 +105,12 @@ func bodyTooLate(limit time.Duration) error {
 }
 
 func brokenBody(says string) error {
-	return &bodyError{http.StatusBadRequest, status.From(status.InvalidField("request", "%s", says), "")}
+	return &bodyError{http.StatusBadRequest, status.From(status.InvalidField("request", "%s", says),
+		"")}
 }
 
-// gather reads the body of a request, of most bytes. The transcoder would read it as a whole as well; but what it or the inner server make of one that is too large
-// or too late has no reason.
+// gather reads the body of a request, of most bytes. The transcoder would read it as a whole as
+// well; but what it or the inner server make of one that is too large or too late has no reason.
 func (f *Gateway) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
 	if r.ContentLength > int64(most) {
 		return r, bodyTooLarge(int64(most))
@@ -122,8 +129,10 @@ func (f *Gateway) gather(w http.ResponseWriter, r *http.Request, most int) (*htt
 			"broke off, or is not as its Content-Length or Transfer-Encoding says; send it whole")
 	case len(text) > 0 && r.Method == http.MethodGet:
 		return r, brokenBody(
-			"has a body, which none has that only asks; put what is asked for into the path and the query")
-	case len(text) == 0 && isJSON(r.Header.Get("Content-Type")) && !strings.HasPrefix(r.URL.Path, pathPrefix):
+			"has a body, which none has that only asks; put what is asked for into the path and " +
+				"the query")
+	case len(text) == 0 && isJSON(r.Header.Get("Content-Type")) &&
+		!strings.HasPrefix(r.URL.Path, pathPrefix):
 		return r, brokenBody("is empty, which is no JSON; an empty message is {}")
 	}
 	r = r.WithContext(r.Context())

@@ -1,11 +1,12 @@
-// Package web serves every protocol but gRPC: JSON by the paths of the contract, Connect and gRPC-Web,
-// over HTTP/1.1 and HTTP/2.
+// Package web serves every protocol but gRPC: JSON by the paths of the contract, Connect and
+// gRPC-Web, over HTTP/1.1 and HTTP/2.
 //
 // A [Gateway] authenticates a request and takes a slot for it before it reads the body. Then a
-// transcoder calls an inner grpc.Server, which has the same services and interceptors as that of gRPC
-// itself. The transcoder has no JSON streams, so the stream of WatchTx is written here (watch.go).
-// Browsers may call from the allowed origins only (origins.go). JSON bodies are checked before
-// protojson reads them (json.go), because it accepts hex as base64 and names no field in its errors.
+// transcoder calls an inner grpc.Server, which has the same services and interceptors as that of
+// gRPC itself. The transcoder has no JSON streams, so the stream of WatchTx is written here
+// (watch.go). Browsers may call from the allowed origins only (origins.go). JSON bodies are checked
+// before protojson reads them (json.go), because it accepts hex as base64 and names no field in its
+// errors.
 //
 // The package knows nothing of the server: it calls the functions in [Options].
 package web
@@ -105,8 +106,8 @@ func (f *Gateway) newTranscoder(most int64) (http.Handler, error) {
 	)
 }
 
-// NewJSONCodec returns the codec of JSON bodies. It writes every field, so that scripts need no defaults, and
-// rejects unknown fields.
+// NewJSONCodec returns the codec of JSON bodies. It writes every field, so that scripts need no
+// defaults, and rejects unknown fields.
 func NewJSONCodec(r vanguard.TypeResolver) vanguard.Codec {
 	return requestCodec{&vanguard.JSONCodec{
 		MarshalOptions: protojson.MarshalOptions{
@@ -146,7 +147,8 @@ func asRequestError(err error) error {
 		"is not the JSON of its message: %v; docs/openapi.yaml says how that is written", err)
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
 		bad = status.UnknownField(status.Violation{
-			Field: name[1], Message: "this server knows no such field there; remove it, or update the server",
+			Field: name[1], Message: "this server knows no such field there; remove it, or " +
+				"update the server",
 		})
 	}
 	return asConnect(status.From(bad, ""))
@@ -235,8 +237,8 @@ func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest.end()
 }
 
-// HealthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and the
-// transcoder holds all that has come.
+// HealthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and
+// the transcoder holds all that has come.
 const HealthBytes = 4 << 10
 
 // methodOf is the method of a request over HTTP, as far as the limiter tells methods apart.
@@ -263,7 +265,8 @@ func (f *Gateway) weigh(method string) (most int, by http.Handler) {
 	return f.Limits.LightBody, f.light
 }
 
-// asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients leave out; without it the transcoder looks for another path.
+// asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients
+// leave out; without it the transcoder looks for another path.
 func (f *Gateway) asConnectCall(r *http.Request) *http.Request {
 	if r.Method != http.MethodPost || r.Header.Get(connectHeader) != "" || !f.Serves(r.URL.Path) {
 		return r
@@ -281,8 +284,8 @@ func (f *Gateway) asConnectCall(r *http.Request) *http.Request {
 
 const connectHeader = "Connect-Protocol-Version"
 
-// admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a whole before it makes a call of it. The request that it gives has
-// the token where gRPC has it.
+// admitHTTP refuses a stranger before anything is read of the body, which the transcoder reads as a
+// whole before it makes a call of it. The request that it gives has the token where gRPC has it.
 func (f *Gateway) admitHTTP(r *http.Request) (*http.Request, error) {
 	ctx := metadata.NewIncomingContext(r.Context(),
 		metadata.MD{"authorization": r.Header.Values("authorization")})
@@ -316,7 +319,9 @@ func (f *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
 		http.Error(
 			w,
 			fmt.Sprintf(
-				"this is no call of %s (%s, Content-Type %q); send a POST with Content-Type application/json or application/proto, for Connect 1, or application/grpc-web, "+
+				"this is no call of %s (%s, Content-Type %q); send a POST with Content-Type "+
+					"application/json or application/proto, for Connect 1, or "+
+					"application/grpc-web, "+
 					"whose text form (grpc-web-text) is not spoken here",
 				r.URL.Path,
 				r.Method,
@@ -333,7 +338,8 @@ func (f *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
 	http.Error(
 		w,
 		fmt.Sprintf(
-			"there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml describes it",
+			"there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml "+
+				"describes it",
 			r.Method, r.URL.Path),
 		http.StatusNotFound,
 	)

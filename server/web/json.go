@@ -21,10 +21,13 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// checkJSON refuses what protojson takes for something else than its caller means, and says of what is of another type than its field which field that is, which
-// protojson does not. Above all: hex is base64 to it, with bits left over that it drops, so it would send other call data than the caller has.
+// checkJSON refuses what protojson takes for something else than its caller means, and says of what
+// is of another type than its field which field that is, which protojson does not. Above all: hex
+// is base64 to it, with bits left over that it drops, so it would send other call data than the
+// caller has.
 //
-// It says nothing of all else that is wrong, for protojson to say. It looks into no more than the contract describes, so it is no deeper than that.
+// It says nothing of all else that is wrong, for protojson to say. It looks into no more than the
+// contract describes, so it is no deeper than that.
 func checkJSON(text []byte, of protoreflect.MessageDescriptor) error {
 	r := newJSONReader(text)
 	return r.refusal(r.message(of, ""))
@@ -140,7 +143,8 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 	for i := 0; r.More(); i++ {
 		if i == contract.MaxBatchItems &&
 			field.FullName() == contract.BatchRequests { // more would become much in memory
-			return status.InvalidField(path, "must contain no more than %d item(s)", contract.MaxBatchItems)
+			return status.InvalidField(path, "must contain no more than %d item(s)",
+				contract.MaxBatchItems)
 		}
 		if err := r.item(field, fmt.Sprintf("%s[%d]", path, i)); err != nil {
 			return err
@@ -209,7 +213,8 @@ func fits(field protoreflect.FieldDescriptor, token json.Token) bool {
 	return protojson.Unmarshal(written, into) == nil
 }
 
-// readable is a message that protojson reads just as a value of a field, so that what is judged here is what it takes: a number may be in quotes, and be 2e4.
+// readable is a message that protojson reads just as a value of a field, so that what is judged
+// here is what it takes: a number may be in quotes, and be 2e4.
 func readable(field protoreflect.FieldDescriptor) proto.Message {
 	switch field.Kind() {
 	case protoreflect.Int32Kind, protoreflect.EnumKind:
@@ -261,16 +266,19 @@ var wantedKnown = map[protoreflect.Name]string{
 	"FieldMask": "must be one string; " + contract.MaskRemedy,
 }
 
-// hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has any other letter. Base64 of 32 letters that happens to have none but
-// those that libraries write hex with, without its "0x", does not come about: its zeros are capital letters, and of other bytes it would be one in 2^64.
+// hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has
+// any other letter. Base64 of 32 letters that happens to have none but those that libraries write
+// hex with, without its "0x", does not come about: its zeros are capital letters, and of other
+// bytes it would be one in 2^64.
 var hexText = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9a-f]{32,})$`)
 
-// checkBase64 takes standard and URL-safe base64, with padding or without, as the JSON of protobuf has it, but only as an encoder writes it: without bits that no
-// byte is made of.
+// checkBase64 takes standard and URL-safe base64, with padding or without, as the JSON of protobuf
+// has it, but only as an encoder writes it: without bits that no byte is made of.
 func checkBase64(text, path string) error {
 	if hexText.MatchString(text) {
 		return status.InvalidField(path,
-			"bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` without the \"0x\"")
+			"bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` "+
+				"without the \"0x\"")
 	}
 	encoding := base64.StdEncoding
 	if strings.ContainsAny(text, "-_") {
@@ -281,7 +289,8 @@ func checkBase64(text, path string) error {
 	}
 	if _, err := encoding.Strict().DecodeString(text); err != nil {
 		return status.InvalidField(path,
-			"bytes are base64, and this is none that an encoder writes (%v); encode the bytes anew, hex as with `xxd -r -p | base64 -w0`",
+			"bytes are base64, and this is none that an encoder writes (%v); encode the bytes "+
+				"anew, hex as with `xxd -r -p | base64 -w0`",
 			err)
 	}
 	return nil
@@ -290,7 +299,8 @@ func checkBase64(text, path string) error {
 // unknownName says of a name what unknownField says of a number.
 func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Violation {
 	if of.ReservedNames().Has(protoreflect.Name(name)) {
-		for number, reserved := range map[protoreflect.FieldNumber]string{contract.PayloadFrom: "from", contract.PayloadNonce: "nonce"} {
+		for number, reserved := range map[protoreflect.FieldNumber]string{contract.PayloadFrom: "from",
+			contract.PayloadNonce: "nonce"} {
 			if reserved == name {
 				return contract.UnknownField(of, number, path)
 			}
@@ -306,7 +316,8 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Vi
 	}
 }
 
-// nearest is the field whose name differs from one by a slip of the hand: up to two letters, and fewer than half of them; empty if there is none.
+// nearest is the field whose name differs from one by a slip of the hand: up to two letters, and
+// fewer than half of them; empty if there is none.
 func nearest(of protoreflect.MessageDescriptor, name string) string {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	names := map[string]string{}

@@ -43,8 +43,10 @@ func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 func TestCheckJSON_HexInAnyBytesField_Rejected(t *testing.T) {
 	t.Parallel()
 	found := []string{}
-	var look func(protoreflect.MessageDescriptor, func(string) string, string, protoreflect.MessageDescriptor)
-	look = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string, top protoreflect.MessageDescriptor) {
+	var look func(protoreflect.MessageDescriptor, func(string) string, string,
+		protoreflect.MessageDescriptor)
+	look = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string,
+		top protoreflect.MessageDescriptor) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
 			at, inside := contract.Join(path, string(field.Name())), func(value string) string {
@@ -76,7 +78,8 @@ func TestCheckJSON_HexInAnyBytesField_Rejected(t *testing.T) {
 		of := request.ProtoReflect().Descriptor()
 		look(of, func(value string) string { return value }, "", of)
 	}
-	for _, known := range []string{"CreateTxRequest.payload.data", "BatchCreateTxRequest.requests[0].payload.data"} {
+	for _, known := range []string{"CreateTxRequest.payload.data",
+		"BatchCreateTxRequest.requests[0].payload.data"} {
 		if !slices.Contains(found, known) {
 			t.Errorf("%s is not among %v", known, found)
 		}

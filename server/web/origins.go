@@ -13,11 +13,12 @@ import (
 
 // origins are the web sites whose pages may call from a browser; "*" is any.
 //
-// A page of any other site is refused, and not just kept from reading the answer: whoever can reach the port may send, so a page that a browser within reach
-// happens to show must not.
+// A page of any other site is refused, and not just kept from reading the answer: whoever can reach
+// the port may send, so a page that a browser within reach happens to show must not.
 type origins []string
 
-// answer refuses a page of a site that is not named, and answers what a browser asks before it calls. What is left is for others to answer.
+// answer refuses a page of a site that is not named, and answers what a browser asks before it
+// calls. What is left is for others to answer.
 func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -25,7 +26,8 @@ func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 	}
 	if !slices.Contains(o, origin) && !slices.Contains(o, "*") {
 		refuse(w, http.StatusForbidden, status.WithReason(grpcstatus.New(codes.PermissionDenied,
-			"origin: pages of this site may not call; name it in grpc.allowed_origins if they should"), pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
+			"origin: pages of this site may not call; name it in grpc.allowed_origins if they "+
+				"should"), pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
 		return true
 	}
 	h := w.Header()
@@ -38,7 +40,8 @@ func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH")
 	h.Set("Access-Control-Allow-Headers",
-		"Authorization, Connect-Protocol-Version, Connect-Timeout-Ms, Content-Type, Grpc-Timeout, Last-Event-ID, X-Grpc-Web, X-User-Agent")
+		"Authorization, Connect-Protocol-Version, Connect-Timeout-Ms, Content-Type, "+
+			"Grpc-Timeout, Last-Event-ID, X-Grpc-Web, X-User-Agent")
 	h.Set("Access-Control-Max-Age", "7200")
 	w.WriteHeader(http.StatusNoContent)
 	return true

@@ -13,8 +13,9 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// What a path names is not named again. The transcoder would believe a parameter over the path, and drop what a body says, without a word: a script that mixes up two
-// transactions would cancel one and take it for the other.
+// What a path names is not named again. The transcoder would believe a parameter over the path, and
+// drop what a body says, without a word: a script that mixes up two transactions would cancel one
+// and take it for the other.
 
 // pathName is what a path names: the field of the request, what else would name it, and its value.
 type pathName struct {
@@ -23,8 +24,8 @@ type pathName struct {
 	value string
 }
 
-// partsOf are the parts of a path below the prefix of the JSON API, none for another path. It is taken apart before it is unescaped: a name may hold slashes, and end
-// like a path.
+// partsOf are the parts of a path below the prefix of the JSON API, none for another path. It is
+// taken apart before it is unescaped: a name may hold slashes, and end like a path.
 func partsOf(u *url.URL) []string {
 	parts := strings.Split(u.EscapedPath(), "/")
 	for i, part := range parts {
@@ -58,8 +59,8 @@ func nameIn(u *url.URL) pathName {
 	}
 }
 
-// checkParameters refuses parameters that would say what the path says, and those of a request with a body, which has all else. That no path takes another method is for
-// the transcoder to say.
+// checkParameters refuses parameters that would say what the path says, and those of a request with
+// a body, which has all else. That no path takes another method is for the transcoder to say.
 func checkParameters(method string, u *url.URL) error {
 	if err := checkURL(u); err != nil {
 		return err
@@ -70,16 +71,19 @@ func checkParameters(method string, u *url.URL) error {
 		switch {
 		case method == http.MethodPost, method == http.MethodPatch:
 			return status.InvalidField(name,
-				"is in the query of a %s, which has none; put it into the body, or send a GET if that is what was meant",
+				"is in the query of a %s, which has none; put it into the body, or send a GET if "+
+					"that is what was meant",
 				method)
-		case method == http.MethodGet && field != "" && (field == named.field || field == named.other):
+		case method == http.MethodGet && field != "" &&
+			(field == named.field || field == named.other):
 			return noSuchParameter(name)
 		}
 	}
 	return nil
 }
 
-// checkBody refuses a body that names another than the path. What cannot be read is for the transcoder to say.
+// checkBody refuses a body that names another than the path. What cannot be read is for the
+// transcoder to say.
 func checkBody(r *http.Request, text []byte, most int) error {
 	named := nameIn(r.URL)
 	if named.field == "" {
@@ -100,11 +104,14 @@ func checkBody(r *http.Request, text []byte, most int) error {
 	if json.Unmarshal(text, &body) != nil {
 		return nil
 	}
-	for _, other := range map[string][]string{"tx_id": {body.TxID, body.TxIDSnake}, "submitter": {body.Submitter}}[named.field] {
+	for _, other := range map[string][]string{"tx_id": {body.TxID, body.TxIDSnake},
+		"submitter": {body.Submitter}}[named.field] {
 		if other != "" && other != named.value {
 			return status.InvalidField(named.field,
-				"is %q in the path and %q in the body; leave it out of the body, or correct the path",
-				status.Clip(named.value, status.MaxFieldBytes), status.Clip(other, status.MaxFieldBytes))
+				"is %q in the path and %q in the body; leave it out of the body, or correct "+
+					"the path",
+				status.Clip(named.value, status.MaxFieldBytes),
+				status.Clip(other, status.MaxFieldBytes))
 		}
 	}
 	return nil

@@ -71,7 +71,8 @@ func TestCheckURL_RepeatedParameter_OnlyLists(t *testing.T) {
 				continue
 			}
 			for _, name := range []string{at, contract.Join(path, field.JSONName())} {
-				if err := checkURL(&url.URL{Path: "/api/v1/tx", RawQuery: name + "=a&" + name + "=b"}); (err == nil) != field.IsList() {
+				if err := checkURL(&url.URL{Path: "/api/v1/tx", RawQuery: name + "=a&" + name +
+					"=b"}); (err == nil) != field.IsList() {
 					t.Errorf("%s, of %s, given twice: %v", name, field.FullName(), err)
 				}
 			}

@@ -29,8 +29,9 @@ import (
 
 const pathByRequest = "/api/v1/tx/by-request"
 
-// asTranscoded writes a request as the transcoder reads it. It takes what follows a colon for a part of the route, and account ids have colons; and it unescapes
-// a path that is not escaped any more.
+// asTranscoded writes a request as the transcoder reads it. It takes what follows a colon for a
+// part of the route, and account ids have colons; and it unescapes a path that is not escaped any
+// more.
 func asTranscoded(r *http.Request) *http.Request {
 	escaped := r.URL.EscapedPath()
 	r = r.Clone(r.Context())
@@ -39,7 +40,8 @@ func asTranscoded(r *http.Request) *http.Request {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if r.ContentLength == 0 &&
-		r.Method != http.MethodGet { // nothing to say is no mistake: what is missing is told by its name
+		// nothing to say is no mistake: what is missing is told by its name
+		r.Method != http.MethodGet {
 		r.Header.Del("Content-Encoding")
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
 	}
@@ -50,7 +52,8 @@ func asTranscoded(r *http.Request) *http.Request {
 	return r
 }
 
-// isJSON tells the type of JSON in any of its spellings, of which the transcoder knows two. JSON has no other charset.
+// isJSON tells the type of JSON in any of its spellings, of which the transcoder knows two. JSON
+// has no other charset.
 func isJSON(contentType string) bool {
 	kind, parameters, err := mime.ParseMediaType(contentType)
 	charset := parameters["charset"]
@@ -58,8 +61,9 @@ func isJSON(contentType string) bool {
 		(charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// checkURL refuses a path or a query that is not text, which no message can hold; a query of which a part would be dropped, since then another question would be answered;
-// and one that names a parameter twice, in either spelling, of which one would be dropped as well.
+// checkURL refuses a path or a query that is not text, which no message can hold; a query of which
+// a part would be dropped, since then another question would be answered; and one that names a
+// parameter twice, in either spelling, of which one would be dropped as well.
 func checkURL(u *url.URL) error {
 	if !utf8.ValidString(u.Path) {
 		return status.InvalidField("path", "must be UTF-8 once it is unescaped")
@@ -82,7 +86,8 @@ func checkURL(u *url.URL) error {
 	return checkOnce(query)
 }
 
-// listParameters may be given more than once, be they named alone or with the field that they are in.
+// listParameters may be given more than once, be they named alone or with the field that they are
+// in.
 var listParameters = listParametersOf(contract.Requests()...)
 
 // listParametersOf are the names of lists, of requests and of the messages in them.
@@ -94,7 +99,9 @@ func listParametersOf(all ...proto.Message) map[string]bool {
 			switch field := of.Fields().Get(i); {
 			case field.IsList():
 				names[string(field.Name())] = true
-			case field.Message() != nil && field.Message().ParentFile().Package() == of.ParentFile().Package(): // times and masks are one parameter each
+			// times and masks are one parameter each
+			case field.Message() != nil &&
+				field.Message().ParentFile().Package() == of.ParentFile().Package():
 				collect(field.Message())
 			}
 		}
@@ -144,8 +151,9 @@ func byRequest(query url.Values) url.Values {
 	return full
 }
 
-// restWriter gives an answer in JSON what HTTP has a place for: 202 for a transaction that is queued just now, and Retry-After. It sees to it that an error is
-// a google.rpc.Status with a reason, also where the transcoder made it.
+// restWriter gives an answer in JSON what HTTP has a place for: 202 for a transaction that is
+// queued just now, and Retry-After. It sees to it that an error is a google.rpc.Status with a
+// reason, also where the transcoder made it.
 type restWriter struct {
 	http.ResponseWriter
 	asked string // method and path
@@ -171,10 +179,12 @@ func (w *restWriter) WriteHeader(code int) {
 	}
 }
 
-// endLine makes room for the newline that an answer ends with, so that those of a terminal do not run together. What is packed is left as it is.
+// endLine makes room for the newline that an answer ends with, so that those of a terminal do not
+// run together. What is packed is left as it is.
 func (w *restWriter) endLine() {
 	length, err := strconv.Atoi(w.Header().Get("Content-Length"))
-	if w.line = err == nil && isJSON(w.Header().Get("Content-Type")) && w.Header().Get("Content-Encoding") == ""; w.line {
+	if w.line = err == nil && isJSON(w.Header().Get("Content-Type")) &&
+		w.Header().Get("Content-Encoding") == ""; w.line {
 		w.Header().Set("Content-Length", strconv.Itoa(length+1))
 	}
 }
@@ -215,21 +225,26 @@ func (w *restWriter) end() {
 		}
 	}
 	switch {
-	case strings.HasPrefix(told.GetMessage(), status.RequestTooLargePrefix) && status.ReasonOf(grpcstatus.FromProto(&told)) != "": // once unpacked
+	// once unpacked
+	case strings.HasPrefix(told.GetMessage(), status.RequestTooLargePrefix) &&
+		status.ReasonOf(grpcstatus.FromProto(&told)) != "":
 		w.code = http.StatusRequestEntityTooLarge
 	case w.code == http.StatusUnsupportedMediaType:
 		refuse(w.ResponseWriter, w.code, status.From(notSpoken(told.GetMessage()), ""))
 		return
 	case w.code == http.StatusMethodNotAllowed:
 		told.Message = w.notAllowed()
-	case told.GetCode() == int32(codes.ResourceExhausted) && status.ReasonOf(grpcstatus.FromProto(&told)) == "":
-		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge, status.RequestTooLarge(told.GetMessage()))
+	case told.GetCode() == int32(codes.ResourceExhausted) &&
+		status.ReasonOf(grpcstatus.FromProto(&told)) == "":
+		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge,
+			status.RequestTooLarge(told.GetMessage()))
 		return
 	}
 	if name := badParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
 		told.GetCode() == int32(codes.InvalidArgument) &&
 		status.ReasonOf(grpcstatus.FromProto(&told)) == "" {
-		refuse(w.ResponseWriter, http.StatusBadRequest, status.From(noSuchValue(name[1], name[2]), ""))
+		refuse(w.ResponseWriter, http.StatusBadRequest,
+			status.From(noSuchValue(name[1], name[2]), ""))
 		return
 	}
 	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
@@ -246,7 +261,8 @@ func (w *restWriter) notAllowed() string {
 		func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(methods)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	return status.Clip(w.asked, status.MaxFieldBytes) + ": this path takes " + strings.Join(methods, " or ")
+	return status.Clip(w.asked, status.MaxFieldBytes) + ": this path takes " +
+		strings.Join(methods, " or ")
 }
 
 // notSpoken refuses a body for the form that it is in.
@@ -301,7 +317,8 @@ func noSuchName(path string, field protoreflect.FieldDescriptor) error {
 	if field.IsList() {
 		again = "; name each by itself"
 	}
-	return status.InvalidField(path, "must be one of %s%s", strings.Join(namesOf(field.Enum()), ", "),
+	return status.InvalidField(path, "must be one of %s%s",
+		strings.Join(namesOf(field.Enum()), ", "),
 		again)
 }
 
@@ -346,7 +363,9 @@ func refuse(w http.ResponseWriter, code int, s *grpcstatus.Status) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	for _, name := range []string{"Content-Length", "Content-Encoding", "Trailer", "Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"} { // of an answer that is none
+	// of an answer that is none
+	for _, name := range []string{"Content-Length", "Content-Encoding", "Trailer", "Grpc-Status",
+		"Grpc-Message", "Grpc-Status-Details-Bin"} {
 		w.Header().Del(name)
 	}
 	w.WriteHeader(code)
@@ -358,7 +377,9 @@ func HTTPStatus(c codes.Code) int { return httpCodes[c] }
 
 // httpCodes are the same as those of the transcoder.
 var httpCodes = map[codes.Code]int{
-	codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400, codes.DeadlineExceeded: 504, codes.NotFound: 404, codes.AlreadyExists: 409,
-	codes.PermissionDenied: 403, codes.ResourceExhausted: 429, codes.FailedPrecondition: 400, codes.Aborted: 409, codes.OutOfRange: 400, codes.Unimplemented: 501,
+	codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400,
+	codes.DeadlineExceeded: 504, codes.NotFound: 404, codes.AlreadyExists: 409,
+	codes.PermissionDenied: 403, codes.ResourceExhausted: 429, codes.FailedPrecondition: 400,
+	codes.Aborted: 409, codes.OutOfRange: 400, codes.Unimplemented: 501,
 	codes.Internal: 500, codes.Unavailable: 503, codes.DataLoss: 500, codes.Unauthenticated: 401,
 }

@@ -20,11 +20,12 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// WatchTx over HTTP is a stream of JSON: an object a line, or server-sent events for whoever accepts those. It is the same service behind the same
-// interceptor; only what goes over the wire differs. The transcoder has no such thing.
+// WatchTx over HTTP is a stream of JSON: an object a line, or server-sent events for whoever
+// accepts those. It is the same service behind the same interceptor; only what goes over the wire
+// differs. The transcoder has no such thing.
 //
-// Server-sent events carry the resume token as their id, so that a browser resumes by itself with Last-Event-ID. A stream that has nothing to tell any more
-// answers 204, which ends that.
+// Server-sent events carry the resume token as their id, so that a browser resumes by itself with
+// Last-Event-ID. A stream that has nothing to tell any more answers 204, which ends that.
 
 // watched is what a path names; nil for a path of something else.
 func watched(u *url.URL) *pb.WatchTxRequest {
@@ -78,7 +79,8 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 			ask.Labels = values
 		case name == "states":
 			ask.States, err = statesOfNames(values)
-		case ask.GetTxs() != nil && (name == "tx_ids" || name == "txIds" || name == "txs.tx_ids" || name == "txs.txIds"):
+		case ask.GetTxs() != nil && (name == "tx_ids" || name == "txIds" || name == "txs.tx_ids" ||
+			name == "txs.txIds"):
 			ask.GetTxs().TxIds = append(ask.GetTxs().TxIds, values...)
 		case len(values) > 1:
 			err = status.InvalidField(name, "is given %d times; give it once", len(values))
@@ -93,7 +95,8 @@ func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 			ask.Heartbeat, err = heartbeat(value)
 		case ask.GetRequest() != nil && (name == "submitter" || name == "request.submitter"):
 			ask.GetRequest().Submitter = value
-		case ask.GetRequest() != nil && (name == "request_id" || name == "requestId" || name == "request.request_id" || name == "request.requestId"):
+		case ask.GetRequest() != nil && (name == "request_id" || name == "requestId" ||
+			name == "request.request_id" || name == "request.requestId"):
 			ask.GetRequest().RequestId = value
 		default:
 			err = noSuchParameter(name)
@@ -172,7 +175,8 @@ func (s *jsonStream) RecvMsg(m any) error {
 	return nil
 }
 
-// SendMsg writes one message, and does not return before it is on its way: a slow caller slows the stream down, and costs no memory.
+// SendMsg writes one message, and does not return before it is on its way: a slow caller slows the
+// stream down, and costs no memory.
 func (s *jsonStream) SendMsg(m any) error {
 	message, ok := m.(*pb.WatchTxResponse)
 	if !ok {
@@ -216,7 +220,8 @@ func (s *jsonStream) write(kind, token string, text []byte) error {
 	return http.NewResponseController(s.writer).Flush()
 }
 
-// end tells how it ended: before the first message as any answer, later as the last line, whose only field is the error.
+// end tells how it ended: before the first message as any answer, later as the last line, whose
+// only field is the error.
 func (s *jsonStream) end(err error) {
 	told, _ := grpcstatus.FromError(err)
 	switch {

@@ -15,7 +15,8 @@ import (
 // TestStart_WrongSetup_Fails: a database that refuses the login ends the start with the remedy.
 func TestStart_WrongSetup_Fails(t *testing.T) {
 	t.Parallel()
-	away := fmt.Errorf("store: check the schema: %w: %w", store.ErrUnavailable, store.ErrAccessDenied)
+	away := fmt.Errorf("store: check the schema: %w: %w", store.ErrUnavailable,
+		store.ErrAccessDenied)
 	for name, c := range map[string]struct {
 		answers []error
 		want    string // of the error; empty: none

@@ -152,8 +152,8 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 		SweepInterval: n.cfg.Lease.SweepInterval,
 		IdleAfter:     n.cfg.Lease.IdleAfter, MaxSubmitters: n.cfg.Lease.MaxOwned,
 		PollInterval: n.cfg.Queue.PollInterval,
-		Mode: engine.Mode(
-			n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout, AuditInterval: n.cfg.Audit.Interval,
+		Mode:         engine.Mode(n.cfg.Lease.Mode), ProgressTimeout: n.cfg.Lease.ProgressTimeout,
+		AuditInterval: n.cfg.Audit.Interval,
 	}
 	if n.cfg.Audit.Interval == 0 {
 		o.AuditInterval = engine.NoAudit
@@ -171,7 +171,8 @@ func (n *Node) newServer() (*server.Server, error) {
 	o := server.Options{
 		Credentials: n.reloader.credentials(), Tokens: n.reloader.first.tokens,
 		Callers: n.reloader.first.callers,
-		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log, MeterProvider: n.metrics.Provider(),
+		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log,
+		MeterProvider:  n.metrics.Provider(),
 		Signers:        n.book.Names(),
 		AllowedOrigins: n.cfg.GRPC.AllowedOrigins,
 		Limits: server.Limits{

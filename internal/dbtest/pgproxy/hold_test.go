@@ -29,7 +29,8 @@ func TestHoldReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			if _, err := b.conn.Prepare(t.Context(), "ready", "insert into "+b.table+" values ($1)"); err != nil {
+			if _, err := b.conn.Prepare(t.Context(), "ready", "insert into "+b.table+
+				" values ($1)"); err != nil {
 				t.Fatal(err)
 			}
 			hold := b.On(match, HoldReply)

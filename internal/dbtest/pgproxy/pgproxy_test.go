@@ -26,7 +26,8 @@ var server *pgembed.Server
 
 func TestMain(m *testing.M) {
 	var err error
-	if server, err = pgembed.Start(context.Background(), pgembed.Options{TCP: true, Settings: pgembed.Disposable()}); err != nil {
+	if server, err = pgembed.Start(context.Background(),
+		pgembed.Options{TCP: true, Settings: pgembed.Disposable()}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -101,7 +102,8 @@ func (b *bench) insert(ctx context.Context, conn interface {
 
 func (b *bench) rows() (n int) {
 	b.t.Helper()
-	if err := b.direct.QueryRow(b.t.Context(), "select count(*) from "+b.table+" where id > 0").Scan(&n); err != nil {
+	if err := b.direct.QueryRow(b.t.Context(), "select count(*) from "+b.table+
+		" where id > 0").Scan(&n); err != nil {
 		b.t.Fatal(err)
 	}
 	return n
@@ -168,9 +170,10 @@ func TestProxy_NoRule_PassesThrough(t *testing.T) {
 	if err := b.insert(t.Context(), b.conn, 0); !errors.As(err, &told) || told.Code != "23505" {
 		t.Errorf("a duplicate: %v", err)
 	}
-	if n, err := b.conn.CopyFrom(t.Context(), pgx.Identifier{b.table}, []string{"id"}, pgx.CopyFromSlice(1000, func(i int) ([]any, error) {
-		return []any{i + 1}, nil
-	})); n != 1000 ||
+	if n, err := b.conn.CopyFrom(t.Context(), pgx.Identifier{b.table}, []string{"id"},
+		pgx.CopyFromSlice(1000, func(i int) ([]any, error) {
+			return []any{i + 1}, nil
+		})); n != 1000 ||
 		err != nil {
 		t.Errorf("copied %d, %v", n, err)
 	}
@@ -305,7 +308,8 @@ func TestLoseReply_ErrorReply(t *testing.T) {
 		// Bind plans the statement and works out what is constant in it: it fails once the lock is
 		// free, and that is once Execute has met its rule.
 		b.exec(b.direct,
-			"create function "+b.table+"(int) returns int immutable language plpgsql as 'begin perform pg_advisory_xact_lock($1); raise; end'")
+			"create function "+b.table+"(int) returns int immutable language plpgsql as 'begin "+
+				"perform pg_advisory_xact_lock($1); raise; end'")
 		b.exec(b.direct, "select pg_advisory_lock(7)")
 		b.On(Running("insert"), LoseReply)
 		told := make(chan error, 1)
@@ -334,7 +338,8 @@ func TestCutMidway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			if _, err := b.conn.Prepare(t.Context(), "ready", "insert into "+b.table+" values ($1)"); err != nil {
+			if _, err := b.conn.Prepare(t.Context(), "ready", "insert into "+b.table+
+				" values ($1)"); err != nil {
 				t.Fatal(err)
 			}
 			cut := b.On(match, CutMidway)
@@ -354,7 +359,8 @@ func TestCutMidway(t *testing.T) {
 // ran something on our table, our own look aside.
 func (b *bench) sessions(condition string) (n int) {
 	b.t.Helper()
-	sql := "select count(*) from pg_stat_activity where query like '%' || $1 || ' %' and pid <> pg_backend_pid() and " + condition
+	sql := "select count(*) from pg_stat_activity where query like '%' || $1 || ' %' and pid <> " +
+		"pg_backend_pid() and " + condition
 	if err := b.direct.QueryRow(b.t.Context(), sql, b.table).Scan(&n); err != nil {
 		b.t.Fatal(err)
 	}

@@ -66,7 +66,8 @@ func TestHoldBefore(t *testing.T) {
 	hold := b.On(Commit, HoldBefore)
 	result := make(chan error, 1)
 	go func() {
-		result <- pgx.BeginFunc(t.Context(), b.conn, func(tx pgx.Tx) error { return b.insert(t.Context(), tx, 1) })
+		result <- pgx.BeginFunc(t.Context(), b.conn,
+			func(tx pgx.Tx) error { return b.insert(t.Context(), tx, 1) })
 	}()
 	b.fired(hold)
 	if got := b.rows(); got != 0 {

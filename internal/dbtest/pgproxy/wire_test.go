@@ -86,7 +86,10 @@ func TestReadFrame_Invalid_Rejected(t *testing.T) {
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	s := newStatements()
-	frame := func(kind byte, text string) []byte { return append([]byte{kind, 0, 0, 0, 0}, text...) }
+	frame := func(kind byte, text string) []byte {
+		return append([]byte{kind, 0, 0, 0, 0},
+			text...)
+	}
 	for _, step := range []struct{ kind, body, sql string }{
 		{"P", "a\x00select 1\x00\x00\x00", "select 1"},
 		{"P", "\x00select 2\x00\x00\x00", "select 2"},
@@ -121,19 +124,23 @@ func TestCommit(t *testing.T) {
 
 func TestParameters(t *testing.T) {
 	t.Parallel()
-	value := func(s string) string { return string(binary.BigEndian.AppendUint32(nil, uint32(len(s)))) + s }
+	value := func(s string) string {
+		return string(binary.BigEndian.AppendUint32(nil,
+			uint32(len(s)))) + s
+	}
 	const null = "\xff\xff\xff\xff"
 	for name, tt := range map[string]struct {
 		bind string
 		want []string
 	}{
-		"none":             {"\x00\x00\x00\x00", nil},
-		"two":              {"\x00\x00\x00\x02" + value("a") + value(""), []string{"a", ""}},
-		"formats and null": {"\x00\x02\x00\x01\x00\x00\x00\x02" + null + value("b"), []string{"NULL", "b"}},
-		"cut in a value":   {"\x00\x00\x00\x02" + value("a") + value("bcd")[:6], []string{"a"}},
-		"cut in a length":  {"\x00\x00\x00\x02" + value("a") + "\x00", []string{"a"}},
-		"cut in formats":   {"\x00\x09\x00", nil},
-		"empty":            {"", nil},
+		"none": {"\x00\x00\x00\x00", nil},
+		"two":  {"\x00\x00\x00\x02" + value("a") + value(""), []string{"a", ""}},
+		"formats and null": {"\x00\x02\x00\x01\x00\x00\x00\x02" + null + value("b"),
+			[]string{"NULL", "b"}},
+		"cut in a value":  {"\x00\x00\x00\x02" + value("a") + value("bcd")[:6], []string{"a"}},
+		"cut in a length": {"\x00\x00\x00\x02" + value("a") + "\x00", []string{"a"}},
+		"cut in formats":  {"\x00\x09\x00", nil},
+		"empty":           {"", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
