@@ -96,8 +96,8 @@ func (m *commander) pending(ctx context.Context, submitter txn.SubmitterID,
 }
 
 // underway returns the commands without a result, in order of application.
-func (m *commander) underway(ctx context.Context, submitter txn.SubmitterID) ([]txn.Command,
-	error) {
+func (m *commander) underway(ctx context.Context,
+	submitter txn.SubmitterID) ([]txn.Command, error) {
 	inboxes, err := m.store.Inboxes(ctx, []txn.SubmitterID{submitter}, 1)
 	if err != nil {
 		return nil, fmt.Errorf("server: read pending commands: %w", err)

@@ -21,8 +21,8 @@ type demand struct {
 // demand records the command unless it is needless or recorded already, waits until an owner has
 // applied it, and tells how the submitter stands then. A caller who repeats the call waits for the
 // same command.
-func (s *submitterService) demand(ctx context.Context, d demand) (info store.SubmitterInfo,
-	err error) {
+func (s *submitterService) demand(ctx context.Context,
+	d demand) (info store.SubmitterInfo, err error) {
 	id, err := s.resolver.lookup(ctx, "submitter", d.submitter)
 	if err != nil {
 		return info, err
