@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -156,8 +157,8 @@ func (f FeeOptions) Quote(draft txn.Draft, m Market, gasMargin float64) (txn.Quo
 // Gas returns the estimate with the margin. An estimate of a plain transfer needs no margin,
 // because it does not depend on the state.
 func (m Market) Gas(margin float64) uint64 {
-	if m.Estimate <= txGas {
-		return txGas
+	if m.Estimate <= outcome.TxGas {
+		return outcome.TxGas
 	}
 	return gasLimit(m.Estimate, m.BlockGas, margin)
 }
@@ -181,7 +182,7 @@ func (f FeeOptions) checkGas(gas uint64, m Market) txn.Outcome {
 	const leastPercent = 98
 	blockGas := m.BlockGas
 	switch {
-	case gas < m.Estimate/100*leastPercent, gas < txGas && m.Estimate >= txGas:
+	case gas < m.Estimate/100*leastPercent, gas < outcome.TxGas && m.Estimate >= outcome.TxGas:
 		return txn.Outcome{
 			Class: txn.Invalid,
 			Detail: fmt.Sprintf(
@@ -296,7 +297,7 @@ const (
 
 // intrinsicGas returns the gas of a payload before any execution.
 func intrinsicGas(p txn.Payload) uint64 {
-	least := uint64(txGas)
+	least := uint64(outcome.TxGas)
 	if p.To == nil {
 		least += createGas
 	}

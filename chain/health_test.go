@@ -12,6 +12,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -228,7 +230,9 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 				"",
 			)
 		},
-		"cut": func(n *fakeNode) { n.set(func(n *fakeNode) { n.intercept = cutConnection }) },
+		"connection cut": func(n *fakeNode) {
+			n.set(func(n *fakeNode) { n.intercept = cutConnection })
+		},
 	} {
 		for _, transport := range []string{"http", "ws"} {
 			t.Run(name+" "+transport, func(t *testing.T) {
@@ -240,7 +244,7 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 				breakIt(n)
 				_, headErr := r.Head(t.Context())
 				if headErr == nil {
-					t.Fatal("the fault did not show")
+					t.Fatal("no error")
 				}
 				r.clock.Advance(time.Minute)
 				o := r.Send(t.Context(), txn.Signed{Raw: []byte{1}})
@@ -252,13 +256,29 @@ func TestErrors_Secrets_Hidden(t *testing.T) {
 					r.log)
 				for _, secret := range append(secrets, n.addr) {
 					if strings.Contains(text, secret) {
-						t.Errorf("%q is told: %s", secret, text)
+						t.Errorf("%q is not hidden: %s", secret, text)
 					}
 				}
 				if name == "down" {
 					n.listen(t)
 				}
 			})
+		}
+	}
+}
+
+// A body is cut at outcome.TextLimit, where half a secret must not remain.
+func TestErrors_SecretAtCut_Hidden(t *testing.T) {
+	t.Parallel()
+	const secret = "SeCrEtKeY0123456789"
+	address := "http://127.0.0.1:1/v3/" + secret
+	for kept := 1; kept < len(secret); kept++ {
+		padding := strings.Repeat("<b></b>\n", outcome.TextLimit)
+		body := padding[len(padding)-outcome.TextLimit+kept:] + secret
+		f := httpFault(rpc.HTTPError{StatusCode: 500, Status: "500", Body: []byte(body)}, 0,
+			redactorFor(address))
+		if strings.Contains(f.detail, secret[:4]) {
+			t.Errorf("%d bytes of the secret remain: %q", kept, f.detail)
 		}
 	}
 }

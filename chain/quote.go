@@ -216,9 +216,6 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 	return o
 }
 
-// txGas is the gas of a transaction before any execution (yellow paper, G_transaction).
-const txGas = 21_000
-
 // fetchMarket sends the batch. Only the head and, for a draft, the balance are required. The others
 // have substitutes, or their error is the answer.
 func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q marketQuery,

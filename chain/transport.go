@@ -228,7 +228,8 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 	}
 	a := outcome.Response{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
 	if len(e.Body) > 0 {
-		a.Message += ": " + secrets.hide(string(e.Body[:min(len(e.Body), outcome.TextLimit)]))
+		text := secrets.hide(string(e.Body)) // before the cut, which may leave half a secret
+		a.Message += ": " + text[:min(len(text), outcome.TextLimit)]
 	}
 	o := outcome.Classify(a)
 	return &fault{

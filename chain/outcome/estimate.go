@@ -43,11 +43,11 @@ func cannotAfford(detail string) bool {
 		return false
 	}
 	gas, err := strconv.ParseUint(m[1], 10, 64)
-	return err == nil && gas < leastGas
+	return err == nil && gas < TxGas
 }
 
-// leastGas is the cost of a transaction before any execution (yellow paper, G_transaction).
-const leastGas = 21_000
+// TxGas is the gas of a transaction before any execution (yellow paper, G_transaction).
+const TxGas = 21_000
 
 // executionFailed matches an EVM halt other than REVERT. It applies to simulations only: nodes also
 // use these words for transactions that were included.
