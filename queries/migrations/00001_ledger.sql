@@ -1,13 +1,14 @@
 -- +goose Up
 
--- One row: facts about the ledger as a whole. A restore from a backup raises feed_epoch, which ends all resume tokens.
+-- One row: facts about the ledger as a whole. A restore from a backup raises feed_epoch, which
+-- invalidates all resume tokens.
 CREATE TABLE ledger (
     only_row   BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (only_row),
     feed_epoch BIGINT NOT NULL DEFAULT 1
 );
 INSERT INTO ledger DEFAULT VALUES;
 
--- The chains that this ledger knows, so that another chain behind a familiar chain id is found out.
+-- The chains of this ledger, so that another chain with the same chain id is detected.
 CREATE TABLE chain (
     chain_id     BIGINT PRIMARY KEY CHECK (chain_id > 0),
     genesis_hash BYTEA NOT NULL CHECK (octet_length(genesis_hash) = 32),
@@ -21,16 +22,19 @@ CREATE TABLE submitter (
     address       BYTEA NOT NULL CHECK (octet_length(address) = 20),
     signer        TEXT NOT NULL,
     mode          TEXT NOT NULL CHECK (mode IN ('STRICT')),
-    max_in_flight INT NOT NULL CHECK (max_in_flight >= 1 AND (mode <> 'STRICT' OR max_in_flight = 1)),
+    max_in_flight INT NOT NULL CHECK (max_in_flight >= 1
+                                         AND (mode <> 'STRICT' OR max_in_flight = 1)),
     status        TEXT NOT NULL DEFAULT 'ACTIVE' CHECK (status IN ('ACTIVE', 'PAUSED')),
-    start_from    TEXT NOT NULL CHECK (start_from = 'chain' OR start_from ~ '^(0|[1-9][0-9]{0,17})$'),
+    start_from    TEXT NOT NULL CHECK (start_from = 'chain'
+                                       OR start_from ~ '^(0|[1-9][0-9]{0,17})$'),
     created_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (chain_id, address)
 );
 
--- Who may write for a submitter. Made with the submitter, never deleted; the token only rises.
--- The unique index makes fencing_token a key column: a takeover, which changes it, waits for whoever holds FOR KEY SHARE, and a renewal, which does not, never
--- waits. Without this index nothing is fenced.
+-- The node that may write for a submitter. Inserted with the submitter, never deleted; the token
+-- only rises. The unique index makes fencing_token a key column: a takeover changes the token and
+-- waits for the holders of FOR KEY SHARE; a renewal does not change it and never waits. Without
+-- this index nothing is fenced.
 CREATE TABLE submitter_lease (
     submitter_id  INT PRIMARY KEY REFERENCES submitter,
     owner_node    TEXT NOT NULL DEFAULT '',
@@ -45,16 +49,22 @@ CREATE TABLE submitter_lease (
 CREATE FUNCTION lease_only_rises() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'DELETE' THEN
-        RAISE EXCEPTION 'the lease of submitter % must not be deleted: its fencing token would start again', OLD.submitter_id;
+        RAISE EXCEPTION
+            'the lease of submitter % must not be deleted: its fencing token would start again',
+            OLD.submitter_id;
     ELSIF NEW.fencing_token < OLD.fencing_token THEN
-        RAISE EXCEPTION 'the fencing token of submitter % must not fall (% to %)', OLD.submitter_id, OLD.fencing_token, NEW.fencing_token;
+        RAISE EXCEPTION 'the fencing token of submitter % must not fall (% to %)',
+            OLD.submitter_id, OLD.fencing_token, NEW.fencing_token;
     ELSIF NEW.owner_node <> OLD.owner_node AND NEW.fencing_token = OLD.fencing_token THEN
-        RAISE EXCEPTION 'the lease of submitter % must not change its owner without a new fencing token', OLD.submitter_id;
+        RAISE EXCEPTION
+            'the lease of submitter % must not change its owner without a new fencing token',
+            OLD.submitter_id;
     END IF;
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-CREATE TRIGGER lease_only_rises BEFORE UPDATE OR DELETE ON submitter_lease FOR EACH ROW EXECUTE FUNCTION lease_only_rises();
+CREATE TRIGGER lease_only_rises BEFORE UPDATE OR DELETE ON submitter_lease
+    FOR EACH ROW EXECUTE FUNCTION lease_only_rises();
 
 CREATE TABLE submitter_nonce_cursor (
     submitter_id     INT PRIMARY KEY REFERENCES submitter,
@@ -86,7 +96,8 @@ CREATE TABLE managed_tx (
     created_at          TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
 
     state               TEXT NOT NULL DEFAULT 'QUEUED',
-    sub_state           TEXT NOT NULL DEFAULT '' CHECK (sub_state IN ('', 'PENDING', 'INCLUDED', 'BACKING_OFF')),
+    sub_state           TEXT NOT NULL DEFAULT ''
+                        CHECK (sub_state IN ('', 'PENDING', 'INCLUDED', 'BACKING_OFF')),
     version             BIGINT NOT NULL DEFAULT 1 CHECK (version >= 1),
     nonce               BIGINT CHECK (nonce >= 0),
     slot                SMALLINT NOT NULL DEFAULT 0 CHECK (slot >= 0),
@@ -97,41 +108,58 @@ CREATE TABLE managed_tx (
     receipt_success     BOOLEAN,
     receipt_gas_used    BIGINT,
     receipt_gas_price   NUMERIC(78, 0),
-    executed            TEXT NOT NULL DEFAULT 'UNKNOWN' CHECK (executed IN ('UNKNOWN', 'NO', 'SUCCESS', 'REVERTED')),
+    executed            TEXT NOT NULL DEFAULT 'UNKNOWN'
+                        CHECK (executed IN ('UNKNOWN', 'NO', 'SUCCESS', 'REVERTED')),
     reason              TEXT NOT NULL DEFAULT '',
     last_error          TEXT NOT NULL DEFAULT '',
     submit_attempts     INT NOT NULL DEFAULT 0,
     cancel_requested    BOOLEAN NOT NULL DEFAULT FALSE,
-    due_at              TIMESTAMPTZ,                              -- no outside effect before; NULL: now
+    due_at              TIMESTAMPTZ,                 -- no outside effect before; NULL: now
     released_at         TIMESTAMPTZ,
     terminal_at         TIMESTAMPTZ,
-    fencing_token       BIGINT NOT NULL DEFAULT 0,                -- 0: only callers have written
+    fencing_token       BIGINT NOT NULL DEFAULT 0,   -- 0: only callers have written
     updated_at          TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
 
     PRIMARY KEY (submitter_id, tx_id),
     CONSTRAINT managed_tx_request UNIQUE (submitter_id, request_id),
     CONSTRAINT managed_tx_nonce UNIQUE (submitter_id, nonce),
-    CONSTRAINT managed_tx_state CHECK (state IN ('QUEUED', 'ALLOCATED', 'TRACKING', 'STUCK', 'CONFIRMED', 'FAILED_FINAL', 'CANCELLED')),
+    CONSTRAINT managed_tx_state CHECK (
+        state IN ('QUEUED', 'ALLOCATED', 'TRACKING', 'STUCK',
+                  'CONFIRMED', 'FAILED_FINAL', 'CANCELLED')),
     CONSTRAINT managed_tx_nonce_by_state CHECK (
-        CASE WHEN state = 'QUEUED' THEN nonce IS NULL WHEN state IN ('ALLOCATED', 'TRACKING', 'STUCK', 'CONFIRMED') THEN nonce IS NOT NULL ELSE TRUE END),
-    CONSTRAINT managed_tx_final CHECK ((terminal_at IS NULL) = (state NOT IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED')) OR state = 'STUCK'),
-    CONSTRAINT managed_tx_final_is_released CHECK (terminal_at IS NULL OR nonce IS NULL OR released_at IS NOT NULL),
+        CASE WHEN state = 'QUEUED' THEN nonce IS NULL
+             WHEN state IN ('ALLOCATED', 'TRACKING', 'STUCK', 'CONFIRMED') THEN nonce IS NOT NULL
+             ELSE TRUE END),
+    CONSTRAINT managed_tx_final CHECK (
+        (terminal_at IS NULL) = (state NOT IN ('CONFIRMED', 'FAILED_FINAL', 'CANCELLED'))
+        OR state = 'STUCK'),
+    CONSTRAINT managed_tx_final_is_released CHECK (
+        terminal_at IS NULL OR nonce IS NULL OR released_at IS NOT NULL),
     CONSTRAINT managed_tx_executed CHECK (
-        CASE state WHEN 'CONFIRMED' THEN executed = 'SUCCESS' WHEN 'CANCELLED' THEN executed = 'NO' WHEN 'FAILED_FINAL' THEN executed IN ('NO', 'REVERTED')
+        CASE state WHEN 'CONFIRMED' THEN executed = 'SUCCESS'
+                   WHEN 'CANCELLED' THEN executed = 'NO'
+                   WHEN 'FAILED_FINAL' THEN executed IN ('NO', 'REVERTED')
                    ELSE executed = 'UNKNOWN' END),
     CONSTRAINT managed_tx_receipt CHECK (
-        num_nonnulls(receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price) IN (0, 6)),
+        num_nonnulls(receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
+                     receipt_gas_used, receipt_gas_price) IN (0, 6)),
     CONSTRAINT managed_tx_included CHECK (sub_state <> 'INCLUDED' OR receipt_block IS NOT NULL)
 ) WITH (fillfactor = 60);
 
--- The in-flight set: one row per slot. Strict submitters have slot 0 alone, so this is "single in-flight" (law L5).
-CREATE UNIQUE INDEX managed_tx_in_flight ON managed_tx (submitter_id, slot) WHERE nonce IS NOT NULL AND released_at IS NULL;
--- The head of the queue: state QUEUED, said without naming the column, so that a move from ALLOCATED to TRACKING stays a HOT update.
-CREATE INDEX managed_tx_queue ON managed_tx (submitter_id, queue_seq) WHERE nonce IS NULL AND terminal_at IS NULL;
--- What an owner must follow.
-CREATE INDEX managed_tx_open ON managed_tx (submitter_id, nonce) WHERE nonce IS NOT NULL AND terminal_at IS NULL;
+-- The in-flight set: one row per slot. Strict submitters have only slot 0, so this is "single
+-- in-flight" (law L5).
+CREATE UNIQUE INDEX managed_tx_in_flight ON managed_tx (submitter_id, slot)
+    WHERE nonce IS NOT NULL AND released_at IS NULL;
+-- The head of the queue: state QUEUED, expressed without that column, so that a move from ALLOCATED
+-- to TRACKING stays a HOT update.
+CREATE INDEX managed_tx_queue ON managed_tx (submitter_id, queue_seq)
+    WHERE nonce IS NULL AND terminal_at IS NULL;
+-- The transactions that an owner must track.
+CREATE INDEX managed_tx_open ON managed_tx (submitter_id, nonce)
+    WHERE nonce IS NOT NULL AND terminal_at IS NULL;
 
--- Every signed byte string. A table of its own, for a grant of its own: whoever reads raw_tx can send it.
+-- Every signed byte string. A separate table, so that it can have separate grants: a reader of
+-- raw_tx can broadcast it.
 CREATE TABLE tx_attempt (
     submitter_id  INT NOT NULL,
     tx_id         UUID NOT NULL,
@@ -151,8 +179,9 @@ CREATE TABLE tx_attempt (
     FOREIGN KEY (submitter_id, tx_id) REFERENCES managed_tx
 );
 
--- Every step, written by the statement that makes it. seq is the version that the transaction got. xid lets a reader find what it has not seen: commits finish
--- out of order, and a snapshot tells exactly which of them it sees.
+-- Every step, written by the statement that takes it. seq is the version that the transaction got.
+-- xid lets a reader find the events that it has not seen: commits finish out of order, and a
+-- snapshot shows exactly which of them are visible in it.
 CREATE TABLE tx_event (
     submitter_id       INT NOT NULL,
     tx_id              UUID NOT NULL,
@@ -179,7 +208,7 @@ CREATE INDEX tx_event_feed ON tx_event (xid, submitter_id, tx_id, seq);
 
 CREATE SEQUENCE command_id CACHE 1;
 
--- What callers and operators ask of the owner of a submitter; only the owner ends a command.
+-- Requests of callers and operators to the owner of a submitter. Only the owner finishes a command.
 CREATE TABLE submitter_command (
     submitter_id  INT NOT NULL REFERENCES submitter,
     command_id    BIGINT NOT NULL DEFAULT nextval('command_id'),
@@ -194,41 +223,53 @@ CREATE TABLE submitter_command (
     CHECK ((applied_at IS NULL) = (result IS NULL)),
     CHECK ((kind = 'CANCEL') = (tx_id IS NOT NULL))
 );
-CREATE INDEX submitter_command_pending ON submitter_command (submitter_id, command_id) WHERE applied_at IS NULL;
--- A caller who repeats a cancel gets the same command.
-CREATE UNIQUE INDEX submitter_command_cancel ON submitter_command (submitter_id, tx_id) WHERE kind = 'CANCEL' AND applied_at IS NULL;
+CREATE INDEX submitter_command_pending ON submitter_command (submitter_id, command_id)
+    WHERE applied_at IS NULL;
+-- A repeated cancel returns the same command.
+CREATE UNIQUE INDEX submitter_command_cancel ON submitter_command (submitter_id, tx_id)
+    WHERE kind = 'CANCEL' AND applied_at IS NULL;
 
 -- +goose StatementBegin
--- The moves of txn.Moves a second time: whatever writes, an illegal change of state is refused.
+-- Repeats the moves of txn.Moves, so that no program can make an illegal change of state.
 CREATE FUNCTION move_is_legal() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.version < OLD.version OR NEW.version > OLD.version + 1 OR (NEW.state <> OLD.state AND NEW.version = OLD.version) THEN
-        RAISE EXCEPTION 'transaction %: version % to % with state % to %', OLD.tx_id, OLD.version, NEW.version, OLD.state, NEW.state;
+    IF NEW.version < OLD.version OR NEW.version > OLD.version + 1
+       OR (NEW.state <> OLD.state AND NEW.version = OLD.version) THEN
+        RAISE EXCEPTION 'transaction %: version % to % with state % to %',
+            OLD.tx_id, OLD.version, NEW.version, OLD.state, NEW.state;
     END IF;
     IF NEW.state <> OLD.state AND NOT (OLD.state, NEW.state) IN (
         ('QUEUED', 'ALLOCATED'), ('QUEUED', 'FAILED_FINAL'), ('QUEUED', 'CANCELLED'),
-        ('ALLOCATED', 'TRACKING'), ('ALLOCATED', 'STUCK'), ('ALLOCATED', 'CONFIRMED'), ('ALLOCATED', 'FAILED_FINAL'), ('ALLOCATED', 'CANCELLED'),
-        ('TRACKING', 'STUCK'), ('TRACKING', 'CONFIRMED'), ('TRACKING', 'FAILED_FINAL'), ('TRACKING', 'CANCELLED'),
-        ('STUCK', 'QUEUED'), ('STUCK', 'TRACKING'), ('STUCK', 'CONFIRMED'), ('STUCK', 'FAILED_FINAL'), ('STUCK', 'CANCELLED'),
+        ('ALLOCATED', 'TRACKING'), ('ALLOCATED', 'STUCK'), ('ALLOCATED', 'CONFIRMED'),
+        ('ALLOCATED', 'FAILED_FINAL'), ('ALLOCATED', 'CANCELLED'),
+        ('TRACKING', 'STUCK'), ('TRACKING', 'CONFIRMED'),
+        ('TRACKING', 'FAILED_FINAL'), ('TRACKING', 'CANCELLED'),
+        ('STUCK', 'QUEUED'), ('STUCK', 'TRACKING'), ('STUCK', 'CONFIRMED'),
+        ('STUCK', 'FAILED_FINAL'), ('STUCK', 'CANCELLED'),
         ('CONFIRMED', 'STUCK'), ('FAILED_FINAL', 'STUCK'), ('CANCELLED', 'STUCK')) THEN
-        RAISE EXCEPTION 'transaction %: no legal move leads from % to %', OLD.tx_id, OLD.state, NEW.state;
+        RAISE EXCEPTION 'transaction %: no legal move leads from % to %',
+            OLD.tx_id, OLD.state, NEW.state;
     END IF;
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-CREATE TRIGGER move_is_legal BEFORE UPDATE ON managed_tx FOR EACH ROW EXECUTE FUNCTION move_is_legal();
+CREATE TRIGGER move_is_legal BEFORE UPDATE ON managed_tx
+    FOR EACH ROW EXECUTE FUNCTION move_is_legal();
 
 -- +goose Down
--- A step back throws the ledger away, and with it every key to "executed at most once". Whoever has the table locked sees that nobody registers meanwhile.
+-- Down drops the ledger, and with it every key to "executed at most once". The lock keeps other
+-- processes from registering a submitter in the meantime.
 -- +goose StatementBegin
 DO $$
 BEGIN
     LOCK TABLE submitter IN ACCESS EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM submitter) AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
+    IF EXISTS (SELECT FROM submitter)
+       AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
         RAISE EXCEPTION 'the ledger holds submitters' USING ERRCODE = 'object_in_use';
     END IF;
 END $$;
 -- +goose StatementEnd
-DROP TABLE submitter_command, tx_event, tx_attempt, managed_tx, submitter_nonce_cursor, submitter_lease, submitter, chain, ledger;
+DROP TABLE submitter_command, tx_event, tx_attempt, managed_tx, submitter_nonce_cursor,
+    submitter_lease, submitter, chain, ledger;
 DROP SEQUENCE command_id, queue_seq;
 DROP FUNCTION move_is_legal, lease_only_rises;

@@ -1,19 +1,27 @@
 -- +goose Up
 
--- What was given back to the queue may have run before that all the same: it ends from the queue, by the receipt of the form that ran.
+-- A requeued transaction may have been executed under an earlier attempt. It then becomes final
+-- from the queue, with the receipt of that attempt.
 -- +goose StatementBegin
 CREATE OR REPLACE FUNCTION move_is_legal() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.version < OLD.version OR NEW.version > OLD.version + 1 OR (NEW.state <> OLD.state AND NEW.version = OLD.version) THEN
-        RAISE EXCEPTION 'transaction %: version % to % with state % to %', OLD.tx_id, OLD.version, NEW.version, OLD.state, NEW.state;
+    IF NEW.version < OLD.version OR NEW.version > OLD.version + 1
+       OR (NEW.state <> OLD.state AND NEW.version = OLD.version) THEN
+        RAISE EXCEPTION 'transaction %: version % to % with state % to %',
+            OLD.tx_id, OLD.version, NEW.version, OLD.state, NEW.state;
     END IF;
     IF NEW.state <> OLD.state AND NOT (OLD.state, NEW.state) IN (
-        ('QUEUED', 'ALLOCATED'), ('QUEUED', 'CONFIRMED'), ('QUEUED', 'FAILED_FINAL'), ('QUEUED', 'CANCELLED'),
-        ('ALLOCATED', 'TRACKING'), ('ALLOCATED', 'STUCK'), ('ALLOCATED', 'CONFIRMED'), ('ALLOCATED', 'FAILED_FINAL'), ('ALLOCATED', 'CANCELLED'),
-        ('TRACKING', 'STUCK'), ('TRACKING', 'CONFIRMED'), ('TRACKING', 'FAILED_FINAL'), ('TRACKING', 'CANCELLED'),
-        ('STUCK', 'QUEUED'), ('STUCK', 'TRACKING'), ('STUCK', 'CONFIRMED'), ('STUCK', 'FAILED_FINAL'), ('STUCK', 'CANCELLED'),
+        ('QUEUED', 'ALLOCATED'), ('QUEUED', 'CONFIRMED'),
+        ('QUEUED', 'FAILED_FINAL'), ('QUEUED', 'CANCELLED'),
+        ('ALLOCATED', 'TRACKING'), ('ALLOCATED', 'STUCK'), ('ALLOCATED', 'CONFIRMED'),
+        ('ALLOCATED', 'FAILED_FINAL'), ('ALLOCATED', 'CANCELLED'),
+        ('TRACKING', 'STUCK'), ('TRACKING', 'CONFIRMED'),
+        ('TRACKING', 'FAILED_FINAL'), ('TRACKING', 'CANCELLED'),
+        ('STUCK', 'QUEUED'), ('STUCK', 'TRACKING'), ('STUCK', 'CONFIRMED'),
+        ('STUCK', 'FAILED_FINAL'), ('STUCK', 'CANCELLED'),
         ('CONFIRMED', 'STUCK'), ('FAILED_FINAL', 'STUCK'), ('CANCELLED', 'STUCK')) THEN
-        RAISE EXCEPTION 'transaction %: no legal move leads from % to %', OLD.tx_id, OLD.state, NEW.state;
+        RAISE EXCEPTION 'transaction %: no legal move leads from % to %',
+            OLD.tx_id, OLD.state, NEW.state;
     END IF;
     RETURN NEW;
 END $$;
@@ -24,22 +32,29 @@ END $$;
 DO $$
 BEGIN
     LOCK TABLE submitter IN ACCESS EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM submitter) AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
+    IF EXISTS (SELECT FROM submitter)
+       AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
         RAISE EXCEPTION 'the ledger holds submitters' USING ERRCODE = 'object_in_use';
     END IF;
 END $$;
 CREATE OR REPLACE FUNCTION move_is_legal() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.version < OLD.version OR NEW.version > OLD.version + 1 OR (NEW.state <> OLD.state AND NEW.version = OLD.version) THEN
-        RAISE EXCEPTION 'transaction %: version % to % with state % to %', OLD.tx_id, OLD.version, NEW.version, OLD.state, NEW.state;
+    IF NEW.version < OLD.version OR NEW.version > OLD.version + 1
+       OR (NEW.state <> OLD.state AND NEW.version = OLD.version) THEN
+        RAISE EXCEPTION 'transaction %: version % to % with state % to %',
+            OLD.tx_id, OLD.version, NEW.version, OLD.state, NEW.state;
     END IF;
     IF NEW.state <> OLD.state AND NOT (OLD.state, NEW.state) IN (
         ('QUEUED', 'ALLOCATED'), ('QUEUED', 'FAILED_FINAL'), ('QUEUED', 'CANCELLED'),
-        ('ALLOCATED', 'TRACKING'), ('ALLOCATED', 'STUCK'), ('ALLOCATED', 'CONFIRMED'), ('ALLOCATED', 'FAILED_FINAL'), ('ALLOCATED', 'CANCELLED'),
-        ('TRACKING', 'STUCK'), ('TRACKING', 'CONFIRMED'), ('TRACKING', 'FAILED_FINAL'), ('TRACKING', 'CANCELLED'),
-        ('STUCK', 'QUEUED'), ('STUCK', 'TRACKING'), ('STUCK', 'CONFIRMED'), ('STUCK', 'FAILED_FINAL'), ('STUCK', 'CANCELLED'),
+        ('ALLOCATED', 'TRACKING'), ('ALLOCATED', 'STUCK'), ('ALLOCATED', 'CONFIRMED'),
+        ('ALLOCATED', 'FAILED_FINAL'), ('ALLOCATED', 'CANCELLED'),
+        ('TRACKING', 'STUCK'), ('TRACKING', 'CONFIRMED'),
+        ('TRACKING', 'FAILED_FINAL'), ('TRACKING', 'CANCELLED'),
+        ('STUCK', 'QUEUED'), ('STUCK', 'TRACKING'), ('STUCK', 'CONFIRMED'),
+        ('STUCK', 'FAILED_FINAL'), ('STUCK', 'CANCELLED'),
         ('CONFIRMED', 'STUCK'), ('FAILED_FINAL', 'STUCK'), ('CANCELLED', 'STUCK')) THEN
-        RAISE EXCEPTION 'transaction %: no legal move leads from % to %', OLD.tx_id, OLD.state, NEW.state;
+        RAISE EXCEPTION 'transaction %: no legal move leads from % to %',
+            OLD.tx_id, OLD.state, NEW.state;
     END IF;
     RETURN NEW;
 END $$;

@@ -1,8 +1,10 @@
 -- +goose Up
 
--- What a caller wants to find a transaction by. It is asked for with the transaction and never changed, so it is kept twice: in the row, for whoever reads that,
--- and in a table whose only index serves a list, newest first, without a scan. Transactions without labels, and moves, pay nothing for that; a GIN index on the row
--- would be written again by each move that is no HOT update, and could not page in order.
+-- Labels by which a caller finds a transaction. They come with the transaction and never change, so
+-- they are stored twice: in the row, for its readers, and in a table whose only index serves a
+-- list, newest first, without a scan. Transactions without labels, and moves, pay nothing for that.
+-- A GIN index on the row would be written again by each move that is not a HOT update, and could
+-- not page in order.
 ALTER TABLE managed_tx ADD COLUMN labels JSONB NOT NULL DEFAULT '{}';
 
 CREATE TABLE tx_label (
@@ -18,7 +20,8 @@ CREATE TABLE tx_label (
 DO $$
 BEGIN
     LOCK TABLE submitter IN ACCESS EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM submitter) AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
+    IF EXISTS (SELECT FROM submitter)
+       AND coalesce(current_setting('fencepost.lose_ledger', TRUE), '') <> 'yes' THEN
         RAISE EXCEPTION 'the ledger holds submitters' USING ERRCODE = 'object_in_use';
     END IF;
 END $$;

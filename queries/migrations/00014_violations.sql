@@ -1,11 +1,11 @@
 -- +goose Up
 
--- The keys of the violations that a protection was asked for. The auditor compares keys, never
--- the words of the evidence.
+-- The keys of the violations for which an auditor requested the protection. The auditor compares
+-- keys, never the evidence text.
 ALTER TABLE submitter_command
-    ADD COLUMN violations TEXT[], -- NULL: not asked for by an auditor, or not recorded
+    ADD COLUMN violations TEXT[], -- NULL: not requested by an auditor, or not recorded
     ADD CONSTRAINT submitter_command_violations CHECK (violations IS NULL OR kind = 'PROTECT');
--- min_node_schema stays: an older program records none, and its evidence is compared by words.
+-- min_node_schema stays: an older program records none, and its evidence is compared by text.
 
 -- +goose Down
 -- +goose StatementBegin

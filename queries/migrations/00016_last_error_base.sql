@@ -1,7 +1,7 @@
 -- +goose Up
 
--- The part of last_error that a later answer was appended to, so that the next answer replaces
--- that one alone.
+-- The part of last_error to which a later RPC response was appended, so that the next response
+-- replaces only that one.
 ALTER TABLE managed_tx
     ADD COLUMN last_error_base TEXT NOT NULL DEFAULT ''; -- '': nothing was appended
 -- min_node_schema stays: an older program rewrites last_error alone, and a base that last_error
