@@ -17,8 +17,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Where tokens are configured no call is answered without one, in whatever tongue; health is.
-func TestTokens(t *testing.T) {
+// Covers every protocol.
+func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -87,7 +87,7 @@ func (n *node) callAndWatch(ctx context.Context) map[string]error {
 	return errs
 }
 
-// A handler can tell the caller without its token, over every protocol: it was found out before.
+// Handlers read the caller from the context: the token was digested once, before.
 func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)

@@ -38,8 +38,8 @@ func (n *node) batch(asks ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
 	return r.GetResults()
 }
 
-// A batch is one statement, and its transactions are queued in its order, however their keys sort.
-func TestBatchIsOneStatementInItsOrder(t *testing.T) {
+// The queue keeps the order of the batch, not the order of its keys.
+func TestBatch_OneStatement_OrderKept(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -72,8 +72,8 @@ func TestBatchIsOneStatementInItsOrder(t *testing.T) {
 	}
 }
 
-// Each request of a batch has the fate that it would have alone.
-func TestBatchTellsEachItsOwnFate(t *testing.T) {
+// Each request of a batch has the result it would have alone.
+func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -261,9 +261,9 @@ func (silent) CreateTxs(_ context.Context, intents []store.Intent) []store.Creat
 	return fates
 }
 
-// When the ledger answers for nothing of a batch the call fails, and clients repeat it; as soon as
-// anything is known, each is told its own.
-func TestBatchWithoutALedger(t *testing.T) {
+// The call fails if the ledger responds for no request of the batch, so clients retry it. If any
+// result is known, each request has its own.
+func TestBatch_LedgerDown_CallFails(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -282,8 +282,8 @@ func TestBatchWithoutALedger(t *testing.T) {
 		"INVALID_FIELD")
 }
 
-// What fails by a defect is told with the id under which the log has the cause.
-func TestBatchLogsItsDefects(t *testing.T) {
+// The response has the call id under which the log has the cause.
+func TestBatch_InternalError_CauseHidden(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -315,8 +315,7 @@ func (n *node) list(r *pb.ListTxsRequest) (ids []string) {
 	return ids
 }
 
-// A page token goes on with the same question, however that is put.
-func TestPageTokensKnowTheQuestion(t *testing.T) {
+func TestPageToken_EquivalentFilter_Continues(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -353,8 +352,7 @@ func labelled(submitter, request string, labels map[string]string) *pb.CreateTxR
 	return r
 }
 
-// Labels are shown wherever the transaction is, select in lists, and are no part of what a key
-// stands for.
+// Labels are part of every view of a transaction, filter lists, and do not affect idempotency.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -414,9 +412,9 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// A range of time holds its beginning and not its end, exactly, whatever the clock of the node that
+// A time range includes its start and excludes its end, regardless of the clock of the node that
 // made the ids.
-func TestListTxsOfATime(t *testing.T) {
+func TestListTxs_TimeRange_HalfOpen(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()

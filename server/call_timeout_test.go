@@ -26,9 +26,9 @@ func brief(l *Limits) {
 		10*time.Millisecond
 }
 
-// A call that is begun and whose request never comes, and a stream that is none of a watch, make
-// room again, although their connection is a good one.
-func TestACallThatIsNeverMadeLeaves(t *testing.T) {
+// Neither a call whose request never arrives nor a stream other than a watch holds its slot for
+// longer than a call may take, even on a healthy connection.
+func TestCall_NoRequestSent_SlotReleased(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(brief))
@@ -47,8 +47,7 @@ func TestACallThatIsNeverMadeLeaves(t *testing.T) {
 	}
 }
 
-// A watch that is served longer than any call may take goes on.
-func TestAWatchHasNoEnd(t *testing.T) {
+func TestWatch_LongerThanCallTimeout_Continues(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -68,9 +67,8 @@ func TestAWatchHasNoEnd(t *testing.T) {
 	}
 }
 
-// Callers who do not read their answers keep no room for themselves, although they answer every
-// ping.
-func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
+// The client answers every ping, so only the call timeout applies.
+func TestResponse_NotRead_SlotReleased(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -125,9 +123,8 @@ func TestWhoDoesNotReadTheAnswerLeaves(t *testing.T) {
 		func() bool { return n.server.limiter.Calls() == 0 })
 }
 
-// A caller who may not watch any more is told nothing of what had been read for it before, however
-// slowly it reads.
-func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
+// Events that were read before the removal are not sent after it, however slowly the client reads.
+func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -176,8 +173,9 @@ func TestWhatWasReadBeforeIsNotToldAfterwards(t *testing.T) {
 	}
 }
 
-// Health is for strangers too, who are not counted: they can send no more than a question takes.
-func TestHealthTakesNoLongRequests(t *testing.T) {
+// Unauthenticated clients may call health without counting against the limits, so its requests are
+// small.
+func TestHealth_LongRequest_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })

@@ -81,9 +81,8 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// A caller is known by any name of its certificate, over gRPC and over HTTP; one with tokens too
-// has to show both.
-func TestCallersByCertificate(t *testing.T) {
+// Covers gRPC and HTTP. A caller that also has tokens must present both.
+func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -12,9 +12,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What paused an account by its policy is told to whoever is refused for it, and to whoever looks;
-// the words of an operator only to the latter.
-func TestWhyItIsPausedIsTold(t *testing.T) {
+// Rejected clients and readers of the submitter see the policy that paused it. The text of an
+// operator is visible only to readers of the submitter.
+func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -60,8 +60,8 @@ func TestWhyItIsPausedIsTold(t *testing.T) {
 	}
 }
 
-// What began and ended a protection stays in the log; nobody decides on one that ended by itself.
-func TestProtectionsStayInTheLog(t *testing.T) {
+// A protection that ended automatically cannot be exited.
+func TestListCommands_AutomaticProtection_Listed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -18,9 +18,9 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A body that is not what its head says is the caller's fault, and told so in the caller's tongue;
-// the answer has nothing of gRPC's in its head.
-func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
+// A body that contradicts its headers is the client's error, on each protocol in its own format.
+// The response has no gRPC headers.
+func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	var packed bytes.Buffer
@@ -62,8 +62,8 @@ func TestBodiesThatAreNotWhatTheySay(t *testing.T) {
 	}
 }
 
-// So is one whose pieces are none, by a caller who waits for the answer.
-func TestABodyThatIsBroken(t *testing.T) {
+// The client waits for the response, so it must get one.
+func TestBody_BrokenChunk_Rejected(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for path, want := range map[string]string{"/api/v1/tx": `"code":3`, pb.TxService_CreateTx_FullMethodName: `"code":"invalid_argument"`} {
@@ -85,8 +85,7 @@ func TestABodyThatIsBroken(t *testing.T) {
 	}
 }
 
-// A call that has nothing to say needs no body.
-func TestNoBodyIsAnEmptyMessage(t *testing.T) {
+func TestBody_Missing_EmptyMessage(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -103,8 +102,8 @@ func TestNoBodyIsAnEmptyMessage(t *testing.T) {
 	}
 }
 
-// No part of a query is dropped, since another question would be answered then.
-func TestQueriesAreReadWhole(t *testing.T) {
+// A dropped parameter would change the meaning of the query.
+func TestQuery_Malformed_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -137,9 +136,8 @@ func TestQueriesAreReadWhole(t *testing.T) {
 	)
 }
 
-// A method is found by its path, in whatever form it is asked: what is wrong is the form, and that
-// is told.
-func TestCallsInAFormThatIsNotSpoken(t *testing.T) {
+// The path identifies the method for every protocol, so the error is about the protocol.
+func TestPath_UnsupportedProtocol_ErrorNamesFormats(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	create := pb.TxService_CreateTx_FullMethodName

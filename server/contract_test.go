@@ -15,9 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Kinds and actions of commands are texts in the contract, so only its comments tell callers which
-// there are.
-func TestTheContractNamesEveryCommand(t *testing.T) {
+// Kinds and actions of commands are strings in the contract, so only its comments list them.
+func TestContract_CommandComments_NameEveryKind(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../proto/fencepost/v1/submitter.proto")
 	if err != nil {
@@ -50,9 +49,9 @@ func TestTheContractNamesEveryCommand(t *testing.T) {
 	}
 }
 
-// What is to be executed is nothing for a log. The mark is all that the contract can do about that;
-// docs/clients.md says who goes by it.
-func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
+// Payloads must not reach logs. debug_redact is all that the contract can do; docs/clients.md lists
+// the languages that honor it.
+func TestPayload_Fields_DebugRedact(t *testing.T) {
 	t.Parallel()
 	marked := func(f protoreflect.FieldDescriptor) bool {
 		options, _ := f.Options().(*descriptorpb.FieldOptions)
@@ -80,9 +79,9 @@ func TestPayloadsAreMarkedAsNoneForLogs(t *testing.T) {
 	}
 }
 
-// The walk that looks for what is wrong with each item leaves a list that is too long for
-// contract.MaxItems to the length alone, so no list that the contract allows may be.
-func TestMostItemsIsMoreThanTheContractAllows(t *testing.T) {
+// Validation reports only the length of a list above contract.MaxItems and skips its items, so
+// every list that the contract allows must be shorter.
+func TestMaxItems_AboveContractLimits(t *testing.T) {
 	t.Parallel()
 	longest := uint64(0)
 	var look func(protoreflect.MessageDescriptor)

@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What has no nonce was handed to nobody, however often it was tried to prepare it.
-func TestTriesToPrepareAreNoHandOvers(t *testing.T) {
+// A transaction without a nonce was never broadcast, however often its preparation was retried.
+func TestSubmitAttempts_NoNonce_Zero(t *testing.T) {
 	t.Parallel()
 	tx := txn.Tx{Status: txn.Status{State: txn.Queued, SubmitAttempts: 7}}
 	if got := wireOperator(tx, nil); got.GetSubmitAttempts() != 0 || got.Nonce != nil {
@@ -20,8 +20,7 @@ func TestTriesToPrepareAreNoHandOvers(t *testing.T) {
 	}
 }
 
-// TestAQueueThatWasCountedInPart is told as such.
-func TestAQueueThatWasCountedInPart(t *testing.T) {
+func TestQueued_CountedInPart_AtLeast(t *testing.T) {
 	t.Parallel()
 	for _, more := range []bool{false, true} {
 		if s := wireSubmitter(store.SubmitterInfo{Queued: store.CountedQueue, More: more}); s.GetQueued() != store.CountedQueue ||

@@ -14,9 +14,8 @@ import (
 	"github.com/fencepost/fencepost/server/web"
 )
 
-// Every reason is in the table of the documents, with the codes that callers get and a remedy; and
-// every error has a reason that is there.
-func TestEveryReasonIsInTheTable(t *testing.T) {
+// docs/errors.md lists every reason with its codes and a remedy.
+func TestErrorsDoc_ListsEveryReason(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/errors.md")
 	if err != nil {
@@ -49,8 +48,7 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 	}
 }
 
-// The reference of the API has every RPC with its path, and every field.
-func TestTheReferenceIsComplete(t *testing.T) {
+func TestAPIDoc_ListsEveryMethodAndField(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/api.md")
 	if err != nil {

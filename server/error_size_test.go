@@ -26,10 +26,10 @@ func unknowns(count int) (fields []byte) {
 	return fields
 }
 
-// However much is wrong with a request, and however long the names in it are, the error fits into
-// the trailers that clients read, and says the first of it. The connection, and what else is on it,
-// goes on.
-func TestNonsenseIsToldInBrief(t *testing.T) {
+// However many violations a request has and however long its names are, the error fits into the
+// trailers that clients read and names the first violation. The connection and its other streams
+// continue.
+func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -86,8 +86,8 @@ func TestNonsenseIsToldInBrief(t *testing.T) {
 	}
 }
 
-// A batch of too many is refused as one, and what is too much of it is not even kept.
-func TestTooLargeABatchIsNotRead(t *testing.T) {
+// The decoder keeps no items beyond the limit.
+func TestBatch_TooManyItems_RejectedWithoutReading(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	var read pb.BatchCreateTxRequest

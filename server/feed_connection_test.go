@@ -7,9 +7,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// Watchers do not wait for callers who have all connections: here one call has the only one, and
-// waits for a lock.
-func TestWatchersDoNotQueueBehindCallers(t *testing.T) {
+// One call occupies the only API connection, waiting for a lock.
+func TestWatch_AllAPIConnectionsBusy_Continues(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	narrow, err := store.Open(

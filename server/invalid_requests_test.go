@@ -820,9 +820,9 @@ func (k *kit) stored() string {
 		k.count("submitter_command"))
 }
 
-// Every RPC refuses every bad input with the right code and reason, a sentence that says what to
-// do, and nothing stored.
-func TestBadInputIsRefused(t *testing.T) {
+// Every RPC rejects every kind of bad input with the right code and reason, a remedy, and without
+// storing anything.
+func TestInvalidRequest_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(

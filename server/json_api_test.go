@@ -95,8 +95,8 @@ func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code,
 	return wantStatus(t, grpcstatus.ErrorProto(&told), of, reason)
 }
 
-// JSON is JSON however its type is written, and a call of Connect is one without its header.
-func TestSpellingsOfJSON(t *testing.T) {
+// Covers Connect calls without the Connect-Protocol-Version header.
+func TestContentType_JSONSpellings_Accepted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -133,8 +133,7 @@ func TestSpellingsOfJSON(t *testing.T) {
 	)
 }
 
-// With HTTP alone a transaction is created, found, listed and cancelled.
-func TestJSON(t *testing.T) {
+func TestJSON_TransactionLifecycle(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -174,8 +173,8 @@ func TestJSON(t *testing.T) {
 		"CANCEL_OUTCOME_CANCELLED")
 }
 
-// Operators have paths as well; an account id is one whatever is in it.
-func TestJSONOfSubmitters(t *testing.T) {
+// An account id is a single path segment, escaped or not.
+func TestJSON_SubmitterOperations(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -216,9 +215,8 @@ func TestJSONOfSubmitters(t *testing.T) {
 	<-worked
 }
 
-// An answer ends its line, as long as it says; one of Connect is as Connect has it, and one that is
-// packed as it was packed.
-func TestAnswersEndTheirLine(t *testing.T) {
+// Content-Length includes the newline. Connect and compressed responses are unchanged.
+func TestJSON_Response_EndsWithNewline(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -255,8 +253,8 @@ func TestAnswersEndTheirLine(t *testing.T) {
 	packed.want(t, 200, "nextPageToken", "")
 }
 
-// Every refusal is a google.rpc.Status with a reason, whoever found the fault.
-func TestJSONRefusals(t *testing.T) {
+// Every error is a google.rpc.Status with a reason, whichever layer detects it.
+func TestJSON_Errors_StatusWithReason(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -362,7 +360,7 @@ func (l *lines) message() *pb.WatchTxResponse {
 	return m
 }
 
-func TestWatchAsLines(t *testing.T) {
+func TestWatch_NDJSON(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -425,7 +423,7 @@ func TestWatchAsLines(t *testing.T) {
 	}
 }
 
-func TestWatchAsServerSentEvents(t *testing.T) {
+func TestWatch_ServerSentEvents(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -467,7 +465,7 @@ func TestWatchAsServerSentEvents(t *testing.T) {
 	}
 }
 
-func TestWatchRefusals(t *testing.T) {
+func TestWatch_InvalidRequest_StatusWithReason(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -508,8 +506,7 @@ func TestWatchRefusals(t *testing.T) {
 	}
 }
 
-// A node that stops says so to whoever watches, in every tongue, and ends.
-func TestEveryTongueIsDrained(t *testing.T) {
+func TestDrain_EveryProtocol_StreamsEndWithReason(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -44,9 +44,7 @@ var badBytes = map[string]string{
 	`\u0030xd09de08a`:                     "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
 }
 
-// Hex is base64 with bits left over, which would be dropped without a word: it is refused in each
-// tongue that has JSON, and nothing is queued.
-func TestHexIsNoBase64(t *testing.T) {
+func TestBytes_HexInJSON_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -94,9 +92,7 @@ func framed(text string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))) + text
 }
 
-// Base64 is read in each of its forms: standard and URL-safe, with padding and without, and also
-// where it begins as hex does.
-func TestFormsOfBase64(t *testing.T) {
+func TestBytes_Base64Variants_Accepted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -129,8 +125,7 @@ func TestFormsOfBase64(t *testing.T) {
 	}
 }
 
-// What JSON gets wrong is told with its field and with what would be right.
-func TestMistakesOfJSON(t *testing.T) {
+func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -177,9 +172,8 @@ func TestMistakesOfJSON(t *testing.T) {
 	}
 }
 
-// A parameter that cannot be read is told with what it may be, and a method that there is not with
-// those that there are.
-func TestMistakesOfParameters(t *testing.T) {
+// A wrong method returns the allowed methods.
+func TestQuery_InvalidValue_FieldAndAllowedValues(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for path, fault := range map[string]string{"tx?states=FOO": "states",
@@ -212,9 +206,7 @@ func TestMistakesOfParameters(t *testing.T) {
 	}
 }
 
-// A slip of the hand is told with what may have been meant, and what is nothing like a field with
-// nothing.
-func TestUnknownFieldsNameTheNearest(t *testing.T) {
+func TestUnknownField_Typo_NearestSuggested(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for body, want := range map[string]string{

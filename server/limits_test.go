@@ -78,9 +78,9 @@ func refusals(t testing.TB, reader *metric.ManualReader, reason string) (n int64
 	return n
 }
 
-// A full queue is told with code, reason, remedy and when to come again, in every tongue; what it
-// has is answered for, and it takes more once there is room.
-func TestAFullQueueIsTold(t *testing.T) {
+// The error has code, reason, remedy and retry delay on every protocol. Existing keys still return
+// their transactions, and new requests are accepted once there is room.
+func TestQueue_Full_RetryableError(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -142,7 +142,7 @@ func TestAFullQueueIsTold(t *testing.T) {
 	})
 }
 
-func TestAFullLedgerIsTold(t *testing.T) {
+func TestQueue_LedgerFull_ErrorNamesSetting(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -155,9 +155,9 @@ func TestAFullLedgerIsTold(t *testing.T) {
 	}
 }
 
-// 64 callers create three times what there is room for, at two nodes. What is accepted is within
-// the bound, is there, and is answered for at either node.
-func TestABurstAtTwoNodes(t *testing.T) {
+// 64 clients create three times the limit. Accepted requests stay within the limit plus the
+// requests that run at once, and both nodes return their transactions.
+func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -214,9 +214,9 @@ func (h held) Submitter(ctx context.Context, id txn.SubmitterID) (store.Submitte
 	return h.Store.Submitter(ctx, id)
 }
 
-// A node answers so many calls at once, over whatever connections, and refuses others before it
-// reads them, but for health. A call whose caller went away counts no more.
-func TestSoManyCallsAtOnce(t *testing.T) {
+// The limit covers all connections and protocols except health. A call whose client went away does
+// not count.
+func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -288,9 +288,8 @@ func TestSoManyCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Who has no token takes no room from those who have one, also by calls that are begun and never
-// made.
-func TestStrangersTakeNoRoom(t *testing.T) {
+// This includes calls that are opened and never sent.
+func TestCalls_Unauthenticated_NotCounted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -314,8 +313,8 @@ func TestStrangersTakeNoRoom(t *testing.T) {
 	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 }
 
-// A call that may carry megabytes counts as 16, in every tongue.
-func TestHeavyCalls(t *testing.T) {
+// A call that may carry megabytes counts as limit.HeavyCall, on every protocol.
+func TestCalls_Heavy_CountMore(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -343,8 +342,7 @@ func TestHeavyCalls(t *testing.T) {
 	n.create("alice", "light")
 }
 
-// A node serves so many watches at once; one that ends makes room for another.
-func TestSoManyWatchesAtOnce(t *testing.T) {
+func TestWatches_TooManyAtOnce_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -391,9 +389,8 @@ func (busy) CreateTxs(_ context.Context, intents []store.Intent) []store.Created
 		len(intents))
 }
 
-// Too much on its way to the database is told of the call as a whole, a batch too, so that clients
-// come again with all of it.
-func TestABusyNode(t *testing.T) {
+// A batch fails as a whole as well, so that clients retry all of it.
+func TestCreate_TooManyDatabaseOperations_WholeCallRejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -430,9 +427,8 @@ func (m measuring) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxIn
 	return infos, err
 }
 
-// However much a page is asked to have, no more is read of the ledger than goes into one; and the
-// pages have all. So it is with snapshots.
-func TestNoPageIsReadWhole(t *testing.T) {
+// The node reads no more of the ledger than fits into one page or one part of the snapshots.
+func TestPage_Large_ReadInParts(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

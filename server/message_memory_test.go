@@ -16,9 +16,9 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// A message on its way holds what it is long, more or less, however long it is: a stream whose
-// caller does not read holds some of them.
-func TestMessagesHoldWhatTheyAreLong(t *testing.T) {
+// A stream whose client does not read holds several messages, so their buffers must not exceed them
+// by much.
+func TestCodec_Marshal_BufferFitsMessage(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 100, 2_000, 20_000, 33_000, 126 << 10, 2 << 20} {
 		message := &pb.Payload{Data: bytes.Repeat([]byte("x"), size)}
@@ -55,9 +55,8 @@ func (p paging) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo,
 	return infos, err
 }
 
-// Of a page of snapshots no more is held than what is still to be sent, while the caller does not
-// read.
-func TestSentSnapshotsAreNotHeld(t *testing.T) {
+// A stream whose client does not read holds only the rows of a page that are still to be sent.
+func TestSnapshots_Sent_Released(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	p := paging{k.store, make(chan weak.Pointer[byte], 100)}

@@ -39,9 +39,9 @@ func counted(t *testing.T, reader *sdk.ManualReader, name, label string) map[str
 	return found
 }
 
-// What becomes of the transactions that callers ask for is counted, alone and in batches alike, and
-// what they write is logged like what owners write.
-func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
+// Transitions that clients cause are counted, alone and in batches, and logged like the transitions
+// of owners.
+func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	reader, log := sdk.NewManualReader(), &buffer{}
@@ -100,9 +100,9 @@ func TestWhatCallersWriteIsCountedAndLogged(t *testing.T) {
 	}
 }
 
-// What a stranger calls a method becomes no text of a metric: each would be a series, and one that
-// is no UTF-8 would keep all of them from being read.
-func TestMethodsThatThereAreNotAreOneInTheMetrics(t *testing.T) {
+// A method name from an unauthenticated client must not become an attribute: each would be a
+// series, and one that is not UTF-8 would make all metrics unreadable.
+func TestMetrics_UnknownMethods_OneSeries(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	reader := sdk.NewManualReader()

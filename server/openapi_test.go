@@ -49,9 +49,9 @@ func (d *described) names(of schema) map[string]bool {
 	return all
 }
 
-// A client that is made from the description reads every line of a watch, and asks for nothing that
-// the node refuses there.
-func TestOpenAPIDescribesWatches(t *testing.T) {
+// A client generated from the description can decode every line of a watch, and offers no parameter
+// that the node rejects.
+func TestOpenAPI_Watch_Described(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/openapi.yaml")
 	if err != nil {

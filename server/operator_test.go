@@ -13,9 +13,9 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 )
 
-// Who asked for what, and why, is told by ListCommands, whatever it was; a cancel in the queue, for
-// which no owner is asked, only if its caller says so.
-func TestWhoAskedIsRecorded(t *testing.T) {
+// A cancellation of a queued transaction, which needs no owner, is recorded only if it has an
+// operator or a reason.
+func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -65,9 +65,9 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 	}
 }
 
-// The ledger has the operator whom a caller names, the log who the caller is: at the level that
-// nodes have unless they are told otherwise, and no reason or payload.
-func TestTheLogHasTheCallerOfADecision(t *testing.T) {
+// The ledger has the operator that a client names; the log has the authenticated caller, at the
+// default level, without reason or payload.
+func TestLog_Decision_NamesCaller(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -18,9 +18,8 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// With the database away, calls say so and what to do, the node stays alive, and it serves again by
-// itself.
-func TestDatabaseAway(t *testing.T) {
+// The node stays healthy, and serves again automatically once the database is back.
+func TestDatabase_Down_RetryableErrors(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -73,8 +72,8 @@ func TestDatabaseAway(t *testing.T) {
 	k.eventually("recovery", func() bool { return asks["create"](k.ctx) == nil })
 }
 
-// A database that falls silent, without a connection breaking, is one that is down.
-func TestDatabaseSilent(t *testing.T) {
+// The connections stay open, but nothing responds.
+func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -115,8 +114,8 @@ func TestDatabaseSilent(t *testing.T) {
 	}
 }
 
-// A ledger that was restored is another feed: whoever stands in the old one is told to start anew.
-func TestRestoreEndsWatches(t *testing.T) {
+// A restored ledger has a new feed epoch: streams and tokens of the old one end.
+func TestRestore_OldTokens_Expired(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -144,9 +143,8 @@ func TestRestoreEndsWatches(t *testing.T) {
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
-// A stream outlives a short outage of the database and loses nothing. During it there is no
-// heartbeat.
-func TestWatchOutlivesAnOutage(t *testing.T) {
+// Streams send no heartbeats during the outage.
+func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -191,9 +189,8 @@ func TestWatchOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// An outage that lasts ends the streams, and those that want to begin, so that clients turn to
-// another node.
-func TestWatchEndsInALongOutage(t *testing.T) {
+// Running and new streams end, so that clients switch to another node.
+func TestWatch_LongOutage_Unavailable(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// What a path names is what is acted on, or nothing is: a body does not name another. For queries
-// see TestQueriesDoNotOverridePathsAndBodies.
-func TestBodiesNameNothingBesideThePath(t *testing.T) {
+// For queries see TestQuery_ConflictsWithPathOrBody_Rejected.
+func TestBody_ConflictsWithPath_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -49,9 +48,8 @@ func TestBodiesNameNothingBesideThePath(t *testing.T) {
 		"tx.txId", b)
 }
 
-// A path that there is not answers nothing, whatever its query asks for, and one that takes another
-// method says which.
-func TestPathsThatNameNothingAnswerNothing(t *testing.T) {
+// A known path with the wrong method returns the allowed methods.
+func TestPath_Unknown_QueryIgnored(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

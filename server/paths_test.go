@@ -10,9 +10,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A path is taken apart before it is unescaped: what is in a name is no part of it, and letters of
-// it may be escaped.
-func TestEscapedPathsOfWatches(t *testing.T) {
+// A path is split into segments before it is unescaped.
+func TestWatchPath_Escaped_Unescaped(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -34,8 +33,7 @@ func TestEscapedPathsOfWatches(t *testing.T) {
 		codes.Unimplemented, "UNKNOWN_METHOD")
 }
 
-// What is wrong with a time in a query is told as it is of one in a body.
-func TestTimesInQueries(t *testing.T) {
+func TestQuery_InvalidTime_SameErrorAsInBody(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for _, value := range []string{"", "2026-11-28", "1795910400"} {
@@ -45,9 +43,8 @@ func TestTimesInQueries(t *testing.T) {
 	}
 }
 
-// What a path names, or a body, is not named again by the query: the transcoder would go by that,
-// and do to one account what was asked for another.
-func TestQueriesDoNotOverridePathsAndBodies(t *testing.T) {
+// The transcoder would prefer the query, and apply the call to another account.
+func TestQuery_ConflictsWithPathOrBody_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

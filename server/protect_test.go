@@ -168,9 +168,9 @@ func (n *node) protect() *pb.Protection {
 	return r.GetSubmitter().GetProtection()
 }
 
-// A protection comes into force, tells callers the way out, and is ended once: whoever repeats what
-// was done gets OK, and leaves no other command behind.
-func TestProtectAndResume(t *testing.T) {
+// A protection takes effect, its errors name the way out, and it is ended once. Repeated calls
+// return OK.
+func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -221,9 +221,9 @@ func TestProtectAndResume(t *testing.T) {
 	}
 }
 
-// What the chain does not bear out is refused with the owner's own sentence; what it does is done,
-// and numbers that were passed over are told.
-func TestExitIsRefusedAndAligned(t *testing.T) {
+// A decision that contradicts the chain is rejected with the owner's message. An accepted alignment
+// reports the skipped nonces.
+func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -267,9 +267,9 @@ func TestExitIsRefusedAndAligned(t *testing.T) {
 	}
 }
 
-// What is queued in a ledger that was restored is told as such, and holds both ways out of a
-// protection back until somebody says that it was compared.
-func TestExitAfterARestore(t *testing.T) {
+// Transactions queued in a restored ledger are reported, and block both exits until the operator
+// confirms the comparison.
+func TestExitProtect_Restored_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -303,8 +303,8 @@ func TestExitAfterARestore(t *testing.T) {
 	}
 }
 
-// A submitter that never looked at its account has no cursor to protect.
-func TestProtectBeforeTheStart(t *testing.T) {
+// A submitter whose account was never read has no cursor to protect.
+func TestProtect_NeverStarted_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	id := k.register("alice")
@@ -320,8 +320,8 @@ func TestProtectBeforeTheStart(t *testing.T) {
 	}
 }
 
-// Somebody who protects while an exit is under way wants the protection that comes after it.
-func TestProtectBehindAnExit(t *testing.T) {
+// The call asks for the protection that follows the pending exit.
+func TestProtect_ExitPending_NewProtection(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -339,8 +339,8 @@ func TestProtectBehindAnExit(t *testing.T) {
 	}
 }
 
-// Somebody who protects wants a protection that only a decision ends.
-func TestProtectInPlaceOfWhatEndsByItself(t *testing.T) {
+// The call asks for a protection that only a decision ends.
+func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -360,9 +360,8 @@ func TestProtectInPlaceOfWhatEndsByItself(t *testing.T) {
 	}
 }
 
-// Callers who repeat what no owner has decided on leave one command behind, and are told that it is
-// recorded.
-func TestDecisionsWithoutAnOwner(t *testing.T) {
+// Repeated calls leave one command, and their errors say that it is recorded.
+func TestDecisions_NoOwner_OneCommand(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
@@ -392,8 +391,8 @@ func TestDecisionsWithoutAnOwner(t *testing.T) {
 	}
 }
 
-// A STUCK transaction is decided on once, and only one whose nonce is gone.
-func TestResolveStuck(t *testing.T) {
+// A STUCK transaction is decided on once, and only if its nonce was used by another transaction.
+func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -459,10 +458,9 @@ func (unaware) Inboxes(context.Context, []txn.SubmitterID,
 	return nil, nil
 }
 
-// FAIL ends it: it did not run, and the same intent may be sent anew. Of two who decide at the same
-// moment both are told so, although the owner refuses the second command; one who decided otherwise
-// is not.
-func TestResolveStuckAtTheSameMoment(t *testing.T) {
+// FAIL means not executed, so the intent may be sent again. Two equal decisions at the same time
+// both return OK, although the owner rejects the second command; a different one does not.
+func TestResolveStuck_ConcurrentFail_BothOK(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -498,8 +496,8 @@ func TestResolveStuckAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// The same for exits: the second command finds nothing to end, and was right all the same.
-func TestExitAtTheSameMoment(t *testing.T) {
+// The second command finds no protection, but its goal is reached.
+func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -533,8 +531,8 @@ func TestExitAtTheSameMoment(t *testing.T) {
 	wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
 }
 
-// Calls that wait for an owner have the time for it; the others end when the database is silent.
-func TestMethodsThatWait(t *testing.T) {
+// Calls that wait for an owner have time for it. All others end when the database does not respond.
+func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 	t.Parallel()
 	quick := []string{
 		"RegisterSubmitter",
@@ -561,7 +559,7 @@ func TestMethodsThatWait(t *testing.T) {
 	}
 }
 
-func TestListCommands(t *testing.T) {
+func TestListCommands_Pages(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -25,8 +25,8 @@ func (n *node) connectWatch(
 	return stream
 }
 
-// Connect and gRPC-Web, binary and JSON, over HTTP/1.1 and HTTP/2, are the same service.
-func TestOtherTongues(t *testing.T) {
+// Covers Connect and gRPC-Web, binary and JSON, over HTTP/1.1 and HTTP/2.
+func TestProtocols_SameService(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -82,8 +82,8 @@ func asError(err error, to **connect.Error) bool {
 	return ok
 }
 
-// A page of a web site that is not named cannot call, not even blindly.
-func TestOrigins(t *testing.T) {
+// The method does not run: a page that cannot read the response could still cause the write.
+func TestOrigin_NotAllowed_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -20,9 +20,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// A small body that unpacks to a large one costs no more than a large one. Not parallel: it counts
-// what the process allocates.
-func TestPackedBodyIsBounded(t *testing.T) {
+// Decompression stops at the limit. Not parallel: it measures the allocations of the process.
+func TestCompressedBody_ExpandsBeyondLimit_Rejected(t *testing.T) {
 	k := newKit(t)
 	n := k.serve()
 	var packed bytes.Buffer
@@ -90,8 +89,7 @@ var uploads = map[string]string{
 	pb.TxService_WatchTx_FullMethodName:  "application/connect+json",
 }
 
-// A body that does not come is not waited for.
-func TestSlowUploadsEnd(t *testing.T) {
+func TestUpload_Slow_TimesOut(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.PingAfter = 100 * time.Millisecond }))
@@ -104,8 +102,8 @@ func TestSlowUploadsEnd(t *testing.T) {
 	}
 }
 
-// What a caller has sent in time is done with: a stream goes on for longer than an upload may take.
-func TestStreamsOutliveUploads(t *testing.T) {
+// The upload timeout ends with the request body.
+func TestStream_LongerThanUploadTimeout_Continues(t *testing.T) {
 	t.Parallel()
 	const upload = 100 * time.Millisecond
 	k := newKit(t)
@@ -137,8 +135,7 @@ func TestStreamsOutliveUploads(t *testing.T) {
 	}
 }
 
-// A stranger is refused while the body is still to come.
-func TestStrangersAreNotRead(t *testing.T) {
+func TestUpload_Unauthenticated_RejectedBeforeBody(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} },
@@ -155,8 +152,7 @@ func TestStrangersAreNotRead(t *testing.T) {
 	}
 }
 
-// A port that is told nothing is patient, and no longer than it says.
-func TestSilentConnectionsEnd(t *testing.T) {
+func TestConnection_Silent_Closed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.PingAfter = 50 * time.Millisecond }))
@@ -169,9 +165,8 @@ func TestSilentConnectionsEnd(t *testing.T) {
 	}
 }
 
-// What a caller says before its request is bounded, in every tongue: it is read before it is known
-// who calls.
-func TestHeadsAreBounded(t *testing.T) {
+// Headers are read before the caller is authenticated, so every protocol limits them.
+func TestHeaders_TooLarge_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()

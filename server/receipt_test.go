@@ -7,9 +7,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A receipt tells which form is in the block, wherever it is told and before anything is final:
-// that of a cancel has success, and nothing of the payload ran.
-func TestReceiptsTellWhichFormIsInTheBlock(t *testing.T) {
+// Everywhere a receipt is returned, it names the kind of the included attempt: a cancel transaction
+// succeeds without executing the payload.
+func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -29,8 +29,8 @@ func (a httpAnswer) tells(reason string) bool {
 	return false
 }
 
-// What is no message is the caller's fault, in whatever tongue, and is refused like any other.
-func TestMalformedRequests(t *testing.T) {
+// An undecodable message is the client's error, on every protocol.
+func TestDecode_MalformedMessage_Rejected(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	for name, raw := range map[string]string{"cut": "\x0a\x7f", "no UTF-8": "\x0a\x01\xff",
@@ -75,8 +75,8 @@ func (e *endlessly) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body that is too large is told so with its reason, whether or not it says how large it is.
-func TestLargeBodiesHaveAReason(t *testing.T) {
+// The reason does not depend on a Content-Length header.
+func TestBody_TooLarge_Rejected(t *testing.T) {
 	t.Parallel()
 	n := newKit(t).serve()
 	light, heavy := n.server.limits.lightBody(), n.server.limits.bodyBytes()
@@ -110,9 +110,9 @@ func TestLargeBodiesHaveAReason(t *testing.T) {
 	}
 }
 
-// A call that counts as one holds no more than one: over HTTP only a batch may be as large as a
-// batch, packed or not.
-func TestOnlyBatchesAreLarge(t *testing.T) {
+// A call counts against the limits by its method, so only a batch may be as large as a batch,
+// compressed or not.
+func TestBody_LargeOutsideBatch_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -9,9 +9,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A decision names what was looked at: what has changed before the owner decides, is not decided
-// on. What was carried out answers OK all the same.
-func TestResolveStuckOfAnotherVersion(t *testing.T) {
+// A decision names the version that the operator saw. A decision that was applied returns OK when
+// repeated.
+func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -68,9 +68,9 @@ func TestResolveStuckOfAnotherVersion(t *testing.T) {
 	}
 }
 
-// A decision is carried out or refused: that an earlier one of the same kind was carried out says
-// nothing of it, whatever has become of the transaction since. That one may be repeated.
-func TestResolveStuckOfWhatMovedOn(t *testing.T) {
+// An earlier decision of the same kind is no evidence for this one, whatever the transaction did
+// since. The earlier one may be repeated.
+func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 	t.Parallel()
 	for _, versioned := range []bool{true, false} {
 		k := newKit(t)
@@ -120,9 +120,8 @@ func TestResolveStuckOfWhatMovedOn(t *testing.T) {
 	}
 }
 
-// Another decision than the one that was carried out is refused, and so is one that nobody made, of
-// what ended as it would have.
-func TestResolvedIsWhatWasDecided(t *testing.T) {
+// This includes a decision that was never made, but would have led to the same state.
+func TestResolveStuck_OtherDecision_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -152,9 +151,9 @@ func TestResolvedIsWhatWasDecided(t *testing.T) {
 	}
 }
 
-// What was given back to the queue is cancelled by its owner, who alone can tell whether it ran:
-// nobody is told before that it will never run.
-func TestCancelOfWhatWasRequeued(t *testing.T) {
+// Only the owner can tell whether a requeued transaction executed, so no response says before that
+// it will not.
+func TestCancelTx_Requeued_OwnerDecides(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -12,9 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// However many accounts a caller has a right to, each is its own, be it named by its name, by its
-// account id or by a transaction.
-func TestRightsToManyAccounts(t *testing.T) {
+// A submitter may be named by name, by account id or by transaction.
+func TestRights_ManySubmitters_EachAllowed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	const many = 10_050

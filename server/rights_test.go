@@ -236,9 +236,9 @@ func callersOf(roles []role) (callers []auth.Caller) {
 	return callers
 }
 
-// Every RPC, in every way in which it can name an account, answers every role as the table says, of
-// an account of its own, of another and of one that there is not; over gRPC and over HTTP. The last
-// two are told alike, so that nobody learns which accounts and transactions there are.
+// Every RPC, with every way to name an account, returns the result in the table for each role: for
+// an account of the role, of another caller, and for an unknown one, over gRPC and HTTP. The last
+// two are indistinguishable, so that no caller learns which accounts and transactions exist.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
@@ -426,9 +426,8 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Sta
 	return grpcstatus.FromProto(told)
 }
 
-// What names no account is about the caller's own: lists, and a watch of all, from its snapshots to
-// what is registered while it lasts.
-func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
+// A watch of all includes submitters that are registered while it runs.
+func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -519,8 +518,7 @@ func TestListsAndWatchesAreNarrowedToTheCallersAccounts(t *testing.T) {
 	}
 }
 
-// A batch may hold requests for accounts of others; each is refused for itself.
-func TestRightsInABatch(t *testing.T) {
+func TestRights_Batch_PerRequest(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -547,9 +545,9 @@ func TestRightsInABatch(t *testing.T) {
 	}
 }
 
-// Callers that are replaced count at once: for calls, and for streams under way, of which those go
-// on that would be let in as before.
-func TestCallersAreReplaced(t *testing.T) {
+// Calls and running streams are checked against the new callers; streams that would still be
+// admitted continue.
+func TestCallers_Replaced_EffectiveAtOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -616,8 +614,7 @@ func TestCallersAreReplaced(t *testing.T) {
 		func() bool { return n.server.authn.Streams() == 1 })
 }
 
-// Who may do what is not lost where callers have no names: whoever is let in may do everything.
-func TestWithoutCallersEverybodyMayDoEverything(t *testing.T) {
+func TestRights_NoCallers_EverythingAllowed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.own(k.register("alice"))

@@ -18,8 +18,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A hundred callers with one key get one transaction.
-func TestCreateTxManyWithOneKey(t *testing.T) {
+func TestCreateTx_SameKeyManyClients_OneTransaction(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -53,7 +52,7 @@ func TestCreateTxManyWithOneKey(t *testing.T) {
 	}
 }
 
-func TestGetTxTellsTheWholeLife(t *testing.T) {
+func TestGetTx_Lifecycle(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -112,9 +111,9 @@ func TestGetTxTellsTheWholeLife(t *testing.T) {
 	}
 }
 
-// Clients read 4 MiB unless they are told otherwise: a page ends before, and so does the answer to
-// a batch, whatever call data it is of.
-func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
+// gRPC clients accept 4 MiB by default. Pages and batch responses are smaller, whatever their call
+// data.
+func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -164,7 +163,7 @@ func TestAnswersFitIntoWhatClientsRead(t *testing.T) {
 	}
 }
 
-func TestListTxsPagesThroughAll(t *testing.T) {
+func TestListTxs_Pages(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -280,9 +279,9 @@ func TestCancelTx(t *testing.T) {
 	}
 }
 
-// What was queued when the ledger was restored may have run since the backup: a cancel that says
-// "it never ran" would let its caller pay twice.
-func TestCancelOfWhatWasRestored(t *testing.T) {
+// A transaction queued in a restored ledger may have executed since the backup. A cancellation that
+// reported it as not executed could make its client pay twice.
+func TestCancelTx_Restored_OutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -308,7 +307,7 @@ func TestCancelOfWhatWasRestored(t *testing.T) {
 	}
 }
 
-func TestSubmittersAreRegisteredAndListed(t *testing.T) {
+func TestSubmitters_RegisterAndList(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -368,8 +367,7 @@ func TestSubmittersAreRegisteredAndListed(t *testing.T) {
 	}
 }
 
-// Pause and resume come back once the owner has applied them, and not before.
-func TestPauseAndResume(t *testing.T) {
+func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -421,9 +419,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// A pause that waits in vain says so before the caller's own deadline would say less, and a caller
-// who repeats it waits for the same command.
-func TestPauseWithoutAnOwner(t *testing.T) {
+// The error precedes the client's own deadline, and a repeated call waits for the same command.
+func TestPause_NoOwner_TimesOutWithReason(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -56,9 +56,8 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// What goes wrong inside is told as INTERNAL: the caller gets an id, the log has the cause under
-// it, and the node lives on.
-func TestDefectsAreInternal(t *testing.T) {
+// The client gets a call id, under which the log has the cause. The node keeps running.
+func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -159,9 +158,7 @@ func TestHealthAndReflection(t *testing.T) {
 	}
 }
 
-// A node that stops sends its watchers away at once, finishes the calls under way, and takes no new
-// ones.
-func TestDrain(t *testing.T) {
+func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -226,8 +223,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A call that outlives the grace is cut off.
-func TestDrainDoesNotWaitForEver(t *testing.T) {
+func TestDrain_CallBeyondGrace_Aborted(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -254,7 +250,7 @@ func TestDrainDoesNotWaitForEver(t *testing.T) {
 	}
 }
 
-func TestOptionsAreChecked(t *testing.T) {
+func TestOptions_Invalid_Rejected(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
 		"no store": {},
@@ -269,7 +265,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-func TestErrors_HaveTheirReasons(t *testing.T) {
+func TestErrors_Reasons(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err    error
@@ -285,8 +281,7 @@ func TestErrors_HaveTheirReasons(t *testing.T) {
 	}
 }
 
-// The names of txn and those of the contract are the same.
-func TestEnumsAgree(t *testing.T) {
+func TestEnums_MatchTxn(t *testing.T) {
 	t.Parallel()
 	for _, s := range txn.States {
 		if wireState(s) == 0 || stateOfWire(wireState(s)) != s {

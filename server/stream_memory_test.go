@@ -96,10 +96,10 @@ func inUse() (stacks, heap float64) {
 	return float64(m.StackInuse), float64(m.HeapAlloc)
 }
 
-// A stream that waits holds 4 KB of stack and 6 KB else, most of it gRPC's, also after it was given
-// something. Once more of its work is done on its own goroutine, the stack is 8 KB for good. No
-// test runs beside this one.
-func TestAStreamThatWaitsHoldsLittle(t *testing.T) {
+// An idle stream holds 4 KB of stack and 6 KB of heap, most of it gRPC's, also after it received an
+// event. If more of its work runs on its own goroutine, its stack stays at 8 KB. Not parallel: it
+// measures the process.
+func TestStream_Idle_LittleMemory(t *testing.T) {
 	k := newKit(t)
 	n := k.serve()
 	k.register("hot")

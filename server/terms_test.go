@@ -18,8 +18,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Terms come back as they were given, to the microsecond, and are part of the request.
-func TestTermsArePartOfTheRequest(t *testing.T) {
+// Times have microseconds.
+func TestTerms_RoundTrip_PartOfIdempotency(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -73,8 +73,7 @@ func TestTermsArePartOfTheRequest(t *testing.T) {
 	}
 }
 
-// Terms that demand nothing are no terms, however they are written.
-func TestTermsThatDemandNothing(t *testing.T) {
+func TestTerms_Defaults_EqualNone(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -97,9 +96,9 @@ func TestTermsThatDemandNothing(t *testing.T) {
 	}
 }
 
-// A deadline of any year is kept to the microsecond, and one that is later than the contract can
-// tell keeps nobody from reading it, nor the list that it is in.
-func TestDeadlinesOfFarYears(t *testing.T) {
+// Deadlines of all years have microseconds. One beyond the range of the contract does not break
+// reads or lists.
+func TestDeadline_FarYear_Readable(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -140,9 +139,8 @@ type skewed struct {
 
 func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
-// Who repeats a request after its deadline gets its transaction, and no other request gets in so
-// late. The node's own clock has no say in it.
-func TestRequestRepeatedAfterItsDeadline(t *testing.T) {
+// A new request after its deadline is rejected. The database's clock decides, not the node's.
+func TestCreateTx_RepeatedAfterDeadline_SameTransaction(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -175,9 +173,9 @@ func TestRequestRepeatedAfterItsDeadline(t *testing.T) {
 	}
 }
 
-// What is in flight is replaced once for each call; the answer comes when the replacement is
-// recorded, and what cannot be is refused with the owner's sentence.
-func TestSpeedUpTx(t *testing.T) {
+// The call returns when the replacement is recorded. If none is possible, the error is the owner's
+// message.
+func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -237,8 +235,7 @@ func TestSpeedUpTx(t *testing.T) {
 	}
 }
 
-// A caller who repeats a call that no owner has decided on waits for the same command.
-func TestSpeedUpAndUpdateWithoutAnOwner(t *testing.T) {
+func TestSpeedUpAndUpdate_NoOwner_OneCommand(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -264,8 +261,8 @@ func TestSpeedUpAndUpdateWithoutAnOwner(t *testing.T) {
 	}
 }
 
-// An update changes what its mask names and nothing else, and tells the owner each time.
-func TestUpdateSubmitter(t *testing.T) {
+// The owner is notified each time.
+func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -316,8 +313,7 @@ func TestUpdateSubmitter(t *testing.T) {
 	}
 }
 
-// Somebody changes one policy while another is changed: both stay.
-func TestUpdatesAtOneMoment(t *testing.T) {
+func TestUpdateSubmitter_Concurrent_BothKept(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -346,9 +342,8 @@ func TestUpdatesAtOneMoment(t *testing.T) {
 	}
 }
 
-// RETRY is for whatever is STUCK, is carried out once for each call that finds it so, and answers
-// OK when it is repeated.
-func TestResolveRetry(t *testing.T) {
+// Repeated calls return OK.
+func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -392,9 +387,7 @@ func TestResolveRetry(t *testing.T) {
 	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 }
 
-// An operator has what is STUCK offer more, or not run, by a decision on it; a repetition is no
-// second one.
-func TestResolveBumpAndCancel(t *testing.T) {
+func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -441,8 +434,8 @@ func TestResolveBumpAndCancel(t *testing.T) {
 	}
 }
 
-// A cancel of what is in flight is one command, and tells the truth of the race at every time.
-func TestCancelTxInFlight(t *testing.T) {
+// The outcome is accurate at every point of the race.
+func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -516,9 +509,9 @@ func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.B
 	o.commit(txn.Change{Writes: []txn.Write{w}})
 }
 
-// A watcher can keep the list of confirmations that the ledger has, also over a fork; operators see
-// what was accepted and what a pool shows.
-func TestConfirmationsAreTold(t *testing.T) {
+// A watcher can maintain the recorded confirmations across a fork. The operator view shows accepted
+// broadcasts and pool sightings.
+func TestConfirmations_Reported(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -16,9 +16,8 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// A method that there is not has its reason in every tongue, for whoever is known; a stranger is
-// told of it what it is told of any.
-func TestAMethodThatThereIsNot(t *testing.T) {
+// Unauthenticated clients get the same error as for any method.
+func TestMethod_Unknown_ReasonOnEveryProtocol(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(func(o *Options) {

@@ -55,9 +55,8 @@ func (n *node) get() error {
 	return err
 }
 
-// Answers that are not read keep the room of their calls, on whatever connections they wait;
-// reading them, going away and hanging up all give it back.
-func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
+// This holds across connections. Reading, cancelling and disconnecting each release a slot.
+func TestResponses_Unread_HoldCallSlots(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.Calls = 3 * limit.HeavyCall }))
@@ -94,8 +93,8 @@ func TestUnreadAnswersKeepTheirRoom(t *testing.T) {
 	k.eventually("nothing waits", func() bool { return n.server.limiter.UnreadBytes() == 0 })
 }
 
-// A connection that leaves much unread is answered no more, but for its health; others are.
-func TestAConnectionThatDoesNotRead(t *testing.T) {
+// Health and other connections still work.
+func TestConnection_TooMuchUnread_CallsRejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()
@@ -124,9 +123,8 @@ func TestAConnectionThatDoesNotRead(t *testing.T) {
 	k.eventually("it is answered again", func() bool { return lazy.get() == nil })
 }
 
-// Of all the lists that a node answers at once, or has answered to those who do not read, one
-// connection has no more than its share.
-func TestOneConnectionHasAShareOfLists(t *testing.T) {
+// Unread responses count as well.
+func TestLists_OneConnection_LimitedShare(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.Calls = 2 * limit.ListShare * limit.HeavyCall }))
@@ -153,9 +151,9 @@ func TestOneConnectionHasAShareOfLists(t *testing.T) {
 	}
 }
 
-// A connection whose caller reads nothing for longer than a call may take is ended; one that reads
-// goes on, and so does a stream.
-func TestStalledConnectionsEnd(t *testing.T) {
+// A client that reads nothing for longer than a call may take is disconnected. Connections and
+// streams that are read continue.
+func TestConnection_Stalled_Closed(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) {
@@ -182,9 +180,9 @@ func TestStalledConnectionsEnd(t *testing.T) {
 	}
 }
 
-// A connection has so many calls of health under way, and a node so many watches of health, none of
-// which takes room of a caller; one that ends makes room.
-func TestHealthIsCounted(t *testing.T) {
+// A connection has a limit of health calls, and a node of health watches. Neither counts against
+// the limits of callers.
+func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.Watches = limit.MaxHealthCalls + 1 }))
@@ -218,8 +216,7 @@ func TestHealthIsCounted(t *testing.T) {
 	k.must(watch(n, k.ctx))
 }
 
-// So it is over HTTP/2 with other tongues.
-func TestHealthIsCountedOverHTTP(t *testing.T) {
+func TestHealth_TooManyCallsOverHTTP_Rejected(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve()

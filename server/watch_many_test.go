@@ -109,10 +109,10 @@ func (c *collector) compare(what string, want map[string]bool) {
 	}
 }
 
-// With many writers on two nodes every watcher on either gets every event once and in order; one
-// that is resumed anywhere, on either node, gets exactly the rest. Rings are tiny, so that most of
-// it is read from the ledger.
-func TestWatchManyUnderConcurrentWriters(t *testing.T) {
+// Writers run on two nodes. Every watcher on either node receives every event once and in order;
+// one that resumes anywhere, on either node, receives exactly the rest. The rings are tiny, so that
+// most events are read from the ledger.
+func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
@@ -195,8 +195,8 @@ func checkResumes(k *kit, nodes []*node, c *collector) {
 	}
 }
 
-// A token may come from a node that has read further than this one.
-func TestResumeOnANodeThatIsBehind(t *testing.T) {
+// The token comes from a node that has read further.
+func TestResume_NodeBehindToken_Waits(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -286,8 +286,8 @@ func (c counting) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInf
 	return c.Store.Txs(ctx, filter)
 }
 
-// A thousand watchers cost the database what one costs.
-func TestThousandWatchersShareOneTailer(t *testing.T) {
+// The database load does not depend on the number of watchers.
+func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -336,8 +336,7 @@ func TestThousandWatchersShareOneTailer(t *testing.T) {
 	t.Logf("1000 watchers, 4 events: %d heads, %d pages", s.heads.Load(), s.pages.Load())
 }
 
-// Nobody watches, nobody reads.
-func TestFeedIsNotReadForNobody(t *testing.T) {
+func TestFeed_NoStreams_NotRead(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")
@@ -364,9 +363,8 @@ func TestFeedIsNotReadForNobody(t *testing.T) {
 	}
 }
 
-// A client that does not read holds up nobody, falls out of the ring, and still gets everything
-// when it reads again.
-func TestSlowReader(t *testing.T) {
+// It delays no other stream.
+func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -396,9 +394,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A watch by labels tells of the transactions that have all of them, and of no other: as snapshots,
-// live, and from wherever it is resumed.
-func TestWatchByLabels(t *testing.T) {
+// Covers snapshots, live events and resumed streams.
+func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))

@@ -33,9 +33,8 @@ func (o *owner) struggle(id txn.TxID) {
 
 const stuckState, confirmedState = pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_CONFIRMED
 
-// A watch of states tells the events that lead to them, and no other: as snapshots, live, and from
-// wherever it is resumed, on another node too.
-func TestWatchManyByStates(t *testing.T) {
+// Covers snapshots, live events and streams resumed on another node.
+func TestWatchMany_States_MatchingOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	tiny := limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 })
@@ -109,9 +108,9 @@ func TestWatchManyByStates(t *testing.T) {
 	}
 }
 
-// A watch of one transaction ends with it, whether or not its final state is one of those that are
-// asked for. It can be resumed from each of its messages.
-func TestWatchOneByStates(t *testing.T) {
+// The stream ends when the transaction is final, whether or not that state is selected. It can be
+// resumed after each message.
+func TestWatchOne_States_EndsWithTransaction(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -160,9 +159,8 @@ func seqs(all []*pb.WatchTxResponse) (seqs []uint64) {
 	return seqs
 }
 
-// The token of a watcher that nothing is told moves on with what it is not told: resumed from a
-// heartbeat, it has nothing to look through.
-func TestTokensMoveOnThoughNothingMatches(t *testing.T) {
+// A stream resumed from a heartbeat does not scan the skipped events again.
+func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -246,9 +244,9 @@ func (e eager) NewTimer(d time.Duration) *clock.Timer {
 		func(time.Duration) bool { return false })
 }
 
-// A stream that is resumed beats while it looks through what is not for it, and says that it is
-// behind: a client that hears nothing for long comes back, and has to get further each time.
-func TestHeartbeatsOfAStreamThatIsBehind(t *testing.T) {
+// A resumed stream sends heartbeats while it scans events that do not match. Without them, clients
+// would reconnect without progress.
+func TestHeartbeat_StreamBehind_MarkedBehind(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

@@ -58,9 +58,9 @@ func kinds(all []*pb.WatchTxResponse) (kinds []pb.TxEventKind) {
 	return kinds
 }
 
-// A watch of one transaction tells its whole life, ends by itself, and can be resumed after each of
-// its messages, on another node too.
-func TestWatchOneUntilFinal(t *testing.T) {
+// The stream ends when the transaction is final, and can be resumed after each message, on another
+// node too.
+func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -105,8 +105,7 @@ func TestWatchOneUntilFinal(t *testing.T) {
 	}
 }
 
-// A transaction that left a final state again is not final: the watch goes on.
-func TestWatchOneOutlivesAReorgAfterFinality(t *testing.T) {
+func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -148,8 +147,8 @@ func (l lossy) EventsSince(ctx context.Context, page []store.EventInfo, since, u
 	return slices.DeleteFunc(events, func(e store.EventInfo) bool { return e.Kind == l.lost }), err
 }
 
-// The watch of one transaction takes nothing from the feed but the time to look.
-func TestWatchOneDoesNotTrustTheFeed(t *testing.T) {
+// The feed only wakes the stream; events come from the ledger.
+func TestWatchOne_WrongFeedEvent_LedgerRead(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -167,8 +166,8 @@ func TestWatchOneDoesNotTrustTheFeed(t *testing.T) {
 	}
 }
 
-// A new watch of many shows what is not final, then says where it stands, then tells what happens.
-func TestWatchManyBeginsWithSnapshots(t *testing.T) {
+// A new stream sends the open transactions, then its position, then events.
+func TestWatchMany_Start_SnapshotsFirst(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -218,8 +217,7 @@ var counter atomic.Int64
 // rand is a request id that was not used before.
 func rand() string { return fmt.Sprint("another-", counter.Add(1)) }
 
-// An idle stream beats, and its token holds.
-func TestHeartbeat(t *testing.T) {
+func TestHeartbeat_IdleStream_TokenValid(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	k.register("alice")

@@ -25,9 +25,9 @@ func (m midway) Standings(ctx context.Context,
 	return standings, err
 }
 
-// What ends while a stream begins, or is resumed, is told or shown before the stream ends, and ends
-// it: whatever comes first.
-func TestWatchSeveralWhileTheyEnd(t *testing.T) {
+// A transaction that becomes final while a stream starts or resumes is sent as event or snapshot
+// before the stream ends.
+func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -66,8 +66,7 @@ func TestWatchSeveralWhileTheyEnd(t *testing.T) {
 	}
 }
 
-// What turns out not to be final while a stream begins is waited for, since the stream shows it.
-func TestWatchSeveralDoesNotEndWithWhatItShows(t *testing.T) {
+func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))

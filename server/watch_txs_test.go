@@ -81,10 +81,9 @@ func (k *kit) eventsOf(versions map[string]uint64) map[string]bool {
 	return all
 }
 
-// A watch of several transactions, of several accounts, tells all of theirs and nothing of the many
-// others, while all of them go on; and so does one that is resumed after any of its messages, on
-// either node. Rings are tiny, so that most of it is read from the ledger.
-func TestWatchSeveralAmongManyOthers(t *testing.T) {
+// The transactions belong to several accounts. A stream resumed after any message, on either node,
+// receives exactly the rest. The rings are tiny, so that most events are read from the ledger.
+func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
@@ -135,10 +134,9 @@ func TestWatchSeveralAmongManyOthers(t *testing.T) {
 	}
 }
 
-// A watch of several that goes until they are final ends once all of them are, and has told
-// everything by then: those that were final from the start as snapshots. Resumed after any of its
-// messages, on another node too, it tells the rest and ends.
-func TestWatchSeveralUntilFinal(t *testing.T) {
+// Transactions that were final from the start are sent as snapshots. A stream resumed after any
+// message, on another node too, sends the rest and ends.
+func TestWatchTxs_UntilFinal_EndsWithLast(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -196,9 +194,8 @@ func keysOf(all []*pb.WatchTxResponse) (keys []string) {
 	return keys
 }
 
-// With states a watch of several shows and tells only those; it ends with the transactions all the
-// same, told or not.
-func TestWatchSeveralByStates(t *testing.T) {
+// The stream ends when all transactions are final, whether or not their states are selected.
+func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -243,9 +240,8 @@ func TestWatchSeveralByStates(t *testing.T) {
 	}
 }
 
-// Of several, one that left a final state again is not final: the watch goes on, whether it was
-// there before or is resumed.
-func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
+// Covers running and resumed streams.
+func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -283,9 +279,8 @@ func TestWatchSeveralOutlivesAReorgAfterFinality(t *testing.T) {
 	}
 }
 
-// What happened to others costs a watch of several nothing when it is resumed, and its token, which
-// stands for any number of them, moves on with that.
-func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
+// The token of any number of transactions is one position, and advances past the events of others.
+func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
@@ -323,9 +318,9 @@ func TestWatchSeveralReadsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// Whoever names several is told which of them do not exist, which are named twice, and which are no
-// business of theirs: of that in the words for one of them, and before the ledger is asked for any.
-func TestWatchSeveralNamesWhatIsWrong(t *testing.T) {
+// Errors name the ids that are unknown, repeated or forbidden. Forbidden ids are checked before any
+// ledger read, with the same error as for one id.
+func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	ofAlice, bob := k.register("alice"), k.register("bob")
@@ -436,8 +431,7 @@ func severalRefusals(other, tx, alien string) []refusal {
 	}
 }
 
-// Several are watched over HTTP as one is.
-func TestWatchSeveralAsLines(t *testing.T) {
+func TestWatchTxs_NDJSON(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	o := k.own(k.register("alice"))
