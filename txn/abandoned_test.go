@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// What was signed before it was given back to the queue is no replacement of what it has now: a
-// policy counts from the nonce on.
+// Attempts from before a REQUEUE are not replacements of the current ones.
 func TestBump_Requeued_CountsFromNonce(t *testing.T) {
 	t.Parallel()
-	w, _, _ := takenAnew(t, true)
+	w, _, _ := reallocated(t, true)
 	tx := &w.view.Open[0]
-	for no := range 3 { // those of before, with other hashes
+	for no := range 3 { // earlier attempts, with other hashes
 		tx.Attempts = append(
 			[]Attempt{{No: 10 + no, Kind: Bump, Nonce: 0, Hash: Hash{0xcc, byte(no)}}},
 			tx.Attempts...)
@@ -19,7 +18,7 @@ func TestBump_Requeued_CountsFromNonce(t *testing.T) {
 	w.view.Policy.Bump = DefaultBumpPolicy{Enabled: true, MaxAttempts: 2, MinInterval: time.Second}
 	for n := range 3 {
 		w.view.Now = w.view.Now.Add(time.Hour)
-		s, ok := w.looked(t).(*Replace)
+		s, ok := w.afterRead(t).(*Replace)
 		if ok != (n < 2) {
 			t.Fatalf("after %d replacements: %T", n, Decide(&w.view))
 		}
@@ -30,8 +29,7 @@ func TestBump_Requeued_CountsFromNonce(t *testing.T) {
 	}
 }
 
-// Whoever wants a transaction cancelled and to be faster means the cancel, whether its form exists
-// yet or not.
+// A speed-up of a cancelled transaction bumps its cancel, signed or not.
 func TestSpeedUp_Cancelled_BumpsCancel(t *testing.T) {
 	t.Parallel()
 	for name, together := range map[string]bool{"in one look": true, "right after it": false} {
@@ -74,23 +72,21 @@ func TestSpeedUp_Cancelled_BumpsCancel(t *testing.T) {
 	}
 }
 
-// A wish is told once, however often it is asked for.
 func TestCancel_Requeued_OneEvent(t *testing.T) {
 	t.Parallel()
-	w, id, old := givenBack(t)
-	w.unknown[old] = true // it cannot end yet
+	w, id, old := requeuedWorld(t)
+	w.unknown[old] = true // not final yet
 	for range 2 {
-		if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
+		if got := w.runCommand(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
 			t.Fatal(got)
 		}
 	}
 	if n := w.kindCount(EventCancelRequested); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("%d events", n)
 	}
 }
 
-// What a protection has forbidden is done as soon as it ends, by a decision or by itself, and not
-// an interval later.
+// Work held by a protection is due as soon as the protection ends, automatically or by a decision.
 func TestExitProtect_MakesHeldDue(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *world){
@@ -98,15 +94,16 @@ func TestExitProtect_MakesHeldDue(t *testing.T) {
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1,
 				&Protected{ID: 1, Reason: ProtectByOperator}
 			w.view.Now = w.view.Now.Add(time.Hour)
-			if w.handsOver(t) { // looked at in place of that, and due in an interval
+			if w.broadcasts(t) { // reads the account instead, and is due after an interval
 				t.Fatalf("%+v", Decide(&w.view))
 			}
-			if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+			if got := w.runCommand(t,
+				Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
 				Account{Latest: 0, Pending: 1}); got != Applied {
 				t.Fatal(got)
 			}
 		},
-		"by itself": func(t *testing.T, w *world) {
+		"automatically": func(t *testing.T, w *world) {
 			w.view.Cursor.Protections, w.view.Cursor.Protected = 1,
 				&Protected{ID: 1, Reason: ReasonReorgedFinal}
 			w.do(t, Decide(&w.view), Outcome{}, accepted)
@@ -115,7 +112,7 @@ func TestExitProtect_MakesHeldDue(t *testing.T) {
 		w := newWorld(1, policy)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
-		w.look(Account{Latest: 0, Pending: 1})
+		w.setAccount(Account{Latest: 0, Pending: 1})
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		w.view.Open[0].Due = w.view.Now.Add(policy.ResubmitInterval)
@@ -123,7 +120,7 @@ func TestExitProtect_MakesHeldDue(t *testing.T) {
 		if protected(w) != nil {
 			t.Fatalf("%s: %+v", name, protected(w))
 		}
-		s, ok := w.looked(t).(*Replace)
+		s, ok := w.afterRead(t).(*Replace)
 		if !ok || s.Kind != Cancel {
 			t.Errorf("%s: %#v", name, Decide(&w.view))
 		}

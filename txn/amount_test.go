@@ -14,13 +14,13 @@ func TestAmount_Units(t *testing.T) {
 		100e9: {"100", "0.0000001"}, 1_500_000_007: {"1.500000007", "0.000000001500000007"},
 		10e18: {"10000000000", "10"},
 	} {
-		if got := [2]string{InGwei(*uint256.NewInt(wei)), InEther(*uint256.NewInt(wei))}; got != want {
+		amount := *uint256.NewInt(wei)
+		if got := [2]string{InGwei(amount), InEther(amount)}; got != want {
 			t.Errorf("%d wei are %q, want %q", wei, got, want)
 		}
 	}
 }
 
-// Who is refused by a cap is told which of the caps it is.
 func TestFeeCap_NamesEffectiveCap(t *testing.T) {
 	t.Parallel()
 	gwei := func(n uint64) (w Wei) { return *w.SetUint64(n * 1e9) }
@@ -51,8 +51,8 @@ func TestFeeCap_NamesEffectiveCap(t *testing.T) {
 		}
 		tx := Tx{Terms: Terms{MaxFee: gwei(c.own)}, Attempts: []Attempt{{No: 1, Kind: Original}}}
 		o := Outcome{Class: FeeCapBelowBaseFee, Detail: "the base fee", ChainCap: c.chains}
-		if got := Prepared(&v, Prepare{Tx: &tx}, &Preparation{Outcome: o}).Writes[0].Next.LastError; !strings.Contains(
-			got, c.draft) {
+		prepared := Prepared(&v, Prepare{Tx: &tx}, &Preparation{Outcome: o})
+		if got := prepared.Writes[0].Next.LastError; !strings.Contains(got, c.draft) {
 			t.Errorf("%s: %s", name, got)
 		}
 		s := replace(&v, &tx, c.kind, 0)
@@ -68,7 +68,6 @@ func TestFeeCap_NamesEffectiveCap(t *testing.T) {
 	}
 }
 
-// Who cannot pay is told how much there is and how much is missing.
 func TestInsufficientFunds_ReportsShortfall(t *testing.T) {
 	t.Parallel()
 	ether := func(n uint64) *Wei { return uint256.NewInt(n * 1e17) }
@@ -86,7 +85,7 @@ func TestInsufficientFunds_ReportsShortfall(t *testing.T) {
 		Short: ether(13), AtLeast: true}); got !=
 		"insufficient funds for this transaction: it has 0.2 ether, may need at least 1.5, and "+
 			"lacks at least 1.3 ether; it proceeds once the account is funded" {
-		t.Errorf("said %q", got)
+		t.Errorf("got %q", got)
 	}
 	if got := said(Outcome{Class: InsufficientFunds}); got != "insufficient funds for this "+
 		"transaction; it proceeds once the account is funded" {

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// What is in a block is not overdue.
 func TestMaxAge_Included_NotStuck(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -22,26 +21,26 @@ func TestMaxAge_Included_NotStuck(t *testing.T) {
 	}
 }
 
-// Its age is that of the first form for the nonce that it has.
+// The age counts from the first attempt of the current nonce.
 func TestMaxAge_Requeued_CountsFromNonce(t *testing.T) {
 	t.Parallel()
-	w, _, _ := givenBack(t)
+	w, _, _ := requeuedWorld(t)
 	w.view.Policy.ResubmitMaxAge = time.Hour
 	w.view.Now = w.view.Now.Add(2 * time.Hour)
-	w.look(ahead)
+	w.setAccount(ahead)
 	w.do(t, until[Prepare](t, w), Outcome{}, accepted)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.settle(t)
 	if tx := w.view.Open[0]; tx.State != Tracking {
-		t.Errorf("overdue %s after its form was made: %+v", w.view.Now.Sub(tx.newest().At),
+		t.Errorf("past its maximum age %s after its attempt: %+v", w.view.Now.Sub(tx.newest().At),
 			tx.Status)
 	}
 }
 
-// What left its block is handed over as one that nobody has answered about yet.
+// After its block is reorged out, a transaction is rebroadcast with no recorded responses.
 func TestReorg_ClearsOutcomes(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 1)
+	w, b := sentWorld(t, 1)
 	w.include(b.Attempt.Hash, true)
 	w.settle(t)
 	delete(w.included, b.Attempt.Hash)
@@ -54,10 +53,10 @@ func TestReorg_ClearsOutcomes(t *testing.T) {
 	}
 }
 
-// While a form of before a REQUEUE is in doubt nothing is handed over.
+// Nothing is broadcast while an attempt from before a REQUEUE is unknown.
 func TestBroadcast_EarlierAttemptUnknown_Waits(t *testing.T) {
 	t.Parallel()
-	w, _, old := takenAnew(t, false)
+	w, _, old := reallocated(t, false)
 	w.unknown[old] = true
 	if s, ok := Decide(&w.view).(Rest); !ok {
 		t.Errorf("%#v", s)
@@ -68,32 +67,32 @@ func TestBroadcast_EarlierAttemptUnknown_Waits(t *testing.T) {
 	}
 }
 
-// The blocks above are those of the form that ran.
+// Confirmations are counted above the executed attempt.
 func TestFinalizeRequeued_ReportsConfirmations(t *testing.T) {
 	t.Parallel()
-	w, id, old := givenBack(t)
+	w, id, old := requeuedWorld(t)
 	w.view.Policy.ReportConfirmations = true
 	w.include(old, true)
 	w.settle(t)
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if end := w.final[0]; len(end.Above) != int(guarded.Confirmations) ||
-		len(w.told[id]) != len(end.Above) {
-		t.Errorf("above %v, told %v", end.Above, w.told[id])
+		len(w.reported[id]) != len(end.Above) {
+		t.Errorf("above %v, reported %v", end.Above, w.reported[id])
 	}
 }
 
-// Who used another nonce proves nothing about this one, nor do receipts that are older than the
-// look at the account.
+// The consumer of another nonce proves nothing about this one, and neither do receipts older than
+// the account read.
 func TestResolve_IgnoresAnswersForOtherCommands(t *testing.T) {
 	t.Parallel()
-	w := lost(t)
+	w := lostNonce(t)
 	w.view.Commands = []Command{
 		{ID: 9, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
 	}
 	w.view.NonceUse = &NonceUse{CommandID: 8, By: &Consumer{Block: 3, TxHash: Hash{0xee}}}
 	a := ahead
 	a.CommandID = 9
-	w.look(a)
+	w.setAccount(a)
 	if s, ok := Decide(&w.view).(FindConsumer); !ok {
 		t.Errorf("%#v", s)
 	}
@@ -105,11 +104,10 @@ func TestResolve_IgnoresAnswersForOtherCommands(t *testing.T) {
 	}
 }
 
-// The head of the queue ends by its deadline when its turn has come: as long as something is in
-// flight it may not.
+// A deadline ends the queue head only when its slot is free: not while another is in flight.
 func TestDeadline_QueueHead_WaitsForSlot(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 2)
+	w, b := sentWorld(t, 2)
 	w.view.Queue[0].Deadline = w.view.Now
 	w.settle(t)
 	if len(w.final) > 0 || len(w.view.Queue) != 1 {

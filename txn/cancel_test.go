@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// cancelling is a transaction in flight whose cancel was asked for; its first cancel is signed
-// next.
+// cancelling is a transaction in flight with a requested cancel; its first cancel is signed next.
 func cancelling(t *testing.T, p Policy, first Class) *world {
 	t.Helper()
 	w := newWorld(1, p)
@@ -22,12 +21,12 @@ func cancelling(t *testing.T, p Policy, first Class) *world {
 func TestCancel_Gas(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		last, estimate, want uint64 // last: of the newest cancel; 0: there is none
+		last, estimate, want uint64 // last: of the newest cancel; 0: none
 	}{
-		"nobody says":                  {0, 0, 21_000},
-		"nobody says any more":         {90_000, 0, 90_000},
-		"as the chain says":            {0, 500_000, 500_000},
-		"as the chain says now":        {90_000, 60_000, 60_000},
+		"no estimate":                  {0, 0, 21_000},
+		"no further estimate":          {90_000, 0, 90_000},
+		"estimated":                    {0, 500_000, 500_000},
+		"lower estimate":               {90_000, 60_000, 60_000},
 		"no less than any transfer":    {0, 20_999, 21_000},
 		"no more than is reasonable":   {90_000, 1 << 60, 10_000_000},
 		"the original's is no measure": {0, 0, 21_000},
@@ -48,8 +47,8 @@ func TestCancel_Gas(t *testing.T) {
 	}
 }
 
-// A node says that a cancel can never pass. While the chain asks for no more gas than it has
-// another would be as bad; once it does there is one, and the nonce is free again.
+// A node rejects a cancel for good. Another is signed once the chain estimates more gas than it
+// has.
 func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
@@ -60,7 +59,7 @@ func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 		tx.LastError != "intrinsic gas too low" {
 		t.Fatalf("%+v", tx.Status)
 	}
-	for _, estimate := range []uint64{0, 21_000} { // nobody says, and the same as before
+	for _, estimate := range []uint64{0, 21_000} { // no estimate, and an unchanged one
 		s := until[*Replace](t, w)
 		s.Estimate = estimate
 		if !s.RepeatsInvalid() || s.Kind != Cancel {
@@ -74,7 +73,7 @@ func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 		w.do(t, b, Outcome{Class: Invalid, Detail: "intrinsic gas too low"}, accepted)
 	}
 	s := until[*Replace](t, w)
-	s.Estimate, s.Limit = 60_000, wei(1) // however low the cap: no pool has what it would outbid
+	s.Estimate, s.Limit = 60_000, wei(1) // however low the cap: no pool has a transaction to outbid
 	w.do(t, s, Outcome{}, accepted)
 	b, ok := Decide(&w.view).(Broadcast)
 	if !ok || b.Attempt.No != 3 || b.Attempt.Kind != Cancel || b.Attempt.GasLimit != 60_000 {
@@ -86,14 +85,13 @@ func TestCancel_TooLittleGas_ReplacedWithMore(t *testing.T) {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.include(b.Attempt.Hash, true)
-	w.clearUp(t)
+	w.finishAll(t)
 	if w.final[0].State != Cancelled {
 		t.Fatalf("%+v", w.final[0].Status)
 	}
 }
 
-// Some other reason makes a node refuse every cancel, and the chain asks for more gas each time:
-// that has an end.
+// Cancels refused for another reason, each with a higher estimate, are bounded in number.
 func TestCancel_RisingGas_Bounded(t *testing.T) {
 	t.Parallel()
 	w := cancelling(t, policy, Accepted)
@@ -114,17 +112,16 @@ func TestCancel_RisingGas_Bounded(t *testing.T) {
 	}
 }
 
-// A cancel offers more with time whether or not anything else does, up to the cap of replacements,
-// at which it says so.
+// A cancel is bumped with time under any policy, up to the cap of replacements, which it reports.
 func TestCancel_Bumped(t *testing.T) {
 	t.Parallel()
 	off := DefaultBumpPolicy{MinInterval: 3 * time.Minute, MaxAttempts: 2}
 	for name, c := range map[string]struct {
 		bump  BumpPolicy
 		limit uint64
-		forms int // cancels at last
+		forms int // cancels in the end
 		stuck bool
-		pause time.Duration // between two of them at least
+		pause time.Duration // minimum between two of them
 	}{
 		"with replacements off": {off, 0, 3, false, 3 * time.Minute},
 		"without a policy":      {nil, 0, 1, false, 0},
@@ -168,7 +165,7 @@ func TestCancel_Bumped(t *testing.T) {
 	}
 }
 
-// However often it was replaced before, its cancel rises as often as any form does.
+// Earlier bumps of the transaction do not count against its cancel.
 func TestCancel_AfterBumps_Bumped(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -188,11 +185,11 @@ func TestCancel_AfterBumps_Bumped(t *testing.T) {
 	}
 	if tx := w.view.Open[0]; len(tx.Attempts) != 6 || tx.replacements() != 2 ||
 		tx.Attempts[3].Kind != Cancel {
-		t.Errorf("%d forms, %d times the cancel rose", len(tx.Attempts), tx.replacements())
+		t.Errorf("%d attempts, %d bumps of the cancel", len(tx.Attempts), tx.replacements())
 	}
 }
 
-// originalSent is a STUCK transaction whose cancel no node takes, with an operator's RETRY.
+// originalSent is a STUCK transaction with a refused cancel and an operator's RETRY.
 func originalSent(t *testing.T) *world {
 	t.Helper()
 	w := cancelling(t, policy, Underpriced) // no pool has it
@@ -203,7 +200,7 @@ func originalSent(t *testing.T) *world {
 			w.view.Now = step.Until
 		case Broadcast:
 			if step.Attempt.Kind != Cancel {
-				t.Fatal("what shall be cancelled is handed over by itself")
+				t.Fatal("the original is rebroadcast automatically")
 			}
 			w.do(t, step, Outcome{Class: PoolFull, Detail: "txpool is full"}, accepted)
 		default:
@@ -220,8 +217,8 @@ func originalSent(t *testing.T) *world {
 	return w
 }
 
-// What shall be cancelled, and whose cancel nobody takes, is handed over again because an operator
-// says so; once, and it is told that it is a race.
+// A RETRY broadcasts the original of a cancelled transaction whose cancel every node refuses: once,
+// and the event reports the race.
 func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 	t.Parallel()
 	for name, wins := range map[string]int{"the original wins": 0, "the cancel wins": 1} {
@@ -239,9 +236,9 @@ func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 			t.Fatalf("%s: %+v, %+v", name, tx.Status, w.results)
 		}
 		if !strings.Contains(tx.LastError, "first of the two") {
-			t.Errorf("%s: %q tells of no race", name, tx.LastError)
+			t.Errorf("%s: %q does not report the race", name, tx.LastError)
 		}
-		for range 5 { // by itself only the cancel goes out
+		for range 5 { // only the cancel is broadcast automatically
 			if next := until[Broadcast](t, w); next.Attempt.Kind != Cancel ||
 				w.view.Now.Before(tx.Due) {
 				t.Fatalf("%s: %+v is next", name, next)
@@ -250,7 +247,7 @@ func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 			}
 		}
 		w.include(w.view.Open[0].Attempts[wins].Hash, true)
-		w.clearUp(t)
+		w.finishAll(t)
 		got := w.final[0]
 		if wins == 0 && (got.State != Confirmed || got.Reason != ReasonCancelLost) ||
 			wins == 1 && (got.State != Cancelled || got.Executed != No) {
@@ -259,7 +256,7 @@ func TestRetry_Cancelled_BroadcastsOriginal(t *testing.T) {
 	}
 }
 
-// The decision says what became of it: what no node took was not handed back.
+// The result reports that no node accepted the original.
 func TestRetry_OriginalRefused_CancelContinues(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Unavailable, RateLimited, Underpriced, InsufficientFunds, Invalid,
@@ -277,12 +274,11 @@ func TestRetry_OriginalRefused_CancelContinues(t *testing.T) {
 	w.do(t, Decide(&w.view), Outcome{Class: Ambiguous}, accepted)
 	if tx := w.view.Open[0]; tx.State != Tracking || tx.Accepted != 0 || tx.Pooled != 1 ||
 		w.results[1].Result != Applied {
-		t.Errorf("nobody knows: %+v, %+v", tx.Status, w.results)
+		t.Errorf("outcome unknown: %+v, %+v", tx.Status, w.results)
 	}
 }
 
-// While it is not known whether it is in a block nothing is handed over, and what is in one is not
-// handed back.
+// RETRY is refused while inclusion is unknown, and for an included transaction.
 func TestRetry_Cancelled_Refused(t *testing.T) {
 	t.Parallel()
 	w := originalSent(t)
@@ -303,8 +299,8 @@ func TestRetry_Cancelled_Refused(t *testing.T) {
 	}
 }
 
-// A flaky node refuses the head of the queue each time that it answers. Its silence in between
-// neither counts nor ends the count.
+// A flaky node refuses the queue head each time it responds. Outages in between neither count nor
+// reset the count.
 func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 	t.Parallel()
 	reverts := Preparation{Outcome: Outcome{Class: ExecutionReverted, Detail: "no"}}
@@ -337,7 +333,7 @@ func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 			if len(w.final) > 0 {
 				break
 			}
-			if refusals > 0 { // silence before each further one, thrice
+			if refusals > 0 { // an outage before each further refusal, three times
 				for range 3 {
 					w.apply(t, silence(w))
 					if head := w.view.Queue[0]; head.Reason != ReasonPrepareReverted ||
@@ -363,7 +359,7 @@ func TestPrepare_RefusalsWithOutages_Counted(t *testing.T) {
 	}
 }
 
-// Silence after a refusal ends with the time that the head may wait, too.
+// An outage after a refusal is bounded by the maximum wait of the queue head, too.
 func TestPrepare_OutageAfterRefusal_Bounded(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -383,8 +379,7 @@ func TestPrepare_OutageAfterRefusal_Bounded(t *testing.T) {
 	}
 }
 
-// A cancel to which no node gives a clear answer may be in a pool, where it is not enough: it rises
-// as well.
+// A cancel with ambiguous responses may be in a pool with fees that are too low, so it is bumped.
 func TestCancel_Ambiguous_Bumped(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -408,12 +403,12 @@ func TestCancel_Ambiguous_Bumped(t *testing.T) {
 		w.do(t, step, Outcome{Class: Ambiguous}, accepted)
 	}
 	if n := len(w.view.Open[0].Attempts); n != 1+1+p.Bump.(DefaultBumpPolicy).MaxAttempts {
-		t.Errorf("%d forms: %+v", n, w.view.Open[0].Status)
+		t.Errorf("%d attempts: %+v", n, w.view.Open[0].Status)
 	}
 }
 
-// The deadline of what is in flight is kept when it comes, and not with the next hand-over. A
-// cancel that cannot be made then is tried once an interval.
+// The deadline of a transaction in flight takes effect when it passes, not at the next broadcast. A
+// cancel that cannot be signed then is retried once per interval.
 func TestDeadline_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	for name, signed := range map[string]bool{"signed": true, "not signed": false} {

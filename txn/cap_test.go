@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// capped is a world whose first transaction is with a node, and cannot offer more.
+// capped is a world whose first transaction is accepted and at its fee cap.
 func capped(t *testing.T) *world {
 	t.Helper()
 	p := bumping(policy)
@@ -17,15 +17,15 @@ func capped(t *testing.T) *world {
 	return w
 }
 
-// At the cap the newest form is handed over again, in each turn, and a transaction goes on by
-// itself once more may be offered.
+// At the cap the newest attempt is rebroadcast on schedule, and bumping resumes automatically when
+// the cap is raised.
 func TestFeeCap_Reached_RebroadcastAndResumes(t *testing.T) {
 	t.Parallel()
 	for name, refused := range map[string]Preparation{"by arithmetic": accepted,
 		"by the chain": {Outcome: Outcome{Class: FeeCapBelowBaseFee}}} {
 		w := capped(t)
 		for range 3 {
-			w.do(t, w.looked(t), Outcome{}, refused)
+			w.do(t, w.afterRead(t), Outcome{}, refused)
 			if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonFeeCapReached ||
 				tx.LastError == "" {
 				t.Fatalf("%s: %+v", name, tx.Status)
@@ -38,7 +38,7 @@ func TestFeeCap_Reached_RebroadcastAndResumes(t *testing.T) {
 			w.view.Now = w.view.Now.Add(time.Hour)
 		}
 		w.view.Policy.BumpMaxFee = wei(1000)
-		w.do(t, w.looked(t), Outcome{}, accepted)
+		w.do(t, w.afterRead(t), Outcome{}, accepted)
 		b := Decide(&w.view).(Broadcast)
 		if b.Attempt.No != 2 || w.view.Open[0].State != Stuck {
 			t.Fatalf("%s: %+v", name, b)
@@ -51,7 +51,6 @@ func TestFeeCap_Reached_RebroadcastAndResumes(t *testing.T) {
 	}
 }
 
-// What was refused for its fees before any node took it goes on as well.
 func TestFeeCap_NeverAccepted_Resumes(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
@@ -60,13 +59,13 @@ func TestFeeCap_NeverAccepted_Resumes(t *testing.T) {
 	w.do(t, Decide(&w.view), Outcome{}, Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}})
 	w.do(t, Decide(&w.view), Outcome{Class: Underpriced}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if s, ok := w.looked(t).(*Replace); !ok || s.Kind != Bump {
+	if s, ok := w.afterRead(t).(*Replace); !ok || s.Kind != Bump {
 		t.Fatalf("%T %+v", Decide(&w.view), w.view.Open[0].Status)
 	}
 }
 
-// A fault outside keeps no form from being handed over, and does not hide why a transaction is
-// stuck.
+// An outage of the signer or the chain prevents no rebroadcast, and does not hide why a transaction
+// is STUCK.
 func TestReplace_Failure_Rebroadcasts(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]Preparation{
@@ -107,7 +106,7 @@ func TestFeeCap_SubmitterLimit(t *testing.T) {
 		t.Errorf("a bump: %s", s.Limit.Dec())
 	}
 	if s := replace(&w.view, &tx, Cancel, 0); s.Limit != wei(
-		70) { // the caller's own limit is for what the caller wants to run
+		70) { // the client's limit applies to its own payload only
 		t.Errorf("a cancel: %s", s.Limit.Dec())
 	}
 	for _, c := range [][3]uint64{{0, 0, 0}, {0, 3, 3}, {3, 0, 3}, {3, 4, 3}, {4, 3, 3}} {
@@ -117,8 +116,8 @@ func TestFeeCap_SubmitterLimit(t *testing.T) {
 	}
 }
 
-// What it shall replace may be gone from the pool: then a cancel at the cap is taken. One that was
-// refused is not signed again with the same fees.
+// The cancelled transaction may be gone from the pool, so a cancel at the cap can be accepted.
+// After a refusal it is not signed again with the same fees.
 func TestFeeCap_Cancel(t *testing.T) {
 	t.Parallel()
 	w := capped(t)
@@ -131,37 +130,36 @@ func TestFeeCap_Cancel(t *testing.T) {
 	w.do(t, b, Outcome{Class: ReplacementUnderpriced}, accepted)
 	for range 5 {
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, w.looked(t), Outcome{Class: ReplacementUnderpriced}, accepted)
+		w.do(t, w.afterRead(t), Outcome{Class: ReplacementUnderpriced}, accepted)
 	}
 	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.State != Stuck ||
 		tx.Reason != ReasonFeeCapReached {
 		t.Fatalf("%d attempts, %+v", len(tx.Attempts), tx.Status)
 	}
 	w.include(w.view.Open[0].Attempts[0].Hash, true)
-	w.clearUp(t)
+	w.finishAll(t)
 	if w.final[0].State != Confirmed || w.final[0].Reason != ReasonCancelLost {
 		t.Fatalf("%+v", w.final[0].Status)
 	}
 }
 
-// A form that no node was asked about yet is handed over before another is made, whatever the
-// policy says.
+// An attempt that was never broadcast is broadcast before another is signed, under any policy.
 func TestReplace_EachAttemptIsBroadcast(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)
 	p.Bump = always{}
 	w := newWorld(1, p)
 	if b := until[Broadcast](t, w); b.Attempt.No != 1 {
-		t.Fatalf("form %d first", b.Attempt.No)
+		t.Fatalf("attempt %d first", b.Attempt.No)
 	}
 	for no := 1; no < 5; no++ {
 		b, ok := Decide(&w.view).(Broadcast)
 		if !ok || b.Attempt.No != no {
-			t.Fatalf("%+v, want form %d handed over", Decide(&w.view), no)
+			t.Fatalf("%+v, want broadcast of attempt %d", Decide(&w.view), no)
 		}
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.do(t, w.looked(t).(*Replace), Outcome{}, accepted)
+		w.do(t, w.afterRead(t).(*Replace), Outcome{}, accepted)
 	}
 }
 
@@ -169,7 +167,7 @@ type always struct{}
 
 func (always) Bump(time.Time, *Tx, *Attempt, int) bool { return true }
 
-// Blocks that come while a pool is looked into do not keep a transaction from being handed over.
+// New blocks during a pool check do not delay the broadcast.
 func TestDiagnose_OncePerBroadcast(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -179,7 +177,7 @@ func TestDiagnose_OncePerBroadcast(t *testing.T) {
 	for range 3 {
 		w.do(t, until[Diagnose](t, w), Outcome{}, accepted)
 		w.view.Head++
-		b, ok := w.claimed(t).(Broadcast)
+		b, ok := w.afterClaim(t).(Broadcast)
 		if !ok {
 			t.Fatalf("%T", Decide(&w.view))
 		}
@@ -187,7 +185,7 @@ func TestDiagnose_OncePerBroadcast(t *testing.T) {
 	}
 }
 
-// Of what was final it is the form that was in the block which is handed over again.
+// A reorged final transaction rebroadcasts the attempt that was included.
 func TestReorgedFinal_RebroadcastsSameAttempt(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
@@ -200,7 +198,7 @@ func TestReorgedFinal_RebroadcastsSameAttempt(t *testing.T) {
 	}
 }
 
-// An endpoint that has not all of what was told yet is no fork.
+// A lagging endpoint is not a fork.
 func TestConfirmations_LaggingView_NoFork(t *testing.T) {
 	t.Parallel()
 	tx := Tx{Status: Status{Above: []BlockRef{{1, Hash{1}}, {2, Hash{2}}}}}
@@ -217,8 +215,7 @@ func TestConfirmations_LaggingView_NoFork(t *testing.T) {
 	}
 }
 
-// A fault outside hides neither that the cap is reached nor what a node has answered: once the fees
-// fall there is a bump.
+// An outage hides neither a reached cap nor a node's response: lower fees still cause a bump.
 func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	away := Preparation{Outcome: Outcome{Class: Unavailable}}
@@ -245,20 +242,19 @@ func TestFeeCap_OutageMeanwhile_KeepsBumping(t *testing.T) {
 	}
 }
 
-// dueReplace is the replacement that comes next once the turn has come, before anything is handed
-// over again.
+// dueReplace is the next replacement once the schedule allows one, before any rebroadcast.
 func (w *world) dueReplace(t *testing.T) *Replace {
 	t.Helper()
 	w.view.Now = w.view.Now.Add(time.Hour)
-	s, ok := w.looked(t).(*Replace)
+	s, ok := w.afterRead(t).(*Replace)
 	if !ok {
 		t.Fatalf("%T %+v", Decide(&w.view), w.view.Open[0].Status)
 	}
 	return s
 }
 
-// What is refused for its fees is bumped though its hand-overs were used up before the policy was
-// willing.
+// An attempt refused for its fees is bumped, although its broadcasts were used up before the policy
+// allowed a bump.
 func TestFeeCap_Exhausted_KeepsBumping(t *testing.T) {
 	t.Parallel()
 	p := bumping(policy)

@@ -9,60 +9,59 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide_AnyChain drives queues over a chain that is mined by anybody and undone at any moment,
-// through any answers, with callers and operators who ask for anything; endpoints lag, receipts are
-// late, and owners crash. Nothing loops without rest; no number is used twice or skipped
-// unrecorded; and once the weather clears and an operator decides, everything ends, and says of
-// itself what the chain says: that it ran, and how often. Reorgs go as deep as what is in blocks,
-// past finality, and past what is audited.
+// TestDecide_AnyChain drives queues over a chain with foreign transactions and reorgs of any depth,
+// past finality and past the audit depth. Outcomes and commands are random, endpoints lag, receipts
+// are late, and owners crash. Decide never loops without rest, and no nonce is used twice or
+// skipped without a record. Once faults stop and an operator decides, every transaction is final
+// with the outcome on the chain.
 func TestDecide_AnyChain(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{3, 7, 40} {
 		for i := range 3 {
 			t.Run(fmt.Sprintf("reorgs of %d blocks/%d", deepest, i), func(t *testing.T) {
 				t.Parallel()
-				rapid.Check(t, func(t *rapid.T) { anyChain(t, deepest) })
+				rapid.Check(t, func(t *rapid.T) { checkAnyChain(t, deepest) })
 			})
 		}
 	}
 }
 
-func anyChain(t *rapid.T, deepest int) {
-	c := anyChained(t)
+func checkAnyChain(t *rapid.T, deepest int) {
+	c := randomChain(t)
 	var ids []TxID
 	for _, tx := range c.view.Queue {
 		ids = append(ids, tx.ID)
 	}
 	for i := range rapid.IntRange(1, 150).Draw(t, "steps") {
-		c.weather(t, deepest)
+		c.randomEvent(t, deepest)
 		if rapid.IntRange(0, 4).Draw(t, "asked") == 0 {
 			c.view.Commands = append(c.view.Commands,
-				c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx")))
+				c.randomCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx")))
 		}
 		c.audit()
-		c.everyNumberOnce(t)
+		c.everyNonceOnce(t)
 	}
-	c.clears(t)
+	c.drain(t)
 	for range 10 {
 		c.mine(chainBlock{})
 		c.run(t, Accepted, accepted)
 	}
 	c.audit()
-	c.everyNumberOnce(t)
+	c.everyNonceOnce(t)
 	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
 		t.Fatalf(
-			"it never ends: %+v of nonce %v, %v; %d forms; protected %+v, cursor %d, account %d, "+
+			"not final: %+v of nonce %v, %v; %d attempts; protected %+v, cursor %d, account %d, "+
 				"last results %v",
 			tx.Status, tx.Nonce, c.kinds[tx.ID], len(tx.Attempts), c.view.Cursor.Protected,
 			c.view.Cursor.Next, c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
 	}
 	for _, tx := range c.final {
-		c.truth(t, tx)
+		c.checkOutcome(t, tx)
 	}
 }
 
-// anyChained is a queue under any policy.
-func anyChained(t *rapid.T) *chained {
+// randomChain is a queue under a random policy.
+func randomChain(t *rapid.T) *chained {
 	p := guarded
 	p.AuditDepth = 8
 	p.ResubmitMaxAge = time.Duration(rapid.IntRange(0, 1).Draw(t, "age")) * time.Hour
@@ -80,7 +79,7 @@ func anyChained(t *rapid.T) *chained {
 	}
 	c := newChained(rapid.IntRange(1, 4).Draw(t, "queued"), p)
 	c.answer = rapid.SampledFrom([]StuckAction{StuckWait, StuckRetry, StuckBump, StuckCancel}).Draw(
-		t, "policy says")
+		t, "policy")
 	if rapid.Bool().Draw(t, "pause on failure") {
 		c.view.Submitter.OnFailure = PauseOnFailure
 	}
@@ -94,8 +93,8 @@ func anyChained(t *rapid.T) *chained {
 	return c
 }
 
-// weather is one thing that happens.
-func (c *chained) weather(t *rapid.T, deepest int) {
+// randomEvent applies one random event.
+func (c *chained) randomEvent(t *rapid.T, deepest int) {
 	switch rapid.IntRange(0, 15).Draw(t, "weather") {
 	case 0:
 		c.view.Now = c.view.Now.Add(
@@ -105,13 +104,13 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 			c.mine(chainBlock{})
 		}
 	case 3:
-		if c.view.Cursor != nil { // before that it is no use elsewhere
+		if c.view.Cursor != nil { // without a cursor it is not a use elsewhere
 			c.mine(chainBlock{uses: true})
 		}
 	case 4, 5:
 		c.minePool(rapid.Bool().Draw(t, "success"), rapid.IntRange(0, 5).Draw(t, "which"))
 	case 6:
-		c.drop(rapid.IntRange(1, deepest).Draw(t, "reorg"), deepest)
+		c.reorg(rapid.IntRange(1, deepest).Draw(t, "reorg"), deepest)
 	case 7:
 		c.run(t, Accepted, accepted)
 	case 8:
@@ -125,7 +124,7 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 			rapid.SampledFrom(
 				[]Class{Accepted, AlreadyKnown, Unavailable, Ambiguous, Invalid}).Draw(
 				t,
-				"answer that nobody heard",
+				"lost response",
 			),
 		)
 	case 12:
@@ -171,8 +170,8 @@ func (c *chained) weather(t *rapid.T, deepest int) {
 	}
 }
 
-// anyCommand is what somebody asks for.
-func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
+// randomCommand is a random command.
+func (c *chained) randomCommand(t *rapid.T, id int64, tx TxID) Command {
 	k := Command{ID: id, Tx: tx, Reason: "because"}
 	k.Kind = rapid.SampledFrom(
 		[]CommandKind{
@@ -209,8 +208,8 @@ func (c *chained) anyCommand(t *rapid.T, id int64, tx TxID) Command {
 	return k
 }
 
-// clears is good weather, with an operator who decides now and then, until nothing is left.
-func (c *chained) clears(t *rapid.T) {
+// drain runs without faults, with an operator who decides now and then, until nothing is left.
+func (c *chained) drain(t *rapid.T) {
 	c.pruned, c.lag = false, 0
 	clear(c.unknown)
 	id := int64(1000)
@@ -220,14 +219,14 @@ func (c *chained) clears(t *rapid.T) {
 			return
 		}
 		if round%6 == 5 && len(c.view.Commands) == 0 {
-			c.decide(t, &id)
+			c.operate(t, &id)
 		}
 	}
 }
 
-// decide is an operator who ends what has lost its nonce, leaves the protection and resumes; and
-// fills by hand the nonces that are nobody's, which the chain has lost.
-func (c *chained) decide(t *rapid.T, id *int64) {
+// operate is an operator: fails transactions with lost nonces, exits the protection, resumes, and
+// fills by hand the unassigned nonces that the chain has lost.
+func (c *chained) operate(t *rapid.T, id *int64) {
 	for range 10 {
 		c.mine(chainBlock{})
 	}
@@ -249,7 +248,7 @@ func (c *chained) decide(t *rapid.T, id *int64) {
 		ask(Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID})
 	}
 	for _, tx := range c.view.Queue {
-		if c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID])) > 0 {
+		if c.executions(slices.Concat(tx.Attempts, c.lost[tx.ID])) > 0 {
 			ask(Command{Kind: CommandCancel, Tx: tx.ID})
 		}
 	}
@@ -261,11 +260,11 @@ func (c *chained) decide(t *rapid.T, id *int64) {
 	ask(Command{Kind: CommandResume})
 }
 
-// truth compares an end with the chain.
-func (c *chained) truth(t *rapid.T, tx Tx) {
-	ran := c.ran(slices.Concat(tx.Attempts, c.lost[tx.ID]))
+// checkOutcome compares an outcome with the chain.
+func (c *chained) checkOutcome(t *rapid.T, tx Tx) {
+	ran := c.executions(slices.Concat(tx.Attempts, c.lost[tx.ID]))
 	switch {
-	case tx.Restored && tx.Reason == ReasonRestored: // nobody can tell
+	case tx.Restored && tx.Reason == ReasonRestored: // the ledger cannot know
 	case tx.Executed == Success && ran == 0,
 		tx.Executed != Success && ran > 0,
 		ran > 1 && tx.Reason != ProtectExecutedAfterRequeue:
@@ -276,8 +275,8 @@ func (c *chained) truth(t *rapid.T, tx Tx) {
 	}
 }
 
-// ran is how many of these forms ran.
-func (c *chained) ran(forms []Attempt) int {
+// executions returns how many of these attempts were executed.
+func (c *chained) executions(forms []Attempt) int {
 	blocks := map[Hash]bool{}
 	for _, a := range forms {
 		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
@@ -287,18 +286,18 @@ func (c *chained) ran(forms []Attempt) int {
 	return len(blocks)
 }
 
-// takeover is another owner, who has the ledger alone. The one before it crashed, if it was handing
-// something over, before it had written down what was answered.
+// takeover is a new owner with the ledger alone. The old one crashed; during a broadcast, before it
+// recorded the outcome.
 func (c *chained) takeover(answer Class) {
 	c.audit()
 	if b, ok := Decide(&c.view).(Broadcast); ok {
-		c.given(*b.Attempt, answer)
+		c.respond(*b.Attempt, answer)
 	}
-	c.forgetAll()
+	c.dropMemory()
 }
 
-// forgetAll is what a new owner does not know, and what it assumes of that: see package engine.
-func (c *chained) forgetAll() {
+// dropMemory clears the state that a new owner lacks, and sets its assumptions: see package engine.
+func (c *chained) dropMemory() {
 	c.view.Account = nil
 	c.view.Suspicion = nil
 	c.view.NonceUse = nil

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// chained is a world with a whole chain in it: its blocks use nonces of the account, by what is in
-// a pool or by somebody else, and can be undone. Pools keep whatever they were given.
+// chained is a world with a whole chain. Its blocks use nonces of the account, with attempts from a
+// pool or foreign transactions, and can be undone. Pools never drop an attempt.
 type chained struct {
 	*world
 	blocks  []chainBlock // from chainBase+1 on
-	longest int          // that the chain ever was
-	salt    byte         // no two blocks are the same
+	longest int          // greatest length ever
+	salt    byte         // makes block hashes unique
 	pool    map[Nonce][]Hash
-	pruned  bool               // no node keeps the state of what is deeper than final
-	exits   []Action           // by which an operator tries to leave a protection
-	lost    map[TxID][]Attempt // that a ledger which was restored does not have
-	lag     int                // blocks that the endpoint which tells of the account is behind
+	pruned  bool               // no node keeps state deeper than final
+	exits   []Action           // actions by which an operator tries to exit a protection
+	lost    map[TxID][]Attempt // attempts missing in a restored ledger
+	lag     int                // blocks that the endpoint of account reads is behind
 }
 
 type chainBlock struct {
 	hash    Hash
-	uses    bool // a nonce of the account
-	tx      Hash // that does; zero: somebody else's
+	uses    bool // uses a nonce of the account
+	tx      Hash // the transaction that does; zero: foreign
 	success bool
 }
 
@@ -66,22 +66,22 @@ func (c *chained) mine(b chainBlock) {
 	}
 }
 
-// minePool adds a block with one of the forms that a pool has for the next nonce, if it has any.
+// minePool adds a block with an attempt that a pool has for the next nonce, if any.
 func (c *chained) minePool(success bool, which int) {
 	if forms := c.pool[c.nonceAt(c.head)]; len(forms) > 0 {
 		c.mine(chainBlock{uses: true, tx: forms[which%len(forms)], success: success})
 	}
 }
 
-// drop undoes the newest blocks, and adds another; never so many that one which was so deep once is
-// gone.
-func (c *chained) drop(n, deepest int) {
+// reorg undoes the n newest blocks and adds one. It keeps every block that ever was deepest blocks
+// deep.
+func (c *chained) reorg(n, deepest int) {
 	if n = min(n, len(c.blocks)-(c.longest-deepest)); n < 1 {
 		return
 	}
 	c.blocks = c.blocks[:max(1, len(c.blocks)-n)]
 	c.mine(chainBlock{})
-	c.view.Account, c.view.Suspicion = nil, nil // as the engine does when a reorg is told
+	c.view.Account, c.view.Suspicion = nil, nil // as the engine does on a reorg
 }
 
 // nonceAt is the account's next nonce as of a block.
@@ -94,8 +94,8 @@ func (c *chained) nonceAt(number uint64) (n Nonce) {
 	return n
 }
 
-// used is who used a nonce; nil: nobody did.
-func (c *chained) used(n Nonce) *Consumer {
+// consumerOf returns the consumer of a nonce, or nil.
+func (c *chained) consumerOf(n Nonce) *Consumer {
 	at := Nonce(0)
 	for i, b := range c.blocks {
 		if !b.uses {
@@ -113,7 +113,7 @@ func (c *chained) used(n Nonce) *Consumer {
 	return nil
 }
 
-// account is what a look at it shows.
+// account is the result of an account read.
 func (c *chained) account(s ReadAccount) Account {
 	lag := min(c.lag, len(c.blocks)-1)
 	head := c.head - uint64(lag)
@@ -132,8 +132,8 @@ func (c *chained) account(s ReadAccount) Account {
 	return a
 }
 
-// given is what a node answers to a form, which it keeps unless it refuses.
-func (c *chained) given(a Attempt, answer Class) Class {
+// respond is a node's response to an attempt. The pool keeps it unless it is refused.
+func (c *chained) respond(a Attempt, answer Class) Class {
 	switch next := c.nonceAt(c.head); {
 	case a.Nonce < next:
 		return NonceTooLow
@@ -147,7 +147,7 @@ func (c *chained) given(a Attempt, answer Class) Class {
 	return answer
 }
 
-// step takes one, and tells whether it rested.
+// step takes one step, and returns whether it was a Rest.
 func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) {
 	t.Helper()
 	c.audit()
@@ -168,37 +168,37 @@ func (c *chained) step(t fataler, answer Class, prep Preparation) (rested bool) 
 		c.view.Suspicion, c.view.Open = AccountReadDone(&c.view, &a)
 		c.view.Account = &a
 	case FindConsumer:
-		c.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: c.used(*s.Tx.Nonce)}
+		c.view.NonceUse = &NonceUse{CommandID: s.CommandID, By: c.consumerOf(*s.Tx.Nonce)}
 		if by := c.view.NonceUse.By; c.pruned && by != nil && by.Block+
 			c.view.Policy.Confirmations < c.head {
 			c.view.NonceUse.By = nil
 		}
 	case Investigate:
-		by := c.used(s.Finding.Nonce)
+		by := c.consumerOf(s.Finding.Nonce)
 		if s.Finding.RefutedBy(by) {
 			t.Fatalf("refuted: %+v", s.Finding)
 		}
 		c.apply(t, Investigated(&c.view, s, by))
 	case Broadcast:
-		c.do(t, s, Outcome{Class: c.given(*s.Attempt, answer)}, prep)
+		c.do(t, s, Outcome{Class: c.respond(*s.Attempt, answer)}, prep)
 	default:
 		c.do(t, s, Outcome{Class: answer}, prep)
 	}
-	if r, ok := step.(Record); ok && forgets(r.Change) {
+	if r, ok := step.(Record); ok && invalidatesAccount(r.Change) {
 		c.view.Account, c.view.Suspicion = nil, nil
 	}
 	slices.SortFunc(c.view.Queue, func(a, b Tx) int { return int(a.QueueSeq - b.QueueSeq) })
 	return rested
 }
 
-// forgets tells whether the engine looks at the account anew after a change.
-func forgets(c Change) bool {
+// invalidatesAccount reports whether the engine reads the account again after a change.
+func invalidatesAccount(c Change) bool {
 	return c.Unprotect != nil ||
 		slices.ContainsFunc(c.Writes,
 			func(w Write) bool { return w.Kind == EventReorged || w.Kind == EventIncluded })
 }
 
-// run takes steps until it rests.
+// run takes steps until a Rest.
 func (c *chained) run(t fataler, answer Class, prep Preparation) {
 	t.Helper()
 	for range 150 {
@@ -209,15 +209,15 @@ func (c *chained) run(t fataler, answer Class, prep Preparation) {
 	t.Fatalf("a loop without rest: %T, open %+v", Decide(&c.view), c.view.Open)
 }
 
-// audit keeps what is final as the engine does: with its receipt until it was compared so deep
-// down. An end that was taken back is none.
+// audit keeps final transactions as the engine does: with the receipt until compared at that depth.
+// Reopened outcomes are not audited.
 func (c *chained) audit() {
 	live := func(id TxID) bool {
 		return slices.ContainsFunc(slices.Concat(c.view.Open, c.view.Queue),
 			func(tx Tx) bool { return tx.ID == id })
 	}
 	c.final = slices.DeleteFunc(c.final, func(tx Tx) bool { return live(tx.ID) })
-	c.audits()
+	c.setAudited()
 	for _, tx := range c.final {
 		if tx.Receipt == nil {
 			continue
@@ -225,12 +225,12 @@ func (c *chained) audit() {
 		hash, _ := c.view.canonicalHash(tx.Receipt.BlockNumber)
 		if tx.Receipt.BlockNumber+c.view.Policy.AuditDepth > c.head ||
 			hash != tx.Receipt.BlockHash {
-			c.audits(append(c.audited, tx)...)
+			c.setAudited(append(c.audited, tx)...)
 		}
 	}
 }
 
-// wait is good weather for a while: a node takes everything, and one block of it comes.
+// wait lets time pass without faults: a node accepts everything, and one block includes one of it.
 func (c *chained) wait(t fataler, d time.Duration) {
 	t.Helper()
 	c.run(t, Accepted, accepted)

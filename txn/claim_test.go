@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A hand-over that is not a form's first is counted and put off in the ledger before anybody
-// outside hears of it: whoever takes over after a crash in between waits for an interval. It is
-// counted once, and not at all if nobody looked at the bytes.
+// A rebroadcast is counted and scheduled in the ledger before it starts, so the owner after a crash
+// waits for an interval. It is counted once, and not at all if no node examined the bytes.
 func TestBroadcast_ClaimedFirst(t *testing.T) {
 	t.Parallel()
 	for class, count := range map[Class]int{Accepted: 2, Ambiguous: 2, Unavailable: 1} {
@@ -15,14 +14,14 @@ func TestBroadcast_ClaimedFirst(t *testing.T) {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		version := w.view.Open[0].Version
 		w.view.Now = w.view.Now.Add(time.Hour)
-		b, ok := w.claimed(t).(Broadcast)
+		b, ok := w.afterClaim(t).(Broadcast)
 		if tx := w.view.Open[0]; !ok || tx.SubmitAttempts != 2 || tx.Version != version ||
 			!tx.Due.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
 			t.Fatalf("%T %+v due %s", Decide(&w.view), tx.Status, tx.Due)
 		}
 		crashed := w.view
 		crashed.Open = []Tx{w.view.Open[0]}
-		crashed.Open[0].Turn = Turn{} // all that memory had
+		crashed.Open[0].Turn = Turn{} // memory of the old owner
 		if r, ok := Decide(&crashed).(Rest); !ok ||
 			!r.Until.Equal(w.view.Now.Add(policy.ResubmitInterval)) {
 			t.Errorf("%T after a crash", Decide(&crashed))
@@ -34,8 +33,7 @@ func TestBroadcast_ClaimedFirst(t *testing.T) {
 	}
 }
 
-// A policy for stuck transactions whose answer cannot be carried out is asked once in an interval,
-// however that fails.
+// A stuck policy whose action fails is asked once per interval, for each kind of failure.
 func TestStuckPolicy_NoEffect_AskedOncePerInterval(t *testing.T) {
 	t.Parallel()
 	for _, action := range []StuckAction{StuckBump, StuckCancel} {
@@ -58,15 +56,16 @@ func TestStuckPolicy_NoEffect_AskedOncePerInterval(t *testing.T) {
 				}
 				w.do(t, step, Outcome{Class: AlreadyKnown}, p)
 			}
-			if len(w.asked) > 11 {
-				t.Errorf("%s, %s: asked %d times in ten intervals", action, name, len(w.asked))
+			if len(w.policyAsked) > 11 {
+				t.Errorf("%s, %s: asked %d times in ten intervals", action, name,
+					len(w.policyAsked))
 			}
 		}
 	}
 }
 
-// What is in no block for too long is STUCK, once, though no hand-over was counted; it is still
-// handed over, and an operator's RETRY is a hand-over before it says so again.
+// A transaction past its maximum age is STUCK once, although no broadcast was counted. It is still
+// rebroadcast, and an operator's RETRY broadcasts before the event repeats.
 func TestMaxAge_Event(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -77,7 +76,7 @@ func TestMaxAge_Event(t *testing.T) {
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: class}, accepted)
 		w.view.Policy.ResubmitMax = 1000
-		w.unknown[b.Attempt.Hash] = unseen // a chain that is away tells no receipts
+		w.unknown[b.Attempt.Hash] = unseen // receipts are unknown during an outage
 		for w.kindCount(EventStuck) == 0 {
 			step := Decide(&w.view)
 			if r, ok := step.(Rest); ok {
@@ -96,14 +95,14 @@ func TestMaxAge_Event(t *testing.T) {
 		w.unknown[b.Attempt.Hash] = false
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, accepted)
 		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionRetry, Tx: tx.ID}}
-		w.do(t, w.looked(t), Outcome{}, accepted)
-		w.do(t, w.looked(t).(Broadcast), Outcome{Class: Accepted}, accepted)
-		w.do(t, w.looked(t), Outcome{}, accepted)
+		w.do(t, w.afterRead(t), Outcome{}, accepted)
+		w.do(t, w.afterRead(t).(Broadcast), Outcome{Class: Accepted}, accepted)
+		w.do(t, w.afterRead(t), Outcome{}, accepted)
 		if w.kindCount(EventStuck) != 2 {
 			t.Errorf("%s: %v", class, w.kinds)
 		}
 		w.include(b.Attempt.Hash, true)
-		w.clearUp(t)
+		w.finishAll(t)
 		if w.final[0].State != Confirmed {
 			t.Errorf("%s: %+v", class, w.final[0].Status)
 		}
@@ -111,13 +110,13 @@ func TestMaxAge_Event(t *testing.T) {
 	w := newWorld(1, policy) // no limit
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.view.Now = w.view.Now.Add(10000 * time.Hour)
-	if w.looked(t); w.kindCount(EventStuck) > 0 {
-		t.Error("overdue without a limit")
+	if w.afterRead(t); w.kindCount(EventStuck) > 0 {
+		t.Error("past its maximum age without a limit")
 	}
 }
 
-// A policy that says RETRY of what is overdue, which is overdue again with the next answer, is
-// asked once an interval, and so often is it handed over.
+// A policy that returns RETRY past the maximum age is asked and causes a broadcast once per
+// interval.
 func TestMaxAge_RetryPolicy_OncePerInterval(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{AlreadyKnown, InsufficientFunds, Underpriced, Ambiguous,
@@ -142,21 +141,20 @@ func TestMaxAge_RetryPolicy_OncePerInterval(t *testing.T) {
 					sends++
 				}
 				if steps++; steps > 300 {
-					t.Fatalf("a loop without rest: %d hand-overs, asked %d times after %s", sends,
-						len(w.asked), w.view.Now.Sub(begun))
+					t.Fatalf("no rest: %d broadcasts, policy asked %d times after %s", sends,
+						len(w.policyAsked), w.view.Now.Sub(begun))
 				}
 				w.do(t, step, Outcome{Class: class}, accepted)
 			}
-			if len(w.asked) < 9 || len(w.asked) > 11 || sends < 9 || sends > 11 {
-				t.Errorf("asked %d times and handed over %d times in ten intervals", len(w.asked),
+			if len(w.policyAsked) < 9 || len(w.policyAsked) > 11 || sends < 9 || sends > 11 {
+				t.Errorf("asked %d times, %d broadcasts in ten intervals", len(w.policyAsked),
 					sends)
 			}
 		})
 	}
 }
 
-// Endpoints that contradict each other about the head of the queue are not asked faster for that,
-// and fill the ledger with events no faster.
+// Endpoints that contradict each other about the queue head cause no faster retries or events.
 func TestPrepare_ContradictingEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, turns := range [][]Class{{InsufficientFunds, Unavailable},
@@ -184,9 +182,8 @@ func TestPrepare_ContradictingEndpoints(t *testing.T) {
 	}
 }
 
-// TestHasUnusedSlot: whoever asks whether there may be room for another transaction hears what the
-// allocation itself goes by, whatever the limit. That what is released may be out of the chain
-// again the chain alone tells: then there is room and nothing is allocated.
+// TestHasUnusedSlot: hasUnusedSlot agrees with the allocation under any limit. It does not know of
+// reorgs of released transactions: then it returns true and nothing is allocated.
 func TestHasUnusedSlot(t *testing.T) {
 	t.Parallel()
 	at := func(slot int16,

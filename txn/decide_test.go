@@ -18,9 +18,9 @@ var policy = Policy{
 	ResubmitMax:      4,
 }
 
-// TestDecide_AnyOutcomes drives queues through random answers, inclusions, reorgs and passing time.
-// Every change must be legal (write checks that), nonces are taken in queue order without gap or
-// double, at most one is in flight, and when the weather clears everything ends.
+// TestDecide_AnyOutcomes drives queues through random outcomes, inclusions, reorgs and passing
+// time. Every change must be legal (write checks that). Nonces are taken in queue order without gap
+// or duplicate, and at most one is in flight. Once faults stop, every transaction is final.
 func TestDecide_AnyOutcomes(t *testing.T) {
 	t.Parallel()
 	classes := []Class{
@@ -68,7 +68,7 @@ func TestDecide_AnyOutcomes(t *testing.T) {
 					w.unknown[h] = !w.unknown[h]
 				}
 			case 5:
-				id := w.someTx(t)
+				id := w.randomTx(t)
 				w.view.Commands = append(w.view.Commands,
 					Command{ID: int64(w.head), Kind: CommandCancel, Tx: id})
 			default:
@@ -87,15 +87,15 @@ func TestDecide_AnyOutcomes(t *testing.T) {
 			}
 			w.check(t)
 		}
-		w.clearUp(t)
+		w.finishAll(t)
 		if len(w.final) != queued {
-			t.Fatalf("%d of %d ended; open %d, queue %d", len(w.final), queued, len(w.view.Open),
+			t.Fatalf("%d of %d final; open %d, queue %d", len(w.final), queued, len(w.view.Open),
 				len(w.view.Queue))
 		}
 	})
 }
 
-func (w *world) someTx(t *rapid.T) TxID {
+func (w *world) randomTx(t *rapid.T) TxID {
 	all := slices.Concat(w.view.Open, w.view.Queue, w.final)
 	return all[rapid.IntRange(0, len(all)-1).Draw(t, "cancelled")].ID
 }
@@ -118,8 +118,8 @@ func (w *world) check(t fataler) {
 	}
 }
 
-// clearUp is good weather: every node answers, every sent transaction is included, blocks go on.
-func (w *world) clearUp(t fataler) {
+// finishAll runs without faults: nodes accept, and blocks include, every broadcast transaction.
+func (w *world) finishAll(t fataler) {
 	t.Helper()
 	w.unknown = map[Hash]bool{}
 	for range 400 {
@@ -140,7 +140,7 @@ func TestDecide_Lifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
 	ids := []TxID{w.view.Queue[0].ID, w.view.Queue[1].ID}
-	w.clearUp(t)
+	w.finishAll(t)
 	for _, id := range ids {
 		want := []Kind{EventAllocated, EventSubmitted, EventIncluded, EventConfirmed}
 		if !slices.Equal(w.kinds[id], want) {
@@ -152,7 +152,7 @@ func TestDecide_Lifecycle(t *testing.T) {
 	}
 }
 
-// until runs good steps until the wanted one is decided.
+// until runs accepted steps until the wanted step.
 func until[S Step](t *testing.T, w *world) S {
 	t.Helper()
 	for range 50 {
@@ -173,8 +173,7 @@ func until[S Step](t *testing.T, w *world) S {
 	return none
 }
 
-// untilStuck hands over until that has been done as often as the policy says, with this answer each
-// time.
+// untilStuck broadcasts with this outcome until the limit of the policy.
 func (w *world) untilStuck(t *testing.T, answer Class) {
 	t.Helper()
 	for range 2 * w.view.Policy.ResubmitMax {
@@ -199,7 +198,7 @@ func TestSent_AnyOutcome_KeepsNonce(t *testing.T) {
 		}
 		again := until[Broadcast](t, w)
 		if again.Tx.ID != b.Tx.ID || again.Attempt.Nonce != b.Attempt.Nonce ||
-			(again.Attempt.Hash != b.Attempt.Hash) != (class == Invalid) { // that is cancelled
+			(again.Attempt.Hash != b.Attempt.Hash) != (class == Invalid) { // it is cancelled
 			t.Errorf("%s: other bytes are sent next", class)
 		}
 	}
@@ -218,7 +217,7 @@ func TestPrepared_Failure_TakesNoNonce(t *testing.T) {
 			ReasonChainUnavailable},
 		"unclear": {Preparation{Outcome: Outcome{Class: Ambiguous}}, false,
 			ReasonChainUnavailable},
-		// the first time
+		// the first refusal
 		"invalid": {Preparation{Outcome: Outcome{Class: Invalid}}, false, ReasonInvalid},
 		"fees too high": {Preparation{Outcome: Outcome{Class: FeeCapBelowBaseFee}}, false,
 			ReasonFeeCap},
@@ -256,7 +255,7 @@ func TestPrepared_Revert_FailsAtThirdBlock(t *testing.T) {
 		if len(w.final) > 0 {
 			break
 		}
-		p = until[Prepare](t, w) // the same block says it again, which is no news
+		p = until[Prepare](t, w) // the same block again is ignored
 		w.apply(
 			t,
 			Prepared(&w.view, p,
@@ -271,7 +270,7 @@ func TestPrepared_Revert_FailsAtThirdBlock(t *testing.T) {
 		w.final[0].Reason != ReasonPrepareReverted {
 		t.Fatalf("%+v", w.final)
 	}
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 2 || w.final[1].State != Confirmed || *w.final[1].Nonce != 0 {
 		t.Error("the follower did not go on with the nonce that was never taken")
 	}
@@ -288,7 +287,7 @@ func TestStartCursor(t *testing.T) {
 	}{
 		"fresh":        {"0", still(0), 0, ""},
 		"not fresh":    {"0", still(7), 0, ReasonStartNonce},
-		"goes on":      {StartChain, still(7), 7, ""},
+		"continues":    {StartChain, still(7), 7, ""},
 		"exact":        {"7", still(7), 7, ""},
 		"exact, wrong": {"8", still(7), 0, ReasonStartNonce},
 		"pending somewhere": {StartChain, Account{Latest: 7, Pending: 8, Settled: 7}, 0,
@@ -297,9 +296,9 @@ func TestStartCursor(t *testing.T) {
 			ReasonNotQuiescent},
 		"fresh, not quiescent": {"0", Account{Latest: 0, Pending: 1, Settled: 0}, 0,
 			ReasonNotQuiescent},
-		"lagging pool, goes on": {StartChain, Account{Latest: 7, Pending: 6, Settled: 7}, 0,
+		"lagging pool, continues": {StartChain, Account{Latest: 7, Pending: 6, Settled: 7}, 0,
 			ReasonNotQuiescent},
-		"number of many figures": {"123456789012345678", still(123456789012345678),
+		"large number": {"123456789012345678", still(123456789012345678),
 			123456789012345678, ""},
 	} {
 		w := newWorld(1, policy)
@@ -344,7 +343,7 @@ func TestAllocate_ChainBehind_Stops(t *testing.T) {
 	}
 	w.view.Cursor = &Cursor{
 		Next: 8,
-	} // our own allocation since then says nothing against an older view
+	} // our own allocation since then does not contradict an older view
 	w.view.Account = &Account{Latest: 7, Pending: 7, Expected: 7}
 	if _, ok := Decide(&w.view).(Prepare); !ok {
 		t.Errorf("%+v", Decide(&w.view))
@@ -362,17 +361,17 @@ func TestAllocate_ReleasedReorged_RebroadcastFirst(t *testing.T) {
 	delete(w.included, first.Attempt.Hash)
 	again := until[Broadcast](t, w)
 	if again.Tx.ID != first.Tx.ID || again.Attempt.Hash != first.Attempt.Hash {
-		t.Fatal("the reorged transaction is not handed over again first")
+		t.Fatal("the reorged transaction is not rebroadcast first")
 	}
 	w.include(second.Attempt.Hash,
-		true) // cannot really happen before the first, but nothing may be allocated on it
+		true) // impossible before the first; nothing may be allocated on it
 	w.do(t, again, Outcome{Class: Accepted}, accepted)
 	if step, ok := Decide(&w.view).(Prepare); ok {
 		t.Fatalf("nonce %d would be allocated above a gap", step.Nonce)
 	}
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 3 {
-		t.Fatalf("%d ended", len(w.final))
+		t.Fatalf("%d final", len(w.final))
 	}
 }
 
@@ -383,14 +382,14 @@ func TestPause_StopsAllocationOnly(t *testing.T) {
 	w.view.Commands = []Command{{ID: 1, Kind: CommandPause}}
 	w.do(t, Decide(&w.view), Outcome{}, Preparation{})
 	w.include(b.Attempt.Hash, true)
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 1 || len(w.view.Queue) != 1 {
-		t.Fatalf("%d ended, %d wait", len(w.final), len(w.view.Queue))
+		t.Fatalf("%d final, %d queued", len(w.final), len(w.view.Queue))
 	}
 	w.view.Commands = []Command{{ID: 2, Kind: CommandResume}}
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 2 {
-		t.Fatalf("%d ended after the pause", len(w.final))
+		t.Fatalf("%d final after the pause", len(w.final))
 	}
 }
 
@@ -407,7 +406,7 @@ func TestStuck_TrackedAndRebroadcast(t *testing.T) {
 		t.Fatalf("it forgot why it is stuck: %+v", tx.Status)
 	}
 	w.include(b.Attempt.Hash, false)
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 1 || w.final[0].State != Failed || w.final[0].Executed != Reverted {
 		t.Fatalf("%+v", w.final)
 	}

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a watcher has, after any forks, is what the chain has above the receipt; a change of what
-// was told comes as one whole new list.
+// After any fork, a watcher has the chain's blocks above the receipt. A change of reported blocks
+// is reported as one complete new list.
 func TestConfirmations_Events(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -24,7 +24,8 @@ func TestConfirmations_Events(t *testing.T) {
 	w.settle(t)
 	first := w.included[b.Attempt.Hash].BlockNumber + 1
 	want := []BlockRef{{first, w.blockHash(first)}, {first + 1, w.blockHash(first + 1)}}
-	if got := w.told[b.Tx.ID]; !slices.Equal(got, want) || w.kindCount(EventConfirmations) != 2 {
+	if got := w.reported[b.Tx.ID]; !slices.Equal(got, want) ||
+		w.kindCount(EventConfirmations) != 2 {
 		t.Fatalf("%v, want %v", got, want)
 	}
 	w.forkAt = first + 1 // the newest block is replaced
@@ -35,16 +36,16 @@ func TestConfirmations_Events(t *testing.T) {
 	}
 	w.settle(t)
 	want[1].Hash = w.blockHash(first + 1)
-	if got := w.told[b.Tx.ID]; !slices.Equal(got, want) {
+	if got := w.reported[b.Tx.ID]; !slices.Equal(got, want) {
 		t.Fatalf("%v, want %v", got, want)
 	}
-	delete(w.included, b.Attempt.Hash) // now its own block goes
+	delete(w.included, b.Attempt.Hash) // now its own block is reorged out
 	w.settle(t)
-	if got := w.told[b.Tx.ID]; len(got) != 0 || len(w.view.Open[0].Above) != 0 {
+	if got := w.reported[b.Tx.ID]; len(got) != 0 || len(w.view.Open[0].Above) != 0 {
 		t.Fatalf("%v", got)
 	}
-	w.clearUp(t)
-	if got := w.told[b.Tx.ID]; len(got) != int(policy.Confirmations) ||
+	w.finishAll(t)
+	if got := w.reported[b.Tx.ID]; len(got) != int(policy.Confirmations) ||
 		w.final[0].State != Confirmed {
 		t.Fatalf("%v", got)
 	}
@@ -72,20 +73,20 @@ func TestConfirmations_AnyForks(t *testing.T) {
 			told = append(told, w[0].Above...)
 			tx.Status = w[0].Next
 			if !slices.Equal(told, above) {
-				t.Fatalf("told %v, on chain %v", told, above)
+				t.Fatalf("reported %v, on chain %v", told, above)
 			}
 		}
 	})
 }
 
-// reorgedFinal is a world whose first transaction was final and whose block is gone.
+// reorgedFinal is a world whose first transaction was final before a reorg removed its block.
 func reorgedFinal(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(1, policy)
-	w.clearUp(t)
+	w.finishAll(t)
 	tx := w.final[0]
 	w.final = nil
-	w.audits(tx)
+	w.setAudited(tx)
 	w.forkAt = tx.Receipt.BlockNumber
 	w.view.Canonical = func(n uint64) (Hash, bool) { return w.blockHash(n), n >= w.forkAt-10 }
 	delete(w.included, tx.newest().Hash)
@@ -113,7 +114,7 @@ func TestReorgedFinal(t *testing.T) {
 	if !ok || b.Attempt.Hash != hash {
 		t.Fatalf("%T", Decide(&w.view))
 	}
-	w.clearUp(t) // it is included again, and final; then the queue goes on
+	w.finishAll(t) // it is included and final again; then the queue continues
 	if len(w.final) != 2 || w.final[0].TxHash != hash || w.final[0].State != Confirmed ||
 		protected(w) != nil ||
 		w.final[1].ID != id {
@@ -151,32 +152,32 @@ func TestStuckPolicy(t *testing.T) {
 		w.untilStuck(t, Ambiguous)
 		w.view.Policy.Stuck, w.answer = true, answer
 		w.view.Now = w.view.Now.Add(time.Hour)
-		claim, ok := w.looked(t).(Record)
+		claim, ok := w.afterRead(t).(Record)
 		if !ok || claim.Change.Writes[0].Delay != policy.ResubmitInterval ||
 			claim.Change.Writes[0].Kind != "" {
 			t.Fatalf("the asking is not claimed first: %+v", Decide(&w.view))
 		}
 		w.do(t, claim, Outcome{}, accepted)
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
-		if len(w.asked) != 1 {
-			t.Fatalf("asked %v", w.asked)
+		if len(w.policyAsked) != 1 {
+			t.Fatalf("asked %v", w.policyAsked)
 		}
 		step := Decide(&w.view)
 		if _, ok := step.(Record); ok {
 			w.do(t, step, Outcome{}, accepted)
 			step = Decide(&w.view)
 		}
-		if !done(w, step) || len(w.asked) != 1 {
-			t.Errorf("%q leads to %T, asked %v", answer, step, w.asked)
+		if !done(w, step) || len(w.policyAsked) != 1 {
+			t.Errorf("%q leads to %T, asked %v", answer, step, w.policyAsked)
 		}
-		w.clearUp(t)
+		w.finishAll(t)
 		if len(w.final) != 1 {
 			t.Errorf("%q: %d attempts", answer, len(w.view.Open[0].Attempts))
 		}
 	}
 }
 
-func TestOnFailure_Pause(t *testing.T) {
+func TestFailurePolicy_Pause(t *testing.T) {
 	t.Parallel()
 	for choice, want := range map[OnFailure]SubmitterStatus{Continue: Active, "": Active,
 		PauseOnFailure: Paused} {
@@ -185,19 +186,19 @@ func TestOnFailure_Pause(t *testing.T) {
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		w.include(b.Attempt.Hash, false)
-		w.clearUp(t)
+		w.finishAll(t)
 		if w.final[0].Executed != Reverted || w.view.Submitter.Status != want {
 			t.Errorf("%q: %s", choice, w.view.Submitter.Status)
 		}
 	}
 }
 
-// The pause comes with the inclusion: the slot is free long before the revert is final, and a
-// cancel that reverted did what was asked.
-func TestOnFailure_Pause_NextNotSent(t *testing.T) {
+// The inclusion pauses the submitter, because the slot is free long before the revert is final. A
+// reverted cancel does not pause.
+func TestFailurePolicy_Pause_NextNotSent(t *testing.T) {
 	t.Parallel()
 	for name, headsBefore := range map[string]uint64{"seen at once": 0,
-		"final before an owner looked": policy.Confirmations + 1} {
+		"final before an owner read it": policy.Confirmations + 1} {
 		w := newWorld(2, policy)
 		w.view.Submitter.OnFailure = PauseOnFailure
 		b := until[Broadcast](t, w)
@@ -223,7 +224,7 @@ func TestOnFailure_Pause_NextNotSent(t *testing.T) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.view.Open[0].Attempts[0].Kind = Cancel
 	w.include(b.Attempt.Hash, false)
-	if w.clearUp(t); w.view.Submitter.Status != Active {
+	if w.finishAll(t); w.view.Submitter.Status != Active {
 		t.Error("a cancel that reverted pauses the queue")
 	}
 }
@@ -241,13 +242,13 @@ func TestPrepareMaxAge(t *testing.T) {
 	if f := w.final[0]; f.Reason != ReasonPrepareTimeout || f.Executed != No || f.Nonce != nil {
 		t.Fatalf("%+v", f.Status)
 	}
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 2 || w.final[1].State != Confirmed {
 		t.Fatal("the one behind it does not go on")
 	}
 }
 
-// Time that is paused or protected is none in which it could have been sent.
+// Time paused or protected does not count.
 func TestPrepareMaxAge_Paused_NotCounted(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -265,9 +266,11 @@ func TestPrepareMaxAge_Paused_NotCounted(t *testing.T) {
 		w := newWorld(1, p)
 		poor := Preparation{Outcome: Outcome{Class: InsufficientFunds}}
 		wait := func(total time.Duration) {
-			for end := w.view.Now.Add(total); w.view.Now.Before(end) && len(w.final) == 0; w.view.Now = w.view.Now.Add(time.Minute) {
+			end := w.view.Now.Add(total)
+			for w.view.Now.Before(end) && len(w.final) == 0 {
 				w.do(t, Decide(&w.view), Outcome{}, poor)
 				w.do(t, Decide(&w.view), Outcome{}, poor)
+				w.view.Now = w.view.Now.Add(time.Minute)
 			}
 		}
 		wait(50 * time.Minute)
@@ -292,7 +295,7 @@ func TestAllocate_AccountHasCode_Waits(t *testing.T) {
 	for _, cursor := range []*Cursor{nil, {}} {
 		w := newWorld(1, policy)
 		w.view.Cursor = cursor
-		w.look(Account{HasCode: true})
+		w.setAccount(Account{HasCode: true})
 		r, ok := Decide(&w.view).(Record)
 		if !ok || r.Change.Init != nil || r.Change.Writes[0].Next.Reason != ReasonHasCode {
 			t.Errorf("%+v", Decide(&w.view))
@@ -305,17 +308,17 @@ func TestDiagnose_BeforeRebroadcast(t *testing.T) {
 	p := policy
 	p.Diagnose = true
 	w := newWorld(1, p)
-	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted) // the first needs none
+	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted) // the first has none
 	w.view.Head++
 	until[Diagnose](t, w)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
-	if _, ok := w.claimed(t).(Broadcast); !ok || w.view.Open[0].Diagnosis != InPool {
+	if _, ok := w.afterClaim(t).(Broadcast); !ok || w.view.Open[0].Diagnosis != InPool {
 		t.Fatalf("%T", Decide(&w.view))
 	}
 }
 
-// Of what was final nothing new is signed, whoever asks, before it is in a block again: also once
-// an operator has ended the protection.
+// No command replaces a reorged final transaction before it is included again, also after an
+// operator ends the protection.
 func TestReorgedFinal_NotReplaced(t *testing.T) {
 	t.Parallel()
 	w := reorgedFinal(t)
@@ -337,14 +340,14 @@ func TestReorgedFinal_NotReplaced(t *testing.T) {
 		w.do(t, Decide(&w.view), Outcome{Class: AlreadyKnown}, accepted)
 	}
 	if tx := w.view.Open[0]; len(tx.Attempts) != 1 || tx.Reason != ReasonReorgedFinal ||
-		len(w.asked) > 0 {
-		t.Fatalf("%+v, asked %v", tx.Status, w.asked)
+		len(w.policyAsked) > 0 {
+		t.Fatalf("%+v, asked %v", tx.Status, w.policyAsked)
 	}
 }
 
-// The next nonce may be taken at the depth that the policy names, which begins with 1 in the newest
-// block. As many as the confirmations, and 0, are "only when final", by the chain's own tag too;
-// and what is final is never waited for any longer.
+// The next nonce is free at the release depth of the policy; 1 is the newest block. A depth of 0,
+// or equal to the confirmations, means "only when final", by the finality tag as well. A final
+// transaction never blocks.
 func TestReleaseDepth(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -357,9 +360,9 @@ func TestReleaseDepth(t *testing.T) {
 		{4, 5, 2, false, false}, {4, 5, 3, false, true},
 		{5, 5, 4, false, false}, {5, 5, 5, true, true}, // one block after the depth would be
 		{5, 5, 7, false, false}, // deep enough, and above the chain's finalized block
-		{4, 5, 7, false, true},  // a depth below that knows of no tag
+		{4, 5, 7, false, true},  // a smaller depth ignores the tag
 		{0, 5, 4, false, false}, {0, 5, 9, false, false}, {0, 5, 5, true, true},
-		{1, 1, 0, false, true}, // 1 is the first block, whatever makes it final
+		{1, 1, 0, false, true}, // 1 is the first block, for every kind of finality
 		{0, 1, 0, false, false}, {0, 1, 1, true, true},
 		{7, 5, 5, true, true}, {7, 5, 6, false, false}, // never after it is final
 	} {
@@ -372,8 +375,7 @@ func TestReleaseDepth(t *testing.T) {
 	}
 }
 
-// A nonce that is released only when final is taken with the very commit that says so, or later,
-// and never before.
+// A nonce that is released only when final is taken in the commit of the final state or later.
 func TestReleaseDepth_Final(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []uint64{0, policy.Confirmations} {

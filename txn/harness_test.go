@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// world is a submitter and its chain, reduced to what Decide sees, driven one step after the other.
+// world is a submitter and its chain, reduced to the inputs of Decide, and driven step by step.
 type world struct {
 	view     View
 	included map[Hash]*Receipt
@@ -16,20 +16,20 @@ type world struct {
 	nonces   []Nonce // in the order of allocation
 	order    []TxID  // in the order of allocation
 	final    []Tx
-	audited  []Tx // those of view.Audited, with their forms
+	audited  []Tx // view.Audited, with attempts
 
-	elsewhere Nonce // the account's next nonce, as somebody else has brought it there
-	consumer  *Consumer
-	asked     []string
-	answer    StuckAction
-	forkAt    uint64
-	told      map[TxID][]BlockRef // what a watcher has after all events
-	market    Fees                // what a new form has to offer
-	results   []CommandResult
-	gaps      []Nonce
-	salted    bool   // forms are of one transaction and one time
-	era       byte   // that time
-	before    [][]Tx // the view's, while what follows from a step is made
+	elsewhere   Nonce // the account's next nonce after foreign transactions
+	consumer    *Consumer
+	policyAsked []string
+	answer      StuckAction
+	forkAt      uint64
+	reported    map[TxID][]BlockRef // blocks that a watcher has after all events
+	market      Fees                // fees of a new attempt
+	results     []CommandResult
+	gaps        []Nonce
+	salted      bool   // hashes depend on transaction and era
+	era         byte   // changes with each restore
+	snapshot    [][]Tx // the view's, while a step is computed
 }
 
 func newWorld(queued int, p Policy) *world {
@@ -81,7 +81,7 @@ func newWorld(queued int, p Policy) *world {
 	return w
 }
 
-// blockHash is the canonical hash of a block; a fork that a test makes changes those above it.
+// blockHash is the canonical hash of a block. A test's fork changes it from forkAt on.
 func (w *world) blockHash(n uint64) Hash {
 	h := Hash{byte(n), byte(n >> 8), 2}
 	if w.forkAt > 0 && n >= w.forkAt {
@@ -95,19 +95,19 @@ type fataler interface {
 	Helper()
 }
 
-// do carries out a step the way the engine does, with these answers from outside.
+// do performs a step as the engine does, with these outcomes.
 func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	t.Helper()
-	w.before = w.copied()
-	defer func() { w.before = nil }()
+	w.snapshot = w.copied()
+	defer func() { w.snapshot = nil }()
 	switch s := s.(type) {
 	case Record:
 		w.apply(t, s.Change)
 	case ReadAccount:
-		w.look(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(),
+		w.setAccount(Account{Latest: w.onChain(), Pending: w.onChain(), Settled: w.onChain(),
 			CommandID: s.CommandID})
 	case AskPolicy:
-		w.asked = append(w.asked, s.Case.ActionID)
+		w.policyAsked = append(w.policyAsked, s.Case.ActionID)
 		w.view.Open = PolicyAnswered(&w.view, s, w.answer)
 	case Diagnose:
 		w.view.Open = Diagnosed(&w.view, s, InPool)
@@ -120,12 +120,12 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 		r := Replacement{Outcome: prep.Outcome, Fees: fees, AboveLimit: !ok, SignErr: prep.SignErr}
 		if r.SignErr == nil {
 			no := byte(len(s.Tx.Attempts) + 1)
-			r.Signed = Signed{Hash: w.form(*s.Tx, *s.Tx.Nonce, no), Raw: []byte{no}}
+			r.Signed = Signed{Hash: w.attemptHash(*s.Tx, *s.Tx.Nonce, no), Raw: []byte{no}}
 		}
 		w.apply(t, Replaced(&w.view, s, r))
 	case Prepare:
 		if prep.Outcome.Class == Accepted {
-			prep.Signed = Signed{Hash: w.form(*s.Tx, s.Nonce, 1), Raw: []byte{1}}
+			prep.Signed = Signed{Hash: w.attemptHash(*s.Tx, s.Nonce, 1), Raw: []byte{1}}
 			prep.Quote = Quote{GasLimit: 21000}
 		}
 		w.apply(t, Prepared(&w.view, s, &prep))
@@ -138,8 +138,8 @@ func (w *world) do(t fataler, s Step, answer Outcome, prep Preparation) {
 	}
 }
 
-// lists are the transactions of the view. A step names them, and what follows from it leaves them
-// as they are: it may never be written down.
+// lists are the transactions of the view. Computing a step must not change them, because it may
+// never be committed.
 func (w *world) lists() [][]Tx { return [][]Tx{w.view.Open, w.view.Queue, w.view.NotExecuted} }
 
 func (w *world) copied() [][]Tx {
@@ -153,8 +153,8 @@ func (w *world) copied() [][]Tx {
 	return lists
 }
 
-// looked is what comes next once the account was looked at, which each repeated hand-over asks for.
-func (w *world) looked(t fataler) Step {
+// afterRead is the next step after the account read that precedes each rebroadcast.
+func (w *world) afterRead(t fataler) Step {
 	t.Helper()
 	if look, ok := Decide(&w.view).(ReadAccount); ok {
 		w.do(t, look, Outcome{}, accepted)
@@ -162,21 +162,19 @@ func (w *world) looked(t fataler) Step {
 	return Decide(&w.view)
 }
 
-// claimed is what comes next once the hand-over that is due is claimed, which each one asks for
-// that is not a form's first.
-func (w *world) claimed(t fataler) Step {
+// afterClaim is the next step after the claim of a due rebroadcast.
+func (w *world) afterClaim(t fataler) Step {
 	t.Helper()
-	r, ok := w.looked(t).(Record)
+	r, ok := w.afterRead(t).(Record)
 	if !ok || len(r.Change.Writes) != 1 || !r.Change.Writes[0].Turn.Claimed ||
 		r.Change.Writes[0].Kind != "" {
-		t.Fatalf("%+v is no claim", Decide(&w.view))
+		t.Fatalf("%+v is not a claim", Decide(&w.view))
 	}
 	w.do(t, r, Outcome{}, accepted)
 	return Decide(&w.view)
 }
 
-// onChain is the next nonce of the account: what the ledger has in blocks, or what somebody else
-// has brought it to.
+// onChain is the next nonce of the account: by blocks in the ledger, or by foreign transactions.
 func (w *world) onChain() Nonce {
 	n := Nonce(0)
 	if w.view.Cursor != nil {
@@ -191,8 +189,8 @@ func (w *world) onChain() Nonce {
 	return max(n, w.elsewhere)
 }
 
-// look gives the owner a view of the account at the newest head.
-func (w *world) look(a Account) {
+// setAccount gives the owner a view of the account at the newest head.
+func (w *world) setAccount(a Account) {
 	a.Head, a.HeadHash = w.head, Hash{byte(w.head), byte(w.head >> 8), 2}
 	w.view.Head = w.head
 	if w.view.Cursor != nil {
@@ -202,19 +200,19 @@ func (w *world) look(a Account) {
 	w.view.Account = &a
 }
 
-// apply checks what every change must keep and brings the world to where it leads.
+// apply checks the laws of a change and applies it to the world.
 func (w *world) apply(t fataler, c Change) {
 	t.Helper()
-	if w.before != nil && !reflect.DeepEqual(w.before, w.lists()) {
+	if w.snapshot != nil && !reflect.DeepEqual(w.snapshot, w.lists()) {
 		t.Fatalf(
-			"what follows from a step is in the view before it is written down: %+v, and was %+v",
-			w.lists(), w.before)
+			"a step changed the view before its commit: %+v, was %+v",
+			w.lists(), w.snapshot)
 	}
-	w.before = nil
+	w.snapshot = nil
 	if c.Init != nil {
 		w.view.Cursor = &Cursor{Next: c.Init.Nonce, Init: c.Init.Nonce}
 	}
-	w.guard(t, c)
+	w.applyProtection(t, c)
 	if c.Status != "" {
 		w.view.Submitter.Status = c.Status
 	}
@@ -228,8 +226,8 @@ func (w *world) apply(t fataler, c Change) {
 	}
 }
 
-// guard carries out what a change does to the protection.
-func (w *world) guard(t fataler, c Change) {
+// applyProtection applies the protection part of a change.
+func (w *world) applyProtection(t fataler, c Change) {
 	t.Helper()
 	if p := c.Protect; p != nil {
 		if p.Expect != w.view.Cursor.Next ||
@@ -264,34 +262,34 @@ func (w *world) write(t fataler, c Change, x Write) {
 	t.Helper()
 	tx := w.remove(x.Tx)
 	if tx.State != x.From || tx.Version != x.Version {
-		t.Fatalf("a write expects %s/%d where the ledger has %s/%d", x.From, x.Version, tx.State,
+		t.Fatalf("write expects %s/%d, the ledger has %s/%d", x.From, x.Version, tx.State,
 			tx.Version)
 	}
 	if x.Delay < 0 {
-		t.Fatalf("the ledger refuses a delay of %v", x.Delay)
+		t.Fatalf("negative delay %v", x.Delay)
 	}
 	if x.Kind == "" && (x.Next.State != tx.State || x.Next.Version != tx.Version) {
 		t.Fatalf("a schedule moves %s/%d to %s/%d", tx.State, tx.Version, x.Next.State,
 			x.Next.Version)
 	}
 	if x.Next.Reason != tx.Reason && x.Kind == "" && !mayChangeSilently(tx, x.Next) {
-		t.Fatalf("%s/%s becomes %q from %q and nobody is told", tx.State, tx.Sub, x.Next.Reason,
+		t.Fatalf("%s/%s becomes %q from %q without an event", tx.State, tx.Sub, x.Next.Reason,
 			tx.Reason)
 	}
-	tellsOfFunds(t, tx, x)
+	checkUnfunded(t, tx, x)
 	if x.Kind != "" {
 		if !Legal(x.Kind, x.From, x.Next.State) || x.Next.Version != tx.Version+1 {
 			t.Fatalf("illegal move %s: %s/%d to %s/%d", x.Kind, tx.State, tx.Version, x.Next.State,
 				x.Next.Version)
 		}
 		w.events[tx.ID]++
-		if w.told == nil {
-			w.told = map[TxID][]BlockRef{}
+		if w.reported == nil {
+			w.reported = map[TxID][]BlockRef{}
 		}
 		if x.NewFork {
-			w.told[tx.ID] = nil
+			w.reported[tx.ID] = nil
 		}
-		w.told[tx.ID] = append(w.told[tx.ID], x.Above...)
+		w.reported[tx.ID] = append(w.reported[tx.ID], x.Above...)
 		w.kinds[tx.ID] = append(w.kinds[tx.ID], x.Kind)
 	}
 	if at := -1; x.Next.Nonce != nil && tx.Nonce == nil &&
@@ -334,9 +332,8 @@ func (w *world) write(t fataler, c Change, x Write) {
 	}
 }
 
-// mayChangeSilently names the one exception from that a change of the reason is told: what a node
-// said last, or why there is no new form yet, of what is on its way. It comes and goes with each
-// hand-over, and nobody decides on it.
+// mayChangeSilently reports whether a reason may change without an event. Only transient reasons of
+// a transaction in flight may: a node's last response, or why there is no new attempt yet.
 func mayChangeSilently(tx Tx, next Status) bool {
 	hint := func(reason string) bool {
 		return reason == "" || transientReasons[reason] || slices.Contains(Classes, Class(reason))
@@ -351,15 +348,15 @@ func (w *world) remove(id TxID) Tx {
 		if i := slices.IndexFunc(*list, func(t Tx) bool { return t.ID == id }); i >= 0 {
 			tx := (*list)[i]
 			*list = slices.Delete(slices.Clone(*list), i, i+1)
-			w.audits(w.audited...)
+			w.setAudited(w.audited...)
 			return tx
 		}
 	}
 	return Tx{}
 }
 
-// audits says which final transactions a reorg could still reach.
-func (w *world) audits(txs ...Tx) {
+// setAudited sets the final transactions within reach of a reorg.
+func (w *world) setAudited(txs ...Tx) {
 	w.audited, w.view.Audited = txs, nil
 	for i := range txs {
 		w.view.Audited = append(w.view.Audited, txs[i].Finished())
@@ -379,9 +376,9 @@ func (w *world) include(h Hash, ok bool) {
 
 var accepted = Preparation{Outcome: Outcome{Class: Accepted}}
 
-// form is the hash of a signed form. The same nonce may be signed for twice, for two transactions,
-// if a ledger is restored in between.
-func (w *world) form(tx Tx, n Nonce, no byte) Hash {
+// attemptHash is the hash of a signed attempt. Two transactions may use one nonce if the ledger is
+// restored in between.
+func (w *world) attemptHash(tx Tx, n Nonce, no byte) Hash {
 	h := Hash{byte(n), byte(n >> 8), no}
 	if w.salted {
 		h[3] = w.era

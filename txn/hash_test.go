@@ -9,7 +9,7 @@ import (
 	"github.com/holiman/uint256"
 )
 
-// What stands in ledgers is compared with what comes in, so a request has the same hash for ever.
+// Ledgers store request hashes, so the hash of a request never changes.
 func TestRequestHash(t *testing.T) {
 	t.Parallel()
 	to := Address{1, 2, 3}

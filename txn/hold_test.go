@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What shall be cancelled, by somebody's wish or by its deadline, is not handed over because the
-// cancel may not be signed now, whether or not a pool may have it (H29). What was final is, for
-// nobody is told of two ends (H22).
+// A transaction to be cancelled, by command or deadline, is not broadcast while the cancel may not
+// be signed, in a pool or not (H29). A reorged final transaction is, because watchers must not see
+// two outcomes (H22).
 func TestProtected_CancelRequested_NotSent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -16,9 +16,10 @@ func TestProtected_CancelRequested_NotSent(t *testing.T) {
 		reason  string
 		held    bool
 	}{
-		"never handed over": {nil, "", true}, "nobody was reached": {[]Class{Unavailable}, "",
-			true}, "refused": {[]Class{Underpriced}, "", true},
-		"no answer": {[]Class{Ambiguous}, "", true}, "taken": {[]Class{Accepted}, "", true},
+		"never broadcast": {nil, "", true},
+		"unavailable":     {[]Class{Unavailable}, "", true},
+		"refused":         {[]Class{Underpriced}, "", true},
+		"ambiguous":       {[]Class{Ambiguous}, "", true}, "taken": {[]Class{Accepted}, "", true},
 		"it was final": {[]Class{Accepted}, ReasonReorgedFinal, false},
 	} {
 		for _, late := range []bool{false, true} {
@@ -36,20 +37,20 @@ func TestProtected_CancelRequested_NotSent(t *testing.T) {
 				w.do(t, Decide(&w.view), Outcome{}, accepted)
 			}
 			w.view.Now = w.view.Now.Add(time.Hour)
-			if held := !w.handsOver(t); held != c.held {
+			if held := !w.broadcasts(t); held != c.held {
 				t.Errorf("%s, late %t: %T", name, late, Decide(&w.view))
 			}
 			w.view.Cursor.Protected, w.view.Open[0].Reason = nil, ""
 			w.view.Now = w.view.Now.Add(time.Hour)
-			if s, ok := w.looked(t).(*Replace); !ok || s.Kind != Cancel {
+			if s, ok := w.afterRead(t).(*Replace); !ok || s.Kind != Cancel {
 				t.Errorf("%s, late %t: %T once the protection is over", name, late, Decide(&w.view))
 			}
 		}
 	}
 }
 
-// handsOver tells whether anything is handed over before there is nothing to do but to wait.
-func (w *world) handsOver(t *testing.T) bool {
+// broadcasts reports whether anything is broadcast before the next Rest.
+func (w *world) broadcasts(t *testing.T) bool {
 	t.Helper()
 	for range 20 {
 		step := Decide(&w.view)
@@ -65,8 +66,8 @@ func (w *world) handsOver(t *testing.T) bool {
 	return false
 }
 
-// cancelledUnderProtection is a world whose transaction is in no pool and shall be cancelled, under
-// an operator's protection.
+// cancelledUnderProtection is a world whose transaction is in no pool and has a requested cancel,
+// under an operator's protection.
 func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	t.Helper()
 	w := newWorld(1, guarded)
@@ -84,25 +85,23 @@ func cancelledUnderProtection(t *testing.T, answers ...Class) *world {
 	return w
 }
 
-// What a protection holds back is handed to nobody, so no node would ever say that somebody else
-// has used its nonce. The account is looked at all the same, once an interval, and then it can be
-// decided on.
-func TestOnHold_LostNonce(t *testing.T) {
+// A transaction on hold is not broadcast, so no response would reveal the loss of its nonce. The
+// account is still read once per interval, which makes a decision possible.
+func TestHold_LostNonce(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*testing.T) *world{
-		"cancelled, and nobody was " +
-			"reached": func(t *testing.T) *world {
-			return cancelledUnderProtection(t,
-				Unavailable)
+		"cancelled, unavailable": func(t *testing.T) *world {
+			return cancelledUnderProtection(t, Unavailable)
 		},
-		"cancelled before anybody " +
-			"had it": func(t *testing.T) *world { return cancelledUnderProtection(t) },
-		"its nonce shall be filled": func(t *testing.T) *world {
-			w, _, old := takenAnew(t, false)
+		"cancelled, never broadcast": func(t *testing.T) *world {
+			return cancelledUnderProtection(t)
+		},
+		"nonce to be filled": func(t *testing.T) *world {
+			w, _, old := reallocated(t, false)
 			w.apply(t, protectOnCommand(&w.view,
 				Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 			w.include(old, true)
-			w.blocks(t, int(guarded.Confirmations))
+			w.mineBlocks(t, int(guarded.Confirmations))
 			return w
 		},
 	} {
@@ -113,14 +112,14 @@ func TestOnHold_LostNonce(t *testing.T) {
 			BlockHash: Hash{5},
 			TxHash:    Hash{0xee},
 		}
-		looks, begun := 0, w.view.Now
+		reads, begun := 0, w.view.Now
 		for range 200 {
 			step := Decide(&w.view)
 			switch s := step.(type) {
 			case Broadcast:
-				t.Fatalf("%s: %s is handed over", name, s.Attempt.Kind)
+				t.Fatalf("%s: %s is broadcast", name, s.Attempt.Kind)
 			case ReadAccount:
-				looks++
+				reads++
 			case Rest:
 				w.head++
 				w.view.Head = w.head
@@ -134,12 +133,12 @@ func TestOnHold_LostNonce(t *testing.T) {
 		tx := w.view.Open[0]
 		if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere ||
 			protected(w).Reason != ProtectByOperator ||
-			looks > 12 {
-			t.Fatalf("%s: %+v, %+v, %d looks", name, tx.Status, protected(w), looks)
+			reads > 12 {
+			t.Fatalf("%s: %+v, %+v, %d reads", name, tx.Status, protected(w), reads)
 		}
 		for _, c := range []Command{{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID},
 			{Kind: CommandExitProtect, Action: ActionResume, Expect: protected(w).ID}} {
-			if got := w.exit(t, c, Account{Latest: nonce + 1, Pending: nonce + 1,
+			if got := w.runCommand(t, c, Account{Latest: nonce + 1, Pending: nonce + 1,
 				Settled: nonce + 1}); got != Applied {
 				t.Errorf("%s: %s: %s", name, c.Kind, got)
 			}
@@ -147,11 +146,11 @@ func TestOnHold_LostNonce(t *testing.T) {
 	}
 }
 
-// Under another protection the loss of a nonce is told of the transaction, once; after a RETRY it
-// is handed over before that is told again.
+// Under another protection the loss of a nonce is reported once. After a RETRY it is broadcast
+// before the event repeats.
 func TestLostNonce_OtherProtection_Event(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 1)
+	w, b := sentWorld(t, 1)
 	w.apply(t, protectOnCommand(&w.view,
 		Command{ID: 1, Kind: CommandProtect, Reason: "moving keys"}))
 	w.elsewhere = 1
@@ -159,15 +158,15 @@ func TestLostNonce_OtherProtection_Event(t *testing.T) {
 		w.head++
 		w.view.Head = w.head
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.lookedAndSent(t)
+		w.broadcastNonceTooLow(t)
 	}
 	if tx := w.view.Open[0]; tx.State != Stuck || tx.Reason != ReasonNonceElsewhere ||
 		w.kindCount(EventStuck) != 1 ||
 		protected(w).Reason != ProtectByOperator {
 		t.Fatalf("%+v, %d times", tx.Status, w.kindCount(EventStuck))
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(
-		got, Applied) {
+	if got := w.runCommand(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID},
+		ahead); !strings.HasPrefix(got, Applied) {
 		t.Fatal(got)
 	}
 	if _, ok := Decide(&w.view).(Broadcast); !ok {
@@ -175,8 +174,8 @@ func TestLostNonce_OtherProtection_Event(t *testing.T) {
 	}
 }
 
-// lookedAndSent takes each step that does not wait; whatever is handed over finds the nonce used.
-func (w *world) lookedAndSent(t *testing.T) {
+// broadcastNonceTooLow takes each step that does not wait; every broadcast finds the nonce used.
+func (w *world) broadcastNonceTooLow(t *testing.T) {
 	t.Helper()
 	for range 20 {
 		step := Decide(&w.view)
@@ -188,28 +187,29 @@ func (w *world) lookedAndSent(t *testing.T) {
 	t.Fatalf("no end: %T", Decide(&w.view))
 }
 
-// A nonce that was lost is free again, since a reorg undid the other use, and an operator resumes:
-// what was to be cancelled meanwhile, by somebody or by its deadline, is cancelled, and not sent
+// A lost nonce is free again after a reorg undid the other use, and an operator resumes. A
+// transaction with a cancel requested meanwhile, by command or deadline, is cancelled, not sent
 // (H29).
 func TestLostNonce_FreeAgain(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
-		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
+		"command": func(_ *world, tx *Tx) { tx.CancelRequested = true },
 		"its deadline": func(w *world, tx *Tx) {
 			tx.Terms.CancelLate, tx.Deadline = true,
 				w.view.Now
 		},
 	} {
-		w := lost(t)
+		w := lostNonce(t)
 		give(w, &w.view.Open[0])
 		w.elsewhere = 0
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+		if got := w.runCommand(t,
+			Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
 			Account{}); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		w.view.Now = w.view.Now.Add(time.Hour)
 		if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel {
-			t.Errorf("%s: the %s is handed over: %+v", name, b.Attempt.Kind, b.Tx.Status)
+			t.Errorf("%s: the %s is broadcast: %+v", name, b.Attempt.Kind, b.Tx.Status)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// exit asks for a decision and gives the owner a view of the account.
-func (w *world) exit(t *testing.T, c Command, a Account) string {
+// runCommand adds a command, gives the owner a view of the account, and returns the result.
+func (w *world) runCommand(t *testing.T, c Command, a Account) string {
 	t.Helper()
 	c.ID = 77
 	w.view.Commands = []Command{c}
@@ -16,40 +16,39 @@ func (w *world) exit(t *testing.T, c Command, a Account) string {
 			t.Fatalf("%+v", look)
 		}
 		a.CommandID = look.CommandID
-		w.look(a)
+		w.setAccount(a)
 	}
 	if _, ok := Decide(&w.view).(FindConsumer); ok {
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 	}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if len(w.view.Commands) != 0 {
-		t.Fatalf("%+v is not ended", w.view.Commands)
+		t.Fatalf("%+v has no result", w.view.Commands)
 	}
 	return w.results[len(w.results)-1].Result
 }
 
-// What is STUCK is replaced, or cancelled, by a decision on it as by a command of its own; what is
-// not STUCK is not.
+// RESOLVE bumps or cancels a STUCK transaction as the commands do, and refuses one that is not.
 func TestResolve_BumpAndCancel(t *testing.T) {
 	t.Parallel()
 	for action, kind := range map[Action]AttemptKind{ActionBump: Bump, ActionCancel: Cancel} {
-		w, b := sent(t, 1)
+		w, b := sentWorld(t, 1)
 		ask := Command{
 			Kind:   CommandResolve,
 			Action: action,
 			Tx:     b.Tx.ID,
 			Expect: w.view.Open[0].Version,
 		}
-		if got := w.exit(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) ||
+		if got := w.runCommand(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) ||
 			len(w.view.Open[0].Attempts) != 1 {
-			t.Errorf("%s of what is not STUCK: %s", action, got)
+			t.Errorf("%s while not STUCK: %s", action, got)
 		}
-		w.exhausted(t)
-		if got := w.exit(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) {
-			t.Errorf("%s of what has moved on: %s", action, got)
+		w.exhaustAttempts(t)
+		if got := w.runCommand(t, ask, Account{}); !strings.HasPrefix(got, ResultRefused) {
+			t.Errorf("%s at an old version: %s", action, got)
 		}
 		ask.Expect = w.view.Open[0].Version
-		if got := w.exit(t, ask, Account{}); got != Applied {
+		if got := w.runCommand(t, ask, Account{}); got != Applied {
 			t.Errorf("%s: %s", action, got)
 		}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
@@ -98,13 +97,13 @@ func TestExitProtect(t *testing.T) {
 				Reason:   ReasonNonceElsewhere,
 				Evidence: "seen",
 			}
-			got := w.exit(
+			got := w.runCommand(
 				t,
 				Command{
 					Kind:   CommandExitProtect,
 					Action: c.action,
 					Expect: c.id,
-					Reason: "looked at it",
+					Reason: "reviewed",
 				},
 				c.a,
 			)
@@ -120,8 +119,8 @@ func TestExitProtect(t *testing.T) {
 	}
 }
 
-// Numbers are passed over for good: as for a FAIL, what used them has to lie as deep as is audited,
-// and as deep as what is final where that is deeper.
+// Skipped nonces are permanent, so their consumers must be as deep as for a FAIL: the audit depth,
+// or finality where that is deeper.
 func TestExitProtect_Align_UsesAuditDepth(t *testing.T) {
 	t.Parallel()
 	for _, audited := range []uint64{0, guarded.AuditDepth} {
@@ -148,16 +147,17 @@ func TestExitProtect_Align_UsesAuditDepth(t *testing.T) {
 
 func TestExitProtect_NotProtected(t *testing.T) {
 	t.Parallel()
-	if got := idle(t).exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+	if got := idle(t).runCommand(t,
+		Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
 		Account{}); got != ResultNotProtected {
 		t.Fatal(got)
 	}
 }
 
-// lost is a world under protection whose transaction has lost nonce 0.
-func lost(t *testing.T) *world {
+// lostNonce is a world under protection whose transaction has lost nonce 0.
+func lostNonce(t *testing.T) *world {
 	t.Helper()
-	w, _ := sent(t, 2)
+	w, _ := sentWorld(t, 2)
 	w.elsewhere, w.consumer = 1, &Consumer{Block: 50, BlockHash: Hash{5}, TxHash: Hash{0xee}}
 	f := Finding{Reason: ReasonNonceElsewhere, Nonce: 0, Tx: &w.view.Open[0], Evidence: "seen"}
 	w.apply(t, Investigated(&w.view, Investigate{f}, nil))
@@ -167,8 +167,8 @@ func lost(t *testing.T) *world {
 func TestExitProtect_InFlight(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionResume, ActionAlign} {
-		w := lost(t)
-		got := w.exit(t, Command{Kind: CommandExitProtect, Action: action, Expect: 1},
+		w := lostNonce(t)
+		got := w.runCommand(t, Command{Kind: CommandExitProtect, Action: action, Expect: 1},
 			Account{Latest: 1, Pending: 1, Settled: 1})
 		if !strings.HasPrefix(got, ResultRefused) ||
 			!strings.Contains(got, w.view.Open[0].ID.String()) {
@@ -204,9 +204,9 @@ func TestResolve(t *testing.T) {
 			func(w *world) { w.view.Open[0].CancelRequested = true }, ResultRefused},
 		"requeue, cancelled by its deadline": {ActionRequeue, used,
 			func(w *world) { w.view.Open[0].Attempts[0].Kind = Cancel }, ResultRefused},
-		"fail, nobody can tell who": {ActionFail, used,
+		"fail, consumer unknown": {ActionFail, used,
 			func(w *world) { w.consumer = nil }, ResultRefused},
-		"requeue, nobody can tell who": {ActionRequeue, used,
+		"requeue, consumer unknown": {ActionRequeue, used,
 			func(w *world) { w.consumer = nil }, ResultRefused},
 		"fail, known otherwise": {ActionFailUnproven, used,
 			func(w *world) { w.consumer = nil }, Applied},
@@ -217,19 +217,19 @@ func TestResolve(t *testing.T) {
 		"fail, it ran": {ActionFail, used,
 			func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} },
 			ResultRefused},
-		"requeue, it ran, whatever is said": {ActionRequeueUnproven, used,
+		"requeue unproven, executed": {ActionRequeueUnproven, used,
 			func(w *world) { w.consumer = &Consumer{TxHash: w.view.Open[0].newest().Hash} },
 			ResultRefused},
 		"another decision": {"SHRUG", used, nil, ResultUnknownCommand},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := lost(t)
+			w := lostNonce(t)
 			if c.before != nil {
 				c.before(w)
 			}
 			id := w.view.Open[0].ID
-			got := w.exit(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.a)
+			got := w.runCommand(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.a)
 			if code, _, _ := strings.Cut(got, ":"); code != c.want ||
 				(len(w.view.Open) == 0) != (c.want == Applied) {
 				t.Fatalf("%s; %+v", got, w.view.Open)
@@ -237,9 +237,9 @@ func TestResolve(t *testing.T) {
 		})
 	}
 	for _, off := range []int64{-1, 1, 0} {
-		w := lost(t)
+		w := lostNonce(t)
 		tx := w.view.Open[0]
-		got := w.exit(t,
+		got := w.runCommand(t,
 			Command{Kind: CommandResolve, Action: ActionFail, Tx: tx.ID, Expect: tx.Version + off},
 			used)
 		if code, _, _ := strings.Cut(got, ":"); (code == Applied) != (off == 0) ||
@@ -248,20 +248,21 @@ func TestResolve(t *testing.T) {
 				tx.Version, got)
 		}
 	}
-	w := lost(t)
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID},
+	w := lostNonce(t)
+	if got := w.runCommand(t,
+		Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Queue[0].ID},
 		used); !strings.HasPrefix(
 		got, ResultRefused) {
 		t.Errorf("a queued transaction was resolved: %s", got)
 	}
 }
 
-// The owner looks as deep as the decision needs, and waits until the receipts are known once more.
+// The owner reads at the depth of the decision, and waits until the receipts are known again.
 func TestResolve_DeepRead_Waits(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionFail, ActionRequeue, ActionFailUnproven,
 		ActionRequeueUnproven} {
-		w := lost(t)
+		w := lostNonce(t)
 		w.view.Commands = []Command{
 			{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
 		}
@@ -270,7 +271,7 @@ func TestResolve_DeepRead_Waits(t *testing.T) {
 			look.Tx.ID != w.view.Open[0].ID {
 			t.Fatalf("%s: %+v", action, look)
 		}
-		w.look(Account{Latest: 1, Pending: 1, Settled: 1, CommandID: 5})
+		w.setAccount(Account{Latest: 1, Pending: 1, Settled: 1, CommandID: 5})
 		hash := w.view.Open[0].newest().Hash
 		w.unknown[hash] = true
 		if _, ok := Decide(&w.view).(Rest); !ok {
@@ -286,20 +287,20 @@ func TestResolve_DeepRead_Waits(t *testing.T) {
 
 func TestRequeue_RunsUnderNewNonce(t *testing.T) {
 	t.Parallel()
-	w := lost(t)
+	w := lostNonce(t)
 	id, old := w.view.Open[0].ID, w.view.Open[0].newest().Hash
-	w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id},
+	w.runCommand(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id},
 		Account{Latest: 1, Pending: 1, Settled: 1})
 	if w.view.Queue[0].ID != id || w.view.Queue[0].Requeued != 1 ||
 		!slices.Equal(w.gaps, []Nonce{0}) {
 		t.Fatalf("%+v, gaps %v", w.view.Queue[0].Status, w.gaps)
 	}
-	w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
+	w.runCommand(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 1},
 		Account{Latest: 1, Pending: 1, Settled: 1})
 	attempts := w.view.Queue[0].Attempts
-	w.look(Account{Latest: 1, Pending: 1, Settled: 1})
+	w.setAccount(Account{Latest: 1, Pending: 1, Settled: 1})
 	for _, c := range []func(){
-		func() { w.view.Queue[0].Attempts = nil }, // a new owner that has not read them yet
+		func() { w.view.Queue[0].Attempts = nil }, // not yet read by a new owner
 		func() { w.unknown[old] = true },
 	} {
 		c()
@@ -317,7 +318,7 @@ func TestRequeue_RunsUnderNewNonce(t *testing.T) {
 	if tx := w.view.Open[0]; len(tx.Attempts) != 2 || tx.Attempts[1].No != 2 || *tx.Nonce != 1 {
 		t.Fatalf("%+v", tx)
 	}
-	w.include(old, true) // the chain has changed below the audit depth: the old bytes run
+	w.include(old, true) // a reorg below the audit depth: the old bytes run
 	w.head++
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if got := protected(w); got == nil || got.Reason != ProtectExecutedAfterRequeue ||
@@ -329,17 +330,18 @@ func TestRequeue_RunsUnderNewNonce(t *testing.T) {
 func TestProtect_Command(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, guarded)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); !strings.HasPrefix(
-		got, ResultNotStarted) {
+	if got := w.runCommand(t, Command{Kind: CommandProtect, Reason: "moving keys"},
+		Account{}); !strings.HasPrefix(got, ResultNotStarted) {
 		t.Error(got)
 	}
 	w = idle(t)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, Account{}); got != Applied ||
+	if got := w.runCommand(t, Command{Kind: CommandProtect, Reason: "moving keys"},
+		Account{}); got != Applied ||
 		protected(w).Reason != ProtectByOperator ||
 		protected(w).Evidence != "moving keys" {
 		t.Errorf("%s %+v", got, protected(w))
 	}
-	if got := w.exit(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"},
+	if got := w.runCommand(t, Command{Kind: CommandProtect, Action: ProtectByAudit, Reason: "L4"},
 		Account{}); got != ResultAlreadyProtected ||
 		protected(w).ID != 1 {
 		t.Errorf("%s %+v", got, protected(w))
@@ -348,7 +350,7 @@ func TestProtect_Command(t *testing.T) {
 
 func TestExitProtect_AccountUnreadable_Refused(t *testing.T) {
 	t.Parallel()
-	w := lost(t)
+	w := lostNonce(t)
 	w.view.Commands = []Command{{ID: 5, Kind: CommandExitProtect, Action: ActionResume, Expect: 1}}
 	look := Decide(&w.view).(ReadAccount)
 	w.apply(t, AccountReadFailed(&w.view, look))
@@ -358,8 +360,8 @@ func TestExitProtect_AccountUnreadable_Refused(t *testing.T) {
 	}
 }
 
-// What was queued when a backup was made may have run after it: going on would run it again, at the
-// chain's nonce as well as at the cursor's, where an endpoint only lags.
+// A transaction queued at the time of the backup may have run since. Resuming would run it again,
+// at the chain's nonce as well as at the cursor's, behind a lagging endpoint.
 func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	agree, ahead := Account{
@@ -383,29 +385,29 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 	}{
 		"queued": {ActionAlign, ProtectRestored, true, ahead, ResultRefused,
 			both},
-		"queued and looked at": {ActionAlignKeep, ProtectRestored, true, ahead, Applied,
+		"queued, compared": {ActionAlignKeep, ProtectRestored, true, ahead, Applied,
 			""},
 		"none queued": {ActionAlign, ProtectRestored, false, ahead, Applied, ""},
 		"no restore": {ActionAlign, ReasonNonceElsewhere, true, ahead, Applied,
 			""},
-		"no restore, looked at": {ActionAlignKeep, ReasonNonceElsewhere, true, ahead,
+		"no restore, compared": {ActionAlignKeep, ReasonNonceElsewhere, true, ahead,
 			Applied, ""},
 		"resume, queued": {ActionResume, ProtectRestored, true, agree, ResultRefused,
 			both},
 		"resume, queued, chain ahead": {ActionResume, ProtectRestored, true, ahead, ResultRefused,
 			both},
-		"resume, looked at": {ActionResumeKeep, ProtectRestored, true, agree, Applied,
+		"resume, compared": {ActionResumeKeep, ProtectRestored, true, agree, Applied,
 			""},
-		"resume, looked at, ahead": {ActionResumeKeep, ProtectRestored, true, ahead,
+		"resume, compared, ahead": {ActionResumeKeep, ProtectRestored, true, ahead,
 			ResultRefused, "align forward (ALIGN_FORWARD_KEEP_QUEUE) once"},
-		"resume, looked at, behind": {ActionResumeKeep, ProtectRestored, true,
+		"resume, compared, behind": {ActionResumeKeep, ProtectRestored, true,
 			Account{Latest: 4, Pending: 4, Settled: 4}, ResultRefused, "all below 5"},
 		"resume, none queued": {ActionResume, ProtectRestored, false, agree, Applied, ""},
 		"resume, none queued, ahead": {ActionResume, ProtectRestored, false, ahead,
 			ResultRefused, "align forward (ALIGN_FORWARD) once"},
 		"resume, no restore": {ActionResume, ReasonNonceElsewhere, true, agree, Applied,
 			""},
-		"resume, no restore, looked at": {ActionResumeKeep, ReasonNonceElsewhere, true, agree,
+		"resume, no restore, compared": {ActionResumeKeep, ReasonNonceElsewhere, true, agree,
 			Applied, ""},
 	} {
 		w := idle(t)
@@ -417,8 +419,8 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 		if !c.queued {
 			w.view.Queue = nil
 		}
-		got := w.exit(t,
-			Command{Kind: CommandExitProtect, Action: c.action, Expect: 1, Reason: "looked at it"},
+		got := w.runCommand(t,
+			Command{Kind: CommandExitProtect, Action: c.action, Expect: 1, Reason: "reviewed"},
 			c.a)
 		if code, _, _ := strings.Cut(got, ":"); code != c.want || !strings.Contains(got, c.says) ||
 			c.want == Applied && w.view.Cursor.Next != c.a.Latest {
@@ -427,8 +429,8 @@ func TestExitProtect_RestoredQueue_NeedsKeepQueue(t *testing.T) {
 	}
 }
 
-// Something in flight does not jam an account whose queue came from a restore: nobody can align
-// forward over it, but who has compared what is queued goes on.
+// A transaction in flight does not block an account with a restored queue. Align forward is
+// refused, but resume with keep-queue works.
 func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 	t.Parallel()
 	unused, used := Account{}, Account{Latest: 1, Pending: 1, Settled: 1}
@@ -436,7 +438,7 @@ func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 		for name, c := range map[string]struct {
 			action Action
 			a      Account
-			says   string // empty: it is carried out
+			says   string // empty: applied
 		}{
 			"resume": {ActionResume, unused, "RESUME_KEEP_QUEUE if the " +
 				"account's next nonce is 0"},
@@ -454,13 +456,14 @@ func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 			"align, compared and used": {ActionAlignKeep, used, "is used on chain (next nonce " +
 				"1); resolve the transaction"},
 		} {
-			w, _ := sent(t, 2)
+			w, _ := sentWorld(t, 2)
 			restoredWorld(w).view.Cursor.Protected = &Protected{
 				ID:       1,
 				Reason:   reason,
 				Evidence: "seen",
 			}
-			got := w.exit(t, Command{Kind: CommandExitProtect, Action: c.action, Expect: 1}, c.a)
+			got := w.runCommand(t,
+				Command{Kind: CommandExitProtect, Action: c.action, Expect: 1}, c.a)
 			if (got == Applied) != (c.says == "") || (protected(w) == nil) != (c.says == "") ||
 				!strings.Contains(got, c.says) {
 				t.Errorf("%s, %s: %s", reason, name, got)
@@ -469,25 +472,24 @@ func TestExitProtect_RestoredQueue_InFlight(t *testing.T) {
 	}
 }
 
-// That somebody else has used the number of a transaction which is not STUCK is no reason to give
-// it back to the queue: it may be on its way, and is followed first.
+// A foreign use of its nonce does not permit a REQUEUE of a transaction that is not STUCK: it may
+// be in flight, and is tracked first.
 func TestResolve_NotStuck_NotRequeued(t *testing.T) {
 	t.Parallel()
 	for _, action := range []Action{ActionRequeue, ActionRequeueUnproven} {
 		w := newWorld(1, guarded)
-		b := until[Broadcast](t, w) // recorded, and handed to nobody yet
+		b := until[Broadcast](t, w) // recorded, not broadcast yet
 		w.elsewhere, w.consumer = *b.Tx.Nonce+1, &Consumer{Block: 50, TxHash: Hash{0xee}}
-		if got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID}, ahead); !strings.HasPrefix(
-			got, ResultRefused) ||
+		if got := w.runCommand(t, Command{Kind: CommandResolve, Action: action, Tx: b.Tx.ID},
+			ahead); !strings.HasPrefix(got, ResultRefused) ||
 			w.view.Open[0].Nonce == nil {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
 }
 
-// A decision rests on the nonce alone, before anybody has found out that it is lost: then it is
-// what puts the submitter under protection, until somebody decides on that as well (L10). What the
-// ledger has in a block is followed first.
+// A FAIL before the loss is found rests on the nonce alone. It then protects the submitter until an
+// operator decides on that as well (L10). An included transaction is tracked first.
 func TestResolve_FailBeforeLossFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -504,7 +506,8 @@ func TestResolve_FailBeforeLossFound(t *testing.T) {
 		b := until[Broadcast](t, w)
 		w.view.Cursor.Protected = c.before
 		w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
-		got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}, ahead)
+		got := w.runCommand(t,
+			Command{Kind: CommandResolve, Action: ActionFail, Tx: b.Tx.ID}, ahead)
 		if got != Applied || len(w.final) != 1 || w.final[0].Executed != No ||
 			protected(w) == nil ||
 			protected(w).Reason != c.want {
@@ -515,7 +518,7 @@ func TestResolve_FailBeforeLossFound(t *testing.T) {
 			t.Errorf("%s: %+v without a decision to leave it", name, p)
 		}
 	}
-	w, b := sent(t, 1)
+	w, b := sentWorld(t, 1)
 	w.include(b.Attempt.Hash, true)
 	w.settle(t)
 	delete(w.included, b.Attempt.Hash)
@@ -528,26 +531,26 @@ func TestResolve_FailBeforeLossFound(t *testing.T) {
 	}
 }
 
-// A decision that waits for the chain holds up nobody who protects, pauses or cancels; what needs
-// the chain waits behind it, and so does everything behind a decision to leave a protection.
+// A decision that waits for the chain delays no protect, pause or cancel. Commands that need the
+// chain wait behind it, and every command waits behind an exit from protection.
 func TestCommands_WaitingDecision_OthersProceed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		behind []CommandKind
-		want   []CommandKind // that are carried out meanwhile
+		want   []CommandKind // applied meanwhile
 	}{
 		"all that never wait": {[]CommandKind{CommandPause, CommandCancel, CommandProtect,
 			CommandUpdate, CommandResume, "SHRUG"},
 			[]CommandKind{CommandPause, CommandCancel, CommandProtect, CommandUpdate,
 				CommandResume}},
-		"what waits as well": {[]CommandKind{CommandResolve, CommandSpeedUp,
+		"waiting commands": {[]CommandKind{CommandResolve, CommandSpeedUp,
 			CommandCancel}, []CommandKind{CommandCancel}},
-		"what comes after a decision": {[]CommandKind{CommandCancel, CommandExitProtect,
+		"behind a decision": {[]CommandKind{CommandCancel, CommandExitProtect,
 			CommandProtect}, []CommandKind{CommandCancel}},
 	} {
-		w := lost(t)
+		w := lostNonce(t)
 		id := w.view.Open[0].ID
-		w.unknown[w.view.Open[0].newest().Hash] = true // the chain is away
+		w.unknown[w.view.Open[0].newest().Hash] = true // an outage
 		w.view.Commands = []Command{{ID: 1, Kind: CommandResolve, Action: ActionFail, Tx: id}}
 		for i, kind := range c.behind {
 			w.view.Commands = append(w.view.Commands,
@@ -564,8 +567,7 @@ func TestCommands_WaitingDecision_OthersProceed(t *testing.T) {
 	}
 }
 
-// Without the state that a decision rests on it is refused with what helps; which is more than to
-// ask again.
+// A decision without the old state it needs is refused with a remedy other than a retry.
 func TestResolve_OldStateMissing(t *testing.T) {
 	t.Parallel()
 	for action, words := range map[Action]string{
@@ -573,15 +575,15 @@ func TestResolve_OldStateMissing(t *testing.T) {
 		ActionFailUnproven: "3 blocks below the head; use one that keeps",
 		ActionAlign:        "3 blocks below the head; use one that keeps",
 	} {
-		w := lost(t)
+		w := lostNonce(t)
 		c := Command{ID: 5, Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID}
 		if action == ActionAlign {
 			c = Command{ID: 5, Kind: CommandExitProtect, Action: action, Expect: 1}
 		}
 		w.view.Commands = []Command{c}
 		look := Decide(&w.view).(ReadAccount)
-		if proven := action == ActionFail || action == ActionRequeue; proven != (look.MinDepth == 0) ||
-			look.Depth != guarded.AuditDepth {
+		proven := action == ActionFail || action == ActionRequeue
+		if proven != (look.MinDepth == 0) || look.Depth != guarded.AuditDepth {
 			t.Errorf("%s: %+v", action, look)
 		}
 		w.apply(t, OldStateMissing(&w.view, look))
@@ -593,13 +595,13 @@ func TestResolve_OldStateMissing(t *testing.T) {
 	}
 }
 
-// That the chain does not answer says nothing of what an endpoint can show: whoever decides by
-// proof is told to ask again.
+// An outage does not prove that no endpoint has the state: a decision by proof is refused as
+// retryable.
 func TestResolve_ConsumerUnavailable(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[Action]string{ActionFail: "retry later",
 		ActionRequeue: "retry later", ActionFailUnproven: "", ActionRequeueUnproven: ""} {
-		w := lost(t)
+		w := lostNonce(t)
 		tx := w.view.Open[0]
 		for unanswered, told := range map[bool]string{true: want,
 			false: strings.Replace(want, "retry later", "keeps older state", 1)} {

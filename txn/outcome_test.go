@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// After which answers a pool may have the bytes.
 func TestSent_Pooled(t *testing.T) {
 	t.Parallel()
 	for class, pooled := range map[Class]int{NonceGap: 0, Underpriced: 0, FeeCapBelowBaseFee: 0,
@@ -19,7 +18,6 @@ func TestSent_Pooled(t *testing.T) {
 	}
 }
 
-// An older form that is handed over again does not make a newer one forgotten.
 func TestSent_OlderAttempt_KeepsNewestAccepted(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
@@ -29,8 +27,7 @@ func TestSent_OlderAttempt_KeepsNewestAccepted(t *testing.T) {
 	}
 }
 
-// A node that says that the nonce is used has the account looked at; while a receipt of ours is not
-// known, what it would show says nothing.
+// A nonce-too-low response causes an account read, but not while a receipt of ours is unknown.
 func TestSent_NonceTooLow_ReadsAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -38,7 +35,7 @@ func TestSent_NonceTooLow_ReadsAccount(t *testing.T) {
 	w.do(t, b, Outcome{Class: NonceTooLow}, accepted)
 	w.unknown[b.Attempt.Hash] = true
 	if s, ok := Decide(&w.view).(Rest); !ok {
-		t.Errorf("%T while the receipt is looked for", s)
+		t.Errorf("%T while the receipt is unknown", s)
 	}
 	delete(w.unknown, b.Attempt.Hash)
 	if s, ok := Decide(&w.view).(ReadAccount); !ok {
@@ -46,7 +43,7 @@ func TestSent_NonceTooLow_ReadsAccount(t *testing.T) {
 	}
 }
 
-// A node's hint is honoured, up to the interval.
+// A node's retry hint is honoured, up to the interval.
 func TestSent_RetryAfter(t *testing.T) {
 	t.Parallel()
 	for hint, want := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second,
@@ -59,14 +56,13 @@ func TestSent_RetryAfter(t *testing.T) {
 	}
 }
 
-// A node that still has it has not lost it: that is no news. A first hand-over that reached nobody
-// is none.
+// A node that still has an attempt causes no event, and neither does a failed first broadcast.
 func TestSent_AlreadyKnown_NoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Unavailable}, accepted)
 	if n := w.view.Open[0].SubmitAttempts; n != 0 {
-		t.Errorf("%d hand-overs are counted", n)
+		t.Errorf("%d broadcasts are counted", n)
 	}
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
@@ -75,8 +71,8 @@ func TestSent_AlreadyKnown_NoEvent(t *testing.T) {
 	}
 }
 
-// What a node says can never pass is cancelled at once; under a protection, which forbids that, it
-// is handed over an interval later. That a cancel is invalid says nothing of what it shall cancel.
+// An invalid transaction is cancelled at once. Under a protection it is rebroadcast an interval
+// later. An invalid cancel does not make its transaction invalid.
 func TestSent_Invalid_Delay(t *testing.T) {
 	t.Parallel()
 	for _, p := range []*Protected{nil, {ID: 1, Reason: ProtectByOperator}} {
@@ -96,7 +92,7 @@ func TestSent_Invalid_Delay(t *testing.T) {
 		}
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		if tx := w.view.Open[0]; tx.Reason != ReasonRejected || tx.LastError == "" {
-			t.Errorf("its cancel is signed, and nothing says why: %+v", tx.Status)
+			t.Errorf("its cancel is signed without a reason: %+v", tx.Status)
 		}
 	}
 	w := newWorld(1, policy)
@@ -110,11 +106,11 @@ func TestSent_Invalid_Delay(t *testing.T) {
 	}
 }
 
-// A hand-over is counted when it is claimed, however often it is claimed; what leaves STUCK since a
-// node took it begins with that one.
+// A broadcast is counted when claimed, once for repeated claims. An accepted one takes a
+// transaction out of STUCK and starts the count again.
 func TestSent_SubmitAttempts(t *testing.T) {
 	t.Parallel()
-	w, _ := sent(t, 1)
+	w, _ := sentWorld(t, 1)
 	tx := w.view.Open[0]
 	first := w.view.claim(&tx, &tx.Status, "", time.Minute)[0]
 	tx.Status, tx.Turn = first.Next, first.Turn
@@ -133,7 +129,8 @@ func TestSent_SubmitAttempts(t *testing.T) {
 	}
 }
 
-// What a new owner takes for handed over, so that it looks at the account first.
+// TestWasBroadcast: attempts that a new owner assumes broadcast, so that it reads the account
+// first.
 func TestWasBroadcast(t *testing.T) {
 	t.Parallel()
 	original, bump := []Attempt{
@@ -164,7 +161,7 @@ func TestWasBroadcast(t *testing.T) {
 	}
 }
 
-// What no node has looked at is not bumped: a policy that would is not asked.
+// A transaction that no node examined is not bumped: the policy is not asked.
 func TestBump_Unexamined_NotAsked(t *testing.T) {
 	t.Parallel()
 	for class, bumped := range map[Class]bool{Unavailable: false, RateLimited: false,
@@ -174,28 +171,28 @@ func TestBump_Unexamined_NotAsked(t *testing.T) {
 		w := newWorld(1, p)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		if _, ok := w.looked(t).(*Replace); ok != bumped {
+		if _, ok := w.afterRead(t).(*Replace); ok != bumped {
 			t.Errorf("%s: %T", class, Decide(&w.view))
 		}
 	}
 }
 
-// What has lost its nonce is not replaced under the protection that this is. When that is over the
-// chain has shown that the nonce is free: then it is as any other.
+// A transaction with a lost nonce is not replaced under the protection that this causes. When it
+// ends, the chain has shown that the nonce is free, and normal rules apply.
 func TestBump_LostNonce_NotReplaced(t *testing.T) {
 	t.Parallel()
-	w := lost(t)
+	w := lostNonce(t)
 	w.view.Policy.Bump, w.view.Policy.BumpPermille = always{}, 1125
 	for _, lost := range []bool{true, false} {
 		w.view.Now = w.view.Now.Add(time.Hour)
-		if _, ok := w.looked(t).(*Replace); ok == lost {
+		if _, ok := w.afterRead(t).(*Replace); ok == lost {
 			t.Errorf("lost %t: %T", lost, Decide(&w.view))
 		}
 		w.view.Cursor.Protected = nil
 	}
 }
 
-// A stuck policy is not asked under a protection: nothing of what it may say could be done.
+// A protection allows none of the actions of a stuck policy, so it is not asked.
 func TestStuckPolicy_Protected_NotAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -204,7 +201,7 @@ func TestStuckPolicy_Protected_NotAsked(t *testing.T) {
 	w.view.Cursor.Protected = &Protected{ID: 1, Reason: ProtectByOperator}
 	w.view.Now = w.view.Now.Add(time.Hour)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
-	if len(w.asked) > 0 {
-		t.Errorf("asked %v", w.asked)
+	if len(w.policyAsked) > 0 {
+		t.Errorf("asked %v", w.policyAsked)
 	}
 }

@@ -19,8 +19,8 @@ var guarded = Policy{
 	LagGrace:         time.Minute,
 }
 
-// sent is a world whose first transaction has nonce 0 and is with a node.
-func sent(t *testing.T, queued int) (*world, Broadcast) {
+// sentWorld is a world whose first transaction has nonce 0 and is accepted.
+func sentWorld(t *testing.T, queued int) (*world, Broadcast) {
 	t.Helper()
 	w := newWorld(queued, guarded)
 	b := until[Broadcast](t, w)
@@ -39,7 +39,7 @@ func idle(t *testing.T) *world {
 
 func protected(w *world) *Protected { return w.view.Cursor.Protected }
 
-// settle takes every step that does not wait.
+// settle takes steps until a Rest.
 func (w *world) settle(t fataler) {
 	t.Helper()
 	for range 50 {
@@ -76,12 +76,12 @@ func TestProtect_KeyUsedElsewhere_SecondRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := idle(t)
-			w.look(c.first)
+			w.setAccount(c.first)
 			if _, ok := Decide(&w.view).(Investigate); ok || w.view.Suspicion == nil {
 				t.Fatalf("one look is enough for %T", Decide(&w.view))
 			}
 			w.head += c.later
-			w.look(c.second)
+			w.setAccount(c.second)
 			step := Decide(&w.view)
 			if _, ok := step.(Investigate); ok != (c.want != "" && c.mined) {
 				t.Fatalf("%T %+v", step, step)
@@ -116,10 +116,10 @@ func TestProtect_ChainBehind_AfterLagGrace(t *testing.T) {
 	} {
 		w := idle(t)
 		w.view.Cursor.LastBlock = c.lastBlock
-		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
+		w.setAccount(Account{Latest: 4, Pending: 4, Settled: 4})
 		w.head++
 		w.view.Now = w.view.Now.Add(c.wait)
-		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
+		w.setAccount(Account{Latest: 4, Pending: 4, Settled: 4})
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 		if got := protected(w); (got != nil) != c.want ||
 			got != nil && got.Reason != ReasonChainBehind {
@@ -128,8 +128,7 @@ func TestProtect_ChainBehind_AfterLagGrace(t *testing.T) {
 	}
 }
 
-// A chain that has lost blocks is first seen below the block that the ledger knows, and grows past
-// it.
+// A chain that lost blocks is first seen below the ledger's block, and grows past it.
 func TestProtect_ChainLostBlocks(t *testing.T) {
 	t.Parallel()
 	w := idle(t)
@@ -138,7 +137,7 @@ func TestProtect_ChainLostBlocks(t *testing.T) {
 		t.Helper()
 		w.head = head
 		w.view.Now = w.view.Now.Add(wait)
-		w.look(Account{Latest: 4, Pending: 4, Settled: 4})
+		w.setAccount(Account{Latest: 4, Pending: 4, Settled: 4})
 		w.do(t, Decide(&w.view), Outcome{}, accepted)
 	}
 	for _, at := range []uint64{101, 104, 105, 106} {
@@ -175,16 +174,16 @@ func TestFinding_RefutedByOwnTransaction(t *testing.T) {
 
 func TestLostNonce_Protects(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 2)
+	w, b := sentWorld(t, 2)
 	w.elsewhere = 1
 	doubt := func(settled Nonce) Step {
 		w.head++
 		w.view.Now = w.view.Now.Add(2 * time.Minute)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: NonceTooLow}, accepted)
 		if _, ok := Decide(&w.view).(ReadAccount); !ok {
-			t.Fatalf("a used nonce is not looked into: %T", Decide(&w.view))
+			t.Fatalf("a used nonce is not investigated: %T", Decide(&w.view))
 		}
-		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
+		w.setAccount(Account{Latest: 1, Pending: 1, Settled: settled})
 		return Decide(&w.view)
 	}
 	for range 3 {
@@ -214,21 +213,21 @@ func TestLostNonce_Protects(t *testing.T) {
 	}
 	w.settle(t)
 	w.view.Now = w.view.Now.Add(time.Hour)
-	again, ok := w.claimed(t).(Broadcast) // goes on under protection, with the same bytes
+	again, ok := w.afterClaim(t).(Broadcast) // continues under protection with the same bytes
 	if !ok || again.Attempt.Hash != b.Attempt.Hash || len(w.nonces) != 1 {
 		t.Fatalf("%T", Decide(&w.view))
 	}
 }
 
-// What was in a block and left it again is our own reorg, whatever the nodes say meanwhile.
+// A transaction that left its block has lost it to our own reorg, for any response.
 func TestProtect_OwnReorg_NotElsewhere(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 1)
+	w, b := sentWorld(t, 1)
 	w.view.Now = w.view.Now.Add(2 * time.Minute)
 	w.include(b.Attempt.Hash, true)
 	w.unknown[b.Attempt.Hash] = true // the receipt is late
 	w.view.Open[0].Doubted = true
-	w.look(Account{Latest: 1, Pending: 1, Settled: 0})
+	w.setAccount(Account{Latest: 1, Pending: 1, Settled: 0})
 	delete(w.unknown, b.Attempt.Hash)
 	w.settle(t)
 	delete(w.included, b.Attempt.Hash)
@@ -240,12 +239,12 @@ func TestProtect_OwnReorg_NotElsewhere(t *testing.T) {
 	}
 }
 
-// A provider that takes whatever it is given never says that a nonce is used.
+// A provider that accepts everything never returns nonce-too-low.
 func TestProtect_UsedElsewhere_FoundByRebroadcast(t *testing.T) {
 	t.Parallel()
 	for name, bump := range map[string]BumpPolicy{"the same bytes": nil,
-		"another form each time": always{}} {
-		w, _ := sent(t, 1)
+		"another attempt each time": always{}} {
+		w, _ := sentWorld(t, 1)
 		w.view.Policy.Bump = bump
 		w.elsewhere = 1
 		for range 6 {
@@ -262,9 +261,9 @@ func TestProtect_UsedElsewhere_FoundByRebroadcast(t *testing.T) {
 	}
 }
 
-// TestDecide_AnyOtherKeyUse lets somebody else use the key at any moment, in any weather, with
-// operators who decide all the time. No number is used twice or skipped unrecorded, and nothing
-// whose nonce was used elsewhere is called executed.
+// TestDecide_AnyOtherKeyUse adds random foreign use of the key and operators who decide all the
+// time. No nonce is used twice or skipped without a record, and no transaction whose nonce was used
+// elsewhere is reported as executed.
 func TestDecide_AnyOtherKeyUse(t *testing.T) {
 	t.Parallel()
 	classes := []Class{
@@ -288,24 +287,24 @@ func TestDecide_AnyOtherKeyUse(t *testing.T) {
 			case 1:
 				w.head++
 				w.view.Head = w.head
-			case 2: // somebody else gets the next number into a block
+			case 2: // a foreign transaction gets the next nonce into a block
 				if n := w.onChain(); w.view.Cursor != nil {
 					stolen[n] = true
 					w.elsewhere = n + 1
 				}
-			case 3: // one of ours gets in, if its number is free
+			case 3: // one of ours is included if its nonce is free
 				for _, tx := range w.view.Open {
 					if *tx.Nonce == w.onChain() && !stolen[*tx.Nonce] && tx.SubmitAttempts > 0 {
 						w.include(tx.newest().Hash, true)
 					}
 				}
 			case 4:
-				w.view.Commands = append(w.view.Commands, w.decision(t, int64(i+1)))
+				w.view.Commands = append(w.view.Commands, w.randomDecision(t, int64(i+1)))
 			default:
 				w.do(t, Decide(&w.view),
 					Outcome{Class: rapid.SampledFrom(classes).Draw(t, "answer")}, accepted)
 			}
-			w.everyNumberOnce(t)
+			w.everyNonceOnce(t)
 		}
 		for _, tx := range w.final {
 			if tx.Executed == Success && stolen[*tx.Nonce] ||
@@ -316,7 +315,7 @@ func TestDecide_AnyOtherKeyUse(t *testing.T) {
 	})
 }
 
-func (w *world) decision(t *rapid.T, id int64) Command {
+func (w *world) randomDecision(t *rapid.T, id int64) Command {
 	c := Command{
 		ID:     id,
 		Kind:   rapid.SampledFrom(CommandKinds[3:]).Draw(t, "kind"),
@@ -331,14 +330,13 @@ func (w *world) decision(t *rapid.T, id int64) Command {
 		}
 	case CommandResolve:
 		c.Action, c.Tx = rapid.SampledFrom([]Action{ActionFail, ActionRequeue}).Draw(t,
-			"decision"), w.someTx(t)
+			"decision"), w.randomTx(t)
 	}
 	return c
 }
 
-// everyNumberOnce checks that the numbers below the cursor are those of transactions and gaps, each
-// once.
-func (w *world) everyNumberOnce(t fataler) {
+// everyNonceOnce checks that transactions and gaps cover each nonce below the cursor exactly once.
+func (w *world) everyNonceOnce(t fataler) {
 	t.Helper()
 	if w.view.Cursor == nil {
 		return

@@ -2,4 +2,4 @@
 
 package txn
 
-const raced = false
+const raceEnabled = false

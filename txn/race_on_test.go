@@ -2,5 +2,5 @@
 
 package txn
 
-// raced tells that the race detector is on, whose frames are larger.
+// raceEnabled reports that the race detector is on, which enlarges stack frames.
 const raced = true

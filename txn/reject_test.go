@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A node says of what no node ever took that it can never pass: a cancel uses its nonce up, it is
-// failed once that is final, and those behind it go on.
+// A transaction that a node rejects as invalid, and no node accepted, is cancelled. It is FAILED
+// once the cancel is final, and the queue continues.
 func TestInvalid_CancelledAndFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(2, policy)
@@ -18,12 +18,12 @@ func TestInvalid_CancelledAndFailed(t *testing.T) {
 		tx.Due.After(w.view.Now) {
 		t.Fatalf("%+v", tx.Status)
 	}
-	s, ok := w.looked(t).(*Replace)
+	s, ok := w.afterRead(t).(*Replace)
 	if !ok || s.Kind != Cancel {
 		t.Fatalf("%+v", Decide(&w.view))
 	}
 	w.do(t, s, Outcome{}, accepted)
-	w.clearUp(t)
+	w.finishAll(t)
 	got := w.final[0]
 	if got.State != Failed || got.Executed != No || got.Reason != ReasonRejected ||
 		got.LastError != "transaction type not supported" ||
@@ -39,7 +39,7 @@ func TestInvalid_CancelledAndFailed(t *testing.T) {
 	}
 }
 
-// The node was wrong, and what it rejected was in a block first.
+// The node was wrong, and the rejected transaction is included first.
 func TestInvalid_Executed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -47,15 +47,15 @@ func TestInvalid_Executed(t *testing.T) {
 	w.do(t, b, Outcome{Class: Invalid}, accepted)
 	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	w.include(b.Attempt.Hash, true)
-	w.clearUp(t)
+	w.finishAll(t)
 	if got := w.final[0]; got.State != Confirmed || got.Executed != Success ||
 		got.Reason != ReasonCancelLost {
 		t.Fatalf("%+v", got.Status)
 	}
 }
 
-// What a pool may have is not given up because a node rejects it: that is one more answer which
-// settles nothing, and the limit of hand-overs asks for a decision.
+// A transaction that may be in a pool is not abandoned on a rejection. The broadcasts count as
+// usual, and their limit requires a decision.
 func TestInvalid_Pooled_NotAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, first := range []Class{Accepted, AlreadyKnown, Ambiguous, NonceTooLow} {
@@ -83,8 +83,8 @@ func TestInvalid_Pooled_NotAbandoned(t *testing.T) {
 	}
 }
 
-// Another form that a node rejects is told at once, and needs a decision: what a pool has of it may
-// be included all the same.
+// A rejected replacement is reported at once and requires a decision: earlier attempts in a pool
+// may still be included.
 func TestInvalid_Replacement(t *testing.T) {
 	t.Parallel()
 	for _, first := range []Class{Accepted, Ambiguous} {
@@ -101,7 +101,7 @@ func TestInvalid_Replacement(t *testing.T) {
 	}
 }
 
-// Before anything was signed on the word of one node another takes it: that word is void.
+// Another node accepts it before anything was signed on the rejection, which is then void.
 func TestInvalid_AcceptedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -113,23 +113,23 @@ func TestInvalid_AcceptedLater(t *testing.T) {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.view.Now = w.view.Now.Add(time.Hour)
-	b, ok := w.claimed(t).(Broadcast)
+	b, ok := w.afterClaim(t).(Broadcast)
 	if !ok || b.Attempt.Kind != Original {
 		t.Errorf("%+v", Decide(&w.view))
 	}
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, int(policy.Confirmations)+1)
+	w.mineBlocks(t, int(policy.Confirmations)+1)
 	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
 		t.Errorf("%+v", end.Status)
 	}
 }
 
-// A cancel that cannot be signed is told after as many tries as hand-overs, and goes on being
-// tried; nothing else is handed over meanwhile.
+// A cancel that cannot be signed is reported after the limit of broadcasts and still retried.
+// Nothing is broadcast meanwhile.
 func TestInvalid_CancelUnsignable(t *testing.T) {
 	t.Parallel()
-	for name, reject := range map[string]bool{"what a node rejects": true,
-		"what a caller cancels": false} {
+	for name, reject := range map[string]bool{"rejected by a node": true,
+		"cancelled by a client": false} {
 		w := newWorld(1, policy)
 		if b := until[Broadcast](t, w); reject {
 			w.do(t, b, Outcome{Class: Invalid}, accepted)
@@ -144,7 +144,7 @@ func TestInvalid_CancelUnsignable(t *testing.T) {
 				t.Fatalf("%s: after %d tries: %+v", name, n, w.view.Open[0].Status)
 			}
 			w.view.Now = w.view.Now.Add(time.Minute)
-			s, ok := w.looked(t).(*Replace)
+			s, ok := w.afterRead(t).(*Replace)
 			if !ok || s.Kind != Cancel {
 				t.Fatalf("%s: %+v", name, Decide(&w.view))
 			}
@@ -161,7 +161,7 @@ func TestInvalid_CancelUnsignable(t *testing.T) {
 		if tx := w.view.Open[0]; tx.State != Tracking || w.kindCount(EventUnstuck) != 1 {
 			t.Fatalf("%s: %+v", name, tx.Status)
 		}
-		w.clearUp(t)
+		w.finishAll(t)
 		if got := w.final[0]; got.Executed != No || (got.State == Failed) != reject ||
 			(got.State == Cancelled) == reject {
 			t.Fatalf("%s: %+v", name, got.Status)
@@ -169,14 +169,14 @@ func TestInvalid_CancelUnsignable(t *testing.T) {
 	}
 }
 
-// A chain that is away, and a protection, are no failures of a cancel.
+// An outage or a protection does not count as a failure to cancel.
 func TestInvalid_CancelWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 	for range 3 * policy.ResubmitMax {
 		w.view.Now = w.view.Now.Add(time.Minute)
-		w.do(t, w.looked(t).(*Replace), Outcome{},
+		w.do(t, w.afterRead(t).(*Replace), Outcome{},
 			Preparation{Outcome: Outcome{Class: Unavailable}})
 	}
 	if w.kindCount(EventStuck) != 0 {
@@ -186,15 +186,15 @@ func TestInvalid_CancelWaits(t *testing.T) {
 	for range 3 {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
-		if _, ok := w.looked(t).(Rest); !ok {
+		if _, ok := w.afterRead(t).(Rest); !ok {
 			t.Fatalf("%+v is next at once", Decide(&w.view))
 		}
 	}
 }
 
-// What was in a block some pool had, whatever was answered when it was handed over: once the block
-// is gone no node's word gives it up, be it on its way, final before, or final by a form that it
-// had before it was given back to the queue.
+// An included transaction was in some pool, whatever its broadcast returned. After a reorg no
+// response abandons it, be it in flight, final before, or final by an attempt from before a
+// REQUEUE.
 func TestInvalid_Reorged_NotAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, reorged := range map[string]func(*testing.T) *world{
@@ -212,14 +212,14 @@ func TestInvalid_Reorged_NotAbandoned(t *testing.T) {
 			b := until[Broadcast](t, w)
 			w.do(t, b, Outcome{Class: Unavailable}, accepted)
 			w.include(b.Attempt.Hash, true)
-			w.blocks(t, 4)
+			w.mineBlocks(t, 4)
 			w.reorgAfterFinality(t, b.Attempt.Hash)
 			return w
 		},
-		"given back": func(t *testing.T) *world {
-			w, _, old := givenBack(t)
+		"requeued": func(t *testing.T) *world {
+			w, _, old := requeuedWorld(t)
 			w.include(old, true)
-			w.blocks(t, int(guarded.Confirmations)+1)
+			w.mineBlocks(t, int(guarded.Confirmations)+1)
 			w.reorgAfterFinality(t, old)
 			return w
 		},
@@ -233,8 +233,7 @@ func TestInvalid_Reorged_NotAbandoned(t *testing.T) {
 	}
 }
 
-// A node says that it can never pass, no cancel can be signed, and it is in a block: that word is
-// void then as well.
+// A rejection is void when the transaction is included before a cancel can be signed.
 func TestInvalid_Included(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -243,14 +242,14 @@ func TestInvalid_Included(t *testing.T) {
 	w.do(t, until[*Replace](t, w), Outcome{},
 		Preparation{Outcome: Outcome{Class: Accepted}, SignErr: ErrUnavailable})
 	w.include(b.Attempt.Hash, true)
-	w.clearUp(t)
+	w.finishAll(t)
 	if end := w.final[0]; end.State != Confirmed || end.Reason != "" || end.LastError != "" {
 		t.Errorf("%+v", end.Status)
 	}
 }
 
-// What was rejected, and ran before its cancel, says the same of itself when it is final again
-// after a reorg.
+// A rejected transaction that was executed before its cancel has the same reason when it is final
+// again after a reorg.
 func TestInvalid_ExecutedAndReorged_SameReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -258,39 +257,39 @@ func TestInvalid_ExecutedAndReorged_SameReason(t *testing.T) {
 	w.do(t, b, Outcome{Class: Invalid}, accepted)
 	w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, 4)
+	w.mineBlocks(t, 4)
 	before := w.final[0]
 	w.reorgAfterFinality(t, b.Attempt.Hash)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, 4)
+	w.mineBlocks(t, 4)
 	if end := w.final[0]; end.State != before.State || end.Reason != before.Reason ||
 		end.LastError != before.LastError {
 		t.Errorf("%s %q, then %s %q", before.Reason, before.LastError, end.Reason, end.LastError)
 	}
 }
 
-// What was final says so until it is final again, whatever a node says of it meanwhile.
+// A reorged final transaction keeps its reason until it is final again, for any response.
 func TestReorgedFinal_Invalid_KeepsReason(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
-	w.clearUp(t)
+	w.finishAll(t)
 	w.reorgAfterFinality(t, w.final[0].TxHash)
 	tx := &w.view.Open[0]
 	tx.State = Tracking
 	tx.Sub = Pending
-	tx.Pooled = 0 // as a ledger of before has it, after a RETRY
+	tx.Pooled = 0 // as in a ledger of an older version, after a RETRY
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid}, accepted)
 	if tx := w.view.Open[0]; tx.Reason != ReasonReorgedFinal {
 		t.Errorf("%+v", tx.Status)
 	}
 }
 
-// As long as no cancel can be signed nothing is handed over, so no answer would tell that somebody
-// else has used the nonce. The account is looked at meanwhile (L10).
+// While no cancel can be signed nothing is broadcast, so no response would reveal a foreign use of
+// the nonce. The account is still read (L10).
 func TestInvalid_CancelUnsignable_LostNonce(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 1)
+	w, b := sentWorld(t, 1)
 	w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: b.Tx.ID}}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}

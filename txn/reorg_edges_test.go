@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// inFlight is a world whose transactions were allocated, handed over and included one after the
-// other, with the last one only handed over.
+// inFlight is a world whose transactions were allocated, broadcast and included one after the
+// other, with the last one only broadcast.
 func inFlight(t *testing.T, n int) *world {
 	t.Helper()
 	w := newWorld(n+1, policy)
@@ -16,7 +16,7 @@ func inFlight(t *testing.T, n int) *world {
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
 		if i < n-1 {
 			w.include(b.Attempt.Hash, true)
-			w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // told and released
+			w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // reported and released
 		}
 	}
 	return w
@@ -34,7 +34,7 @@ func TestSent_FailedTries_NotCounted(t *testing.T) {
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: AlreadyKnown}, accepted)
 	if tx := w.view.Open[0]; tx.State != Tracking || tx.SubmitAttempts != 2 {
-		t.Errorf("two hand-overs in all: %+v", tx.Status)
+		t.Errorf("two broadcasts in all: %+v", tx.Status)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestBroadcast_LowestNonceFirst(t *testing.T) {
 	t.Parallel()
 	w := inFlight(t, 2)
 	delete(w.included, w.view.Open[0].newest().Hash)
-	w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // the reorg is told
+	w.do(t, Decide(&w.view), Outcome{}, Preparation{}) // the reorg is reported
 	low, high := &w.view.Open[0], &w.view.Open[1]
 	low.Due, high.Due = w.view.Now.Add(1), w.view.Now
 	if step, ok := Decide(&w.view).(Rest); !ok || step.Until != low.Due {
@@ -50,7 +50,7 @@ func TestBroadcast_LowestNonceFirst(t *testing.T) {
 	}
 	w.unknown[low.newest().Hash] = true
 	if _, ok := Decide(&w.view).(Rest); !ok {
-		t.Errorf("it is handed over while the lower one is in doubt: %#v", Decide(&w.view))
+		t.Errorf("broadcast while the lower one is unknown: %#v", Decide(&w.view))
 	}
 }
 
@@ -86,10 +86,10 @@ func TestIncluded_OtherBlock_Event(t *testing.T) {
 	before := len(w.kinds[id])
 	costs := *w.included[hash]
 	costs.EffectiveGasPrice.SetUint64(
-		7) // another node tells more of the same receipt, which is no news
+		7) // another node returns more of the same receipt
 	w.included[hash] = &costs
 	if _, ok := Decide(&w.view).(Record); ok {
-		t.Error("the same inclusion is told again")
+		t.Error("the same inclusion is reported again")
 	}
 	w.include(hash, true)
 	w.do(t, Decide(&w.view), Outcome{}, Preparation{})

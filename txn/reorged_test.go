@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// reorgAfterFinality takes the blocks of what is final from the chain, these forms among them.
+// reorgAfterFinality removes the blocks of these final attempts.
 func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 	t.Helper()
 	tx := w.final[0]
 	w.final = nil
-	w.audits(tx)
+	w.setAudited(tx)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
 	for _, h := range forms {
 		delete(w.included, h)
@@ -23,9 +23,9 @@ func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
 	}
 }
 
-// A payload was final although a cancel was signed. However often the chain takes its block away
-// after that, until it is final again it is this form that is handed over: its cancel would make of
-// it what nobody was told (H22). An operator's RETRY changes nothing about that.
+// A payload was final although a cancel was signed. However often the chain flaps, this attempt is
+// rebroadcast until it is final again: its cancel would end in an outcome never reported (H22). An
+// operator's RETRY does not change that.
 func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -35,20 +35,21 @@ func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 	c := until[Broadcast](t, w)
 	w.do(t, c, Outcome{Class: Accepted}, accepted)
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, 4)
+	w.mineBlocks(t, 4)
 	end := w.final[0]
 	if c.Attempt.Kind != Cancel || end.State != Confirmed || end.Reason != ReasonCancelLost {
 		t.Fatalf("%s %+v", c.Attempt.Kind, end.Status)
 	}
 	w.reorgAfterFinality(t, b.Attempt.Hash)
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: end.ID}, Account{}); got != Applied {
+	if got := w.runCommand(t, Command{Kind: CommandResolve, Action: ActionRetry, Tx: end.ID},
+		Account{}); got != Applied {
 		t.Fatal(got)
 	}
 	for range 3 {
 		w.view.Now = w.view.Now.Add(time.Hour)
 		again := until[Broadcast](t, w)
 		if again.Attempt.Hash != b.Attempt.Hash {
-			t.Fatalf("%s is handed over: %+v", again.Attempt.Kind, again.Tx.Status)
+			t.Fatalf("%s is broadcast: %+v", again.Attempt.Kind, again.Tx.Status)
 		}
 		w.do(t, again, Outcome{Class: Accepted}, accepted)
 		w.include(b.Attempt.Hash, true)
@@ -56,7 +57,7 @@ func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 		if tx := w.view.Open[0]; tx.Sub != Included || tx.Reason != ReasonReorgedFinal {
 			t.Fatalf("%+v", tx.Status)
 		}
-		delete(w.included, b.Attempt.Hash) // before it is final, its block is replaced once more
+		delete(w.included, b.Attempt.Hash) // another reorg before it is final
 		w.head++
 		w.settle(t)
 		if tx := w.view.Open[0]; tx.Sub != Pending || tx.Reason != ReasonReorgedFinal ||
@@ -65,7 +66,7 @@ func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 		}
 	}
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, 4)
+	w.mineBlocks(t, 4)
 	if got := w.final[0]; got.State != end.State || got.Reason != end.Reason ||
 		got.LastError != end.LastError ||
 		protected(w) != nil {
@@ -73,14 +74,14 @@ func TestReorgedFinal_FlappingChain_KeepsAttempt(t *testing.T) {
 	}
 }
 
-// After a reorg somebody else uses the nonce of what was final. That is found under the protection
-// which ends by itself, and takes its place: it ends by a decision alone, also when the transaction
+// After a reorg a foreign transaction uses the nonce of a final one. The loss is found under the
+// automatic protection and replaces it by one that only a decision ends, also when the transaction
 // is failed first (L10).
 func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, found := range map[string]bool{"found first": true, "failed first": false} {
 		w := newWorld(1, guarded)
-		w.clearUp(t)
+		w.finishAll(t)
 		w.reorgAfterFinality(t, w.final[0].TxHash)
 		w.elsewhere, w.consumer = 1, &Consumer{Block: 50, TxHash: Hash{0xee}}
 		for range 40 {
@@ -97,11 +98,11 @@ func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 				protected(w).Reason != ReasonNonceElsewhere) {
 			t.Fatalf("%s: %+v %+v", name, tx.Status, protected(w))
 		}
-		if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail,
+		if got := w.runCommand(t, Command{Kind: CommandResolve, Action: ActionFail,
 			Tx: w.view.Open[0].ID}, ahead); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
-		w.blocks(t, 5)
+		w.mineBlocks(t, 5)
 		if p := protected(w); p == nil || p.Reason != ReasonNonceElsewhere ||
 			w.final[0].Executed != No {
 			t.Errorf("%s: %+v %+v", name, p, w.final[0].Status)
@@ -109,16 +110,16 @@ func TestReorgedFinal_NonceUsedElsewhere(t *testing.T) {
 	}
 }
 
-// ranBeforeAndFinal is a world in which a transaction ended by the form of a nonce that it had
-// given up, with its other nonce filled; both blocks are gone since.
-func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
+// finalAfterRequeue is a world whose transaction became final by an attempt with a nonce that it
+// had given up, and its other nonce is filled. Both blocks are gone since.
+func finalAfterRequeue(t *testing.T) (w *world, ran, filled Hash) {
 	t.Helper()
-	w, _, ran = takenAnew(t, true)
+	w, _, ran = reallocated(t, true)
 	w.include(ran, true)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, 2*int(guarded.Confirmations))
+	w.mineBlocks(t, 2*int(guarded.Confirmations))
 	if end := w.final[0]; end.State != Confirmed || end.Reason != ProtectExecutedAfterRequeue ||
 		end.TxHash != ran ||
 		b.Attempt.Kind != Cancel {
@@ -128,15 +129,14 @@ func ranBeforeAndFinal(t *testing.T) (w *world, ran, filled Hash) {
 	return w, ran, b.Attempt.Hash
 }
 
-// The form that was final is handed over again, and once its nonce is used the one that fills the
-// other.
+// The attempt that was final is rebroadcast, and once its nonce is used, the cancel of the other.
 func TestReorgedFinal_Requeued_BothNoncesFilled(t *testing.T) {
 	t.Parallel()
-	w, ran, filled := ranBeforeAndFinal(t)
+	w, ran, filled := finalAfterRequeue(t)
 	for i, want := range []Hash{ran, ran, filled, ran, filled, ran} {
 		answer := NonceTooLow
 		if b := until[Broadcast](t, w); b.Attempt.Hash != want {
-			t.Fatalf("hand-over %d is of %s of nonce %d", i, b.Attempt.Kind, b.Attempt.Nonce)
+			t.Fatalf("broadcast %d is of %s of nonce %d", i, b.Attempt.Kind, b.Attempt.Nonce)
 		}
 		if i == 0 || want == filled {
 			answer = AlreadyKnown
@@ -146,14 +146,14 @@ func TestReorgedFinal_Requeued_BothNoncesFilled(t *testing.T) {
 	}
 }
 
-// The chain has undone for good what ran before; what its end says is no deadline, which it did not
-// have.
+// The chain has undone the earlier execution for good. The final reason is not a deadline, because
+// there was none.
 func TestReorgedFinal_Requeued_Reorged(t *testing.T) {
 	t.Parallel()
-	w, _, filled := ranBeforeAndFinal(t)
+	w, _, filled := finalAfterRequeue(t)
 	w.include(filled, true)
-	w.elsewhere = 2 // somebody else's has the nonce that it gave up, again
-	w.blocks(t, 2*int(guarded.Confirmations))
+	w.elsewhere = 2 // a foreign transaction has its first nonce again
+	w.mineBlocks(t, 2*int(guarded.Confirmations))
 	if got := w.final[0]; got.State != Cancelled || got.Executed != No ||
 		got.Reason != ProtectExecutedAfterRequeue ||
 		got.LastError == "" {
@@ -161,7 +161,7 @@ func TestReorgedFinal_Requeued_Reorged(t *testing.T) {
 	}
 }
 
-// What its end says after a reorg is what it was signed for, as far as that is known.
+// The final reason after a reorg is the reason of the cancel, as far as it is known.
 func TestReorgedFinal_CancelReason(t *testing.T) {
 	t.Parallel()
 	late := Terms{CancelLate: true}
@@ -169,20 +169,18 @@ func TestReorgedFinal_CancelReason(t *testing.T) {
 		tx   Tx
 		want string
 	}{
-		"somebody": {Tx{Status: Status{CancelRequested: true,
+		"command": {Tx{Status: Status{CancelRequested: true,
 			Reason: ReasonReorgedFinal}}, ReasonCancelled},
 		"its deadline": {Tx{Terms: late}, ReasonDeadline},
-		"its deadline, " +
-			"reorged": {Tx{Terms: late, Status: Status{Reason: ReasonReorgedFinal}},
+		"deadline, reorged": {Tx{Terms: late, Status: Status{Reason: ReasonReorgedFinal}},
 			ReasonDeadline},
 		"it ran before": {Tx{Status: Status{Reason: ProtectExecutedAfterRequeue},
 			Terms: late}, ProtectExecutedAfterRequeue},
-		"it ran before, " +
-			"reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}},
+		"executed, reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal, Requeued: 1}},
 			ProtectExecutedAfterRequeue},
-		"it had ended": {Tx{Status: Status{Reason: ProtectExecutedAfterFinal}},
+		"reopened": {Tx{Status: Status{Reason: ProtectExecutedAfterFinal}},
 			ProtectExecutedAfterFinal},
-		"it had ended, and was reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}},
+		"reopened, reorged": {Tx{Status: Status{Reason: ReasonReorgedFinal}},
 			ProtectExecutedAfterFinal},
 	} {
 		if got, _ := c.tx.whyCancelled(); got != c.want {
@@ -191,14 +189,13 @@ func TestReorgedFinal_CancelReason(t *testing.T) {
 	}
 }
 
-// What was released and not final leaves the chain with what was final, and shall be cancelled: by
-// somebody, or since its deadline passed while it was in a block. The protection, under which no
-// cancel is signed, does not wait for it; once what was final is so again that ends by itself, and
-// the cancel follows.
+// A released transaction is reorged out together with a final one, and is to be cancelled, by
+// command or by a deadline that passed while it was included. The protection forbids the cancel but
+// does not wait for it: it ends when the final one is final again, and the cancel follows.
 func TestReorgedFinal_HeldTransaction_ProtectionEnds(t *testing.T) {
 	t.Parallel()
 	for name, give := range map[string]func(*world, *Tx){
-		"somebody's wish": func(_ *world, tx *Tx) { tx.CancelRequested = true },
+		"command": func(_ *world, tx *Tx) { tx.CancelRequested = true },
 		"its deadline": func(w *world, tx *Tx) {
 			tx.Terms.CancelLate, tx.Deadline = true,
 				w.view.Now
@@ -218,7 +215,7 @@ func TestReorgedFinal_HeldTransaction_ProtectionEnds(t *testing.T) {
 		}
 		give(w, &w.view.Open[0])
 		delete(w.included, second.Attempt.Hash)
-		w.do(t, Decide(&w.view), Outcome{}, accepted) // that it left its block is told
+		w.do(t, Decide(&w.view), Outcome{}, accepted) // the reorg of its block is reported
 		w.reorgAfterFinality(t, first.Attempt.Hash)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: Accepted}, accepted)
@@ -228,7 +225,7 @@ func TestReorgedFinal_HeldTransaction_ProtectionEnds(t *testing.T) {
 			len(w.view.Open[1].Attempts) > 1 {
 			t.Fatalf("%s: %+v %+v", name, b, w.view.Open)
 		}
-		w.clearUp(t)
+		w.finishAll(t)
 		if protected(w) != nil || len(w.final) != 2 || w.final[0].State != Confirmed ||
 			w.final[1].State != Cancelled {
 			t.Errorf("%s: %+v, final %d, open %+v", name, protected(w), len(w.final), w.view.Open)

@@ -29,7 +29,7 @@ func TestBumpedFees(t *testing.T) {
 			Fees{Cap: wei(800), Tip: wei(8)}, Fees{}, 0, Fees{Cap: wei(900), Tip: wei(9)}, true},
 		"rounded up": {Fees{Cap: wei(100), Tip: wei(1)},
 			Fees{Cap: wei(100), Tip: wei(1)}, Fees{}, 0, Fees{Cap: wei(113), Tip: wei(2)}, true},
-		"what the market asks": {Fees{Cap: wei(100), Tip: wei(10)},
+		"market fees": {Fees{Cap: wei(100), Tip: wei(10)},
 			Fees{Cap: wei(100), Tip: wei(10)}, Fees{Cap: wei(500), Tip: wei(50)}, 0,
 			Fees{Cap: wei(500), Tip: wei(50)}, true},
 		"the market on one field alone": {Fees{Cap: wei(100), Tip: wei(10)},
@@ -61,17 +61,18 @@ func TestBumpedFees(t *testing.T) {
 			t.Errorf("%s: cap %s tip %s ok %v", name, got.Cap.Dec(), got.Tip.Dec(), ok)
 		}
 	}
-	// Pools ask twice as much of what replaces a transaction with blobs (go-ethereum,
+	// Pools require twice the fees to replace a blob transaction (go-ethereum,
 	// core/txpool/blobpool); the arithmetic is the same.
 	old := Fees{Cap: wei(101), Tip: wei(1)}
-	if got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).BumpedFees(Fees{}); got != (Fees{Cap: wei(202), Tip: wei(2)}) ||
-		!ok {
-		t.Errorf("twice as much: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
+	doubled := Fees{Cap: wei(202), Tip: wei(2)}
+	got, ok := (&Replace{Pooled: old, Newest: old, Permille: 2000}).BumpedFees(Fees{})
+	if got != doubled || !ok {
+		t.Errorf("blob rules: cap %s tip %s ok %v", got.Cap.Dec(), got.Tip.Dec(), ok)
 	}
 }
 
-// What is offered would be taken by geth's pool: both fields strictly above and at least a tenth
-// above what it has; the tip never above the cap; never above the limit when it says ok.
+// Bumped fees satisfy geth's pool: both fields strictly above and at least a tenth above the old
+// ones, the tip never above the cap, and never above the limit when ok.
 func TestBumpedFees_PoolRules(t *testing.T) {
 	t.Parallel()
 	amount := func(t *rapid.T, name string) Wei {
@@ -105,7 +106,8 @@ func TestBumpedFees_PoolRules(t *testing.T) {
 		}
 		for _, f := range [][2]Wei{{old.Cap, got.Cap}, {old.Tip, got.Tip}} {
 			var tenth Wei
-			if _, overflow := tenth.MulDivOverflow(&f[0], uint256.NewInt(110), uint256.NewInt(100)); overflow {
+			_, overflow := tenth.MulDivOverflow(&f[0], uint256.NewInt(110), uint256.NewInt(100))
+			if overflow {
 				continue
 			}
 			if !f[0].IsZero() && (!f[1].Gt(&f[0]) || f[1].Lt(&tenth)) {
@@ -142,22 +144,21 @@ func TestBump_NotIncluded(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	w.include(tx.Attempts[1].Hash, true) // any of them may be
-	w.clearUp(t)
+	w.include(tx.Attempts[1].Hash, true) // any of them
+	w.finishAll(t)
 	if w.final[0].State != Confirmed || w.final[0].TxHash != tx.Attempts[1].Hash {
 		t.Fatalf("%+v", w.final[0])
 	}
 }
 
-// Of what no node has taken only that is replaced which was refused for what it offers: more money
-// mends nothing else.
+// A transaction that no node accepted is only replaced if it was refused for its fees.
 func TestBump_FeeOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, class := range Classes {
 		w := newWorld(1, bumping(policy))
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		s, replaced := w.looked(t).(*Replace)
+		s, replaced := w.afterRead(t).(*Replace)
 		want := slices.Contains(
 			[]Class{
 				Accepted,
@@ -199,7 +200,7 @@ func TestCancel_InFlight(t *testing.T) {
 				// no fees now: nothing is sent meanwhile
 				Preparation{Outcome: Outcome{Class: Unavailable}})
 			w.view.Now = w.view.Now.Add(time.Hour)
-			s = w.looked(t).(*Replace)
+			s = w.afterRead(t).(*Replace)
 			w.do(t, s, Outcome{}, accepted)
 			next, ok := Decide(&w.view).(Broadcast)
 			if !ok || next.Attempt.Kind != Cancel {
@@ -207,7 +208,7 @@ func TestCancel_InFlight(t *testing.T) {
 			}
 			w.do(t, next, Outcome{Class: Accepted}, accepted)
 			w.include(w.view.Open[0].Attempts[wins].Hash, true)
-			w.clearUp(t)
+			w.finishAll(t)
 			got := w.final[0]
 			if wins == 1 && (got.State != Cancelled || got.Executed != No) ||
 				wins == 0 &&
@@ -236,7 +237,7 @@ func TestFeeCap_Event(t *testing.T) {
 		t.Fatalf("%+v", tx.Status)
 	}
 	w.include(w.view.Open[0].Attempts[0].Hash, true) // the chain's fees fell
-	w.clearUp(t)
+	w.finishAll(t)
 	if w.final[0].State != Confirmed {
 		t.Fatalf("%+v", w.final[0].Status)
 	}
@@ -249,13 +250,13 @@ func TestReplace_Protected_NotSigned(t *testing.T) {
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	w.view.Cursor.Protected = &Protected{ID: 1}
 	w.view.Now = w.view.Now.Add(time.Hour)
-	if again, ok := w.claimed(t).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
+	if again, ok := w.afterClaim(t).(Broadcast); !ok || again.Attempt.Hash != b.Attempt.Hash {
 		t.Fatalf("%T", Decide(&w.view))
 	}
 	w.do(t, Decide(&w.view), Outcome{Class: AlreadyKnown}, accepted)
 	w.view.Now = w.view.Now.Add(time.Hour)
 	w.view.Open[0].CancelRequested = true
-	if w.handsOver(t) || len(w.view.Open[0].Attempts) != 1 {
+	if w.broadcasts(t) || len(w.view.Open[0].Attempts) != 1 {
 		t.Fatalf("%T", Decide(&w.view))
 	}
 }
@@ -281,12 +282,12 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// How a cancel ends says why there was one.
+// The final reason of a cancelled transaction is the reason of the cancel.
 func TestCancelled_Reason(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		asked  bool
-		form   int // that is included
+		form   int // index of the included attempt
 		state  State
 		reason string
 	}{
@@ -309,7 +310,7 @@ func TestCancelled_Reason(t *testing.T) {
 		w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
 		w.do(t, Decide(&w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
 		w.include(w.view.Open[0].Attempts[c.form-1].Hash, true)
-		w.clearUp(t)
+		w.finishAll(t)
 		if got := w.final[0]; got.State != c.state || got.Reason != c.reason ||
 			got.CancelRequested != c.asked {
 			t.Errorf("%s: %+v", name, got.Status)
@@ -317,27 +318,26 @@ func TestCancelled_Reason(t *testing.T) {
 	}
 }
 
-// A replacement outbids by the factor whatever a pool may have: the newest form unless it was
-// surely refused, and then the newest before that was not.
+// A replacement outbids the newest attempt that a pool may have, skipping those that were refused.
 func TestReplace_OutbidsPooled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answers []Class // to one form after the other; the last ones may have none
-		want    uint64  // cap of the form that is outbid; 0: none
+		answers []Class // to one attempt after the other; the last may have none
+		want    uint64  // cap of the outbid attempt; 0: none
 	}{
-		"never handed over":           {nil, 100},
+		"never broadcast":             {nil, 100},
 		"taken":                       {[]Class{Accepted}, 100},
-		"no answer":                   {[]Class{Ambiguous}, 100},
+		"ambiguous":                   {[]Class{Ambiguous}, 100},
 		"a nonce that is called used": {[]Class{NonceTooLow}, 100},
 		"refused for its fees":        {[]Class{Underpriced}, 0},
-		"not asked":                   {[]Class{Unavailable}, 0},
+		"unavailable":                 {[]Class{Unavailable}, 0},
 		"refused as a replacement":    {[]Class{Accepted, ReplacementUnderpriced}, 200},
-		"no answer, then refused":     {[]Class{Ambiguous, Underpriced}, 100},
-		"no answer to the second":     {[]Class{Accepted, Ambiguous}, 200},
-		"the second not asked":        {[]Class{Ambiguous, RateLimited}, 100},
+		"ambiguous, then refused":     {[]Class{Ambiguous, Underpriced}, 100},
+		"second ambiguous":            {[]Class{Accepted, Ambiguous}, 200},
+		"second unavailable":          {[]Class{Ambiguous, RateLimited}, 100},
 		"two that are refused": {[]Class{Accepted, Underpriced, FeeCapBelowBaseFee},
 			100},
-		"the newest was never handed over": {[]Class{Underpriced, Underpriced, ""}, 300},
+		"newest never broadcast": {[]Class{Underpriced, Underpriced, ""}, 300},
 	} {
 		w := newWorld(1, policy)
 		until[Broadcast](t, w)

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// What is in the queue again is late when the database says so, and only once it is beyond doubt
-// that it did not run.
+// A requeued transaction is late by the database clock, and only once it is proven not executed.
 func TestDeadline_Requeued_DatabaseClock(t *testing.T) {
 	t.Parallel()
 	for _, settled := range []Nonce{0, 1} {
-		w, _, _ := givenBack(t)
+		w, _, _ := requeuedWorld(t)
 		w.view.Queue[0].Deadline = w.view.Now
-		w.look(Account{Latest: 1, Pending: 1, Settled: settled})
+		w.setAccount(Account{Latest: 1, Pending: 1, Settled: settled})
 		r, ok := Decide(&w.view).(Record)
 		if !ok || len(r.Change.Writes) != 1 {
 			t.Fatalf("%#v", Decide(&w.view))
@@ -24,7 +23,7 @@ func TestDeadline_Requeued_DatabaseClock(t *testing.T) {
 			t.Errorf("settled %d: %+v", settled, x)
 		}
 	}
-	w, _, _ := takenAnew(t, true)
+	w, _, _ := reallocated(t, true)
 	w.view.Open[0].Deadline, w.view.Open[0].Terms.CancelLate = w.view.Now, true
 	w.view.Now = w.view.Now.Add(time.Hour)
 	if s := until[*Replace](t, w); s.Kind != Cancel || !s.ForDeadline {
@@ -32,10 +31,10 @@ func TestDeadline_Requeued_DatabaseClock(t *testing.T) {
 	}
 }
 
-// One that is not the head of the queue ends when its time has come.
+// A requeued transaction behind the queue head is final at its deadline.
 func TestCancel_SecondRequeued(t *testing.T) {
 	t.Parallel()
-	w, id, _ := givenBack(t)
+	w, id, _ := requeuedWorld(t)
 	w.view.Submitter.Status = Paused
 	w.view.Queue[0].CancelRequested, w.view.Queue[0].Due = true, w.view.Now.Add(time.Minute)
 	first, _ := NewTxID(noon, 1)
@@ -55,14 +54,15 @@ func TestCancel_SecondRequeued(t *testing.T) {
 	}
 }
 
-// What nodes said of forms for the nonce that it gives up says nothing of the next one.
+// Responses to attempts of the released nonce do not apply to the next one.
 func TestRequeue_ClearsOutcomes(t *testing.T) {
 	t.Parallel()
-	w := lost(t)
+	w := lostNonce(t)
 	if tx := w.view.Open[0]; tx.Accepted == 0 || tx.Pooled == 0 || tx.LastOutcome == "" {
 		t.Fatalf("%+v", tx.Status)
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID},
+	if got := w.runCommand(t,
+		Command{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID},
 		ahead); got != Applied {
 		t.Fatal(got)
 	}
@@ -75,11 +75,11 @@ func TestRequeue_ClearsOutcomes(t *testing.T) {
 	}
 }
 
-// A form that did run is what it ends by, also where a node says that the new one can never pass.
+// An executed attempt decides the outcome, also where a node rejects the new one as invalid.
 func TestRequeuedExecuted_Invalid(t *testing.T) {
 	t.Parallel()
 	for name, ran := range map[string]bool{"it ran": true, "it did not": false} {
-		w, _, old := takenAnew(t, false)
+		w, _, old := reallocated(t, false)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Invalid, Detail: "never"}, accepted)
 		if w.view.Open[0].Rejected == "" {
 			t.Fatalf("%+v", w.view.Open[0].Status)
@@ -93,7 +93,7 @@ func TestRequeuedExecuted_Invalid(t *testing.T) {
 			w.include(old, true)
 		}
 		w.include(b.Attempt.Hash, true)
-		w.blocks(t, 2*int(guarded.Confirmations))
+		w.mineBlocks(t, 2*int(guarded.Confirmations))
 		want := map[bool]Status{true: {State: Confirmed, Executed: Success,
 			Reason: ProtectExecutedAfterRequeue},
 			false: {State: Failed, Executed: No, Reason: ReasonRejected}}[ran]
@@ -104,12 +104,12 @@ func TestRequeuedExecuted_Invalid(t *testing.T) {
 	}
 }
 
-// As long as the form that does nothing cannot be made, nothing is handed over; somebody's wish
-// that it be cancelled does not hold that form back, and what is told stays.
+// Nothing is broadcast while the cancel of the second nonce cannot be signed. A requested cancel
+// causes no hold, and reported state stays.
 func TestRequeuedExecuted_WaitsForCancel(t *testing.T) {
 	t.Parallel()
-	w, id, old := takenAnew(t, false)
-	if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
+	w, id, old := reallocated(t, false)
+	if got := w.runCommand(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied {
 		t.Fatal(got)
 	}
 	w.include(old, true)
@@ -120,7 +120,7 @@ func TestRequeuedExecuted_WaitsForCancel(t *testing.T) {
 			len(tx.Attempts) != 2 ||
 			!tx.Due.After(w.view.Now) ||
 			protected(w) == nil {
-			t.Fatalf("%+v, %d forms", tx.Status, len(tx.Attempts))
+			t.Fatalf("%+v, %d attempts", tx.Status, len(tx.Attempts))
 		}
 	}
 	if b := until[Broadcast](t, w); b.Attempt.Kind != Cancel ||
@@ -129,13 +129,13 @@ func TestRequeuedExecuted_WaitsForCancel(t *testing.T) {
 	}
 }
 
-// The block of the form for its nonce leaves the chain after an operator has decided: what was told
-// and decided stays, whatever nodes answer.
+// The attempt's block is reorged out after an operator decided: reports and the decision stay, for
+// any response.
 func TestRequeuedExecuted_OneEvent(t *testing.T) {
 	t.Parallel()
-	for name, filled := range map[string]bool{"a form that does nothing": true,
+	for name, filled := range map[string]bool{"cancel": true,
 		"its payload": false} {
-		w, _, old := takenAnew(t, true)
+		w, _, old := reallocated(t, true)
 		w.view.Policy.ResubmitMaxAge = time.Hour
 		own := w.view.Open[0].newest().Hash
 		if filled {
@@ -145,7 +145,8 @@ func TestRequeuedExecuted_OneEvent(t *testing.T) {
 		w.include(own, true)
 		w.include(old, true)
 		w.settle(t)
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+		if got := w.runCommand(t,
+			Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
 			Account{Latest: 2, Pending: 2, Settled: 2}); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
@@ -171,70 +172,71 @@ func TestRequeuedExecuted_OneEvent(t *testing.T) {
 			}
 		}
 		w.include(w.view.Open[0].newest().Hash, true)
-		w.blocks(t, 2*int(guarded.Confirmations))
+		w.mineBlocks(t, 2*int(guarded.Confirmations))
 		if end := w.final[0]; end.State != Confirmed || end.Receipt.TxHash != old {
 			t.Errorf("%s: %+v", name, end.Status)
 		}
 	}
 }
 
-// What ran before and reverted pauses the queue where that is wanted, once: with its end.
+// An earlier execution that reverted pauses the submitter if its policy requires that: once, with
+// the final state.
 func TestRequeuedExecuted_Reverted_Pauses(t *testing.T) {
 	t.Parallel()
 	for name, queued := range map[string]bool{"queued": true, "filled": false} {
-		w, _, old := givenBack(t)
+		w, _, old := requeuedWorld(t)
 		if !queued {
-			w, _, old = takenAnew(t, false)
+			w, _, old = reallocated(t, false)
 		}
 		w.view.Submitter.OnFailure = PauseOnFailure
 		w.include(old, false)
 		if w.settle(t); !queued {
 			w.include(w.view.Open[0].newest().Hash, true)
 		}
-		w.blocks(t, 2*int(guarded.Confirmations))
+		w.mineBlocks(t, 2*int(guarded.Confirmations))
 		if len(w.final) != 1 || w.final[0].Executed != Reverted ||
 			w.view.Submitter.Status != Paused {
 			t.Errorf("%s: %s, %+v", name, w.view.Submitter.Status, w.final)
 		}
 	}
 
-	w, b := sent(t, 1) // its inclusion has said so, and somebody has resumed it since
+	w, b := sentWorld(t, 1) // its inclusion was reported, and an operator has resumed since
 	w.view.Submitter.OnFailure = PauseOnFailure
 	w.include(b.Attempt.Hash, false)
 	if w.settle(t); w.view.Submitter.Status != Paused {
 		t.Error("a revert does not pause")
 	}
 	w.view.Submitter.Status = Active
-	if w.blocks(t, 2*int(guarded.Confirmations)); len(w.final) != 1 ||
+	if w.mineBlocks(t, 2*int(guarded.Confirmations)); len(w.final) != 1 ||
 		w.view.Submitter.Status != Active {
 		t.Errorf("%s, %+v", w.view.Submitter.Status, w.final)
 	}
 }
 
-// The payload is included after all, in place of the form that does nothing, and the chain has
-// undone what ran before: nobody is told of a deadline.
+// The payload is included instead of the cancel, and the chain has undone the earlier execution: no
+// deadline is reported.
 func TestRequeuedExecuted_CancelLoses(t *testing.T) {
 	t.Parallel()
-	w, _, old := takenAnew(t, true)
+	w, _, old := reallocated(t, true)
 	payload := w.view.Open[0].newest().Hash
 	w.include(old, true)
 	w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	delete(w.included, old)
 	w.include(payload, true)
-	w.blocks(t, 2*int(guarded.Confirmations))
+	w.mineBlocks(t, 2*int(guarded.Confirmations))
 	if end := w.final[0]; end.Executed != Success || end.Reason != ReasonCancelLost ||
 		!strings.Contains(end.LastError, "requeued") {
 		t.Errorf("%+v", end.Status)
 	}
 }
 
-// It is in the queue again and says that the key is used elsewhere, and under that protection it
-// turns out to have run: it says so, and ends by it.
+// A requeued transaction under a protection for foreign key use turns out to be executed: it is
+// reported, and final by that attempt.
 func TestRequeuedExecuted_ProtectedQueue(t *testing.T) {
 	t.Parallel()
-	w, _, old := givenBack(t)
+	w, _, old := requeuedWorld(t)
 	w.view.Account = nil
-	for range 12 { // somebody uses nonces 1 and 2
+	for range 12 { // foreign transactions use nonces 1 and 2
 		w.elsewhere = 3
 		w.head++
 		w.view.Head = w.head
@@ -246,7 +248,7 @@ func TestRequeuedExecuted_ProtectedQueue(t *testing.T) {
 		t.Fatalf("%+v %+v", p, tx.Status)
 	}
 	w.include(old, true)
-	w.blocks(t, 5)
+	w.mineBlocks(t, 5)
 	if len(w.final) != 1 || w.final[0].State != Confirmed ||
 		w.final[0].Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v, queue %+v", w.final, w.view.Queue)

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// ahead is an account at which each nonce below 1 is used for good.
+// ahead is an account with each nonce below 1 used for good.
 var ahead = Account{Latest: 1, Pending: 1, Settled: 1}
 
-// givenBack is a world whose first transaction lost nonce 0 and is in the queue again, with a form
-// of before. No protection is in force.
-func givenBack(t *testing.T) (w *world, id TxID, old Hash) {
+// requeuedWorld is a world whose first transaction lost nonce 0 and is queued again, with an
+// earlier attempt. No protection is in force.
+func requeuedWorld(t *testing.T) (w *world, id TxID, old Hash) {
 	t.Helper()
-	w = lost(t)
+	w = lostNonce(t)
 	id, old = w.view.Open[0].ID, w.view.Open[0].newest().Hash
 	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRequeue, Tx: id},
 		{Kind: CommandExitProtect, Action: ActionResume, Expect: 1}} {
-		if got := w.exit(t, c, ahead); got != Applied {
+		if got := w.runCommand(t, c, ahead); got != Applied {
 			t.Fatalf("%s: %s", c.Kind, got)
 		}
 	}
 	return w, id, old
 }
 
-// takenAnew is givenBack with nonce 1 taken, and handed over or not.
-func takenAnew(t *testing.T, handedOver bool) (w *world, id TxID, old Hash) {
+// reallocated is requeuedWorld with nonce 1 taken, and optionally broadcast.
+func reallocated(t *testing.T, broadcast bool) (w *world, id TxID, old Hash) {
 	t.Helper()
-	w, id, old = givenBack(t)
-	w.look(ahead)
+	w, id, old = requeuedWorld(t)
+	w.setAccount(ahead)
 	w.do(t, until[Prepare](t, w), Outcome{}, accepted)
-	if handedOver {
+	if broadcast {
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 	}
 	return w, id, old
 }
 
-func (w *world) blocks(t fataler, n int) {
+func (w *world) mineBlocks(t fataler, n int) {
 	t.Helper()
 	for range n {
 		w.head++
@@ -45,12 +45,12 @@ func (w *world) blocks(t fataler, n int) {
 	}
 }
 
-// What is in the queue again and turns out to have run ends by that receipt, once it is final. It
-// is not sent anew, and has its nonce again.
+// A requeued transaction that was executed is final by that receipt. It is not sent again, and has
+// its nonce again.
 func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 	t.Parallel()
 	for _, success := range []bool{true, false} {
-		w, id, old := givenBack(t)
+		w, id, old := requeuedWorld(t)
 		w.include(old, success)
 		w.settle(t)
 		tx := w.view.Queue[0]
@@ -60,19 +60,20 @@ func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 			tx.LastError == "" {
 			t.Fatalf("%+v %+v", p, tx.Status)
 		}
-		w.blocks(t, int(guarded.Confirmations)-1)
+		w.mineBlocks(t, int(guarded.Confirmations)-1)
 		if len(w.final) > 0 {
-			t.Fatalf("it ended before that block was final: %+v", w.final[0].Status)
+			t.Fatalf("final before its block: %+v", w.final[0].Status)
 		}
-		// The decision holds, although it is not final yet.
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+		// The decision holds, although the block is not final yet.
+		if got := w.runCommand(t,
+			Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
 			ahead); got != Applied {
 			t.Fatal(got)
 		}
 		if w.settle(t); protected(w) != nil || len(w.nonces) != 1 {
 			t.Fatalf("%+v, nonces %v", protected(w), w.nonces)
 		}
-		w.blocks(t, 1)
+		w.mineBlocks(t, 1)
 		want := map[bool]Status{true: {State: Confirmed, Executed: Success},
 			false: {State: Failed, Executed: Reverted}}[success]
 		end := w.final[0]
@@ -90,12 +91,12 @@ func TestRequeuedExecuted_FinalizedFromQueue(t *testing.T) {
 	}
 }
 
-// A nonce that it has taken meanwhile is filled by a form that does nothing, whether a node has the
-// other one or not; only then it ends.
+// A nonce taken since the requeue is filled by a cancel, accepted payload or not, before it is
+// final.
 func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 	t.Parallel()
-	for _, handedOver := range []bool{true, false} {
-		w, id, old := takenAnew(t, handedOver)
+	for _, broadcast := range []bool{true, false} {
+		w, id, old := reallocated(t, broadcast)
 		payload := w.view.Open[0].newest().Hash
 		w.view.Policy.Stuck = true
 		w.include(old, true)
@@ -105,21 +106,22 @@ func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 			b.Attempt.Nonce != 1 ||
 			b.Tx.State != Stuck ||
 			b.Tx.Reason != ProtectExecutedAfterRequeue {
-			t.Fatalf("%+v hands over %+v of %+v", p, b.Attempt, b.Tx.Status)
+			t.Fatalf("%+v, broadcasts %+v of %+v", p, b.Attempt, b.Tx.Status)
 		}
-		if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+		if got := w.runCommand(t,
+			Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
 			ahead); got != Applied {
 			t.Fatal(got)
 		}
 		w.settle(t)
-		w.view.Now = w.view.Now.Add(time.Hour) // it is due again
-		w.blocks(t, 3*int(guarded.Confirmations))
+		w.view.Now = w.view.Now.Add(time.Hour) // due again
+		w.mineBlocks(t, 3*int(guarded.Confirmations))
 		if len(w.final) > 0 || protected(w) != nil {
-			t.Fatalf("it ended, and nonce 1 is used by nobody; or it is protected again: %+v",
+			t.Fatalf("final before nonce 1 is used, or protected again: %+v",
 				protected(w))
 		}
 		w.include(b.Attempt.Hash, true)
-		w.blocks(t, int(guarded.Confirmations))
+		w.mineBlocks(t, int(guarded.Confirmations))
 		end := w.final[0]
 		if end.ID != id || end.State != Confirmed || end.Executed != Success || *end.Nonce != 1 ||
 			end.Receipt.TxHash != old ||
@@ -127,8 +129,8 @@ func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 			protected(w) != nil {
 			t.Errorf("%+v %+v", end.Status, protected(w))
 		}
-		if len(w.asked) > 0 {
-			t.Error("a policy was asked about what is decided")
+		if len(w.policyAsked) > 0 {
+			t.Error("a policy was asked after the decision")
 		}
 		if w.included[payload] != nil || !slices.Equal(w.gaps, []Nonce{0}) {
 			t.Errorf("gaps %v", w.gaps)
@@ -136,7 +138,7 @@ func TestRequeuedExecuted_NonceFilled(t *testing.T) {
 	}
 }
 
-// The other form may be included first all the same: that is told, and never as a clean success.
+// The other attempt may still be included first: that is reported, and never as a clean success.
 func TestRequeuedExecuted_Twice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -149,15 +151,15 @@ func TestRequeuedExecuted_Twice(t *testing.T) {
 		"after, alone":  {false, true, Success, ""},
 		"both reverted": {false, false, Reverted, "reverted"},
 	} {
-		w, _, old := takenAnew(t, true)
+		w, _, old := reallocated(t, true)
 		own := w.view.Open[0].newest().Hash
 		w.include(old, c.before)
 		w.include(own, c.after)
-		w.blocks(t, int(guarded.Confirmations))
+		w.mineBlocks(t, int(guarded.Confirmations))
 		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue {
 			t.Errorf("%s: %+v", name, p)
 		}
-		// that of the loss: what is in a block keeps its state
+		// the event of the loss: an included transaction keeps its state
 		if n := w.kindCount(EventStuck); n != 1 {
 			t.Errorf("%s: STUCK %d times", name, n)
 		}
@@ -170,12 +172,12 @@ func TestRequeuedExecuted_Twice(t *testing.T) {
 	}
 }
 
-// While another protection is in force nothing is signed, and nothing that could run a second time
-// is handed over.
+// Under another protection nothing is signed, and nothing that could run twice is broadcast.
 func TestRequeuedExecuted_OtherProtection(t *testing.T) {
 	t.Parallel()
-	w, _, old := takenAnew(t, false)
-	if got := w.exit(t, Command{Kind: CommandProtect, Reason: "moving keys"}, ahead); got != Applied {
+	w, _, old := reallocated(t, false)
+	if got := w.runCommand(t, Command{Kind: CommandProtect, Reason: "moving keys"},
+		ahead); got != Applied {
 		t.Fatal(got)
 	}
 	w.include(old, true)
@@ -187,18 +189,20 @@ func TestRequeuedExecuted_OtherProtection(t *testing.T) {
 		len(tx.Attempts) != 2 ||
 		tx.SubmitAttempts != 0 ||
 		protected(w).ID != 2 {
-		t.Fatalf("%+v, %d forms, %+v", tx.Status, len(tx.Attempts), protected(w))
+		t.Fatalf("%+v, %d attempts, %+v", tx.Status, len(tx.Attempts), protected(w))
 	}
 	for _, c := range []Command{{Kind: CommandResolve, Action: ActionRetry, Tx: w.view.Open[0].ID},
 		{Kind: CommandResolve, Action: ActionRequeue, Tx: w.view.Open[0].ID}} {
-		if got := w.exit(t, c, ahead); !strings.HasPrefix(got, ResultRefused) {
+		if got := w.runCommand(t, c, ahead); !strings.HasPrefix(got, ResultRefused) {
 			t.Errorf("%s: %s", c.Action, got)
 		}
 	}
-	if got := w.exit(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2}, ahead); got != Applied {
+	if got := w.runCommand(t, Command{Kind: CommandExitProtect, Action: ActionResume, Expect: 2},
+		ahead); got != Applied {
 		t.Fatal(got)
 	}
-	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); got != Applied ||
+	if got := w.runCommand(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID},
+		ahead); got != Applied ||
 		w.view.Open[0].newest().Kind != Cancel {
 		t.Errorf("%s %+v", got, w.view.Open[0].newest())
 	}
@@ -207,13 +211,13 @@ func TestRequeuedExecuted_OtherProtection(t *testing.T) {
 	}
 }
 
-// Whoever sees it late, with that block final, says so first: an operator is told each time.
+// An owner that finds the execution late, with its block final, still emits the event first.
 func TestRequeuedExecuted_EventFirst(t *testing.T) {
 	t.Parallel()
 	for name, queued := range map[string]bool{"queued": true, "in a block": false} {
-		w, _, old := givenBack(t)
+		w, _, old := requeuedWorld(t)
 		if !queued {
-			w, _, old = takenAnew(t, true)
+			w, _, old = reallocated(t, true)
 			w.include(w.view.Open[0].newest().Hash, true)
 			w.settle(t)
 		}
@@ -222,16 +226,15 @@ func TestRequeuedExecuted_EventFirst(t *testing.T) {
 		w.settle(t)
 		if p := protected(w); p == nil || p.Reason != ProtectExecutedAfterRequeue ||
 			len(w.final) != 1 {
-			t.Errorf("%s: %+v, %d ended", name, p, len(w.final))
+			t.Errorf("%s: %+v, %d final", name, p, len(w.final))
 		}
 	}
 }
 
-// A protection that would end by itself is none that an operator decides on: another takes its
-// place.
+// An automatic protection accepts no operator decision: another one replaces it.
 func TestRequeuedExecuted_Resolve(t *testing.T) {
 	t.Parallel()
-	w, _, old := givenBack(t)
+	w, _, old := requeuedWorld(t)
 	cursor := *w.view.Cursor
 	cursor.Protections, cursor.Protected = 2, &Protected{
 		ID:       2,
@@ -250,7 +253,7 @@ func TestRequeuedExecuted_Resolve(t *testing.T) {
 				Released: true,
 			},
 		},
-	} // it keeps the protection in force
+	} // keeps the protection in force
 	w.include(old, true)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
 	if p := protected(w); p == nil || p.ID != 3 || p.Reason != ProtectExecutedAfterRequeue {
@@ -258,61 +261,61 @@ func TestRequeuedExecuted_Resolve(t *testing.T) {
 	}
 }
 
-// One form is final; as long as another is not, or is in doubt, nothing is said.
+// One attempt is final; while another is not, or is unknown, no outcome is reported.
 func TestRequeuedExecuted_UnknownAttempt_Waits(t *testing.T) {
 	t.Parallel()
-	w, _, old := takenAnew(t, true)
+	w, _, old := reallocated(t, true)
 	own := w.view.Open[0].newest().Hash
 	w.unknown[old] = true
-	if got := w.exit(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID}, ahead); !strings.HasPrefix(
-		got, ResultRefused) {
-		t.Errorf("a form is in doubt, and another one was made: %s", got)
+	if got := w.runCommand(t, Command{Kind: CommandSpeedUp, Tx: w.view.Open[0].ID},
+		ahead); !strings.HasPrefix(got, ResultRefused) {
+		t.Errorf("an attempt is unknown, and another was signed: %s", got)
 	}
 	w.include(own, true)
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if len(w.final) > 0 {
-		t.Fatalf("a form is in doubt: %+v", w.final[0].Status)
+		t.Fatalf("an attempt is unknown: %+v", w.final[0].Status)
 	}
 	delete(w.unknown, old)
 	w.include(old, true)
 	w.settle(t)
 	if len(w.final) > 0 {
-		t.Fatalf("a form is not final: %+v", w.final[0].Status)
+		t.Fatalf("an attempt is not final: %+v", w.final[0].Status)
 	}
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if len(w.final) != 1 {
 		t.Fatal("it does not end")
 	}
 
-	w, _, old = givenBack(t)
+	w, _, old = requeuedWorld(t)
 	second := Attempt{No: 2, Kind: Original, Nonce: 0, Hash: Hash{0xcd}}
 	w.view.Queue[0].Attempts = append(w.view.Queue[0].Attempts, second)
 	w.include(old, false)
 	w.settle(t)
 	w.unknown[second.Hash] = true
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if len(w.final) > 0 {
-		t.Fatalf("a form is in doubt: %+v", w.final[0].Status)
+		t.Fatalf("an attempt is unknown: %+v", w.final[0].Status)
 	}
 	delete(w.unknown, second.Hash)
-	w.include(second.Hash, true) // it succeeded, and that counts
-	w.blocks(t, int(guarded.Confirmations))
+	w.include(second.Hash, true) // it succeeded, which counts
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if end := w.final[0]; end.State != Confirmed || end.TxHash != second.Hash {
 		t.Errorf("%+v", end.Status)
 	}
 }
 
-// The chain undoes it once more, after the form that does nothing was made: nothing ran, and the
-// end says why.
+// The chain undoes the execution after the cancel was signed: nothing was executed, and the final
+// reason explains why.
 func TestRequeuedExecuted_Reorged(t *testing.T) {
 	t.Parallel()
-	w, _, old := takenAnew(t, true)
+	w, _, old := reallocated(t, true)
 	w.include(old, true)
 	b := until[Broadcast](t, w)
 	w.do(t, b, Outcome{Class: Accepted}, accepted)
 	delete(w.included, old)
 	w.include(b.Attempt.Hash, true)
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if end := w.final[0]; end.State != Cancelled || end.Executed != No ||
 		end.Reason != ProtectExecutedAfterRequeue {
 		t.Errorf("%+v", end.Status)
@@ -329,8 +332,8 @@ func TestNewest_SameNonce(t *testing.T) {
 	}
 }
 
-// It is protected already, for a second loss; the form of before the first REQUEUE is in a block.
-// No decision says that it did not run.
+// A second loss protects it already, and the attempt from before the first REQUEUE is included. No
+// decision can report it as not executed.
 func TestResolve_RequeuedExecuted(t *testing.T) {
 	t.Parallel()
 	old := Attempt{No: 1, Kind: Original, Nonce: 77, Hash: Hash{0xab}, Raw: []byte{1}}
@@ -347,20 +350,20 @@ func TestResolve_RequeuedExecuted(t *testing.T) {
 		"fail, not final": {ActionFail, true, 2, used, Stuck},
 		"fail, not used": {ActionFail, true, 3,
 			Account{Latest: 77, Pending: 77, Settled: 77}, Stuck},
-		"fail, told without look": {ActionFailUnproven, true, 3, used, Confirmed},
-		"requeue":                 {ActionRequeue, true, 30, used, Stuck},
-		"requeue, told":           {ActionRequeueUnproven, true, 30, used, Stuck},
+		"fail unproven":    {ActionFailUnproven, true, 3, used, Confirmed},
+		"requeue":          {ActionRequeue, true, 30, used, Stuck},
+		"requeue unproven": {ActionRequeueUnproven, true, 30, used, Stuck},
 	} {
-		w := lost(t)
+		w := lostNonce(t)
 		tx := &w.view.Open[0]
 		id := tx.ID
 		tx.Attempts, tx.Requeued = append([]Attempt{old}, tx.Attempts...), 1
 		w.include(old.Hash, c.success)
 		w.head += c.blocks
 		if w.settle(t); w.view.Open[0].Reason != ReasonNonceElsewhere {
-			t.Errorf("%s: what it waits for is told as %s", name, w.view.Open[0].Reason)
+			t.Errorf("%s: reason of the wait is %s", name, w.view.Open[0].Reason)
 		}
-		got := w.exit(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.account)
+		got := w.runCommand(t, Command{Kind: CommandResolve, Action: c.action, Tx: id}, c.account)
 		if (got == Applied) != (c.want != Stuck) {
 			t.Errorf("%s: %s", name, got)
 			continue
@@ -376,8 +379,8 @@ func TestResolve_RequeuedExecuted(t *testing.T) {
 			t.Errorf("%s: %+v", name, end.Status)
 		}
 	}
-	// One that is in doubt is waited for.
-	w := lost(t)
+	// An unknown attempt delays the decision.
+	w := lostNonce(t)
 	w.view.Open[0].Attempts, w.view.Open[0].Requeued = append(
 		[]Attempt{old},
 		w.view.Open[0].Attempts...), 1
@@ -386,19 +389,19 @@ func TestResolve_RequeuedExecuted(t *testing.T) {
 		{ID: 5, Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
 	}
 	used.CommandID = 5
-	w.look(used)
+	w.setAccount(used)
 	if step, ok := Decide(&w.view).(Rest); !ok {
-		t.Errorf("%#v while a form is in doubt", step)
+		t.Errorf("%#v while an attempt is unknown", step)
 	}
 }
 
-// A cancel of what was given back is a wish, until it is beyond doubt that nothing of it ran.
+// A cancel of a requeued transaction is pending until all its attempts are proven not executed.
 func TestCancel_Requeued(t *testing.T) {
 	t.Parallel()
 	cancelling := func() (*world, TxID, Hash) {
-		w, id, old := givenBack(t)
-		w.view.Submitter.Status = Paused // it ends in the queue all the same
-		if got := w.exit(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied ||
+		w, id, old := requeuedWorld(t)
+		w.view.Submitter.Status = Paused // final in the queue despite the pause
+		if got := w.runCommand(t, Command{Kind: CommandCancel, Tx: id}, ahead); got != Applied ||
 			!w.view.Queue[0].CancelRequested {
 			t.Fatalf("%s %+v", got, w.view.Queue[0].Status)
 		}
@@ -419,19 +422,19 @@ func TestCancel_Requeued(t *testing.T) {
 	w, _, old := cancelling()
 	w.unknown[old] = true
 	if w.settle(t); len(w.final) > 0 {
-		t.Errorf("one form is in doubt: %+v", w.final[0].Status)
+		t.Errorf("one attempt is unknown: %+v", w.final[0].Status)
 	}
 	delete(w.unknown, old)
 	w.include(old, true)
 	w.settle(t)
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	if end := w.final[0]; end.State != Confirmed || end.Executed != Success {
 		t.Errorf("it ran: %+v", end.Status)
 	}
 
-	w, _, _ = cancelling() // the chain does not show its old nonce as used any more
+	w, _, _ = cancelling() // the chain no longer shows its old nonce as used
 	w.elsewhere = 0
-	w.view.Cursor.Next = 0 // what the world tells of the account
+	w.view.Cursor.Next = 0 // used by onChain
 	w.settle(t)
 	if tx := w.view.Queue[0]; len(w.final) > 0 || tx.Reason != ReasonChainBehind ||
 		!tx.Due.After(w.view.Now) {
@@ -444,8 +447,8 @@ func TestCancel_Requeued(t *testing.T) {
 	}
 }
 
-// Neither a deadline nor a wait that is too long says of what was given back that it did not run,
-// while that is not sure; nor is it sent again.
+// A requeued transaction that is not proven unexecuted is neither final by a deadline or maximum
+// wait nor sent again.
 func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*world){
@@ -457,21 +460,21 @@ func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 		"nothing": func(*world) {},
 	} {
 		for _, settled := range []Nonce{0, 1} {
-			w, _, old := givenBack(t)
+			w, _, old := requeuedWorld(t)
 			before(w)
 			w.unknown[old] = true
 			if _, ok := Decide(&w.view).(Rest); !ok {
-				t.Errorf("%s: %#v while a form is in doubt", name, Decide(&w.view))
+				t.Errorf("%s: %#v while an attempt is unknown", name, Decide(&w.view))
 			}
 			delete(w.unknown, old)
 			w.view.Account = nil
 			w.apply(t, AccountReadFailed(&w.view, ReadAccount{Tx: &w.view.Queue[0]}))
 			if len(w.final) > 0 {
-				t.Errorf("%s: ended without a look at the account", name)
+				t.Errorf("%s: final without an account read", name)
 				continue
 			}
 			w.view.Queue[0].Due = w.view.Now
-			w.look(Account{Latest: 1, Pending: 1, Settled: settled})
+			w.setAccount(Account{Latest: 1, Pending: 1, Settled: settled})
 			if early := w.view; settled > 0 {
 				early.Head = w.head - guarded.Confirmations - 1
 				if r, ok := Decide(&early).(Record); !ok ||
@@ -484,7 +487,7 @@ func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 				Preparation{Outcome: Outcome{Class: Unavailable}})
 			sure := settled > 0
 			if ended := len(w.final) > 0; ended != (sure && name != "nothing") {
-				t.Errorf("%s, settled %d: ended %v", name, settled, ended)
+				t.Errorf("%s, settled %d: final %v", name, settled, ended)
 			}
 			if !sure && w.view.Queue[0].Reason != ReasonChainBehind {
 				t.Errorf("%s: %+v", name, w.view.Queue[0].Status)
@@ -493,17 +496,17 @@ func TestRequeued_Unproven_NotFinalized(t *testing.T) {
 	}
 }
 
-// It has its nonce again, and then the block that it was in is no more: it ends as FAILED, and is
-// not given back a second time.
+// It has its nonce again, and then its block is reorged out: it is final as FAILED, and not
+// requeued again.
 func TestRequeue_ReusedNonce_Refused(t *testing.T) {
 	t.Parallel()
-	w, id, old := givenBack(t)
+	w, id, old := requeuedWorld(t)
 	w.include(old, true)
 	w.settle(t)
-	w.blocks(t, int(guarded.Confirmations))
+	w.mineBlocks(t, int(guarded.Confirmations))
 	end := w.final[0]
 	w.view.Open = nil
-	w.audits(end)
+	w.setAudited(end)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
 	delete(w.included, old)
 	w.do(t, Decide(&w.view), Outcome{}, accepted)
@@ -511,11 +514,12 @@ func TestRequeue_ReusedNonce_Refused(t *testing.T) {
 		*tx.Nonce != 0 {
 		t.Fatalf("%+v", tx.Status)
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id}, ahead); !strings.HasPrefix(
-		got, ResultRefused) {
+	if got := w.runCommand(t, Command{Kind: CommandResolve, Action: ActionRequeue, Tx: id},
+		ahead); !strings.HasPrefix(got, ResultRefused) {
 		t.Error(got)
 	}
-	if got := w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: id}, ahead); got != Applied ||
+	if got := w.runCommand(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: id},
+		ahead); got != Applied ||
 		w.final[1].Executed != No {
 		t.Errorf("%s", got)
 	}

@@ -10,16 +10,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ledgerOf is what a backup holds.
-type ledgerOf struct {
+// savedLedger is the content of a backup.
+type savedLedger struct {
 	open, queue, ended, final []Tx
 	cursor                    *Cursor
 	submitter                 Submitter
 	gaps                      []Nonce
 }
 
-func (c *chained) backup() ledgerOf {
-	b := ledgerOf{
+func (c *chained) backup() savedLedger {
+	b := savedLedger{
 		open:      slices.Clone(c.view.Open),
 		queue:     slices.Clone(c.view.Queue),
 		ended:     slices.Clone(c.view.NotExecuted),
@@ -34,9 +34,8 @@ func (c *chained) backup() ledgerOf {
 	return b
 }
 
-// restore brings the ledger back to a backup, as fencepost recover does; chain and pools stay what
-// they are.
-func (c *chained) restore(b ledgerOf, id int64) {
+// restore resets the ledger to a backup, as fencepost recover does. Chain and pools stay.
+func (c *chained) restore(b savedLedger, id int64) {
 	c.view.Open = b.open
 	c.view.Queue = b.queue
 	c.view.NotExecuted = b.ended
@@ -49,16 +48,16 @@ func (c *chained) restore(b ledgerOf, id int64) {
 			txs[i].Restored = true
 		}
 	}
-	c.forgetAll()
+	c.dropMemory()
 	cursor := *b.cursor
 	cursor.Protections = id
 	cursor.Protected = &Protected{ID: id, Reason: ProtectRestored, Evidence: "restored"}
 	c.view.Cursor = &cursor
 }
 
-// A protection of a restore that was left by somebody who has compared too early, by an endpoint
-// that was behind, or whose pool lacked what was sent: what is queued may be what has used the
-// nonces, and is sent by no decision that does not say that it was compared.
+// An operator left the protection of a restore too early: by a lagging endpoint, or one whose pool
+// lacked transactions. Queued transactions may be the consumers of the nonces, and no decision
+// without keep-queue sends them.
 func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -92,13 +91,20 @@ func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 			code, _, _ := strings.Cut(w.results[len(w.results)-1].Result, ":")
 			return code
 		}
+		exit := func(action Action, protection int64) string {
+			return decide(Command{
+				Kind:   CommandExitProtect,
+				Action: action,
+				Expect: protection,
+			})
+		}
 		w.lag = len(w.blocks) - at
 		for _, action := range []Action{ActionResume, ActionAlign} {
-			if got := decide(Command{Kind: CommandExitProtect, Action: action, Expect: 1000}); got != ResultRefused {
+			if got := exit(action, 1000); got != ResultRefused {
 				t.Fatalf("%s: %s %s", name, action, got)
 			}
 		}
-		if got := decide(Command{Kind: CommandExitProtect, Action: ActionResumeKeep, Expect: 1000}); got != Applied {
+		if got := exit(ActionResumeKeep, 1000); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
 		w.lag = 0
@@ -110,28 +116,29 @@ func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 		if tx := w.view.Open[0]; tx.Reason != ReasonNonceElsewhere {
 			t.Fatalf("%s: %+v", name, tx.Status)
 		}
-		if got := decide(Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}); got != Applied {
+		failed := Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}
+		if got := decide(failed); got != Applied {
 			t.Fatalf("%s: %s", name, got)
 		}
-		if got := decide(Command{Kind: CommandExitProtect, Action: c.action, Expect: 1001}); got != ResultRefused ||
+		if got := exit(c.action, 1001); got != ResultRefused ||
 			len(w.view.Queue) != 2 {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := decide(Command{Kind: CommandExitProtect, Action: ActionAlignKeep, Expect: 1001}); got != Applied ||
+		if got := exit(ActionAlignKeep, 1001); got != Applied ||
 			len(w.view.Open) != 1 {
 			t.Errorf("%s, compared: %s", name, got)
 		}
 	}
 }
 
-// Two queued transactions have the same payload; in the lost part the first was cancelled, and the
-// second ran under its nonce. The first, signed anew, is the very same bytes: it is CONFIRMED by
-// the second's inclusion, so that no use elsewhere is found which would protect again before the
-// second runs. So the one who leaves the protection of the restore has compared, whatever an
-// endpoint that lags shows.
+// Two queued transactions have the same payload. In the lost part the first was cancelled, and the
+// second ran under its nonce. The first, signed again, has the same bytes, so the inclusion of the
+// second confirms it. No use elsewhere is found that would protect again before the second runs.
+// Therefore the operator must compare before leaving the protection of the restore, whatever a
+// lagging endpoint returns.
 func TestRestored_SameBytes(t *testing.T) {
 	t.Parallel()
-	w := newChained(2, guarded) // forms of a nonce are the same bytes, whoever has it
+	w := newChained(2, guarded) // attempts of one nonce have the same bytes for each transaction
 	for w.view.Cursor == nil {
 		w.step(t, Accepted, accepted)
 	}
@@ -176,9 +183,8 @@ func TestRestored_SameBytes(t *testing.T) {
 	}
 }
 
-// What shall be cancelled is held back under the protection of a restore, so its nonce stays open,
-// and nobody can align forward over that: the one who has compared what is queued behind it
-// resumes, and all ends.
+// A transaction to be cancelled is on hold under the protection of a restore. Its nonce stays open,
+// which prevents align forward. An operator who has compared the queue resumes, and all are final.
 func TestRestored_Held_DoesNotBlock(t *testing.T) {
 	t.Parallel()
 	w := newChained(2, guarded)
@@ -218,10 +224,10 @@ func TestRestored_Held_DoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestDecide_RestoredLedger is TestDecide_AnyChain with a ledger that is brought back to what it
-// was some time ago, while chain and pools stay what they are. Endpoints lag. What says that it did
-// not run has not, in any form, lost ones among them; nothing runs twice, whatever operators decide
-// who do not say that they have compared; and with one who has, everything ends.
+// TestDecide_RestoredLedger is TestDecide_AnyChain with a ledger restored to an earlier state over
+// unchanged chain and pools. Endpoints lag. A transaction final as not executed has not run by any
+// attempt, lost ones included. Nothing runs twice by decisions without keep-queue, and with it
+// every transaction is final.
 func TestDecide_RestoredLedger(t *testing.T) {
 	t.Parallel()
 	for _, deepest := range []int{1, 3, 7} {
@@ -233,7 +239,7 @@ func TestDecide_RestoredLedger(t *testing.T) {
 }
 
 func restoredChain(t *rapid.T, deepest int) {
-	c := anyChained(t)
+	c := randomChain(t)
 	c.salted = true
 	var ids []TxID
 	for _, tx := range c.view.Queue {
@@ -241,10 +247,10 @@ func restoredChain(t *rapid.T, deepest int) {
 	}
 	some := func(name string, n int) {
 		for i := range rapid.IntRange(0, n).Draw(t, name) {
-			c.weather(t, deepest)
+			c.randomEvent(t, deepest)
 			if rapid.IntRange(0, 4).Draw(t, "asked") == 0 {
-				k := c.anyCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx"))
-				if name == "after" { // nobody vouches for anything
+				k := c.randomCommand(t, int64(i+1), rapid.SampledFrom(ids).Draw(t, "tx"))
+				if name == "after" { // no operator has compared
 					switch k.Action {
 					case ActionRequeueUnproven:
 						k.Action = ActionRequeue
@@ -255,7 +261,7 @@ func restoredChain(t *rapid.T, deepest int) {
 				c.view.Commands = append(c.view.Commands, k)
 			}
 			c.audit()
-			c.everyNumberOnce(t)
+			c.everyNonceOnce(t)
 		}
 	}
 	some("before", 40)
@@ -293,17 +299,17 @@ func restoredChain(t *rapid.T, deepest int) {
 	if careful {
 		c.exits, c.lost = append(c.exits, ActionResumeKeep, ActionAlignKeep), lost
 	}
-	c.clears(t)
+	c.drain(t)
 	c.lost = lost
 	for range 10 {
 		c.mine(chainBlock{})
 		c.run(t, Accepted, accepted)
 	}
 	c.audit()
-	c.everyNumberOnce(t)
+	c.everyNonceOnce(t)
 	for _, tx := range slices.Concat(c.view.Open, c.view.Queue) {
 		if !careful && len(c.view.Queue) > 0 {
-			break // all wait for somebody who compares
+			break // all wait for an operator who compares
 		}
 		t.Fatalf(
 			"it never ends: %+v of nonce %v, %v; protected %+v, cursor %d, account %d, last "+
@@ -312,6 +318,6 @@ func restoredChain(t *rapid.T, deepest int) {
 			c.nonceAt(c.head), c.results[max(0, len(c.results)-6):])
 	}
 	for _, tx := range c.final {
-		c.truth(t, tx)
+		c.checkOutcome(t, tx)
 	}
 }

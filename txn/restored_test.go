@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// restoredWorld is a world whose ledger was restored with all that is in it.
+// restoredWorld is a world whose whole ledger was restored.
 func restoredWorld(w *world) *world {
 	for _, txs := range [][]Tx{w.view.Open, w.view.Queue} {
 		for i := range txs {
@@ -16,9 +16,9 @@ func restoredWorld(w *world) *world {
 	return w
 }
 
-// restoredEnds are the ways in which something ends without having run, by what the ledger knows,
-// each with the reason that it has when nothing was restored.
-var restoredEnds = map[string]struct {
+// restoredOutcomes are the ways to a final state as not executed, each with its reason in a ledger
+// that was not restored.
+var restoredOutcomes = map[string]struct {
 	reason string
 	end    func(t *testing.T, mark func(*world) *world) *world
 }{
@@ -72,21 +72,21 @@ var restoredEnds = map[string]struct {
 		}
 		return w
 	}},
-	"given back, and cancelled in the queue": {
+	"requeued, and cancelled in the queue": {
 		ReasonCancelled,
 		func(t *testing.T, mark func(*world) *world) *world {
-			w, id, _ := givenBack(t)
-			mark(w).exit(t, Command{Kind: CommandCancel, Tx: id}, ahead)
+			w, id, _ := requeuedWorld(t)
+			mark(w).runCommand(t, Command{Kind: CommandCancel, Tx: id}, ahead)
 			w.settle(t)
 			return w
 		},
 	},
-	"failed, its nonce used by somebody else": {
+	"failed, its nonce used elsewhere": {
 		ReasonNonceElsewhere,
 		func(t *testing.T, mark func(*world) *world) *world {
-			w := mark(lost(t))
-			w.exit(t, Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID},
-				ahead)
+			w := mark(lostNonce(t))
+			w.runCommand(t,
+				Command{Kind: CommandResolve, Action: ActionFail, Tx: w.view.Open[0].ID}, ahead)
 			return w
 		},
 	},
@@ -94,21 +94,20 @@ var restoredEnds = map[string]struct {
 		w := mark(cancelling(t, guarded, Accepted))
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
 		w.include(until[Broadcast](t, w).Attempt.Hash, true)
-		w.blocks(t, int(guarded.Confirmations))
+		w.mineBlocks(t, int(guarded.Confirmations))
 		return w
 	}},
 }
 
-// What was in a ledger that was restored may have run in the part that was lost: no way to the end
-// says that it did not.
+// A transaction of a restored ledger may have run in the lost part: none is final as not executed.
 func TestRestored_NeverFinalAsUnexecuted(t *testing.T) {
 	t.Parallel()
-	for name, c := range restoredEnds {
+	for name, c := range restoredOutcomes {
 		as := func(w *world) *world { return w }
 		for marked, mark := range map[bool]func(*world) *world{false: as, true: restoredWorld} {
 			w := c.end(t, mark)
 			if len(w.final) == 0 {
-				t.Fatalf("%s: it has not ended", name)
+				t.Fatalf("%s: not final", name)
 			}
 			end := w.final[0]
 			switch {
@@ -123,27 +122,27 @@ func TestRestored_NeverFinalAsUnexecuted(t *testing.T) {
 	}
 }
 
-// A receipt is proof as ever.
+// A receipt is still proof.
 func TestRestored_Executed(t *testing.T) {
 	t.Parallel()
 	for success, want := range map[bool]Executed{true: Success, false: Reverted} {
 		w := restoredWorld(newWorld(1, guarded))
 		w.include(until[Broadcast](t, w).Attempt.Hash, success)
-		w.blocks(t, int(guarded.Confirmations))
+		w.mineBlocks(t, int(guarded.Confirmations))
 		if len(w.final) != 1 || w.final[0].Executed != want || w.final[0].Reason == ReasonRestored {
 			t.Errorf("%v: %+v", success, w.final)
 		}
 	}
 }
 
-// Who used its nonce may be itself, in a form that was signed after the backup: it is not sent once
-// more before somebody vouches that it was not.
+// The consumer of its nonce may be its own attempt, signed after the backup: it is not sent again
+// before an operator confirms that it is not.
 func TestRestored_NotRequeuedUnproven(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[Action]string{ActionRequeue: ResultRefused,
 		ActionRequeueUnproven: Applied} {
-		w := restoredWorld(lost(t))
-		got := w.exit(t, Command{Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
+		w := restoredWorld(lostNonce(t))
+		got := w.runCommand(t, Command{Kind: CommandResolve, Action: action, Tx: w.view.Open[0].ID},
 			ahead)
 		if code, _, _ := strings.Cut(got, ":"); code != want ||
 			want == ResultRefused &&

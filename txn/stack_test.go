@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// A block has every owner decide, most of them that there is nothing to do, and each rests on the
-// stack that this took until the collector halves it: 4 kB are enough.
-func TestDecide_StackUse(t *testing.T) { // alone: others make stacks too
+// On each block every owner decides, most of them to rest. Each keeps the stack that this took
+// until the garbage collector halves it: 4 kB are enough.
+func TestDecide_StackUse(t *testing.T) { // alone: other tests grow stacks too
 	const owners = 1000
 	most := uint64(4 << 10)
-	if raced {
+	if raceEnabled {
 		most *= 2
 	}
-	w, _ := sent(t, 1)
+	w, _ := sentWorld(t, 1)
 	w.view.Policy.ReportConfirmations, w.view.Policy.Bump = true, DefaultBumpPolicy{
 		Enabled:     true,
 		MinInterval: time.Hour,
 		MaxAttempts: 3,
 	}
 	w.view.Policy.ResubmitMaxAge = time.Hour
-	runtime.GC() // gives back what others have left
+	runtime.GC() // frees the stacks of other tests
 	before, end := stacks(), make(chan struct{})
 	var decided, ended sync.WaitGroup
 	for range owners {

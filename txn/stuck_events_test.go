@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// exhausted goes on until what is in flight is STUCK, since no pool has room for it.
-func (w *world) exhausted(t *testing.T) {
+// exhaustAttempts runs until the transaction in flight is STUCK, because no pool has room for it.
+func (w *world) exhaustAttempts(t *testing.T) {
 	t.Helper()
 	for range 400 {
 		if w.view.Open[0].State == Stuck {
@@ -21,35 +21,33 @@ func (w *world) exhausted(t *testing.T) {
 	t.Fatalf("it is never STUCK: %+v", w.view.Open[0].Status)
 }
 
-// What is STUCK and loses its nonce is told so, once, and what was decided on before it was known
-// is not decided.
+// The loss of a nonce of a STUCK transaction is reported once. Decisions from before are void.
 func TestStuck_LostNonce_Event(t *testing.T) {
 	t.Parallel()
-	w, b := sent(t, 1)
-	w.exhausted(t)
-	looked := w.view.Open[0]
+	w, b := sentWorld(t, 1)
+	w.exhaustAttempts(t)
+	seen := w.view.Open[0]
 	w.elsewhere = 1
 	for range 8 {
-		w.blocks(t, 1)
+		w.mineBlocks(t, 1)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		w.lookedAndSent(t)
+		w.broadcastNonceTooLow(t)
 	}
 	tx := w.view.Open[0]
-	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Version != looked.Version+1 ||
+	if tx.State != Stuck || tx.Reason != ReasonNonceElsewhere || tx.Version != seen.Version+1 ||
 		w.kindCount(EventStuck) != 2 ||
 		protected(w) == nil {
 		t.Fatalf("%s (%s), version %d after %d, %d times", tx.State, tx.Reason, tx.Version,
-			looked.Version, w.kindCount(EventStuck))
+			seen.Version, w.kindCount(EventStuck))
 	}
-	stale := Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID, Expect: looked.Version}
-	if got := w.exit(t, stale, ahead); !strings.HasPrefix(got, ResultRefused) ||
+	stale := Command{Kind: CommandResolve, Action: ActionRetry, Tx: b.Tx.ID, Expect: seen.Version}
+	if got := w.runCommand(t, stale, ahead); !strings.HasPrefix(got, ResultRefused) ||
 		w.view.Open[0].Version != tx.Version {
-		t.Errorf("a decision on version %d of what is %d: %s", looked.Version, tx.Version, got)
+		t.Errorf("a decision on version %d, now %d: %s", seen.Version, tx.Version, got)
 	}
 }
 
-// That it ran before it was given back to the queue is told of what is STUCK already, and of what
-// is in a block already.
+// The execution before a REQUEUE is reported for a transaction that is already STUCK or included.
 func TestRequeuedExecuted_Event(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -57,13 +55,13 @@ func TestRequeuedExecuted_Event(t *testing.T) {
 		want    Kind
 	}{
 		"with a node": {func(*testing.T, *world) {}, EventStuck},
-		"STUCK":       {func(t *testing.T, w *world) { w.exhausted(t) }, EventStuck},
+		"STUCK":       {func(t *testing.T, w *world) { w.exhaustAttempts(t) }, EventStuck},
 		"in a block": {func(t *testing.T, w *world) {
 			w.include(w.view.Open[0].newest().Hash, true)
 			w.settle(t)
 		}, EventIncluded},
 	} {
-		w, id, old := takenAnew(t, true)
+		w, id, old := reallocated(t, true)
 		c.prepare(t, w)
 		before := w.view.Open[0]
 		w.include(old, true)
@@ -77,11 +75,10 @@ func TestRequeuedExecuted_Event(t *testing.T) {
 	}
 }
 
-// A cap that is reached by what is STUCK for another reason is told as well.
 func TestStuck_FeeCapReached_Event(t *testing.T) {
 	t.Parallel()
-	w, _ := sent(t, 1)
-	w.exhausted(t)
+	w, _ := sentWorld(t, 1)
+	w.exhaustAttempts(t)
 	tx := w.view.Open[0]
 	s := replace(&w.view, &tx, Bump, 0)
 	w.apply(t, Replaced(&w.view, s, Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}))
@@ -95,6 +92,6 @@ func TestStuck_FeeCapReached_Event(t *testing.T) {
 			Replacement{Outcome: Outcome{Class: FeeCapBelowBaseFee}}),
 	)
 	if got := w.kindCount(EventStuck); got != 2 {
-		t.Errorf("told %d times", got)
+		t.Errorf("%d events", got)
 	}
 }

@@ -61,7 +61,7 @@ func TestParseAddress(t *testing.T) {
 	const sum = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" // EIP-55's own example
 	for text, ok := range map[string]bool{
 		sum: true, strings.ToLower(sum): true, "0x" + strings.ToUpper(sum[2:]): true,
-		"0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed": false, // one letter's case is wrong
+		"0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed": false, // one letter has the wrong case
 		"0X" + sum[2:]: false, sum[2:]: false, sum[:41]: false, sum + "0": false,
 		"0x" + strings.Repeat("g", 40): false, "": false, " " + sum: false,
 	} {

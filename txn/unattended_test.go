@@ -7,20 +7,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDecide_Unattended_Completes drives queues over a chain that is undone at any depth, whose
-// pools lose what they have. Nobody but us uses the key, so nothing asks for a decision: once the
-// weather clears everything ends, and so does the protection of a reorg after finality (L10),
-// though no operator looks at it.
+// TestDecide_Unattended_Completes drives queues over a chain with reorgs of any depth and pools
+// that drop transactions. There is no foreign use of the key, so no decision is needed: once faults
+// stop, every transaction is final, and the protection of a reorg after finality ends automatically
+// (L10).
 func TestDecide_Unattended_Completes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := anyChained(t)
+		c := randomChain(t)
 		c.view.Submitter.OnFailure = Continue
 		c.view.Policy.PrepareMaxAge = 0
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
-			c.ownWeather(t, int64(i+1))
+			c.randomOwnEvent(t, int64(i+1))
 			c.audit()
-			c.everyNumberOnce(t)
+			c.everyNonceOnce(t)
 		}
 		clear(c.pool)
 		for range 40 {
@@ -33,15 +33,15 @@ func TestDecide_Unattended_Completes(t *testing.T) {
 		if cursor := c.view.Cursor; cursor != nil && cursor.Protected != nil ||
 			len(c.view.Open)+len(c.view.Queue) > 0 {
 			t.Fatalf(
-				"it waits for somebody: %+v, cursor %+v, the account's next nonce is %d; in "+
+				"waits for an operator: %+v, cursor %+v, the account's next nonce is %d; in "+
 					"flight %+v",
 				cursor.Protected, cursor, c.nonceAt(c.head), c.view.Open)
 		}
 	})
 }
 
-// ownWeather is one thing that happens, none of it by anybody else who has the key.
-func (c *chained) ownWeather(t *rapid.T, id int64) {
+// randomOwnEvent applies one random event, except for foreign use of the key.
+func (c *chained) randomOwnEvent(t *rapid.T, id int64) {
 	switch rapid.IntRange(0, 10).Draw(t, "weather") {
 	case 0:
 		c.view.Now = c.view.Now.Add(
@@ -53,7 +53,7 @@ func (c *chained) ownWeather(t *rapid.T, id int64) {
 	case 3, 4:
 		c.minePool(true, rapid.IntRange(0, 5).Draw(t, "which"))
 	case 5:
-		c.drop(rapid.IntRange(1, 40).Draw(t, "reorg"), 40)
+		c.reorg(rapid.IntRange(1, 40).Draw(t, "reorg"), 40)
 	case 6:
 		clear(c.pool)
 	case 7:

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// tellsOfFunds is the law of the sub-state: whatever waits for money says so, nothing else does,
-// and whoever watches is told when that changes.
-func tellsOfFunds(t fataler, tx Tx, x Write) {
+// checkUnfunded checks the law of the sub-state: exactly the transactions that wait for money have
+// it, and each change of it has an event.
+func checkUnfunded(t fataler, tx Tx, x Write) {
 	t.Helper()
 	next := x.Next
 	switch {
 	case (tx.Sub == Unfunded) != (next.Sub == Unfunded) && x.Kind == "":
-		t.Fatalf("%s/%s becomes %s/%s and nobody is told", tx.State, tx.Sub, next.State, next.Sub)
+		t.Fatalf("%s/%s becomes %s/%s without an event", tx.State, tx.Sub, next.State, next.Sub)
 	case next.Reason == ReasonInsufficientFunds && next.Sub != Unfunded:
 		t.Fatalf("it waits for money and is %s/%s: %s", next.State, next.Sub, next.LastError)
 	case next.Sub != Unfunded:
@@ -26,15 +26,15 @@ func tellsOfFunds(t fataler, tx Tx, x Write) {
 			next.LastOutcome != "" && !unexamined(next.LastOutcome):
 		t.Fatalf("%s %s waits for money: %+v", x.Kind, next.State, next)
 	case !strings.Contains(next.LastError, "insufficient funds for"):
-		t.Fatalf("%s/%s %s does not say what it waits for: %q", next.State, next.Sub, next.Reason,
+		t.Fatalf("%s/%s %s without the reason of its wait: %q", next.State, next.Sub, next.Reason,
 			next.LastError)
 	}
 }
 
 var poor = Outcome{Class: InsufficientFunds, Detail: "insufficient funds"}
 
-// refusedOften has the next form refused for lack of money until it is STUCK, and as often again.
-func (w *world) refusedOften(t *testing.T) {
+// refuseUntilStuck has the next attempt refused for lack of money until STUCK, and as often again.
+func (w *world) refuseUntilStuck(t *testing.T) {
 	t.Helper()
 	for n := range 2 * w.view.Policy.ResubmitMax {
 		w.do(t, until[Broadcast](t, w), poor, accepted)
@@ -54,14 +54,14 @@ func (w *world) refusedOften(t *testing.T) {
 	}
 }
 
-// More refusals for lack of money than there may be hand-overs hide nothing: it says at each time
-// what it waits for, and goes on by itself once funded.
+// More refusals for lack of money than the limit of broadcasts hide nothing: the reason stays, and
+// the transaction continues automatically once funded.
 func TestUnfunded_KeepsReason(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Accepted, AlreadyKnown} {
 		w := newWorld(2, policy)
 		id := w.view.Queue[0].ID
-		w.refusedOften(t)
+		w.refuseUntilStuck(t)
 		b := until[Broadcast](t, w)
 		w.do(t, b, Outcome{Class: class}, accepted)
 		if tx := w.view.Open[0]; tx.State != Tracking || tx.Sub != Pending || tx.Reason != "" ||
@@ -70,7 +70,7 @@ func TestUnfunded_KeepsReason(t *testing.T) {
 			t.Errorf("%s: %+v", class, tx.Status)
 		}
 		w.include(b.Attempt.Hash, true)
-		w.clearUp(t)
+		w.finishAll(t)
 		if got := w.kinds[id]; !slices.Equal(
 			got,
 			[]Kind{
@@ -83,17 +83,18 @@ func TestUnfunded_KeepsReason(t *testing.T) {
 			},
 		) ||
 			len(w.final) != 2 {
-			t.Errorf("told %v, %d ended", got, len(w.final))
+			t.Errorf("reported %v, %d final", got, len(w.final))
 		}
 	}
 }
 
-// It is funded before there were as many hand-overs as it may have: from then on they are counted
-// anew.
+// It is funded before the limit of broadcasts: from then on they are counted again.
 func TestUnfunded_FundedInTime(t *testing.T) {
 	t.Parallel()
-	for name, first := range map[string][]Class{"never taken": nil, "taken, and dropped when the " +
-		"money went": {Accepted}} {
+	for name, first := range map[string][]Class{
+		"never accepted":        nil,
+		"accepted, and dropped": {Accepted},
+	} {
 		w := newWorld(1, policy)
 		for _, class := range first {
 			w.do(t, until[Broadcast](t, w), Outcome{Class: class}, accepted)
@@ -110,7 +111,7 @@ func TestUnfunded_FundedInTime(t *testing.T) {
 	}
 }
 
-// A node that did not look at the bytes takes nothing back; one that did and says something else
+// A node that did not examine the bytes clears nothing; one that did and returns another outcome
 // does.
 func TestUnfunded_Cleared(t *testing.T) {
 	t.Parallel()
@@ -126,7 +127,7 @@ func TestUnfunded_Cleared(t *testing.T) {
 		for _, stuck := range []bool{false, true} {
 			w := newWorld(1, policy)
 			if stuck {
-				w.refusedOften(t)
+				w.refuseUntilStuck(t)
 			} else {
 				w.do(t, until[Broadcast](t, w), poor, accepted)
 			}
@@ -156,7 +157,7 @@ func TestUnfunded_Cleared(t *testing.T) {
 	}
 }
 
-// By its age it is STUCK as well, and says both.
+// Past its maximum age it is STUCK as well, with both reasons.
 func TestUnfunded_PastMaxAge(t *testing.T) {
 	t.Parallel()
 	p := policy
@@ -177,8 +178,8 @@ func TestUnfunded_PastMaxAge(t *testing.T) {
 	}
 }
 
-// What nobody can pay for is not offered for more, by itself or by the policy for what is STUCK; a
-// cancel is signed once, and waits for money as well (H72).
+// A transaction that the account cannot afford is not bumped, neither automatically nor by the
+// stuck policy. A cancel is signed once, and waits for money as well (H72).
 func TestUnfunded_NoReplacements(t *testing.T) {
 	t.Parallel()
 	for _, says := range []StuckAction{StuckWait, StuckBump, StuckCancel} {
@@ -204,27 +205,26 @@ func TestUnfunded_NoReplacements(t *testing.T) {
 			StuckCancel: 2}[says]
 		if forms != want || tx.State != Stuck || tx.Sub != Unfunded ||
 			tx.Reason != ReasonInsufficientFunds {
-			t.Errorf("%s: %d forms, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
+			t.Errorf("%s: %d attempts, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
 		}
 		if cancels := "insufficient funds for the cancel transaction"; strings.Contains(
 			tx.LastError, cancels) != (says == StuckCancel) {
 			t.Errorf("%s: %q", says, tx.LastError)
 		}
-		w.clearUp(t)
+		w.finishAll(t)
 		if len(w.final) != 1 {
 			t.Errorf("%s: it did not end", says)
 		}
 	}
 }
 
-// What keeps a cancel from being signed is the reason, and not money: nothing is handed over
-// meanwhile.
+// A failure to sign a cancel is the reason, not money; nothing is broadcast meanwhile.
 func TestUnfunded_CancelUnsignable(t *testing.T) {
 	t.Parallel()
 	for name, often := range map[string]bool{"on its way": false, "stuck": true} {
 		w := newWorld(1, policy)
 		if often {
-			w.refusedOften(t)
+			w.refuseUntilStuck(t)
 		} else {
 			w.do(t, until[Broadcast](t, w), poor, accepted)
 		}
@@ -243,7 +243,8 @@ func TestUnfunded_CancelUnsignable(t *testing.T) {
 	}
 }
 
-// What is STUCK for another reason says that beside it; a lost nonce needs a decision and no money.
+// A transaction that is STUCK for another reason reports both. A lost nonce needs a decision, not
+// money.
 func TestUnfunded_StuckForOtherReason(t *testing.T) {
 	t.Parallel()
 	for reason, unfunded := range map[string]bool{ReasonReorgedFinal: true,
@@ -269,7 +270,7 @@ func TestUnfunded_StuckForOtherReason(t *testing.T) {
 	}
 }
 
-// An earlier form that a pool may have is told: that one may be included without more money.
+// An earlier attempt that a pool may have is reported: it may be included without more money.
 func TestUnfunded_EarlierAttemptAffordable(t *testing.T) {
 	t.Parallel()
 	b := until[Broadcast](t, newWorld(1, policy))
@@ -281,8 +282,8 @@ func TestUnfunded_EarlierAttemptAffordable(t *testing.T) {
 	}
 }
 
-// The head of the queue that waits for money says so by its sub-state, also where an older program
-// has written that it waits for something.
+// A queue head that waits for money has the sub-state, also where an older version recorded another
+// wait.
 func TestUnfunded_QueueHead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -306,16 +307,15 @@ func TestUnfunded_QueueHead(t *testing.T) {
 	try(InsufficientFunds)
 	if got := w.kinds[id]; !slices.Equal(got,
 		[]Kind{EventDelayed, EventDelayed, EventDelayed, EventDelayed}) {
-		t.Errorf("told %v", got)
+		t.Errorf("reported %v", got)
 	}
-	w.clearUp(t)
+	w.finishAll(t)
 	if len(w.final) != 1 || w.final[0].State != Confirmed {
 		t.Errorf("%+v", w.final)
 	}
 }
 
-// A form that is recorded after a refusal for lack of money may cost less: its own answer says
-// whether the account can pay for it.
+// An attempt recorded after a refusal for lack of money may cost less: its own outcome decides.
 func TestUnfunded_NewAttempt_OwnOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(1, policy)
@@ -332,9 +332,9 @@ func TestUnfunded_NewAttempt_OwnOutcome(t *testing.T) {
 	}
 }
 
-// The count of hand-overs begins anew with each form, and with it no word changes that is true: of
-// the newest form an answer that says nothing of money ends the wait for money, but not that the
-// transaction was handed over as often as one may be; a node that did not look at it ends neither.
+// Each attempt starts the count of broadcasts again, and true reports stay. For the newest attempt,
+// an outcome unrelated to money ends the wait for money, but not the exhausted limit of broadcasts.
+// A node that did not examine it ends neither.
 func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 	t.Parallel()
 	const aged = time.Hour
@@ -353,7 +353,7 @@ func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 		p := policy
 		p.ResubmitMaxAge = c.age
 		w := newWorld(1, policy)
-		w.refusedOften(t)
+		w.refuseUntilStuck(t)
 		w.view.Policy = p
 		w.view.Commands = []Command{{ID: 1, Kind: CommandCancel, Tx: w.view.Open[0].ID}}
 		w.do(t, until[Broadcast](t, w), Outcome{Class: class, Detail: "said so"}, accepted)
@@ -366,12 +366,12 @@ func TestUnfunded_Stuck_NewAttempt(t *testing.T) {
 		if tx := w.view.Open[0]; c.unfunded && tx.State != Tracking {
 			t.Errorf("%s, once it is funded: %+v", class, tx.Status)
 		}
-		w.clearUp(t)
+		w.finishAll(t)
 	}
 }
 
-// A bump that offers more than the account has does not keep the form before it, which a pool has
-// lost, from being handed over: what the account can pay for goes on.
+// A bump that the account cannot afford does not prevent the rebroadcast of the affordable attempt
+// before it that a pool has lost.
 func TestUnfunded_Bump(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []Class{Accepted, AlreadyKnown, Unavailable, Ambiguous,
@@ -405,7 +405,7 @@ func TestUnfunded_Bump(t *testing.T) {
 		if got := w.kinds[id]; forms[1] < 8 || forms[2] < 8 || len(forms) != 2 ||
 			w.view.Open[0].State != Stuck ||
 			len(got) != 5 {
-			t.Errorf("%s: forms %v, told %v", lost, forms, got)
+			t.Errorf("%s: attempts %v, reported %v", lost, forms, got)
 		}
 		b := until[Broadcast](t, w)
 		if b.Attempt.No == 1 {
