@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,10 @@ var errForeign = errors.New("chain is not configured on this node")
 
 // errDefect ends an actor that panicked.
 var errDefect = errors.New("actor panicked")
+
+// ErrCommitRejected marks the logged error of a change that the database rejected alone. The rules
+// allowed it and a constraint did not: a defect.
+var ErrCommitRejected = errors.New("commit rejected by the database")
 
 func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
 	a := &actor{
@@ -512,9 +517,8 @@ func (a *actor) notDone(ctx context.Context, outcome store.Outcome, cause error)
 		a.pause(ctx, txn.Backoff(1))
 		return nil
 	default:
-		a.log.Error(
-			"commit rejected by the database; submitter waits for an operator",
-			"error", cause)
+		a.log.Error("commit rejected; submitter waits for an operator",
+			"error", fmt.Errorf("%w: %w", ErrCommitRejected, cause))
 		a.pause(ctx, quarantine)
 		return nil
 	}

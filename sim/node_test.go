@@ -3,9 +3,9 @@ package sim
 import (
 	"context"
 	"crypto/ecdsa"
+	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/chain/chaintest"
@@ -214,10 +214,10 @@ func (l *logger) Handle(_ context.Context, r slog.Record) error {
 	for _, a := range l.attrs {
 		line += " " + a.String()
 	}
-	// A legal change that a constraint of the ledger rejects is a defect.
-	defect := strings.HasPrefix(r.Message, "the database refuses a change")
+	defect := false
 	r.Attrs(func(a slog.Attr) bool {
-		defect = defect || a.Key == "panic"
+		err, _ := a.Value.Any().(error)
+		defect = defect || a.Key == "panic" || errors.Is(err, engine.ErrCommitRejected)
 		line += " " + a.String()
 		return true
 	})

@@ -20,12 +20,18 @@ type Result struct {
 	Faults map[string]int
 	tail   string
 	trace  []string
+	// defects are the log lines that report a defect of a node
+	defects []string
 }
 
 // Play runs a plan to its end.
 func Play(t *testing.T, p Plan) Result {
 	t.Helper()
-	db := openDatabase(t)
+	return playOn(t, p, openDatabase(t))
+}
+
+func playOn(t *testing.T, p Plan, db *database) Result {
+	t.Helper()
 	r := Result{Plan: p}
 	synctest.Test(t, func(t *testing.T) {
 		if err := db.open(); err != nil {
@@ -36,7 +42,7 @@ func Play(t *testing.T, p Plan) Result {
 		w.play()
 		r = Result{
 			Plan: p, Broken: w.broken, Digest: w.digest, Steps: w.steps, Rest: w.rest,
-			Faults: w.faults, tail: w.tail(), trace: w.trace,
+			Faults: w.faults, tail: w.tail(), trace: w.trace, defects: w.defects,
 		}
 	})
 	return r

@@ -131,6 +131,30 @@ func TestPlay_SameSeed_SameTrace(t *testing.T) {
 	}
 }
 
+// TestPlay_CommitRejected_Reported verifies that a run reports a change that a constraint of the
+// ledger rejects.
+func TestPlay_CommitRejected_Reported(t *testing.T) {
+	t.Parallel()
+	if *seedFlag != 0 || *huntFlag != 0 {
+		return
+	}
+	db := openDatabase(t)
+	conn, err := db.connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Exec(db.ctx, "ALTER TABLE managed_tx ADD CHECK (state <> 'ALLOCATED')")
+	conn.Close(db.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Draw(1)
+	p.Faults = nil
+	if r := playOn(t, p, db); len(r.Broken) == 0 || len(r.defects) == 0 {
+		t.Errorf("broken laws %q, defects %q; want both", r.Broken, r.defects)
+	}
+}
+
 // TestDatabaseClock_Statement_UsesBubbleTime verifies that every database time comes from the
 // bubble's clock: in statements, defaults and functions. A plan may make that clock jump.
 func TestDatabaseClock_Statement_UsesBubbleTime(t *testing.T) {
