@@ -110,7 +110,7 @@ func (b *batch) unanswered() bool {
 	for _, err := range b.errs {
 		if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrBusy) &&
 			!errors.Is(err, context.DeadlineExceeded) &&
-			!errors.Is(err, context.Canceled) {
+			!errors.Is(err, context.Canceled) && !errors.Is(err, status.ErrDraining) {
 			return false
 		}
 	}
@@ -120,6 +120,7 @@ func (b *batch) unanswered() bool {
 // tell returns the status of one request. An internal error is logged with its cause, by call id.
 func (b *batch) tell(ctx context.Context, err error) *grpcstatus.Status {
 	c := b.access.Begin(pb.TxService_BatchCreateTx_FullMethodName)
+	err = asDraining(ctx, err)
 	if s := status.From(err, c.ID); accesslog.Level(s.Code()) < slog.LevelError {
 		return s
 	}

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"errors"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/fencepost/fencepost/server/accesslog"
@@ -41,7 +43,23 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 	bounded, cancel := context.WithTimeoutCause(auth.WithRights(ctx, r), limit,
 		store.ErrUnavailable)
 	defer cancel()
-	return handler(bounded, request)
+	bounded, cutOff := context.WithCancelCause(bounded)
+	defer cutOff(nil)
+	defer context.AfterFunc(s.cutoff, func() { cutOff(status.ErrDraining) })()
+	response, err = handler(bounded, request)
+	return response, asDraining(bounded, err)
+}
+
+// asDraining returns ErrDraining for an error that a call has because a stopping node cancelled it.
+func asDraining(ctx context.Context, err error) error {
+	if err == nil || !errors.Is(context.Cause(ctx), status.ErrDraining) {
+		return err
+	}
+	switch status.From(err, "").Code() {
+	case codes.Canceled, codes.DeadlineExceeded, codes.Unavailable:
+		return status.ErrDraining
+	}
+	return err
 }
 
 func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo,

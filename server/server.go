@@ -95,9 +95,10 @@ type Server struct {
 	methods    map[string]bool // by path
 	creds      credentials.TransportCredentials
 
-	// draining ends, with errDraining as its cause, when the node begins to stop.
-	draining context.Context
-	drain    context.CancelCauseFunc
+	// draining ends, with ErrDraining as its cause, when the node begins to stop; cutoff when the
+	// grace of the calls in progress is over.
+	draining, cutoff context.Context
+	drain, cutOff    context.CancelCauseFunc
 }
 
 // New makes a server that does nothing before Serve.
@@ -137,6 +138,7 @@ func New(o Options) (*Server, error) {
 	s.authn = auth.NewAuthenticator(o.Tokens, o.Callers)
 	s.authz = auth.NewAuthorizer(o.Store)
 	s.draining, s.drain = context.WithCancelCause(context.Background())
+	s.cutoff, s.cutOff = context.WithCancelCause(context.Background())
 	if s.feed, err = feed.New(o.feed()); err != nil {
 		return nil, err
 	}
@@ -218,6 +220,7 @@ func (s *Server) web(allowedOrigins []string) web.Options {
 			ReadTimeout: s.limits.PingAfter,
 			CallTimeout: s.limits.wholeCall(),
 		},
+		Cutoff:       s.cutoff,
 		Serves:       s.serves,
 		Authenticate: s.authn.Authenticate,
 		Enter: func(ctx context.Context, method string) (func(), error) {
@@ -352,11 +355,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// stop tells everyone to go elsewhere, then waits for the calls under way, but not beyond the
-// grace. Calls that outlive it are cut off, and have as long again to return; one that does not
-// even then is left behind, since the process is about to end.
+// stop tells everyone to go elsewhere, then waits for the calls in progress, but not beyond the
+// grace. Calls that outlive it are cancelled, and have half as long again to respond to their
+// clients; then connections are closed, and after as long again the calls that still run are left
+// behind, since the process is about to end.
 func (s *Server) stop(split *port.Split) {
 	defer func() {
+		s.inner.Stop() // last: a stopped inner server has no response for a call
 		s.log.Info("calls and streams ended for shutdown", "calls",
 			s.access.Drained())
 	}()
@@ -373,23 +378,28 @@ func (s *Server) stop(split *port.Split) {
 		both.Go(s.grpc.GracefulStop)
 		both.Go(func() { _ = s.http.Shutdown(ctx) }) // what is left is cut off below
 		both.Wait()
-		s.inner.Stop()
 	}()
 	if s.within(s.limits.Grace, done) {
 		return
 	}
 	s.log.Warn("shutdown grace exceeded; calls cancelled", "grace", s.limits.Grace)
+	s.cutOff(status.ErrDraining)
+	if s.within(s.limits.Grace/2, done) {
+		return
+	}
 	cancel()
 	s.cut()
-	if !s.within(s.limits.Grace, done) {
+	if !s.within(s.limits.Grace/2, done) {
 		s.log.Error("cancelled calls did not return")
 	}
 }
 
-// cut ends what is under way.
+// cut ends what is under way. Connections come first, so that no client gets a response that an
+// ended call did not give.
 func (s *Server) cut() {
-	s.grpc.Stop()
+	s.cutOff(status.ErrDraining)
 	_ = s.http.Close()
+	s.grpc.Stop()
 	s.inner.Stop()
 }
 

@@ -240,7 +240,8 @@ func grpcFields() []field[GRPC] {
 			"How long the response to a ping may take before the connection is closed.",
 			func(g *GRPC) *time.Duration { return &g.PingTimeout }),
 		value("stop_grace", span(100*time.Millisecond, 10*time.Minute), "5s",
-			"How long running calls may take to finish once the node stops.",
+			"How long running calls may take to finish once the node stops. Calls that take "+
+				"longer return UNAVAILABLE (DRAINING).",
 			func(g *GRPC) *time.Duration { return &g.StopGrace }),
 	}
 }

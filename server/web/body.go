@@ -115,11 +115,16 @@ func (f *Gateway) gather(w http.ResponseWriter, r *http.Request, most int) (*htt
 	if r.ContentLength > int64(most) {
 		return r, bodyTooLarge(int64(most))
 	}
+	defer context.AfterFunc(f.Cutoff, func() {
+		_ = http.NewResponseController(w).SetReadDeadline(clock.Real{}.Now())
+	})()
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
 		return r, bodyTooLarge(long.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded) && f.Cutoff.Err() != nil:
+		return r, status.ErrDraining
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return r, bodyTooLate(f.Limits.ReadTimeout)
 	case err != nil && r.Context().Err() != nil:

@@ -23,7 +23,6 @@ import (
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
-	"connectrpc.com/vanguard/vanguardgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
@@ -54,6 +53,8 @@ type Options struct {
 	Inner          *grpc.Server // serves the transcoded calls
 	AllowedOrigins []string     // web sites whose pages may call; "*" is any
 	Limits         Limits
+	// Cutoff ends when a stopping node waits no longer for the bodies of requests.
+	Cutoff context.Context
 	// Serves reports whether a path is that of a gRPC method.
 	Serves func(path string) bool
 	// Authenticate returns the context of an authenticated call.
@@ -94,9 +95,15 @@ func New(o Options) (*Gateway, error) {
 // newTranscoder returns a transcoder for requests of at most that many bytes once decompressed.
 // Responses may be longer.
 func (f *Gateway) newTranscoder(most int64) (http.Handler, error) {
-	return vanguardgrpc.NewTranscoder(
-		f.Inner,
+	var services []*vanguard.Service
+	for name := range f.Inner.GetServiceInfo() {
+		services = append(services, vanguard.NewService(name, http.HandlerFunc(f.callInner)))
+	}
+	return vanguard.NewTranscoder(
+		services,
 		vanguard.WithDefaultServiceOptions(
+			vanguard.WithTargetCodecs(vanguard.CodecProto),
+			vanguard.WithTargetProtocols(vanguard.ProtocolGRPC),
 			vanguard.WithMaxMessageBufferBytes(uint32(f.Limits.HeavyBody)),
 			vanguard.WithNoTargetCompression()),
 		vanguard.WithCompression(vanguard.CompressionGzip, newDeflater,
