@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -46,6 +47,7 @@ func (s *txService) cancel(ctx context.Context,
 		Tx:       &id,
 		Reason:   r.GetReason(),
 		Operator: r.GetOperator(),
+		Caller:   auth.RightsOf(ctx).Caller(),
 	}
 	if info.State == txn.Queued && info.Requeued == 0 {
 		cancelled, err := s.store.CancelQueuedFor(ctx, id, ask)
@@ -56,7 +58,7 @@ func (s *txService) cancel(ctx context.Context,
 			return outcome, info, err
 		}
 		if cancelled {
-			if ask.Operator != "" || ask.Reason != "" { // else it is in no log of commands either
+			if ask.Operator != "" || ask.Reason != "" || ask.Caller != "" { // as in the ledger
 				s.commands.tellAccepted(ctx, id.Submitter(), 0, ask)
 			}
 			return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil

@@ -40,6 +40,7 @@ type commander struct {
 // command.
 func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	ask store.Ask) (verdict, error) {
+	ask.Caller = auth.RightsOf(ctx).Caller()
 	command, err := m.pending(ctx, submitter, ask)
 	if err != nil {
 		return verdict{}, err
@@ -57,9 +58,8 @@ func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
 	return verdictOf(result), nil
 }
 
-// tellAccepted logs a command with its caller, whom only this node knows: the ledger has the
-// operator that the caller named. A caller that joins a pending command is logged with that
-// command's id.
+// tellAccepted logs a command with its caller. A caller that joins a pending command is logged with
+// that command's id; the ledger has the first caller.
 func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
 	ask store.Ask) {
 	attributes := []slog.Attr{
@@ -74,7 +74,7 @@ func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID,
 		attributes = append(attributes, slog.String("tx_id", ask.Tx.String()))
 	}
 	attributes = append(attributes, slog.String("operator", ask.Operator),
-		slog.String("caller", auth.RightsOf(ctx).Caller()))
+		slog.String("caller", ask.Caller))
 	m.log.LogAttrs(ctx, slog.LevelInfo, "command accepted", attributes...)
 }
 

@@ -138,9 +138,10 @@ func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 	}
 }
 
-// wireOperator tells what only operators need.
-func wireOperator(t txn.Tx, attempts []txn.Attempt) *pb.OperatorDetails {
+// wireOperator returns what only operators need.
+func wireOperator(t store.TxInfo, attempts []txn.Attempt) *pb.OperatorDetails {
 	out := &pb.OperatorDetails{
+		Caller:   t.Caller,
 		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), AcceptedAttempt: uint32(t.Accepted),
 		Diagnosis: string(t.Diagnosis),
 	}
@@ -258,7 +259,7 @@ func wireID(id *txn.TxID) string {
 func wireCommand(c store.CommandInfo) *pb.Command {
 	out := &pb.Command{
 		CommandId: c.ID, Kind: string(c.Kind), Action: string(c.Action), TxId: wireID(&c.Tx),
-		Reason: c.Reason, Operator: c.Operator,
+		Reason: c.Reason, Operator: c.Operator, Caller: c.Caller,
 		CreateTime: wireTime(c.CreatedAt), ApplyTime: wireTime(c.AppliedAt), Result: c.Result,
 	}
 	if c.Kind == txn.CommandExitProtect || c.Kind == txn.CommandProtect {

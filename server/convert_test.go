@@ -11,11 +11,13 @@ import (
 func TestSubmitAttempts_NoNonce_Zero(t *testing.T) {
 	t.Parallel()
 	tx := txn.Tx{Status: txn.Status{State: txn.Queued, SubmitAttempts: 7}}
-	if got := wireOperator(tx, nil); got.GetSubmitAttempts() != 0 || got.Nonce != nil {
+	if got := wireOperator(store.TxInfo{Tx: tx}, nil); got.GetSubmitAttempts() != 0 ||
+		got.Nonce != nil {
 		t.Errorf("%+v", got)
 	}
 	tx.State, tx.Nonce = txn.Tracking, new(txn.Nonce(3))
-	if got := wireOperator(tx, nil); got.GetSubmitAttempts() != 7 || got.GetNonce() != 3 {
+	if got := wireOperator(store.TxInfo{Tx: tx}, nil); got.GetSubmitAttempts() != 7 ||
+		got.GetNonce() != 3 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -109,6 +110,7 @@ func (s *txService) intent(ctx context.Context, r *pb.CreateTxRequest) (store.In
 		Payload:   payload,
 		Terms:     terms,
 		Labels:    r.GetLabels(),
+		Caller:    auth.RightsOf(ctx).Caller(),
 	}, err
 }
 

@@ -39,6 +39,6 @@ func (s *txService) view(ctx context.Context, info store.TxInfo, view pb.TxView)
 	if err != nil {
 		return nil, status.AboutTx(tx.GetTxId(), err)
 	}
-	tx.Operator = wireOperator(info.Tx, attempts)
+	tx.Operator = wireOperator(info, attempts)
 	return tx, nil
 }

@@ -97,6 +97,14 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 	_, err = n.txs.CancelTx(ctx,
 		&pb.CancelTxRequest{TxId: queued, Reason: "secret", Operator: "root"})
 	k.must(err)
+	for _, tx := range []string{id, queued} {
+		got, err := n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx},
+			View: pb.TxView_TX_VIEW_OPERATOR})
+		k.must(err)
+		if caller := got.GetTx().GetOperator().GetCaller(); caller != "ivo" {
+			t.Errorf("transaction %s was created by caller %q", tx, caller)
+		}
+	}
 	_, err = n.subs.PauseSubmitter(ctx,
 		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "secret", Operator: "root"})
 	k.must(err)
@@ -121,6 +129,10 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 	of := map[string]int64{}
 	for _, c := range commands.GetCommands() {
 		of[c.GetKind()+c.GetTxId()] = c.GetCommandId()
+		if c.GetCaller() != "ivo" || c.GetOperator() != "root" {
+			t.Errorf("command %s by caller %q, operator %q", c.GetKind(), c.GetCaller(),
+				c.GetOperator())
+		}
 	}
 	for _, want := range []string{
 		fmt.Sprintf(`msg="command accepted" submitter_id=%d kind=CANCEL action="" command_id=%d tx_id=%s operator=root caller=ivo`, o.id, of["CANCEL"+id], id),

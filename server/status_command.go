@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/fencepost/fencepost/server/auth"
 	"github.com/fencepost/fencepost/server/status"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -38,7 +39,13 @@ func (s *submitterService) demand(ctx context.Context,
 	if last == nil && info.Status == d.status {
 		return info, nil
 	}
-	command, ask := int64(0), store.Ask{Kind: d.kind, Reason: d.reason, Operator: d.operator}
+	command := int64(0)
+	ask := store.Ask{
+		Kind:     d.kind,
+		Reason:   d.reason,
+		Operator: d.operator,
+		Caller:   auth.RightsOf(ctx).Caller(),
+	}
 	if last != nil && last.Kind == d.kind {
 		command = last.ID
 	} else if command, err = s.store.AddCommand(ctx, id, ask); err != nil {

@@ -193,7 +193,7 @@ func (j *createJob) won(r db.InsertTxsRow, submitter string) {
 			Status:    txn.Status{State: txn.Queued, Version: 1, Executed: txn.Unknown},
 			CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
 		},
-		SubmitterName: submitter, Labels: j.intent.Labels,
+		SubmitterName: submitter, Labels: j.intent.Labels, Caller: j.intent.Caller,
 	}
 	j.created = true
 	j.end()
@@ -427,35 +427,46 @@ func (s *Store) explainRefusals(ctx context.Context, group []*createJob) {
 func insertParams(group []*createJob) db.InsertTxsParams {
 	n := len(group)
 	p := db.InsertTxsParams{
-		SubmitterIds: make([]int32,
-			n), TxIds: make([]uuid.UUID, n), RequestIds: make([]string, n),
-		RequestHashes: make([][]byte, n), ToAddresses: make([][]byte, n),
-		ValuesWei: make([]string,
-			n), Datas: make([][]byte, n), GasLimits: make([]int64, n), Speeds: make([]string, n),
-		MaxFees:    make([]string, n),
-		NotAfterUs: make([]int64, n), CancelLates: make([]bool, n), LabelSets: make([]string, n),
+		SubmitterIds:  make([]int32, n),
+		TxIds:         make([]uuid.UUID, n),
+		RequestIds:    make([]string, n),
+		RequestHashes: make([][]byte, n),
+		ToAddresses:   make([][]byte, n),
+		ValuesWei:     make([]string, n),
+		Datas:         make([][]byte, n),
+		GasLimits:     make([]int64, n),
+		Speeds:        make([]string, n),
+		MaxFees:       make([]string, n),
+		NotAfterUs:    make([]int64, n),
+		CancelLates:   make([]bool, n),
+		LabelSets:     make([]string, n),
+		Callers:       make([]string, n),
 	}
 	nothing := []byte{}
 	for i, job := range group {
 		payload, terms := &job.intent.Payload, &job.intent.Terms
-		p.ToAddresses[i], p.Datas[i] = nothing, payload.Data
+		p.SubmitterIds[i] = int32(job.intent.Submitter)
+		p.TxIds[i] = uuid.UUID(job.id)
+		p.RequestIds[i] = job.intent.RequestID
+		p.RequestHashes[i] = job.hash[:]
+		p.ToAddresses[i] = nothing
 		if payload.To != nil {
 			p.ToAddresses[i] = payload.To[:]
 		}
+		p.ValuesWei[i] = payload.Value.Dec()
+		p.Datas[i] = payload.Data
 		if payload.Data == nil {
 			p.Datas[i] = nothing
 		}
+		p.GasLimits[i] = int64(payload.GasLimit)
+		p.Speeds[i] = string(terms.Speed)
+		p.MaxFees[i] = terms.MaxFee.Dec()
 		if !terms.NotAfter.IsZero() {
 			p.NotAfterUs[i] = terms.NotAfter.UnixMicro()
 		}
-		p.SubmitterIds[i], p.TxIds[i], p.RequestIds[i],
-			p.RequestHashes[i] = int32(job.intent.Submitter), uuid.UUID(
-			job.id,
-		), job.intent.RequestID, job.hash[:]
-		p.ValuesWei[i], p.GasLimits[i] = payload.Value.Dec(), int64(payload.GasLimit)
-		p.Speeds[i], p.MaxFees[i], p.CancelLates[i] = string(terms.Speed), terms.MaxFee.Dec(),
-			terms.CancelLate
+		p.CancelLates[i] = terms.CancelLate
 		p.LabelSets[i] = labelSet(job.intent.Labels)
+		p.Callers[i] = job.intent.Caller
 	}
 	return p
 }

@@ -34,7 +34,7 @@ func (s *Store) CancelQueuedFor(ctx context.Context, id txn.TxID,
 		SubmitterID: int32(id.Submitter()), TxID: uuid.UUID(id), Reason: txn.ReasonCancelled,
 		RestoredReason: txn.ReasonRestored,
 		RestoredError:  txn.RestoredMayHaveExecuted(txn.ReasonCancelled, ""), Why: ask.Reason,
-		Operator: ask.Operator,
+		Operator: ask.Operator, Caller: ask.Caller,
 	})
 	switch {
 	case err == nil:
@@ -55,7 +55,8 @@ type Ask struct {
 	Action   txn.Action
 	Expect   int64
 	Reason   string // of PROTECT it is cut where it is too long: that is no reason not to protect
-	Operator string
+	Operator string // as the caller claims
+	Caller   string // the authenticated identity; empty where callers have no names
 	// ChainNonce is the account's next nonce on chain, of PROTECT alone; nil: unknown.
 	ChainNonce *txn.Nonce
 	// Violations are the keys of the violations that a PROTECT is for; nil: none.
@@ -78,7 +79,7 @@ func (s *Store) AddCommand(ctx context.Context, submitter txn.SubmitterID,
 	p := db.InsertCommandParams{
 		SubmitterID: int32(submitter), Kind: string(ask.Kind), TxID: (*uuid.UUID)(ask.Tx),
 		Action: string(ask.Action), Expect: ask.Expect, Reason: ask.Reason,
-		Operator: ask.Operator, Violations: ask.Violations,
+		Operator: ask.Operator, Caller: ask.Caller, Violations: ask.Violations,
 	}
 	if seen := ask.ChainNonce; seen != nil {
 		p.ChainNonce = new(int64(*seen))
@@ -122,6 +123,7 @@ func cut(text string, n int) string {
 // CommandInfo is a command as operators read it.
 type CommandInfo struct {
 	txn.Command
+	Caller    string // the authenticated identity; Operator is what it claimed
 	CreatedAt time.Time
 	AppliedAt time.Time // zero: not yet
 	Result    string
@@ -146,7 +148,7 @@ func (s *Store) Commands(ctx context.Context, submitter txn.SubmitterID, before 
 				CommandID: r.CommandID, Kind: r.Kind, TxID: r.TxID, Action: r.Action,
 				Expect: r.Expect, Reason: r.Reason, Operator: r.Operator,
 			}),
-			CreatedAt: r.CreatedAt, Result: r.Result,
+			Caller: r.Caller, CreatedAt: r.CreatedAt, Result: r.Result,
 		}
 		if r.AppliedAt != nil {
 			infos[i].AppliedAt = *r.AppliedAt

@@ -98,6 +98,7 @@ func toInfo(row db.TxByIDRow) (TxInfo, error) {
 		Tx:            tx,
 		SubmitterName: row.SubmitterName,
 		Labels:        labels,
+		Caller:        row.ManagedTx.Caller,
 		Included:      txn.AttemptKind(row.ReceiptKind),
 	}, nil
 }

@@ -96,6 +96,7 @@ type Intent struct {
 	Terms     txn.Terms
 	// no part of the request's identity: nothing of what is sent depends on them
 	Labels map[string]string
+	Caller string // the authenticated identity; no part of the request's identity either
 }
 
 // RequestKey names a transaction for ever.
@@ -117,6 +118,7 @@ type TxInfo struct {
 	txn.Tx
 	SubmitterName string
 	Labels        map[string]string
+	Caller        string          // the authenticated identity that created it; may be empty
 	Included      txn.AttemptKind // the form that its receipt is of; empty: it has none
 }
 

@@ -378,7 +378,7 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	return p.print(
 		wire{all},
 		table(
-			[]string{"ID", "ASKED", "COMMAND", "OPERATOR", "TX_ID", "REASON", "DECIDED", "RESULT"},
+			[]string{"ID", "ASKED", "COMMAND", "OPERATOR", "CALLER", "TX_ID", "REASON", "DECIDED", "RESULT"},
 			rows),
 	)
 }
@@ -390,6 +390,7 @@ func commandRow(k *pb.Command) []string {
 		shownTime(k.GetCreateTime()),
 		shownCommand(k),
 		cell(k.GetOperator()),
+		shown(k.GetCaller()),
 		shown(k.GetTxId()),
 		cell(k.GetReason()),
 		shownTime(k.GetApplyTime()),

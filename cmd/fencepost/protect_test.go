@@ -153,12 +153,12 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	log := l.good("submitter", "log", "alice")
 	l.rows(
 		log,
-		`ID +ASKED +COMMAND +OPERATOR +TX_ID +REASON +DECIDED +RESULT`,
-		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD \(protection 1\) +night shift +- +all is well `+
+		`ID +ASKED +COMMAND +OPERATOR +CALLER +TX_ID +REASON +DECIDED +RESULT`,
+		`\d+ +20\S+Z +EXIT_PROTECT ALIGN_FORWARD \(protection 1\) +night shift +- +- +all is well `+
 			`+20\S+Z +APPLIED`,
-		`\d+ +20\S+Z +EXIT_PROTECT RESUME \(protection 1\) +ops +- +all is well +20\S+Z `+
+		`\d+ +20\S+Z +EXIT_PROTECT RESUME \(protection 1\) +ops +- +- +all is well +20\S+Z `+
 			`+REFUSED: .*`,
-		`\d+ +20\S+Z +PROTECT \(protection 1\) +ops +- +key may have leaked +20\S+Z +APPLIED`,
+		`\d+ +20\S+Z +PROTECT \(protection 1\) +ops +- +- +key may have leaked +20\S+Z +APPLIED`,
 	)
 	var list struct {
 		Commands []struct{ Kind, Result string }
@@ -272,7 +272,7 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 		`attempt 1 +ORIGINAL 0x07.*, tip 0 gwei \(newest accepted by a node\)`,
 		`attempt 2 +BUMP 0x08.*, tip 0.000000001 gwei`)
 	l.rows(l.good("submitter", "log", "alice"),
-		`\d+ +20\S+Z +SPEED_UP +ops +`+flying+` +customer waits +20\S+Z +APPLIED`)
+		`\d+ +20\S+Z +SPEED_UP +ops +- +`+flying+` +customer waits +20\S+Z +APPLIED`)
 
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) {
 		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9

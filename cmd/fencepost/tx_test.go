@@ -289,7 +289,7 @@ func TestTxCancel(t *testing.T) {
 		}
 	}
 	l.rows(l.good("submitter", "log", "alice"),
-		`\d+ +20\S+Z +CANCEL +ops +`+queued+` +wrong amount +20\S+Z +APPLIED`)
+		`\d+ +20\S+Z +CANCEL +ops +- +`+queued+` +wrong amount +20\S+Z +APPLIED`)
 	id, err := txn.ParseTxID(done)
 	l.must(err)
 	l.live(id, true)

@@ -19,17 +19,19 @@ WITH intent AS MATERIALIZED (
            unnest(@max_fees::TEXT[])       AS max_fee,    -- 0: none
            unnest(@not_after_us::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
            unnest(@cancel_lates::BOOLEAN[]) AS cancel_late,
-           unnest(@label_sets::TEXT[])     AS labels      -- a JSON object each
+           unnest(@label_sets::TEXT[])     AS labels,     -- a JSON object each
+           unnest(@callers::TEXT[])        AS caller
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY(@submitter_ids::INT[]) AND s.status = 'ACTIVE'
        AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n WHERE n.submitter_id = ANY(@submitter_ids::INT[]) AND n.protect_reason IS NOT NULL)
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels)
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels,
+        caller)
     SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN -- an interval is multiplied by a float, which has no microseconds of the year 2300: so these come by themselves
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second' + i.not_after % 1000000 * INTERVAL '1 microsecond' END, i.cancel_late,
-           i.labels::JSONB
+           i.labels::JSONB, i.caller
       FROM intent i
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE -- looked up, where a join would compare each with each: see Commit
        AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
@@ -70,16 +72,19 @@ WITH queued AS MATERIALIZED (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
 ), logged AS (
-    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
-    SELECT c.submitter_id, 'CANCEL', c.tx_id, @why::TEXT, @operator::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE @why::TEXT <> '' OR @operator::TEXT <> ''
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, caller, applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, @why::TEXT, @operator::TEXT,
+           @caller::TEXT, clock_timestamp(), 'APPLIED'
+      FROM cancelled c
+     WHERE @why::TEXT <> '' OR @operator::TEXT <> '' OR @caller::TEXT <> ''
 )
 SELECT c.version FROM cancelled c;
 
 -- name: InsertCommand :one
 INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator,
-                               chain_nonce, violations)
+                               caller, chain_nonce, violations)
 VALUES (@submitter_id, @kind, sqlc.narg('tx_id')::UUID, @action, @expect, @reason, @operator,
-        sqlc.narg('chain_nonce')::BIGINT, sqlc.narg('violations')::TEXT[])
+        @caller, sqlc.narg('chain_nonce')::BIGINT, sqlc.narg('violations')::TEXT[])
 ON CONFLICT DO NOTHING
 RETURNING command_id;
 
@@ -104,7 +109,7 @@ SELECT k.reason, k.violations FROM submitter_command k
 
 -- Commands are what was asked for, newest first, whether it was applied or not.
 -- name: Commands :many
-SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
   FROM submitter_command k
  WHERE k.submitter_id = @submitter_id AND k.command_id < @before::BIGINT
  ORDER BY k.command_id DESC

@@ -26,13 +26,16 @@ WITH queued AS MATERIALIZED (
            terminal_at = clock_timestamp(), updated_at = clock_timestamp()
       FROM queued q
      WHERE t.submitter_id = q.submitter_id AND t.tx_id = q.tx_id
-    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base
+    RETURNING t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller
 ), told AS (
     INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
     SELECT c.submitter_id, c.tx_id, c.version, 'CANCELLED', c.state, c.sub_state, c.executed, c.reason, c.last_error FROM cancelled c
 ), logged AS (
-    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, applied_at, result)
-    SELECT c.submitter_id, 'CANCEL', c.tx_id, $6::TEXT, $7::TEXT, clock_timestamp(), 'APPLIED' FROM cancelled c WHERE $6::TEXT <> '' OR $7::TEXT <> ''
+    INSERT INTO submitter_command (submitter_id, kind, tx_id, reason, operator, caller, applied_at, result)
+    SELECT c.submitter_id, 'CANCEL', c.tx_id, $6::TEXT, $7::TEXT,
+           $8::TEXT, clock_timestamp(), 'APPLIED'
+      FROM cancelled c
+     WHERE $6::TEXT <> '' OR $7::TEXT <> '' OR $8::TEXT <> ''
 )
 SELECT c.version FROM cancelled c
 `
@@ -45,6 +48,7 @@ type CancelQueuedParams struct {
 	RestoredError  string
 	Why            string
 	Operator       string
+	Caller         string
 }
 
 // CancelQueued cancels a transaction that never had a nonce; one that was given back to the queue
@@ -62,6 +66,7 @@ func (q *Queries) CancelQueued(ctx context.Context, arg CancelQueuedParams) (int
 		arg.RestoredError,
 		arg.Why,
 		arg.Operator,
+		arg.Caller,
 	)
 	var version int64
 	err := row.Scan(&version)
@@ -85,7 +90,7 @@ func (q *Queries) CommandResult(ctx context.Context, arg CommandResultParams) (s
 }
 
 const commands = `-- name: Commands :many
-SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
+SELECT k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator, k.caller, k.created_at, k.applied_at, coalesce(k.result, '')::TEXT AS result
   FROM submitter_command k
  WHERE k.submitter_id = $1 AND k.command_id < $2::BIGINT
  ORDER BY k.command_id DESC
@@ -106,6 +111,7 @@ type CommandsRow struct {
 	Expect    int64
 	Reason    string
 	Operator  string
+	Caller    string
 	CreatedAt time.Time
 	AppliedAt *time.Time
 	Result    string
@@ -129,6 +135,7 @@ func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsR
 			&i.Expect,
 			&i.Reason,
 			&i.Operator,
+			&i.Caller,
 			&i.CreatedAt,
 			&i.AppliedAt,
 			&i.Result,
@@ -145,9 +152,9 @@ func (q *Queries) Commands(ctx context.Context, arg CommandsParams) ([]CommandsR
 
 const insertCommand = `-- name: InsertCommand :one
 INSERT INTO submitter_command (submitter_id, kind, tx_id, action, expect, reason, operator,
-                               chain_nonce, violations)
+                               caller, chain_nonce, violations)
 VALUES ($1, $2, $3::UUID, $4, $5, $6, $7,
-        $8::BIGINT, $9::TEXT[])
+        $8, $9::BIGINT, $10::TEXT[])
 ON CONFLICT DO NOTHING
 RETURNING command_id
 `
@@ -160,6 +167,7 @@ type InsertCommandParams struct {
 	Expect      int64
 	Reason      string
 	Operator    string
+	Caller      string
 	ChainNonce  *int64
 	Violations  []string
 }
@@ -173,6 +181,7 @@ func (q *Queries) InsertCommand(ctx context.Context, arg InsertCommandParams) (i
 		arg.Expect,
 		arg.Reason,
 		arg.Operator,
+		arg.Caller,
 		arg.ChainNonce,
 		arg.Violations,
 	)
@@ -197,17 +206,19 @@ WITH intent AS MATERIALIZED (
            unnest($10::TEXT[])       AS max_fee,    -- 0: none
            unnest($11::BIGINT[]) AS not_after,  -- microseconds since 1970; 0: none
            unnest($12::BOOLEAN[]) AS cancel_late,
-           unnest($13::TEXT[])     AS labels      -- a JSON object each
+           unnest($13::TEXT[])     AS labels,     -- a JSON object each
+           unnest($14::TEXT[])        AS caller
 ), open_to AS MATERIALIZED (
     SELECT s.submitter_id FROM submitter s
      WHERE s.submitter_id = ANY($1::INT[]) AND s.status = 'ACTIVE'
        AND NOT s.submitter_id IN (SELECT n.submitter_id FROM submitter_nonce_cursor n WHERE n.submitter_id = ANY($1::INT[]) AND n.protect_reason IS NOT NULL)
 ), queued AS (
-    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels)
+    INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, queue_seq, to_address, value, data, gas_limit, speed, max_fee, not_after, cancel_late, labels,
+        caller)
     SELECT i.submitter_id, i.tx_id, i.request_id, i.request_hash, i.queue_seq, NULLIF(i.to_address, ''), i.value_wei::NUMERIC, i.data, i.gas_limit,
            i.speed, NULLIF(i.max_fee::NUMERIC, 0), CASE WHEN i.not_after > 0 THEN -- an interval is multiplied by a float, which has no microseconds of the year 2300: so these come by themselves
                'epoch'::TIMESTAMPTZ + i.not_after / 1000000 * INTERVAL '1 second' + i.not_after % 1000000 * INTERVAL '1 microsecond' END, i.cancel_late,
-           i.labels::JSONB
+           i.labels::JSONB, i.caller
       FROM intent i
      WHERE (i.submitter_id IN (SELECT o.submitter_id FROM open_to o)) IS TRUE -- looked up, where a join would compare each with each: see Commit
        AND (i.not_after = 0 OR 'epoch'::TIMESTAMPTZ + i.not_after * INTERVAL '1 microsecond' > clock_timestamp())
@@ -238,6 +249,7 @@ type InsertTxsParams struct {
 	NotAfterUs    []int64
 	CancelLates   []bool
 	LabelSets     []string
+	Callers       []string
 }
 
 type InsertTxsRow struct {
@@ -267,6 +279,7 @@ func (q *Queries) InsertTxs(ctx context.Context, arg InsertTxsParams) ([]InsertT
 		arg.NotAfterUs,
 		arg.CancelLates,
 		arg.LabelSets,
+		arg.Callers,
 	)
 	if err != nil {
 		return nil, err

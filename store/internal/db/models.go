@@ -79,6 +79,7 @@ type ManagedTx struct {
 	EndedBlock       *int64
 	Restored         bool
 	LastErrorBase    string
+	Caller           string
 }
 
 type Node struct {
@@ -134,6 +135,7 @@ type SubmitterCommand struct {
 	Operator     string
 	ChainNonce   *int64
 	Violations   []string
+	Caller       string
 }
 
 type SubmitterLease struct {

@@ -82,7 +82,7 @@ func (q *Queries) AttemptsOf(ctx context.Context, arg AttemptsOfParams) ([]Attem
 }
 
 const blocking = `-- name: Blocking :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND t.sub_state <> 'INCLUDED'
  ORDER BY t.nonce
  LIMIT 1
@@ -142,6 +142,7 @@ func (q *Queries) Blocking(ctx context.Context, submitterID int32) (ManagedTx, e
 		&i.EndedBlock,
 		&i.Restored,
 		&i.LastErrorBase,
+		&i.Caller,
 	)
 	return i, err
 }
@@ -321,7 +322,7 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.queue_seq, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.queue_seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
                          AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
@@ -420,6 +421,7 @@ func (q *Queries) ListOpenTxs(ctx context.Context, arg ListOpenTxsParams) ([]Lis
 			&i.ManagedTx.EndedBlock,
 			&i.ManagedTx.Restored,
 			&i.ManagedTx.LastErrorBase,
+			&i.ManagedTx.Caller,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -450,7 +452,7 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
                          AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
@@ -554,6 +556,7 @@ func (q *Queries) ListTxs(ctx context.Context, arg ListTxsParams) ([]ListTxsRow,
 			&i.ManagedTx.EndedBlock,
 			&i.ManagedTx.Restored,
 			&i.ManagedTx.LastErrorBase,
+			&i.ManagedTx.Caller,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -582,7 +585,7 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
                          AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
@@ -676,6 +679,7 @@ func (q *Queries) ListTxsByID(ctx context.Context, arg ListTxsByIDParams) ([]Lis
 			&i.ManagedTx.EndedBlock,
 			&i.ManagedTx.Restored,
 			&i.ManagedTx.LastErrorBase,
+			&i.ManagedTx.Caller,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -708,7 +712,7 @@ WITH page AS MATERIALIZED (
 ), measured AS (
     SELECT p.submitter_name, p.submitter_id, p.tx_id, p.at, p.bytes, sum(p.bytes) OVER (ORDER BY p.tx_id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS bytes_before FROM page p
 )
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, m.submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, m.submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
                          AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
@@ -814,6 +818,7 @@ func (q *Queries) ListTxsByLabel(ctx context.Context, arg ListTxsByLabelParams) 
 			&i.ManagedTx.EndedBlock,
 			&i.ManagedTx.Restored,
 			&i.ManagedTx.LastErrorBase,
+			&i.ManagedTx.Caller,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {
@@ -866,7 +871,7 @@ func (q *Queries) QueueDepths(ctx context.Context, arg QueueDepthsParams) ([]Que
 }
 
 const queueHead = `-- name: QueueHead :one
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base FROM managed_tx t
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller FROM managed_tx t
  WHERE t.submitter_id = $1 AND t.nonce IS NULL AND t.terminal_at IS NULL
  ORDER BY t.queue_seq
  LIMIT 1
@@ -924,6 +929,7 @@ func (q *Queries) QueueHead(ctx context.Context, submitterID int32) (ManagedTx, 
 		&i.EndedBlock,
 		&i.Restored,
 		&i.LastErrorBase,
+		&i.Caller,
 	)
 	return i, err
 }
@@ -971,7 +977,7 @@ func (q *Queries) Standings(ctx context.Context, arg StandingsParams) ([]Standin
 
 const txByID = `-- name: TxByID :one
 
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
                          AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
@@ -1046,6 +1052,7 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 		&i.ManagedTx.EndedBlock,
 		&i.ManagedTx.Restored,
 		&i.ManagedTx.LastErrorBase,
+		&i.ManagedTx.Caller,
 		&i.SubmitterName,
 		&i.ReceiptKind,
 	)
@@ -1053,7 +1060,7 @@ func (q *Queries) TxByID(ctx context.Context, arg TxByIDParams) (TxByIDRow, erro
 }
 
 const txsByRequest = `-- name: TxsByRequest :many
-SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, s.name AS submitter_name,
+SELECT t.submitter_id, t.tx_id, t.request_id, t.request_hash, t.queue_seq, t.to_address, t.value, t.data, t.gas_limit, t.created_at, t.state, t.sub_state, t.version, t.nonce, t.slot, t.tx_hash, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price, t.executed, t.reason, t.last_error, t.submit_attempts, t.cancel_requested, t.due_at, t.released_at, t.terminal_at, t.fencing_token, t.updated_at, t.requeued, t.speed, t.max_fee, t.not_after, t.cancel_late, t.accepted_attempt, t.waiting_since, t.diagnosis, t.above, t.last_answer, t.pooled_attempt, t.rejected, t.labels, t.ended_block, t.restored, t.last_error_base, t.caller, s.name AS submitter_name,
        (CASE WHEN t.receipt_tx_hash IS NULL THEN '' ELSE
             coalesce((SELECT a.kind FROM tx_attempt a WHERE a.submitter_id = t.submitter_id AND a.tx_hash = t.receipt_tx_hash
                          AND (a.submitter_id, a.tx_hash) >= (t.submitter_id, t.receipt_tx_hash)), '') END)::TEXT AS receipt_kind
@@ -1131,6 +1138,7 @@ func (q *Queries) TxsByRequest(ctx context.Context, arg TxsByRequestParams) ([]T
 			&i.ManagedTx.EndedBlock,
 			&i.ManagedTx.Restored,
 			&i.ManagedTx.LastErrorBase,
+			&i.ManagedTx.Caller,
 			&i.SubmitterName,
 			&i.ReceiptKind,
 		); err != nil {

@@ -2031,9 +2031,10 @@ type Command struct {
 	// PAUSE by policy: ON_FAILURE. EXIT_PROTECT: RESUME, ALIGN_FORWARD, RESUME_KEEP_QUEUE,
 	// ALIGN_FORWARD_KEEP_QUEUE or BY_ITSELF. RESOLVE: FAIL, REQUEUE, RETRY, FAIL_UNPROVEN,
 	// REQUEUE_UNPROVEN, BUMP or CANCEL. PROTECT: the reason of the protection. Otherwise empty.
-	Action     string                 `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
-	TxId       string                 `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
-	Reason     string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
+	TxId   string `protobuf:"bytes,4,opt,name=tx_id,json=txId,proto3" json:"tx_id,omitempty"`
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Who decided, as the caller of the RPC claims.
 	Operator   string                 `protobuf:"bytes,6,opt,name=operator,proto3" json:"operator,omitempty"`
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Unset until the owner has decided.
@@ -2041,7 +2042,10 @@ type Command struct {
 	// APPLIED, or the reason why nothing changed.
 	Result string `protobuf:"bytes,9,opt,name=result,proto3" json:"result,omitempty"`
 	// The protection that a PROTECT began or an EXIT_PROTECT refers to; otherwise 0.
-	ProtectionId  int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
+	ProtectionId int64 `protobuf:"varint,10,opt,name=protection_id,json=protectionId,proto3" json:"protection_id,omitempty"`
+	// The configured name of the caller that authenticated; empty where callers have no names, and
+	// for automatic actions.
+	Caller        string `protobuf:"bytes,11,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2144,6 +2148,13 @@ func (x *Command) GetProtectionId() int64 {
 		return x.ProtectionId
 	}
 	return 0
+}
+
+func (x *Command) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 type ListCommandsRequest struct {
@@ -2426,7 +2437,7 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"\x0eexpect_version\x18\x14 \x01(\x04B\x11\xbaH\f2\n" +
 	"\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f0\x01R\rexpectVersion\"8\n" +
 	"\x14ResolveStuckResponse\x12 \n" +
-	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xda\x02\n" +
+	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\xf2\x02\n" +
 	"\aCommand\x12!\n" +
 	"\n" +
 	"command_id\x18\x01 \x01(\x03B\x020\x01R\tcommandId\x12\x12\n" +
@@ -2441,7 +2452,8 @@ const file_fencepost_v1_submitter_proto_rawDesc = "" +
 	"apply_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tapplyTime\x12\x16\n" +
 	"\x06result\x18\t \x01(\tR\x06result\x12'\n" +
 	"\rprotection_id\x18\n" +
-	" \x01(\x03B\x020\x01R\fprotectionId\"\x91\x01\n" +
+	" \x01(\x03B\x020\x01R\fprotectionId\x12\x16\n" +
+	"\x06caller\x18\v \x01(\tR\x06caller\"\x91\x01\n" +
 	"\x13ListCommandsRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12'\n" +

@@ -813,7 +813,10 @@ type OperatorDetails struct {
 	AcceptedAttempt uint32 `protobuf:"varint,6,opt,name=accepted_attempt,json=acceptedAttempt,proto3" json:"accepted_attempt,omitempty"`
 	// The latest result of the mempool check, if the chain's configuration enables it: IN_POOL,
 	// POSSIBLY_LOST, POSSIBLY_REPLACED or NONCE_CONSUMED. A hint that decides nothing.
-	Diagnosis     string `protobuf:"bytes,7,opt,name=diagnosis,proto3" json:"diagnosis,omitempty"`
+	Diagnosis string `protobuf:"bytes,7,opt,name=diagnosis,proto3" json:"diagnosis,omitempty"`
+	// The configured name of the caller that created the transaction, as authenticated; empty where
+	// callers have no names.
+	Caller        string `protobuf:"bytes,8,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -893,6 +896,13 @@ func (x *OperatorDetails) GetAcceptedAttempt() uint32 {
 func (x *OperatorDetails) GetDiagnosis() string {
 	if x != nil {
 		return x.Diagnosis
+	}
+	return ""
+}
+
+func (x *OperatorDetails) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -2073,7 +2083,7 @@ type CancelTxRequest struct {
 	// Recorded with the command.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The person or system that requests it; recorded with the command. The cancellation of a queued
-	// transaction is recorded as a command only if reason or operator is set.
+	// transaction is recorded as a command only if reason or operator is set or callers have names.
 	Operator      string `protobuf:"bytes,3,opt,name=operator,proto3" json:"operator,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2756,7 +2766,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\afee_cap\x18\x05 \x01(\tR\x06feeCap\x12\x10\n" +
 	"\x03tip\x18\x06 \x01(\tR\x03tip\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xa9\x02\n" +
+	"createTime\"\xc1\x02\n" +
 	"\x0fOperatorDetails\x12\x1d\n" +
 	"\x05nonce\x18\x01 \x01(\x04B\x020\x01H\x00R\x05nonce\x88\x01\x01\x12\x1f\n" +
 	"\tqueue_seq\x18\x02 \x01(\x03B\x020\x01R\bqueueSeq\x12'\n" +
@@ -2764,7 +2774,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\x0fsubmit_attempts\x18\x04 \x01(\rR\x0esubmitAttempts\x121\n" +
 	"\battempts\x18\x05 \x03(\v2\x15.fencepost.v1.AttemptR\battempts\x12)\n" +
 	"\x10accepted_attempt\x18\x06 \x01(\rR\x0facceptedAttempt\x12\x1c\n" +
-	"\tdiagnosis\x18\a \x01(\tR\tdiagnosisB\b\n" +
+	"\tdiagnosis\x18\a \x01(\tR\tdiagnosis\x12\x16\n" +
+	"\x06caller\x18\b \x01(\tR\x06callerB\b\n" +
 	"\x06_nonce\"\xd2\a\n" +
 	"\x02Tx\x12\x13\n" +
 	"\x05tx_id\x18\x01 \x01(\tR\x04txId\x12\x1c\n" +

@@ -143,7 +143,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The person or system that requests it; recorded with the command. The cancellation of a queued
-   * transaction is recorded as a command only if reason or operator is set.
+   * transaction is recorded as a command only if reason or operator is set or callers have names.
    * </pre>
    *
    * <code>string operator = 3 [json_name = "operator"];</code>
@@ -165,7 +165,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * The person or system that requests it; recorded with the command. The cancellation of a queued
-   * transaction is recorded as a command only if reason or operator is set.
+   * transaction is recorded as a command only if reason or operator is set or callers have names.
    * </pre>
    *
    * <code>string operator = 3 [json_name = "operator"];</code>
@@ -698,7 +698,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The person or system that requests it; recorded with the command. The cancellation of a queued
-     * transaction is recorded as a command only if reason or operator is set.
+     * transaction is recorded as a command only if reason or operator is set or callers have names.
      * </pre>
      *
      * <code>string operator = 3 [json_name = "operator"];</code>
@@ -719,7 +719,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The person or system that requests it; recorded with the command. The cancellation of a queued
-     * transaction is recorded as a command only if reason or operator is set.
+     * transaction is recorded as a command only if reason or operator is set or callers have names.
      * </pre>
      *
      * <code>string operator = 3 [json_name = "operator"];</code>
@@ -741,7 +741,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The person or system that requests it; recorded with the command. The cancellation of a queued
-     * transaction is recorded as a command only if reason or operator is set.
+     * transaction is recorded as a command only if reason or operator is set or callers have names.
      * </pre>
      *
      * <code>string operator = 3 [json_name = "operator"];</code>
@@ -759,7 +759,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The person or system that requests it; recorded with the command. The cancellation of a queued
-     * transaction is recorded as a command only if reason or operator is set.
+     * transaction is recorded as a command only if reason or operator is set or callers have names.
      * </pre>
      *
      * <code>string operator = 3 [json_name = "operator"];</code>
@@ -774,7 +774,7 @@ private static final long serialVersionUID = 0L;
     /**
      * <pre>
      * The person or system that requests it; recorded with the command. The cancellation of a queued
-     * transaction is recorded as a command only if reason or operator is set.
+     * transaction is recorded as a command only if reason or operator is set or callers have names.
      * </pre>
      *
      * <code>string operator = 3 [json_name = "operator"];</code>

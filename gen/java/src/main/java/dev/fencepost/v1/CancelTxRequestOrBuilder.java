@@ -45,7 +45,7 @@ public interface CancelTxRequestOrBuilder extends
   /**
    * <pre>
    * The person or system that requests it; recorded with the command. The cancellation of a queued
-   * transaction is recorded as a command only if reason or operator is set.
+   * transaction is recorded as a command only if reason or operator is set or callers have names.
    * </pre>
    *
    * <code>string operator = 3 [json_name = "operator"];</code>
@@ -55,7 +55,7 @@ public interface CancelTxRequestOrBuilder extends
   /**
    * <pre>
    * The person or system that requests it; recorded with the command. The cancellation of a queued
-   * transaction is recorded as a command only if reason or operator is set.
+   * transaction is recorded as a command only if reason or operator is set or callers have names.
    * </pre>
    *
    * <code>string operator = 3 [json_name = "operator"];</code>

@@ -38,6 +38,7 @@ private static final long serialVersionUID = 0L;
     reason_ = "";
     operator_ = "";
     result_ = "";
+    caller_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -252,6 +253,10 @@ private static final long serialVersionUID = 0L;
   @SuppressWarnings("serial")
   private volatile java.lang.Object operator_ = "";
   /**
+   * <pre>
+   * Who decided, as the caller of the RPC claims.
+   * </pre>
+   *
    * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The operator.
    */
@@ -269,6 +274,10 @@ private static final long serialVersionUID = 0L;
     }
   }
   /**
+   * <pre>
+   * Who decided, as the caller of the RPC claims.
+   * </pre>
+   *
    * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
@@ -413,6 +422,55 @@ private static final long serialVersionUID = 0L;
     return protectionId_;
   }
 
+  public static final int CALLER_FIELD_NUMBER = 11;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object caller_ = "";
+  /**
+   * <pre>
+   * The configured name of the caller that authenticated; empty where callers have no names, and
+   * for automatic actions.
+   * </pre>
+   *
+   * <code>string caller = 11 [json_name = "caller"];</code>
+   * @return The caller.
+   */
+  @java.lang.Override
+  public java.lang.String getCaller() {
+    java.lang.Object ref = caller_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      caller_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The configured name of the caller that authenticated; empty where callers have no names, and
+   * for automatic actions.
+   * </pre>
+   *
+   * <code>string caller = 11 [json_name = "caller"];</code>
+   * @return The bytes for caller.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getCallerBytes() {
+    java.lang.Object ref = caller_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      caller_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -457,6 +515,9 @@ private static final long serialVersionUID = 0L;
     if (protectionId_ != 0L) {
       output.writeInt64(10, protectionId_);
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 11, caller_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -494,6 +555,9 @@ private static final long serialVersionUID = 0L;
     if (protectionId_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeInt64Size(10, protectionId_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(11, caller_);
     }
     return size;
   }
@@ -545,6 +609,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getResult())) return false;
     if (getProtectionId()
         != other.getProtectionId()) return false;
+    if (!getCaller()
+        .equals(other.getCaller())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -582,6 +648,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + PROTECTION_ID_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getProtectionId());
+    hash = (37 * hash) + CALLER_FIELD_NUMBER;
+    hash = (53 * hash) + getCaller().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -742,6 +810,7 @@ private static final long serialVersionUID = 0L;
       }
       result_ = "";
       protectionId_ = 0L;
+      caller_ = "";
       return this;
     }
 
@@ -812,6 +881,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.protectionId_ = protectionId_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.caller_ = caller_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -868,6 +940,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getProtectionId() != 0L) {
         setProtectionId(other.getProtectionId());
+      }
+      if (!other.getCaller().isEmpty()) {
+        caller_ = other.caller_;
+        bitField0_ |= 0x00000400;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -947,6 +1024,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 80
+            case 90: {
+              caller_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 90
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1341,6 +1423,10 @@ private static final long serialVersionUID = 0L;
 
     private java.lang.Object operator_ = "";
     /**
+     * <pre>
+     * Who decided, as the caller of the RPC claims.
+     * </pre>
+     *
      * <code>string operator = 6 [json_name = "operator"];</code>
      * @return The operator.
      */
@@ -1357,6 +1443,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Who decided, as the caller of the RPC claims.
+     * </pre>
+     *
      * <code>string operator = 6 [json_name = "operator"];</code>
      * @return The bytes for operator.
      */
@@ -1374,6 +1464,10 @@ private static final long serialVersionUID = 0L;
       }
     }
     /**
+     * <pre>
+     * Who decided, as the caller of the RPC claims.
+     * </pre>
+     *
      * <code>string operator = 6 [json_name = "operator"];</code>
      * @param value The operator to set.
      * @return This builder for chaining.
@@ -1387,6 +1481,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Who decided, as the caller of the RPC claims.
+     * </pre>
+     *
      * <code>string operator = 6 [json_name = "operator"];</code>
      * @return This builder for chaining.
      */
@@ -1397,6 +1495,10 @@ private static final long serialVersionUID = 0L;
       return this;
     }
     /**
+     * <pre>
+     * Who decided, as the caller of the RPC claims.
+     * </pre>
+     *
      * <code>string operator = 6 [json_name = "operator"];</code>
      * @param value The bytes for operator to set.
      * @return This builder for chaining.
@@ -1817,6 +1919,103 @@ private static final long serialVersionUID = 0L;
     public Builder clearProtectionId() {
       bitField0_ = (bitField0_ & ~0x00000200);
       protectionId_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object caller_ = "";
+    /**
+     * <pre>
+     * The configured name of the caller that authenticated; empty where callers have no names, and
+     * for automatic actions.
+     * </pre>
+     *
+     * <code>string caller = 11 [json_name = "caller"];</code>
+     * @return The caller.
+     */
+    public java.lang.String getCaller() {
+      java.lang.Object ref = caller_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        caller_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that authenticated; empty where callers have no names, and
+     * for automatic actions.
+     * </pre>
+     *
+     * <code>string caller = 11 [json_name = "caller"];</code>
+     * @return The bytes for caller.
+     */
+    public com.google.protobuf.ByteString
+        getCallerBytes() {
+      java.lang.Object ref = caller_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        caller_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that authenticated; empty where callers have no names, and
+     * for automatic actions.
+     * </pre>
+     *
+     * <code>string caller = 11 [json_name = "caller"];</code>
+     * @param value The caller to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCaller(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      caller_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that authenticated; empty where callers have no names, and
+     * for automatic actions.
+     * </pre>
+     *
+     * <code>string caller = 11 [json_name = "caller"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCaller() {
+      caller_ = getDefaultInstance().getCaller();
+      bitField0_ = (bitField0_ & ~0x00000400);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that authenticated; empty where callers have no names, and
+     * for automatic actions.
+     * </pre>
+     *
+     * <code>string caller = 11 [json_name = "caller"];</code>
+     * @param value The bytes for caller to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCallerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      caller_ = value;
+      bitField0_ |= 0x00000400;
       onChanged();
       return this;
     }

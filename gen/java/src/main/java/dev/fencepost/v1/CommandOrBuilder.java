@@ -87,11 +87,19 @@ public interface CommandOrBuilder extends
       getReasonBytes();
 
   /**
+   * <pre>
+   * Who decided, as the caller of the RPC claims.
+   * </pre>
+   *
    * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The operator.
    */
   java.lang.String getOperator();
   /**
+   * <pre>
+   * Who decided, as the caller of the RPC claims.
+   * </pre>
+   *
    * <code>string operator = 6 [json_name = "operator"];</code>
    * @return The bytes for operator.
    */
@@ -169,4 +177,26 @@ public interface CommandOrBuilder extends
    * @return The protectionId.
    */
   long getProtectionId();
+
+  /**
+   * <pre>
+   * The configured name of the caller that authenticated; empty where callers have no names, and
+   * for automatic actions.
+   * </pre>
+   *
+   * <code>string caller = 11 [json_name = "caller"];</code>
+   * @return The caller.
+   */
+  java.lang.String getCaller();
+  /**
+   * <pre>
+   * The configured name of the caller that authenticated; empty where callers have no names, and
+   * for automatic actions.
+   * </pre>
+   *
+   * <code>string caller = 11 [json_name = "caller"];</code>
+   * @return The bytes for caller.
+   */
+  com.google.protobuf.ByteString
+      getCallerBytes();
 }

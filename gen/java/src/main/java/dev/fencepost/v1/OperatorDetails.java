@@ -34,6 +34,7 @@ private static final long serialVersionUID = 0L;
   private OperatorDetails() {
     attempts_ = java.util.Collections.emptyList();
     diagnosis_ = "";
+    caller_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -253,6 +254,55 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int CALLER_FIELD_NUMBER = 8;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object caller_ = "";
+  /**
+   * <pre>
+   * The configured name of the caller that created the transaction, as authenticated; empty where
+   * callers have no names.
+   * </pre>
+   *
+   * <code>string caller = 8 [json_name = "caller"];</code>
+   * @return The caller.
+   */
+  @java.lang.Override
+  public java.lang.String getCaller() {
+    java.lang.Object ref = caller_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      caller_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The configured name of the caller that created the transaction, as authenticated; empty where
+   * callers have no names.
+   * </pre>
+   *
+   * <code>string caller = 8 [json_name = "caller"];</code>
+   * @return The bytes for caller.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getCallerBytes() {
+    java.lang.Object ref = caller_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      caller_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -287,6 +337,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(diagnosis_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 7, diagnosis_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 8, caller_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -323,6 +376,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(diagnosis_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(7, diagnosis_);
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(caller_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(8, caller_);
     }
     return size;
   }
@@ -365,6 +421,8 @@ private static final long serialVersionUID = 0L;
         != other.getAcceptedAttempt()) return false;
     if (!getDiagnosis()
         .equals(other.getDiagnosis())) return false;
+    if (!getCaller()
+        .equals(other.getCaller())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -397,6 +455,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getAcceptedAttempt();
     hash = (37 * hash) + DIAGNOSIS_FIELD_NUMBER;
     hash = (53 * hash) + getDiagnosis().hashCode();
+    hash = (37 * hash) + CALLER_FIELD_NUMBER;
+    hash = (53 * hash) + getCaller().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -545,6 +605,7 @@ private static final long serialVersionUID = 0L;
       bitField0_ = (bitField0_ & ~0x00000010);
       acceptedAttempt_ = 0;
       diagnosis_ = "";
+      caller_ = "";
       return this;
     }
 
@@ -611,6 +672,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.diagnosis_ = diagnosis_;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.caller_ = caller_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -670,6 +734,11 @@ private static final long serialVersionUID = 0L;
       if (!other.getDiagnosis().isEmpty()) {
         diagnosis_ = other.diagnosis_;
         bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      if (!other.getCaller().isEmpty()) {
+        caller_ = other.caller_;
+        bitField0_ |= 0x00000080;
         onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
@@ -739,6 +808,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 66: {
+              caller_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1390,6 +1464,103 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       diagnosis_ = value;
       bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object caller_ = "";
+    /**
+     * <pre>
+     * The configured name of the caller that created the transaction, as authenticated; empty where
+     * callers have no names.
+     * </pre>
+     *
+     * <code>string caller = 8 [json_name = "caller"];</code>
+     * @return The caller.
+     */
+    public java.lang.String getCaller() {
+      java.lang.Object ref = caller_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        caller_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that created the transaction, as authenticated; empty where
+     * callers have no names.
+     * </pre>
+     *
+     * <code>string caller = 8 [json_name = "caller"];</code>
+     * @return The bytes for caller.
+     */
+    public com.google.protobuf.ByteString
+        getCallerBytes() {
+      java.lang.Object ref = caller_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        caller_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that created the transaction, as authenticated; empty where
+     * callers have no names.
+     * </pre>
+     *
+     * <code>string caller = 8 [json_name = "caller"];</code>
+     * @param value The caller to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCaller(
+        java.lang.String value) {
+      java.util.Objects.requireNonNull(value);
+      caller_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that created the transaction, as authenticated; empty where
+     * callers have no names.
+     * </pre>
+     *
+     * <code>string caller = 8 [json_name = "caller"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCaller() {
+      caller_ = getDefaultInstance().getCaller();
+      bitField0_ = (bitField0_ & ~0x00000080);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The configured name of the caller that created the transaction, as authenticated; empty where
+     * callers have no names.
+     * </pre>
+     *
+     * <code>string caller = 8 [json_name = "caller"];</code>
+     * @param value The bytes for caller to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCallerBytes(
+        com.google.protobuf.ByteString value) {
+      java.util.Objects.requireNonNull(value);
+      checkByteStringIsUtf8(value);
+      caller_ = value;
+      bitField0_ |= 0x00000080;
       onChanged();
       return this;
     }

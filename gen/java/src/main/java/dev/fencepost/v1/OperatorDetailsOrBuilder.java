@@ -135,4 +135,26 @@ public interface OperatorDetailsOrBuilder extends
    */
   com.google.protobuf.ByteString
       getDiagnosisBytes();
+
+  /**
+   * <pre>
+   * The configured name of the caller that created the transaction, as authenticated; empty where
+   * callers have no names.
+   * </pre>
+   *
+   * <code>string caller = 8 [json_name = "caller"];</code>
+   * @return The caller.
+   */
+  java.lang.String getCaller();
+  /**
+   * <pre>
+   * The configured name of the caller that created the transaction, as authenticated; empty where
+   * callers have no names.
+   * </pre>
+   *
+   * <code>string caller = 8 [json_name = "caller"];</code>
+   * @return The bytes for caller.
+   */
+  com.google.protobuf.ByteString
+      getCallerBytes();
 }

@@ -277,7 +277,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "(\tR\006reason\022\032\n\010operator\030\004 \001(\tR\010operator\022)" +
       "\n\016expect_version\030\024 \001(\004B\0020\001R\rexpectVersio" +
       "n\"8\n\024ResolveStuckResponse\022 \n\002tx\030\001 \001(\0132\020." +
-      "fencepost.v1.TxR\002tx\"\332\002\n\007Command\022!\n\ncomma" +
+      "fencepost.v1.TxR\002tx\"\362\002\n\007Command\022!\n\ncomma" +
       "nd_id\030\001 \001(\003B\0020\001R\tcommandId\022\022\n\004kind\030\002 \001(\t" +
       "R\004kind\022\026\n\006action\030\003 \001(\tR\006action\022\023\n\005tx_id\030" +
       "\004 \001(\tR\004txId\022\026\n\006reason\030\005 \001(\tR\006reason\022\032\n\010o" +
@@ -286,58 +286,58 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
       "Time\0229\n\napply_time\030\010 \001(\0132\032.google.protob" +
       "uf.TimestampR\tapplyTime\022\026\n\006result\030\t \001(\tR" +
       "\006result\022\'\n\rprotection_id\030\n \001(\003B\0020\001R\014prot" +
-      "ectionId\"o\n\023ListCommandsRequest\022\034\n\tsubmi" +
-      "tter\030\001 \001(\tR\tsubmitter\022\033\n\tpage_size\030\002 \001(\005" +
-      "R\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageToke" +
-      "n\"q\n\024ListCommandsResponse\0221\n\010commands\030\001 " +
-      "\003(\0132\025.fencepost.v1.CommandR\010commands\022&\n\017" +
-      "next_page_token\030\002 \001(\tR\rnextPageToken*J\n\r" +
-      "SubmitterMode\022\036\n\032SUBMITTER_MODE_UNSPECIF" +
-      "IED\020\000\022\031\n\025SUBMITTER_MODE_STRICT\020\001*m\n\017Subm" +
-      "itterStatus\022 \n\034SUBMITTER_STATUS_UNSPECIF" +
-      "IED\020\000\022\033\n\027SUBMITTER_STATUS_ACTIVE\020\001\022\033\n\027SU" +
-      "BMITTER_STATUS_PAUSED\020\002*f\n\rFailurePolicy" +
-      "\022\036\n\032FAILURE_POLICY_UNSPECIFIED\020\000\022\033\n\027FAIL" +
-      "URE_POLICY_CONTINUE\020\001\022\030\n\024FAILURE_POLICY_" +
-      "PAUSE\020\002*\335\001\n\022ProtectionDecision\022#\n\037PROTEC" +
-      "TION_DECISION_UNSPECIFIED\020\000\022\036\n\032PROTECTIO" +
-      "N_DECISION_RESUME\020\001\022%\n!PROTECTION_DECISI" +
-      "ON_ALIGN_FORWARD\020\002\0220\n,PROTECTION_DECISIO" +
-      "N_ALIGN_FORWARD_KEEP_QUEUE\020\003\022)\n%PROTECTI" +
-      "ON_DECISION_RESUME_KEEP_QUEUE\020\004*\371\001\n\rStuc" +
-      "kDecision\022\036\n\032STUCK_DECISION_UNSPECIFIED\020" +
-      "\000\022\027\n\023STUCK_DECISION_FAIL\020\001\022\032\n\026STUCK_DECI" +
-      "SION_REQUEUE\020\002\022\030\n\024STUCK_DECISION_RETRY\020\003" +
-      "\022 \n\034STUCK_DECISION_FAIL_UNPROVEN\020\004\022#\n\037ST" +
-      "UCK_DECISION_REQUEUE_UNPROVEN\020\005\022\027\n\023STUCK" +
-      "_DECISION_BUMP\020\006\022\031\n\025STUCK_DECISION_CANCE" +
-      "L\020\0072\256\007\n\020SubmitterService\022d\n\021RegisterSubm" +
-      "itter\022&.fencepost.v1.RegisterSubmitterRe" +
-      "quest\032\'.fencepost.v1.RegisterSubmitterRe" +
-      "sponse\022U\n\014GetSubmitter\022!.fencepost.v1.Ge" +
-      "tSubmitterRequest\032\".fencepost.v1.GetSubm" +
-      "itterResponse\022[\n\016ListSubmitters\022#.fencep" +
-      "ost.v1.ListSubmittersRequest\032$.fencepost" +
-      ".v1.ListSubmittersResponse\022^\n\017UpdateSubm" +
-      "itter\022$.fencepost.v1.UpdateSubmitterRequ" +
-      "est\032%.fencepost.v1.UpdateSubmitterRespon" +
-      "se\022[\n\016PauseSubmitter\022#.fencepost.v1.Paus" +
-      "eSubmitterRequest\032$.fencepost.v1.PauseSu" +
-      "bmitterResponse\022^\n\017ResumeSubmitter\022$.fen" +
-      "cepost.v1.ResumeSubmitterRequest\032%.fence" +
-      "post.v1.ResumeSubmitterResponse\022a\n\020Prote" +
-      "ctSubmitter\022%.fencepost.v1.ProtectSubmit" +
-      "terRequest\032&.fencepost.v1.ProtectSubmitt" +
-      "erResponse\022R\n\013ExitProtect\022 .fencepost.v1" +
-      ".ExitProtectRequest\032!.fencepost.v1.ExitP" +
-      "rotectResponse\022U\n\014ResolveStuck\022!.fencepo" +
-      "st.v1.ResolveStuckRequest\032\".fencepost.v1" +
-      ".ResolveStuckResponse\022U\n\014ListCommands\022!." +
-      "fencepost.v1.ListCommandsRequest\032\".fence" +
-      "post.v1.ListCommandsResponseBT\n\020dev.fenc" +
-      "epost.v1P\001Z>github.com/fencepost/fencepo" +
-      "st/gen/go/fencepost/v1;fencepostv1b\006prot" +
-      "o3"
+      "ectionId\022\026\n\006caller\030\013 \001(\tR\006caller\"o\n\023List" +
+      "CommandsRequest\022\034\n\tsubmitter\030\001 \001(\tR\tsubm" +
+      "itter\022\033\n\tpage_size\030\002 \001(\005R\010pageSize\022\035\n\npa" +
+      "ge_token\030\003 \001(\tR\tpageToken\"q\n\024ListCommand" +
+      "sResponse\0221\n\010commands\030\001 \003(\0132\025.fencepost." +
+      "v1.CommandR\010commands\022&\n\017next_page_token\030" +
+      "\002 \001(\tR\rnextPageToken*J\n\rSubmitterMode\022\036\n" +
+      "\032SUBMITTER_MODE_UNSPECIFIED\020\000\022\031\n\025SUBMITT" +
+      "ER_MODE_STRICT\020\001*m\n\017SubmitterStatus\022 \n\034S" +
+      "UBMITTER_STATUS_UNSPECIFIED\020\000\022\033\n\027SUBMITT" +
+      "ER_STATUS_ACTIVE\020\001\022\033\n\027SUBMITTER_STATUS_P" +
+      "AUSED\020\002*f\n\rFailurePolicy\022\036\n\032FAILURE_POLI" +
+      "CY_UNSPECIFIED\020\000\022\033\n\027FAILURE_POLICY_CONTI" +
+      "NUE\020\001\022\030\n\024FAILURE_POLICY_PAUSE\020\002*\335\001\n\022Prot" +
+      "ectionDecision\022#\n\037PROTECTION_DECISION_UN" +
+      "SPECIFIED\020\000\022\036\n\032PROTECTION_DECISION_RESUM" +
+      "E\020\001\022%\n!PROTECTION_DECISION_ALIGN_FORWARD" +
+      "\020\002\0220\n,PROTECTION_DECISION_ALIGN_FORWARD_" +
+      "KEEP_QUEUE\020\003\022)\n%PROTECTION_DECISION_RESU" +
+      "ME_KEEP_QUEUE\020\004*\371\001\n\rStuckDecision\022\036\n\032STU" +
+      "CK_DECISION_UNSPECIFIED\020\000\022\027\n\023STUCK_DECIS" +
+      "ION_FAIL\020\001\022\032\n\026STUCK_DECISION_REQUEUE\020\002\022\030" +
+      "\n\024STUCK_DECISION_RETRY\020\003\022 \n\034STUCK_DECISI" +
+      "ON_FAIL_UNPROVEN\020\004\022#\n\037STUCK_DECISION_REQ" +
+      "UEUE_UNPROVEN\020\005\022\027\n\023STUCK_DECISION_BUMP\020\006" +
+      "\022\031\n\025STUCK_DECISION_CANCEL\020\0072\256\007\n\020Submitte" +
+      "rService\022d\n\021RegisterSubmitter\022&.fencepos" +
+      "t.v1.RegisterSubmitterRequest\032\'.fencepos" +
+      "t.v1.RegisterSubmitterResponse\022U\n\014GetSub" +
+      "mitter\022!.fencepost.v1.GetSubmitterReques" +
+      "t\032\".fencepost.v1.GetSubmitterResponse\022[\n" +
+      "\016ListSubmitters\022#.fencepost.v1.ListSubmi" +
+      "ttersRequest\032$.fencepost.v1.ListSubmitte" +
+      "rsResponse\022^\n\017UpdateSubmitter\022$.fencepos" +
+      "t.v1.UpdateSubmitterRequest\032%.fencepost." +
+      "v1.UpdateSubmitterResponse\022[\n\016PauseSubmi" +
+      "tter\022#.fencepost.v1.PauseSubmitterReques" +
+      "t\032$.fencepost.v1.PauseSubmitterResponse\022" +
+      "^\n\017ResumeSubmitter\022$.fencepost.v1.Resume" +
+      "SubmitterRequest\032%.fencepost.v1.ResumeSu" +
+      "bmitterResponse\022a\n\020ProtectSubmitter\022%.fe" +
+      "ncepost.v1.ProtectSubmitterRequest\032&.fen" +
+      "cepost.v1.ProtectSubmitterResponse\022R\n\013Ex" +
+      "itProtect\022 .fencepost.v1.ExitProtectRequ" +
+      "est\032!.fencepost.v1.ExitProtectResponse\022U" +
+      "\n\014ResolveStuck\022!.fencepost.v1.ResolveStu" +
+      "ckRequest\032\".fencepost.v1.ResolveStuckRes" +
+      "ponse\022U\n\014ListCommands\022!.fencepost.v1.Lis" +
+      "tCommandsRequest\032\".fencepost.v1.ListComm" +
+      "andsResponseBT\n\020dev.fencepost.v1P\001Z>gith" +
+      "ub.com/fencepost/fencepost/gen/go/fencep" +
+      "ost/v1;fencepostv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -495,7 +495,7 @@ public final class SubmitterOuterClass extends com.google.protobuf.GeneratedFile
     internal_static_fencepost_v1_Command_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_fencepost_v1_Command_descriptor,
-        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", });
+        new java.lang.String[] { "CommandId", "Kind", "Action", "TxId", "Reason", "Operator", "CreateTime", "ApplyTime", "Result", "ProtectionId", "Caller", });
     internal_static_fencepost_v1_ListCommandsRequest_descriptor =
       getDescriptor().getMessageType(25);
     internal_static_fencepost_v1_ListCommandsRequest_fieldAccessorTable = new
