@@ -251,9 +251,10 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 		MaxHeaderBytes: headerBytes,
 		ConnContext:    web.ConnContext,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: int(s.limits.StreamsPerConnection),
+			MaxConcurrentStreams: min(maxHTTPStreams, int(s.limits.StreamsPerConnection)),
 			SendPingTimeout:      s.limits.PingAfter,
 			PingTimeout:          s.limits.PingTimeout,
+			WriteByteTimeout:     s.limits.PingAfter,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of broken clients
 	}
@@ -263,6 +264,10 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 // knows whose call it is, and each call holds its own; grpc-go takes 16 MiB by itself, and net/http
 // 1 MiB.
 const headerBytes = 64 << 10
+
+// maxHTTPStreams bounds the concurrent calls of a connection over HTTP/2. Each holds a goroutine
+// and its headers before it is admitted; a gRPC call holds nothing of the kind.
+const maxHTTPStreams = 250
 
 // idleConnections is how long HTTP keeps a connection that has no request.
 const idleConnections = 5 * time.Minute

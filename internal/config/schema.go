@@ -212,7 +212,8 @@ func grpcFields() []field[GRPC] {
 			func(g *GRPC) *[]string { return &g.AllowedOrigins },
 		),
 		value("max_streams_per_connection", whole[uint32](1, 1_000_000), "10000",
-			"Concurrent calls per connection; further calls wait in the client. A connection "+
+			"Concurrent calls per connection; further calls wait in the client. Over HTTP/2 "+
+				"with JSON, Connect or gRPC-Web, at most 250. A gRPC connection "+
 				"is closed once it has more rejected calls than this whose deadlines have not "+
 				"passed; for calls without a valid token or certificate the limit is 1000.",
 			func(g *GRPC) *uint32 { return &g.MaxStreamsPerConnection }),

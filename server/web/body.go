@@ -65,21 +65,19 @@ func asPacked(err error) error {
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// inTime gives the body of a request as long as its head has, and the answer, unless it is one
-// without end, the time of a whole call: a caller who does not read it would keep its room for as
-// long as the connection stands. That time is set for each request, as a connection keeps it. Once
-// the body is there its time is forgotten, which net/http sees to: the answer may be a stream.
-func (f *Gateway) inTime(w http.ResponseWriter, r *http.Request) {
-	var end time.Time // none
+// setDeadlines gives the body of a request the time that its head has, and the response, unless it
+// is a stream, the time of a whole call: a client that does not read it would keep its slot for as
+// long as the connection stands. A connection keeps its deadlines, so each request sets them.
+// net/http drops the deadline of the body once it is there, since the response may be a stream.
+func (f *Gateway) setDeadlines(w http.ResponseWriter, r *http.Request) {
+	now, c := clock.Real{}.Now(), http.NewResponseController(w) // deadlines of sockets
+	var end time.Time                                           // none
 	if !rpc.IsEndless(methodOf(r)) {
-		end = clock.Real{}.Now().Add(f.Limits.CallTimeout)
+		end = now.Add(f.Limits.CallTimeout)
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(
-		end) // a connection that broke shows when it is written
+	_ = c.SetWriteDeadline(end) // a connection that broke shows when something is written
 	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(
-			// by the clock of sockets; a connection that broke shows when it is read
-			clock.Real{}.Now().Add(f.Limits.ReadTimeout))
+		_ = c.SetReadDeadline(now.Add(f.Limits.ReadTimeout)) // and when something is read
 	}
 }
 

@@ -73,6 +73,8 @@ type Gateway struct {
 	Options
 	// A transcoder decompresses a body before it knows the method, so each limit needs its own.
 	light, heavy http.Handler
+
+	strangers, busy rejections
 }
 
 // pathPrefix starts all paths of the JSON API.
@@ -80,7 +82,9 @@ const pathPrefix = "/api/"
 
 // New returns a gateway.
 func New(o Options) (*Gateway, error) {
-	f := &Gateway{Options: o}
+	f := &Gateway{
+		Options: o, strangers: newRejections(maxStrangers), busy: newRejections(maxBusy),
+	}
 	for most, transcode := range map[int]*http.Handler{
 		o.Limits.LightBody: &f.light, o.Limits.HeavyBody: &f.heavy,
 	} {
@@ -205,21 +209,28 @@ func withTLS(r *http.Request) *http.Request {
 // ServeHTTP answers one request.
 func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
-	f.inTime(w, r)
-	if done := origins(f.AllowedOrigins).answer(w, r); done {
+	f.setDeadlines(w, r)
+	if answer := origins(f.AllowedOrigins).check(w, r); answer != nil {
+		f.strangers.respond(w, r, answer)
 		return
 	}
 	r, err := f.admitHTTP(r)
 	if err != nil {
-		f.refuseHTTP(w, r, err)
+		f.strangers.respond(w, r, func() { f.refuseHTTP(w, r, err) })
 		return
 	}
 	release, err := f.Enter(r.Context(), methodOf(r))
 	if err != nil {
-		f.refuseHTTP(w, r, err)
+		f.busy.respond(w, r, func() { f.refuseHTTP(w, r, err) })
 		return
 	}
 	defer release()
+	defer awaitRead(w, r)
+	f.serve(w, r)
+}
+
+// serve answers a request that has a slot.
+func (f *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
 		if err := checkParameters(r.Method, r.URL); err != nil {
 			refuse(w, http.StatusBadRequest, status.From(err, ""))
@@ -227,7 +238,8 @@ func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	most, transcode := f.weigh(methodOf(r))
-	if r, err = f.gather(w, r, most); err != nil {
+	r, err := f.gather(w, r, most)
+	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
 	}

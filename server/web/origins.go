@@ -17,18 +17,15 @@ import (
 // the port may send, so a page that a browser within reach happens to show must not.
 type origins []string
 
-// answer refuses a page of a site that is not named, and answers what a browser asks before it
-// calls. What is left is for others to answer.
-func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
+// check returns the response to the page of a site that is not allowed, and to the preflight of a
+// browser; nil for any other request, whose response gets the headers that its page needs.
+func (o origins) check(w http.ResponseWriter, r *http.Request) (answer func()) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
-		return false
+		return nil
 	}
 	if !slices.Contains(o, origin) && !slices.Contains(o, "*") {
-		refuse(w, http.StatusForbidden, status.WithReason(grpcstatus.New(codes.PermissionDenied,
-			"origin: pages of this site may not call; name it in grpc.allowed_origins if they "+
-				"should"), pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED))
-		return true
+		return func() { refuse(w, http.StatusForbidden, errOrigin) }
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
@@ -36,13 +33,16 @@ func (o origins) answer(w http.ResponseWriter, r *http.Request) (done bool) {
 	h.Set("Access-Control-Expose-Headers",
 		"Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, Retry-After")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
-		return false
+		return nil
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH")
 	h.Set("Access-Control-Allow-Headers",
 		"Authorization, Connect-Protocol-Version, Connect-Timeout-Ms, Content-Type, "+
 			"Grpc-Timeout, Last-Event-ID, X-Grpc-Web, X-User-Agent")
 	h.Set("Access-Control-Max-Age", "7200")
-	w.WriteHeader(http.StatusNoContent)
-	return true
+	return func() { w.WriteHeader(http.StatusNoContent) }
 }
+
+var errOrigin = status.WithReason(grpcstatus.New(codes.PermissionDenied,
+	"origin: web pages of this site may not call; add it to grpc.allowed_origins"),
+	pb.ErrorReason_ERROR_REASON_PERMISSION_DENIED)

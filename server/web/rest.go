@@ -368,8 +368,10 @@ func refuse(w http.ResponseWriter, code int, s *grpcstatus.Status) {
 		"Grpc-Message", "Grpc-Status-Details-Bin"} {
 		w.Header().Del(name)
 	}
+	text := append(toJSON(s.Proto()), '\n')
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(code)
-	_, _ = w.Write(append(toJSON(s.Proto()), '\n'))
+	_, _ = w.Write(text) // a client that has gone reads nothing
 }
 
 // HTTPStatus returns the HTTP status of a gRPC code in the JSON API.

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// TestUnreadHTTP2Response_KeepsSlot: a client whose window has no room for the response keeps the
+// slot of the call until it opens the window or ends the stream.
+func TestUnreadHTTP2Response_KeepsSlot(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve()
+	conn, err := net.Dial("tcp", n.conn.Target())
+	k.must(err)
+	framer := http2.NewFramer(conn, conn)
+	var reading sync.WaitGroup
+	t.Cleanup(func() { conn.Close(); reading.Wait() })
+	_, err = io.WriteString(conn, http2.ClientPreface)
+	k.must(err)
+	k.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize}))
+	reading.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+	const reset, read = 1, 3
+	for _, stream := range []uint32{reset, read} {
+		var block bytes.Buffer
+		e := hpack.NewEncoder(&block)
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"},
+			{":authority", "localhost"}, {":path", "/api/v1/submitters/alice?unknown=1"}} {
+			k.must(e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
+		}
+		k.must(framer.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: stream, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+		}))
+	}
+	k.eventually("two responses wait", func() bool { return n.server.limiter.Calls() == 2 })
+	k.must(framer.WriteRSTStream(reset, http2.ErrCodeCancel))
+	k.eventually("the ended stream gives its slot back",
+		func() bool { return n.server.limiter.Calls() == 1 })
+	k.must(framer.WriteWindowUpdate(read, 1<<20))
+	k.eventually("the response that was read gives its slot back",
+		func() bool { return n.server.limiter.Calls() == 0 })
+}
+
+// TestRejectedBurst_EachHasReason: many rejected calls at once wait for room rather than lose their
+// responses.
+func TestRejectedBurst_EachHasReason(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	n := k.serve(func(o *Options) { o.Tokens = []string{"only-for-tests-0123456789"} })
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	var calls sync.WaitGroup
+	for range maxHTTPStreams {
+		calls.Go(func() {
+			r, err := client.Get("http://" + n.conn.Target() + "/api/v1/submitters")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			if err != nil || r.StatusCode != http.StatusUnauthorized ||
+				!strings.Contains(string(text), "UNAUTHENTICATED") {
+				t.Errorf("%d %s (%v)", r.StatusCode, text, err)
+			}
+		})
+	}
+	calls.Wait()
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/clock"
+)
+
+// A client over HTTP/2 decides when it takes a response: with a window of zero, the stream of each
+// response waits, and holds tens of kilobytes. Calls have slots for that. Rejected requests have
+// none, so the number and the time of their unread responses are bounded here.
+
+const (
+	// maxStrangers bounds the unread responses to clients that are not authenticated, in the node.
+	maxStrangers = 64
+	// maxBusy bounds those to authenticated clients that found no slot.
+	maxBusy = 256
+	// maxWaiting bounds the responses of each kind that wait for room, and roomTime their wait:
+	// clients that read make room within milliseconds.
+	maxWaiting = 256
+	roomTime   = time.Second
+	// rejectedReadTime is how long a client may take to read the response to a rejected request.
+	rejectedReadTime = 5 * time.Second
+)
+
+// rejections are the responses to rejected requests that clients have not read yet.
+type rejections struct {
+	unread  chan struct{} // as many as fit
+	waiting atomic.Int64
+}
+
+func newRejections(max int) rejections { return rejections{unread: make(chan struct{}, max)} }
+
+// respond writes a response and returns when the client has read it. Without room it aborts the
+// stream instead.
+func (a *rejections) respond(w http.ResponseWriter, r *http.Request, write func()) {
+	if r.ProtoMajor != 1 { // HTTP/1 has one response per connection
+		if !a.enter(r) {
+			panic(http.ErrAbortHandler)
+		}
+		defer func() { <-a.unread }()
+	}
+	// A connection that broke shows when something is written.
+	_ = http.NewResponseController(w).SetWriteDeadline(clock.Real{}.Now().Add(rejectedReadTime))
+	write()
+	awaitRead(w, r)
+}
+
+// enter takes room, or reports that there is none.
+func (a *rejections) enter(r *http.Request) bool {
+	select {
+	case a.unread <- struct{}{}:
+		return true
+	default:
+	}
+	defer a.waiting.Add(-1)
+	if a.waiting.Add(1) > maxWaiting {
+		return false
+	}
+	timer := clock.Real{}.NewTimer(roomTime)
+	defer timer.Stop()
+	select {
+	case a.unread <- struct{}{}:
+		return true
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+	return false
+}
+
+// awaitRead waits until the client has read the response, except what HTTP/1 has in its buffers.
+// Otherwise net/http would wait for the window of an HTTP/2 client after the handler has returned.
+func awaitRead(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor != 1 {
+		_ = http.NewResponseController(w).Flush() // a client that has gone reads nothing
+	}
+}
