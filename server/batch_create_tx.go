@@ -20,7 +20,7 @@ func (s *txService) BatchCreateTx(ctx context.Context,
 	r *pb.BatchCreateTxRequest) (*pb.BatchCreateTxResponse, error) {
 	b := &batch{
 		txService: s,
-		asks:      r.GetRequests(),
+		requests:  r.GetRequests(),
 		errs:      make([]error, len(r.GetRequests())),
 		stops:     map[txn.SubmitterID]error{},
 	}
@@ -29,17 +29,17 @@ func (s *txService) BatchCreateTx(ctx context.Context,
 	if b.unanswered() {
 		return nil, status.About("batch", b.errs[0])
 	}
-	response := &pb.BatchCreateTxResponse{Results: make([]*pb.BatchCreateTxResult, len(b.asks))}
+	response := &pb.BatchCreateTxResponse{Results: make([]*pb.BatchCreateTxResult, len(b.requests))}
 	for i, err := range b.errs {
 		if err != nil {
 			response.Results[i] = &pb.BatchCreateTxResult{
-				Result: &pb.BatchCreateTxResult_Error{Error: b.tell(ctx, err).Proto()},
+				Result: &pb.BatchCreateTxResult_Error{Error: b.errorStatus(ctx, err).Proto()},
 			}
 			continue
 		}
 		response.Results[i] = &pb.BatchCreateTxResult{
 			Result: &pb.BatchCreateTxResult_Tx{
-				Tx: withoutData(wireCreated(&created[i].Info, b.asks[i])),
+				Tx: withoutData(wireCreated(&created[i].Info, b.requests[i])),
 			},
 			Created: created[i].Created,
 		}
@@ -56,48 +56,50 @@ func withoutData(tx *pb.Tx) *pb.Tx {
 // batch is a batch in progress. A request with an error is not processed further.
 type batch struct {
 	*txService
-	asks    []*pb.CreateTxRequest
-	errs    []error
-	intents []store.Intent
-	stops   map[txn.SubmitterID]error // error per protected or paused submitter
+	requests []*pb.CreateTxRequest
+	errs     []error
+	intents  []store.Intent
+	stops    map[txn.SubmitterID]error // error per protected or paused submitter
 }
 
-// checkAll does for each request what the interceptor and CreateTx do for one.
+// checkAll performs for each request the checks of the interceptor and of CreateTx.
 func (b *batch) checkAll(ctx context.Context) {
-	b.intents = make([]store.Intent, len(b.asks))
-	for i, ask := range b.asks {
-		if b.errs[i] = b.check(ask); b.errs[i] == nil {
-			b.intents[i], b.errs[i] = b.intent(ctx, ask)
+	b.intents = make([]store.Intent, len(b.requests))
+	for i, request := range b.requests {
+		if b.errs[i] = b.check(request); b.errs[i] == nil {
+			b.intents[i], b.errs[i] = b.intent(ctx, request)
 		}
 	}
 }
 
 // create queues the requests without an error in one write.
 func (b *batch) create(ctx context.Context) []*store.Created {
-	left, intents := make([]int, 0, len(b.asks)), make([]store.Intent, 0, len(b.asks))
+	left := make([]int, 0, len(b.requests))
+	intents := make([]store.Intent, 0, len(b.requests))
 	for i, err := range b.errs {
 		if err == nil {
-			left, intents = append(left, i), append(intents, b.intents[i])
+			left = append(left, i)
+			intents = append(intents, b.intents[i])
 		}
 	}
-	created := make([]*store.Created, len(b.asks))
+	created := make([]*store.Created, len(b.requests))
 	if len(left) == 0 {
 		return created
 	}
-	fates := b.store.CreateTxs(ctx, intents)
-	for n := range fates {
+	results := b.store.CreateTxs(ctx, intents)
+	for n := range results {
 		i := left[n]
-		if created[i] = &fates[n]; created[i].Err != nil {
-			b.errs[i] = b.onCreate(ctx, b.asks[i], b.intents[i].Submitter, created[i].Err)
+		if created[i] = &results[n]; created[i].Err != nil {
+			b.errs[i] = b.createError(ctx, b.requests[i], b.intents[i].Submitter, created[i].Err)
 		}
 	}
 	return created
 }
 
-func (b *batch) onCreate(ctx context.Context, ask *pb.CreateTxRequest, submitter txn.SubmitterID,
+func (b *batch) createError(ctx context.Context, ask *pb.CreateTxRequest, submitter txn.SubmitterID,
 	err error) error {
 	if !isStopped(err) {
-		return b.txService.onCreate(ctx, ask, submitter, err)
+		return b.txService.createError(ctx, ask, submitter, err)
 	}
 	if b.stops[submitter] == nil {
 		b.stops[submitter] = b.stopped(ctx, submitter, err)
@@ -117,8 +119,9 @@ func (b *batch) unanswered() bool {
 	return true
 }
 
-// tell returns the status of one request. An internal error is logged with its cause, by call id.
-func (b *batch) tell(ctx context.Context, err error) *grpcstatus.Status {
+// errorStatus returns the status of one request. An internal error is logged with its cause, by
+// call id.
+func (b *batch) errorStatus(ctx context.Context, err error) *grpcstatus.Status {
 	c := b.access.Begin(pb.TxService_BatchCreateTx_FullMethodName)
 	err = asDraining(ctx, err)
 	if s := status.From(err, c.ID); accesslog.Level(s.Code()) < slog.LevelError {

@@ -58,8 +58,8 @@ func (s *txService) cancel(ctx context.Context,
 			return outcome, info, err
 		}
 		if cancelled {
-			if ask.Operator != "" || ask.Reason != "" || ask.Caller != "" { // as in the ledger
-				s.commands.tellAccepted(ctx, id.Submitter(), 0, ask)
+			if ask.Operator != "" || ask.Reason != "" || ask.Caller != "" { // otherwise no log entry
+				s.commands.logAccepted(ctx, id.Submitter(), 0, ask)
 			}
 			return pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, info, nil
 		}
@@ -79,7 +79,7 @@ func (s *txService) cancel(ctx context.Context,
 	if err != nil {
 		return outcome, info, status.AboutTx(text, err)
 	}
-	s.commands.tellAccepted(ctx, id.Submitter(), command, ask)
+	s.commands.logAccepted(ctx, id.Submitter(), command, ask)
 	info.CancelRequested = true // the row follows once the owner has read the command
 	return pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED, info, nil
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// verdict is the owner's result of a command.
-type verdict struct {
-	code string // txn.Applied, or why nothing was done
-	says string // the owner's sentence; may be empty
+// commandResult is the owner's result of a command.
+type commandResult struct {
+	code    string // txn.Applied, or why nothing was done
+	message string // of the owner; may be empty
 }
 
-func verdictOf(result string) verdict {
-	code, says, _ := strings.Cut(result, ": ")
-	return verdict{code, says}
+func parseResult(result string) commandResult {
+	code, message, _ := strings.Cut(result, ": ")
+	return commandResult{code, message}
 }
 
 // commander records commands for the owners of submitters, and waits for their results.
@@ -39,28 +39,28 @@ type commander struct {
 // command is pending already, it waits for that one, so a retry after a timeout adds no second
 // command.
 func (m *commander) obtain(ctx context.Context, submitter txn.SubmitterID,
-	ask store.Ask) (verdict, error) {
+	ask store.Ask) (commandResult, error) {
 	ask.Caller = auth.RightsOf(ctx).Caller()
 	command, err := m.pending(ctx, submitter, ask)
 	if err != nil {
-		return verdict{}, err
+		return commandResult{}, err
 	}
 	if command == 0 {
 		if command, err = m.store.AddCommand(ctx, submitter, ask); err != nil {
-			return verdict{}, fmt.Errorf("server: record command: %w", err)
+			return commandResult{}, fmt.Errorf("server: record command: %w", err)
 		}
 	}
-	m.tellAccepted(ctx, submitter, command, ask)
+	m.logAccepted(ctx, submitter, command, ask)
 	result, err := m.awaitCommand(ctx, submitter, command)
 	if err != nil {
-		return verdict{}, err
+		return commandResult{}, err
 	}
-	return verdictOf(result), nil
+	return parseResult(result), nil
 }
 
-// tellAccepted logs a command with its caller. A caller that joins a pending command is logged with
-// that command's id; the ledger has the first caller.
-func (m *commander) tellAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
+// logAccepted logs a command with its caller. A call that joins a pending command is logged with
+// that command's id; the ledger has the caller of the first.
+func (m *commander) logAccepted(ctx context.Context, submitter txn.SubmitterID, command int64,
 	ask store.Ask) {
 	attributes := []slog.Attr{
 		slog.Int64("submitter_id", int64(submitter)),
@@ -134,16 +134,15 @@ func (m *commander) lastCommand(ctx context.Context, submitter txn.SubmitterID,
 }
 
 // declined returns DECISION_REFUSED with the owner's message.
-func declined(v verdict) error {
-	says := v.says
+func declined(v commandResult) error {
+	message := v.message
 	switch {
 	case v.code == txn.ResultUnknownCommand:
-		says = "unknown to the node that owns it; update that node, then retry"
-	case says == "":
-		says = "rejected by its owner: " + v.code
+		message = "unknown to the node that owns it; update that node, then retry"
+	case message == "":
+		message = "rejected by its owner: " + v.code
 	}
-	return status.DecisionRefused("%s",
-		says)
+	return status.DecisionRefused("%s", message)
 }
 
 // awaitCommand returns the result of a command. It polls: the owner may be on another node.
@@ -179,26 +178,26 @@ func (m *commander) commandContext(parent context.Context) (context.Context, con
 		wait = min(wait, left-left/answerMargin)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
-	expired := m.after(max(wait, 0), func() { cancel(status.ErrNotApplied) })
-	undrained := context.AfterFunc(m.draining, func() { cancel(status.ErrDraining) })
+	stopTimer := m.after(max(wait, 0), func() { cancel(status.ErrNotApplied) })
+	stopDraining := context.AfterFunc(m.draining, func() { cancel(status.ErrDraining) })
 	return ctx, func() {
-		undrained()
-		expired()
+		stopDraining()
+		stopTimer()
 		cancel(nil)
 	}
 }
 
-// after calls f once, unless it is called off before.
-func (m *commander) after(d time.Duration, f func()) (callOff func()) {
-	off := make(chan struct{})
+// after calls f once, unless it is stopped first.
+func (m *commander) after(d time.Duration, f func()) (stop func()) {
+	stopped := make(chan struct{})
 	timer := m.clock.NewTimer(d)
 	go func() {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 			f()
-		case <-off:
+		case <-stopped:
 		}
 	}()
-	return func() { close(off) }
+	return func() { close(stopped) }
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// The enums of the contract are the names of txn with a prefix; a test holds the two to each other.
+// The enums of the contract are the names of txn with a prefix; TestEnums_MatchTxn compares them.
 
 func wireState(s txn.State) pb.TxState {
 	return pb.TxState(pb.TxState_value["TX_STATE_"+string(s)])
@@ -53,11 +53,11 @@ func wireOnFailure(f txn.OnFailure) pb.FailurePolicy {
 	return pb.FailurePolicy(pb.FailurePolicy_value["FAILURE_POLICY_"+string(f)])
 }
 
-// lastTime is the latest that the contract can tell: no JSON can be made of a message with a later
-// one, nor of a list with that message.
+// lastTime is the latest time of the contract: a message with a later one has no JSON form, and
+// neither has a list that contains it.
 var lastTime = time.Date(9999, time.December, 31, 23, 59, 59, 999_999_000, time.UTC)
 
-// wireTime leaves out a time that is not known. The ledger can hold later times than the contract.
+// wireTime omits an unknown time, and limits later ones, which the ledger can hold, to lastTime.
 func wireTime(t time.Time) *timestamppb.Timestamp {
 	switch {
 	case t.IsZero():
@@ -75,7 +75,7 @@ func wireHash(h txn.Hash) string {
 	return hexOf(h)
 }
 
-// hexOf is h.Hex() with one piece of memory instead of two: there are three hashes in most events.
+// hexOf returns h.Hex() with one allocation instead of two: most events have three hashes.
 func hexOf(h txn.Hash) string {
 	var text [2 + 2*len(h)]byte
 	hex.Encode(text[copy(text[:], "0x"):], h[:])
@@ -100,7 +100,7 @@ func wireBlocks(refs []txn.BlockRef) (out []*pb.BlockRef) {
 	return out
 }
 
-// wireRecipient is empty where a contract is created.
+// wireRecipient returns "" for a contract creation.
 func wireRecipient(to *txn.Address) string {
 	if to == nil {
 		return ""
@@ -108,13 +108,13 @@ func wireRecipient(to *txn.Address) string {
 	return to.Hex()
 }
 
-// wireTx tells what callers need of a transaction.
+// wireTx returns the client's view of a transaction.
 func wireTx(t store.TxInfo) *pb.Tx { return wireTxTo(&t, wireRecipient(t.Payload.To)) }
 
-// wireCreated is wireTx for who has asked for the transaction. To make a checksum is the dearest
-// part of an answer: where the request has it, it was looked at.
-func wireCreated(t *store.TxInfo, asked *pb.CreateTxRequest) *pb.Tx {
-	if to := asked.GetPayload().GetTo(); txn.HasChecksum(to) {
+// wireCreated is wireTx for the client that sent the request. Computing a checksum address is the
+// most expensive part of the response, so it reuses the validated one of the request, if any.
+func wireCreated(t *store.TxInfo, r *pb.CreateTxRequest) *pb.Tx {
+	if to := r.GetPayload().GetTo(); txn.HasChecksum(to) {
 		return wireTxTo(t, to)
 	}
 	return wireTxTo(t, wireRecipient(t.Payload.To))
@@ -138,14 +138,14 @@ func wireTxTo(t *store.TxInfo, to string) *pb.Tx {
 	}
 }
 
-// wireOperator returns what only operators need.
+// wireOperator returns the operator's view of a transaction.
 func wireOperator(t store.TxInfo, attempts []txn.Attempt) *pb.OperatorDetails {
 	out := &pb.OperatorDetails{
 		Caller:   t.Caller,
 		QueueSeq: t.QueueSeq, FencingToken: int64(t.Token), AcceptedAttempt: uint32(t.Accepted),
 		Diagnosis: string(t.Diagnosis),
 	}
-	// before, it is tries to prepare that are counted, and nothing was handed over
+	// Without a nonce SubmitAttempts counts attempts to prepare; nothing was broadcast.
 	if t.Nonce != nil {
 		out.Nonce, out.SubmitAttempts = new(uint64(*t.Nonce)), uint32(t.SubmitAttempts)
 	}
@@ -203,7 +203,7 @@ func wireSubmitter(s store.SubmitterInfo) *pb.Submitter {
 	return out
 }
 
-// wireLease names an owner only while the lease is live. A lease that nobody ever took has no
+// wireLease names the owner only while the lease is live. A lease that was never acquired has no
 // times.
 func wireLease(l store.LeaseInfo) *pb.LeaseInfo {
 	out := &pb.LeaseInfo{FencingToken: int64(l.Token)}
@@ -216,7 +216,7 @@ func wireLease(l store.LeaseInfo) *pb.LeaseInfo {
 	return out
 }
 
-// wireWaiting leaves out a transaction that is not there.
+// wireWaiting returns nil for a nil transaction.
 func wireWaiting(t *txn.Tx) *pb.Waiting {
 	if t == nil {
 		return nil
@@ -248,7 +248,7 @@ func wireGaps(gaps []store.Gap) (out []*pb.NonceGap) {
 	return out
 }
 
-// wireID is empty for a transaction that is not there.
+// wireID returns "" for a nil or zero id.
 func wireID(id *txn.TxID) string {
 	if id == nil || *id == (txn.TxID{}) {
 		return ""

@@ -22,14 +22,15 @@ func (s *txService) CreateTx(ctx context.Context,
 	}
 	info, created, err := s.store.CreateTx(ctx, intent)
 	if err != nil {
-		return nil, s.onCreate(ctx, r, intent.Submitter, err)
+		return nil, s.createError(ctx, r, intent.Submitter, err)
 	}
 	return &pb.CreateTxResponse{Tx: wireCreated(&info, r), Created: created}, nil
 }
 
-// onCreate maps an error of CreateTx to the resource at fault: key, deadline, queue or submitter.
-func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitter txn.SubmitterID,
-	err error) error {
+// createError maps an error of CreateTx to the resource at fault: key, deadline, queue or
+// submitter.
+func (s *txService) createError(ctx context.Context, r *pb.CreateTxRequest,
+	submitter txn.SubmitterID, err error) error {
 	if isKeyReused(err) {
 		return status.AboutRequest(r.GetSubmitter(), r.GetRequestId(), err)
 	}
@@ -49,8 +50,8 @@ func (s *txService) onCreate(ctx context.Context, r *pb.CreateTxRequest, submitt
 	return status.AboutSubmitter(r.GetSubmitter(), err)
 }
 
-// stopped adds the protection or pause to the error first. It returns first unchanged if that has
-// ended meanwhile, or cannot be read.
+// stopped returns first with the protection or pause that caused it. It returns first unchanged if
+// that has ended meanwhile, or cannot be read.
 func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, first error) error {
 	info, err := s.store.Submitter(ctx, submitter)
 	if err != nil {
@@ -59,14 +60,14 @@ func (s *txService) stopped(ctx context.Context, submitter txn.SubmitterID, firs
 	p := inForce(info)
 	switch {
 	case isProtected(first) && p != nil:
-		return underProtection(info, p)
+		return protectedError(info, p)
 	case !isProtected(first) && info.Pause != nil:
-		return onPause(info, info.Pause)
+		return pausedError(info, info.Pause)
 	}
 	return first
 }
 
-func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
+func protectedError(info store.SubmitterInfo, p *txn.Protected) error {
 	return status.SubmitterProtected("protection %d (%s) is in force; "+
 		"see \"fencepost submitter show %s\", exit the protection, then retry",
 		p.ID,
@@ -75,9 +76,9 @@ func underProtection(info store.SubmitterInfo, p *txn.Protected) error {
 	)
 }
 
-// onPause reports the cause only if the failure policy paused the account, since resuming without
-// reading it defeats the policy. The reason of an operator is for operators only.
-func onPause(info store.SubmitterInfo, p *store.Pause) error {
+// pausedError reports the cause only if the failure policy paused the account, since resuming
+// without reading it defeats the policy. The reason of an operator is for operators only.
+func pausedError(info store.SubmitterInfo, p *store.Pause) error {
 	if !p.OnFailure {
 		return status.SubmitterPaused("paused by an operator at %s; "+
 			"see \"fencepost submitter show %s\", resume it, then retry",

@@ -83,10 +83,8 @@ func (s *submitterService) endedBy(ctx context.Context, info store.SubmitterInfo
 func changed(info store.SubmitterInfo, format string, args ...any) error {
 	now := "no protection is in force"
 	if p := inForce(info); p != nil {
-		now = fmt.Sprintf(
-			"review protection %d (%s), which is in force, and decide again", p.ID,
-			p.Reason)
+		now = fmt.Sprintf("review protection %d (%s), which is in force, and decide again",
+			p.ID, p.Reason)
 	}
-	return status.ProtectionChanged("%s; %s",
-		fmt.Sprintf(format, args...), now)
+	return status.ProtectionChanged("%s; %s", fmt.Sprintf(format, args...), now)
 }

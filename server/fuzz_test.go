@@ -101,7 +101,7 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		}
 		return err
 	case *pb.BatchCreateTxRequest:
-		b := &batch{txService: txs, asks: r.GetRequests(),
+		b := &batch{txService: txs, requests: r.GetRequests(),
 			errs: make([]error, len(r.GetRequests()))}
 		b.checkAll(ctx)
 		for i, err := range b.errs {

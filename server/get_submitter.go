@@ -7,7 +7,7 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// GetSubmitter tells all of one submitter.
+// GetSubmitter returns one submitter with the transactions that it waits for.
 func (s *submitterService) GetSubmitter(ctx context.Context,
 	r *pb.GetSubmitterRequest) (*pb.GetSubmitterResponse, error) {
 	id, err := s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
@@ -23,7 +23,8 @@ func (s *submitterService) GetSubmitter(ctx context.Context,
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	submitter := wireSubmitter(info)
-	submitter.Blocking, submitter.QueueHead, submitter.Gaps = wireWaiting(blocking),
-		wireWaiting(head), wireGaps(gaps)
+	submitter.Blocking = wireWaiting(blocking)
+	submitter.QueueHead = wireWaiting(head)
+	submitter.Gaps = wireGaps(gaps)
 	return &pb.GetSubmitterResponse{Submitter: submitter}, nil
 }

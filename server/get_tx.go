@@ -29,7 +29,7 @@ func (s *txService) find(ctx context.Context, r *pb.GetTxRequest) (store.TxInfo,
 	return info, err
 }
 
-// view tells as much of a transaction as was asked for.
+// view returns the requested view of a transaction.
 func (s *txService) view(ctx context.Context, info store.TxInfo, view pb.TxView) (*pb.Tx, error) {
 	tx := wireTx(info)
 	if view != pb.TxView_TX_VIEW_OPERATOR {

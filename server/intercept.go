@@ -21,7 +21,7 @@ func (s *Server) interceptUnary(ctx context.Context, request any, info *grpc.Una
 	c := s.access.Begin(info.FullMethod)
 	defer func() {
 		err = c.End(ctx, recover(), err)
-		s.metrics.answered(ctx, request, response, err)
+		s.metrics.countCreates(ctx, request, response, err)
 		c.Writes(ctx, response)
 	}()
 	r, err := s.authn.Rights(ctx, info.FullMethod)
@@ -66,20 +66,22 @@ func (s *Server) interceptStream(service any, stream grpc.ServerStream, info *gr
 	handler grpc.StreamHandler) (err error) {
 	c := &checkedStream{ServerStream: stream, server: s, ours: rpc.IsFencepost(info.FullMethod)}
 	defer func() { err = c.end(recover(), err) }()
-	if err := feed.OnFreshStack(func() error { return c.begin(info.FullMethod, service != nil) }); err != nil {
+	err = feed.OnFreshStack(func() error { return c.begin(info.FullMethod, service != nil) })
+	if err != nil {
 		return err
 	}
 	return handler(service, c)
 }
 
-// noMethod answers a call of a method that there is not. It comes behind the door and the
-// interceptor, as all do: a stranger is not told which methods there are.
-func noMethod(_ any, stream grpc.ServerStream) error {
+// unknownMethod handles calls of unknown methods. It runs after the interceptor, like all handlers,
+// so unauthenticated clients do not learn which methods exist.
+func unknownMethod(_ any, stream grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(stream)
 	return status.UnknownMethod(name)
 }
 
-// checkedStream checks what it receives, and its context ends when the node begins to stop.
+// checkedStream validates the messages that it receives. Its context ends when the node starts to
+// stop.
 type checkedStream struct {
 	grpc.ServerStream
 	ctx    context.Context
@@ -87,20 +89,20 @@ type checkedStream struct {
 	server *Server
 	ours   bool
 	call   *accesslog.Call
-	gone   func() // nil: it was not let in
+	closed func() // nil: not admitted
 }
 
-// begin lets a stream in. What is no method of ours is nobody's to call.
+// begin admits a stream. Calls of unknown methods are not checked for a role.
 func (c *checkedStream) begin(method string, known bool) error {
 	s, from := c.server, c.ServerStream.Context()
 	c.call = s.access.Begin(method)
 	c.ctx, c.cancel = context.WithCancelCause(from)
-	r, gone, err := s.authn.StreamRights(from, method, c.cancel)
+	r, closed, err := s.authn.StreamRights(from, method, c.cancel)
 	if err != nil {
 		return err
 	}
-	// whoever stops the node may not have seen this stream
-	if c.gone = gone; s.draining.Err() != nil {
+	// CancelStreams may have run before this stream was registered.
+	if c.closed = closed; s.draining.Err() != nil {
 		c.cancel(status.ErrDraining)
 	}
 	if c.call.Caller, c.ctx = r.Caller(), auth.WithRights(c.ctx, r); !known {
@@ -109,10 +111,10 @@ func (c *checkedStream) begin(method string, known bool) error {
 	return r.MayCall(method)
 }
 
-// end tells what became of the stream: if its context ended first, why that did.
+// end returns the outcome of the stream: the cause of its context, if that ended first.
 func (c *checkedStream) end(panicked any, err error) error {
-	if c.gone != nil {
-		defer c.gone()
+	if c.closed != nil {
+		defer c.closed()
 	}
 	defer c.cancel(nil)
 	if err != nil && c.ctx.Err() != nil {

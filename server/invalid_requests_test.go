@@ -366,13 +366,13 @@ func readRefusals(other string) []refusal {
 			listTxs,
 			&pb.ListTxsRequest{
 				Submitter: "alice",
-				PageToken: pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16)),
+				PageToken: pageToken(filterDigest(&pb.ListTxsRequest{}), make([]byte, 16)),
 			},
 			"page_token",
 			"different filter",
 		),
 		bad("token of another list", listTxs,
-			&pb.ListTxsRequest{PageToken: pageToken(question(&pb.ListTxsRequest{}), []byte("bob"))},
+			&pb.ListTxsRequest{PageToken: pageToken(filterDigest(&pb.ListTxsRequest{}), []byte("bob"))},
 			"page_token", "next_page_token"),
 		noSubmitter(listTxs, &pb.ListTxsRequest{Submitter: "nobody"}),
 		bad("a view that does not exist", listTxs, &pb.ListTxsRequest{View: 9}, "view",
@@ -403,7 +403,7 @@ func readRefusals(other string) []refusal {
 			listTxs,
 			&pb.ListTxsRequest{
 				Labels: []string{"a=c"},
-				PageToken: pageToken(question(&pb.ListTxsRequest{Labels: []string{"a=b"}}),
+				PageToken: pageToken(filterDigest(&pb.ListTxsRequest{Labels: []string{"a=b"}}),
 					make([]byte, 16)),
 			},
 			"page_token",
@@ -414,7 +414,7 @@ func readRefusals(other string) []refusal {
 			listTxs,
 			&pb.ListTxsRequest{
 				CreatedFrom: &timestamppb.Timestamp{},
-				PageToken:   pageToken(question(&pb.ListTxsRequest{}), make([]byte, 16)),
+				PageToken:   pageToken(filterDigest(&pb.ListTxsRequest{}), make([]byte, 16)),
 			},
 			"page_token",
 			"different filter",
@@ -592,7 +592,7 @@ func submitterRefusals() []refusal {
 			"token of another list",
 			listSubs,
 			&pb.ListSubmittersRequest{
-				PageToken: pageToken(question(&pb.ListTxsRequest{}),
+				PageToken: pageToken(filterDigest(&pb.ListTxsRequest{}),
 					[]byte("\x01\x9a\xff of sixteen...")),
 			},
 			"page_token",
@@ -602,7 +602,7 @@ func submitterRefusals() []refusal {
 			"token with a NUL",
 			listSubs,
 			&pb.ListSubmittersRequest{
-				PageToken: pageToken(question(&pb.ListSubmittersRequest{}), []byte("a\x00")),
+				PageToken: pageToken(filterDigest(&pb.ListSubmittersRequest{}), []byte("a\x00")),
 			},
 			"page_token",
 			"next_page_token",
@@ -806,10 +806,10 @@ func decisionRefusals() []refusal {
 			&pb.ListCommandsRequest{Submitter: "alice", PageToken: "!"}, "page_token",
 			"next_page_token"),
 		bad("token of another submitter", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
-			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "bob"}),
+			PageToken: pageToken(filterDigest(&pb.ListCommandsRequest{Submitter: "bob"}),
 				make([]byte, 8))}, "page_token", "different filter"),
 		bad("token of another list", listCommands, &pb.ListCommandsRequest{Submitter: "alice",
-			PageToken: pageToken(question(&pb.ListCommandsRequest{Submitter: "alice"}),
+			PageToken: pageToken(filterDigest(&pb.ListCommandsRequest{Submitter: "alice"}),
 				[]byte("bob"))}, "page_token", "next_page_token"),
 	}
 }

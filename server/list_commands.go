@@ -8,11 +8,11 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// ListCommands pages through what was asked of the owners of a submitter, newest first.
+// ListCommands pages through the commands of a submitter, newest first.
 func (s *submitterService) ListCommands(ctx context.Context,
 	r *pb.ListCommandsRequest) (*pb.ListCommandsResponse, error) {
-	asked := question(&pb.ListCommandsRequest{Submitter: r.GetSubmitter()})
-	last, err := parsePageToken(r.GetPageToken(), asked)
+	digest := filterDigest(&pb.ListCommandsRequest{Submitter: r.GetSubmitter()})
+	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
 		return nil, err
 	}
@@ -25,15 +25,15 @@ func (s *submitterService) ListCommands(ctx context.Context,
 		return nil, err
 	}
 	size := pageSize(r.GetPageSize())
-	commands, err := s.store.Commands(ctx, id, before,
-		size+1) // one more tells whether there is another page
+	// One more row shows whether there is another page.
+	commands, err := s.store.Commands(ctx, id, before, size+1)
 	if err != nil {
 		return nil, status.AboutSubmitter(r.GetSubmitter(), err)
 	}
 	response := &pb.ListCommandsResponse{}
 	if len(commands) > size {
 		commands = commands[:size]
-		response.NextPageToken = pageToken(asked,
+		response.NextPageToken = pageToken(digest,
 			binary.BigEndian.AppendUint64(nil, uint64(commands[size-1].ID)))
 	}
 	for _, c := range commands {
@@ -42,7 +42,7 @@ func (s *submitterService) ListCommands(ctx context.Context,
 	return response, nil
 }
 
-// commandOfToken is the number of the last command of the page before; 0 for the first page.
+// commandOfToken returns the id of the last command of the previous page; 0 for the first page.
 func commandOfToken(last []byte) (int64, error) {
 	if last == nil {
 		return 0, nil

@@ -17,25 +17,24 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// operatorPage bounds a page in the operator's view, which costs a read for each transaction. A
-// page may be shorter than asked for.
+// operatorPage limits a page of operator views, each of which costs a read. A page may be shorter
+// than requested.
 const operatorPage = 100
 
-// pageBytes is how long a page becomes before it ends, so that clients that read 4 MiB, which is
-// what gRPC's do unless told otherwise, can read it; and what answers in JSON, which is longer,
-// within their limit. What is left of that is for the last row. No more than that and two rows is
-// read of the ledger.
+// pageBytes is the size at which a page ends, in bytes. It is half of the 4 MiB that gRPC clients
+// accept by default, and leaves room for the last row and for the longer JSON. The ledger read is
+// at most two rows larger.
 const pageBytes = 2 << 20
 
 // ListTxs pages through transactions, newest first.
 func (s *txService) ListTxs(ctx context.Context,
 	r *pb.ListTxsRequest) (*pb.ListTxsResponse, error) {
-	filter, asked, err := s.filter(ctx, r)
+	filter, digest, err := s.filter(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	size := filter.Limit
-	filter.Limit++ // one more tells whether there is another page
+	filter.Limit++ // one more row shows whether there is another page
 	filter.MaxBytes = pageBytes
 	infos, err := s.store.Txs(ctx, filter)
 	if err != nil {
@@ -45,7 +44,7 @@ func (s *txService) ListTxs(ctx context.Context,
 	bytes := 0
 	for i, info := range infos {
 		if i == size || bytes >= pageBytes {
-			response.NextPageToken = pageToken(asked, infos[i-1].ID[:])
+			response.NextPageToken = pageToken(digest, infos[i-1].ID[:])
 			break
 		}
 		tx, err := s.view(ctx, info, r.GetView())
@@ -58,9 +57,9 @@ func (s *txService) ListTxs(ctx context.Context,
 	return response, nil
 }
 
-// filter reads what is asked for, and gives what identifies that besides.
+// filter returns the filter of a request and its digest.
 func (s *txService) filter(ctx context.Context,
-	r *pb.ListTxsRequest) (filter store.TxFilter, asked []byte, err error) {
+	r *pb.ListTxsRequest) (filter store.TxFilter, digest []byte, err error) {
 	filter.Limit, filter.Names = pageSize(r.GetPageSize()), auth.RightsOf(ctx).Submitters()
 	if r.GetView() == pb.TxView_TX_VIEW_OPERATOR {
 		filter.Limit = min(filter.Limit, operatorPage)
@@ -72,12 +71,13 @@ func (s *txService) filter(ctx context.Context,
 		return filter, nil, err
 	}
 	if r.GetSubmitter() != "" {
-		if filter.Submitter, err = s.resolver.lookup(ctx, "submitter", r.GetSubmitter()); err != nil {
+		filter.Submitter, err = s.resolver.lookup(ctx, "submitter", r.GetSubmitter())
+		if err != nil {
 			return filter, nil, err
 		}
 	}
-	asked = asks(filter, r)
-	last, err := parsePageToken(r.GetPageToken(), asked)
+	digest = txsDigest(filter, r)
+	last, err := parsePageToken(r.GetPageToken(), digest)
 	if err != nil {
 		return filter, nil, err
 	}
@@ -85,12 +85,12 @@ func (s *txService) filter(ctx context.Context,
 		return filter, nil, errPageToken()
 	}
 	copy(filter.Before[:], last)
-	return filter, asked, nil
+	return filter, digest, nil
 }
 
-// asks is the question of a list, which is the same however it is put: the submitter by name or by
-// account id, and states and labels in any order.
-func asks(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
+// txsDigest returns the digest of a filter. It is independent of how the filter is written: the
+// submitter by name or by account id, states and labels in any order.
+func txsDigest(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
 	q := &pb.ListTxsRequest{
 		States:        slices.Compact(slices.Sorted(slices.Values(r.GetStates()))),
 		Labels:        slices.Compact(slices.Sorted(slices.Values(r.GetLabels()))),
@@ -100,10 +100,10 @@ func asks(filter store.TxFilter, r *pb.ListTxsRequest) []byte {
 	if filter.Submitter != 0 {
 		q.Submitter = fmt.Sprint(filter.Submitter)
 	}
-	return question(q)
+	return filterDigest(q)
 }
 
-// selectors are the labels that transactions shall have, each written as key=value.
+// selectors parses labels to select, each written as key=value.
 func selectors(texts []string) (labels map[string]string, found []status.Violation) {
 	for i, text := range texts {
 		key, value, _ := strings.Cut(text, "=")
@@ -126,7 +126,8 @@ func selectors(texts []string) (labels map[string]string, found []status.Violati
 	return labels, found
 }
 
-// narrow reads the labels and the time of a filter, all that is wrong with them at once.
+// narrow adds the labels and the time range of a request to a filter, and reports all violations at
+// once.
 func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 	labels, found := selectors(r.GetLabels())
 	filter.Labels = labels
@@ -152,9 +153,7 @@ func narrow(filter *store.TxFilter, r *pb.ListTxsRequest) error {
 	if len(found) == 0 {
 		return nil
 	}
-	slices.SortFunc(found, func(a, b status.Violation) int {
-		return strings.Compare(a.Field,
-			b.Field)
-	})
+	slices.SortFunc(found,
+		func(a, b status.Violation) int { return strings.Compare(a.Field, b.Field) })
 	return status.Invalid(found...)
 }

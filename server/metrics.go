@@ -13,8 +13,8 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// metrics are what the server measures beyond the calls themselves, which the transport's own
-// instrumentation counts and times.
+// metrics are the server's own measurements. The transport's instrumentation counts and times the
+// calls.
 type metrics struct {
 	creates  metric.Int64Counter
 	refusals metric.Int64Counter
@@ -51,7 +51,7 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 	return m, nil
 }
 
-// What became of a transaction that a caller asked for.
+// Results of a requested transaction.
 const (
 	created     = "created"
 	repeated    = "repeated"
@@ -63,12 +63,12 @@ func (m *metrics) create(ctx context.Context, result string, n int) {
 	m.creates.Add(ctx, int64(n), metric.WithAttributes(attribute.String("result", result)))
 }
 
-// answered counts what became of the transactions that a call asked for, if it did.
-func (m *metrics) answered(ctx context.Context, request, response any, err error) {
+// countCreates counts the results of the transactions that a call requested, if any.
+func (m *metrics) countCreates(ctx context.Context, request, response any, err error) {
 	switch r := request.(type) {
 	case *pb.CreateTxRequest:
-		answer, _ := response.(*pb.CreateTxResponse)
-		m.create(ctx, resultOf(answer.GetCreated(), grpcstatus.Code(err)), 1)
+		created, _ := response.(*pb.CreateTxResponse)
+		m.create(ctx, resultOf(created.GetCreated(), grpcstatus.Code(err)), 1)
 	case *pb.BatchCreateTxRequest:
 		if err != nil {
 			m.create(ctx, resultOf(false, grpcstatus.Code(err)), len(r.GetRequests()))
@@ -97,7 +97,7 @@ func resultOf(isNew bool, code codes.Code) string {
 	return refused
 }
 
-// refuse counts a call that is rejected for want of room.
+// refuse counts a call that is rejected for lack of capacity.
 func (m *metrics) refuse(reason pb.ErrorReason) {
 	m.refusals.Add(context.Background(), 1,
 		metric.WithAttributes(attribute.String("reason", status.ReasonName(reason))))

@@ -19,90 +19,92 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// Options are what a server is made of. Only Store is required.
+// Options configure a server. Only Store is required.
 type Options struct {
 	Store  Store
-	Tail   feed.Reader  // for the feed that all streams share; nil: Store
-	Logger *slog.Logger // nil: quiet
-	Clock  clock.Clock  // nil: the machine's
+	Tail   feed.Reader  // for the shared feed; nil: Store
+	Logger *slog.Logger // nil: discards
+	Clock  clock.Clock  // nil: the system clock
 	Limits Limits       // zero fields: the defaults
-	// nil: plain text. HTTP/1.1 needs "http/1.1" among the protocols of a TLS configuration
+	// Credentials of the listener; nil: plain text. HTTP/1.1 over TLS needs "http/1.1" among the
+	// protocols (ALPN) of the TLS configuration.
 	Credentials credentials.TransportCredentials
 
-	// AllowedOrigins are the web sites whose pages may call from a browser, as in
-	// "https://example.com"; "*" is any. Empty: none.
+	// AllowedOrigins are the web sites whose pages may call from a browser, such as
+	// "https://example.com"; "*" allows any. Empty: none.
 	AllowedOrigins []string
 
-	// Tokens let a caller in who sends one of them as "authorization: Bearer TOKEN", and may do
-	// everything. Empty: everybody may call.
+	// Tokens authenticate clients that send one as "authorization: Bearer TOKEN", with all rights.
+	// Empty: no authentication.
 	Tokens []string
-	// Callers are let in, each with rights of its own; then Tokens count for nothing.
+	// Callers authenticate clients with individual rights. If set, Tokens are ignored.
 	Callers []auth.Caller
 
 	MeterProvider  metric.MeterProvider // nil: no metrics
 	TracerProvider trace.TracerProvider // nil: no traces
 
-	// Chains and Signers are those of the configuration. A submitter that names another is refused:
-	// no node would ever work for it. Empty: all are taken.
+	// Chains and Signers are the configured ones. A submitter with another one is rejected, since
+	// no node could work for it. Empty: all are accepted.
 	Chains  []txn.ChainID
 	Signers []string
 }
 
-// Limits bound what callers can make a node hold or wait for.
+// Limits bound the memory and the time that clients can use on a node.
 type Limits struct {
 	// PayloadBytes is the most call data of a transaction. Default 126 KiB.
 	PayloadBytes int
-	// StreamsPerConnection is how many calls of one connection are answered at once; more wait in
-	// the client. Default 10,000.
+	// StreamsPerConnection bounds the concurrent calls of one connection; more wait in the client.
+	// Default 10,000.
 	StreamsPerConnection uint32
-	// Calls is how many calls are answered at once, of all connections; those with megabytes to
-	// carry (BatchCreateTx, ListTxs) count as 16. Default 1,024.
+	// Calls bounds the concurrent calls of all connections. Calls that may carry megabytes
+	// (BatchCreateTx, ListTxs) count as 16. Default 1,024.
 	Calls int
-	// Watches is how many WatchTx streams are served at once. Default 20,000.
+	// Watches bounds the concurrent WatchTx streams. Default 20,000.
 	Watches int
-	// Grace is how long calls under way may take once the node stops. Default 5 s.
+	// Grace is the time that calls in progress have to finish when the node stops. Default 5 s.
 	Grace time.Duration
-	// PingAfter is how long a connection may be silent before it is pinged, default 30 s;
-	// PingTimeout is how long the answer may take, default 10 s.
+	// PingAfter is the time without traffic after which a connection is pinged, default 30 s;
+	// PingTimeout is the time that the reply may take, default 10 s.
 	PingAfter, PingTimeout time.Duration
 
-	// Answer is how long the database may take for one read, and for one call as a whole but for
-	// CommandWait. Default 15 s, a little more than the database allows itself: it is for a
-	// database that has fallen silent.
+	// Answer is the time limit of one database read, and of one call without CommandWait. Default
+	// 15 s, a little longer than the statement timeout of the database: it detects a database that
+	// does not respond at all.
 	Answer time.Duration
-	// CommandWait is the longest that calls wait for the owner to decide on a command, default 30
-	// s; CommandPoll is how often they look, default 100 ms.
+	// CommandWait is the longest time that calls wait for the owner's result of a command, default
+	// 30 s; CommandPoll is the interval at which they read it, default 100 ms.
 	CommandWait, CommandPoll time.Duration
 
-	// RingEvents is how many of the newest events all watchers share in memory. Default 16,384.
+	// RingEvents is the number of newest events kept in memory for all streams. Default 16,384.
 	RingEvents int
 	// PageEvents is the most events, or snapshots, that a stream reads at once and holds while its
-	// client is slow. Default 100. The tailer reads eight times as many.
+	// client is slow. Default 100. The feed itself reads eight times as many.
 	PageEvents int
-	// FeedPoll is how often the feed is read when nothing says that there is news (another node's
-	// commits say nothing). Default 200 ms.
+	// FeedPoll is the interval at which the feed is read without a signal; commits of other nodes
+	// send none. Default 200 ms.
 	FeedPoll time.Duration
-	// FeedGap is the least time between two reads of the feed. Default 5 ms.
+	// FeedGap is the shortest time between two reads of the feed. Default 5 ms.
 	FeedGap time.Duration
-	// Outage is how long a stream waits for a database that is down. Default 30 s.
+	// Outage is the time that a stream waits for a database that is down. Default 30 s.
 	Outage time.Duration
 }
 
-// messageSlack is how much a message may exceed the payload limit before the transport refuses it,
-// without a reason: what is over the limit by less gets the sentence that names the limit.
+// messageSlack is how far a message may exceed the payload limit, in bytes, before the transport
+// rejects it without a reason. Below that, the error names the limit.
 const messageSlack = 4 << 20
 
-// messageBytes is the largest message that is read.
+// messageBytes is the size limit of a message.
 func (l *Limits) messageBytes() int { return l.PayloadBytes + messageSlack }
 
-// bodyBytes is the largest body that is read over HTTP, packed or not: base64 and escapes make it
-// longer than the message.
+// bodyBytes is the size limit of an HTTP body, compressed or not: base64 and escapes make it longer
+// than the message.
 func (l *Limits) bodyBytes() int { return 2 * l.messageBytes() }
 
-// lightSlack is for all of a request but its call data: labels and names, with escapes.
+// lightSlack is room for the parts of a request other than call data: labels and names, with
+// escapes.
 const lightSlack = 256 << 10
 
-// lightBody is that of a call that counts as one.
+// lightBody is the size limit of the body of a call that counts as one.
 func (l *Limits) lightBody() int { return 2*l.PayloadBytes + lightSlack }
 
 func (o *Options) complete() {
@@ -142,8 +144,8 @@ func (l *Limits) complete() {
 	setDefault(&l.Outage, 30*time.Second)
 }
 
-// wholeCall is the longest that a call holds anything: until its request is there, until it is
-// answered, and until the caller has read that.
+// wholeCall is the longest time that a call can take: until its request has arrived, until it has a
+// response, and until the client has read that.
 func (l *Limits) wholeCall() time.Duration {
 	return l.PingAfter + l.Answer + l.CommandWait + l.PingAfter
 }
@@ -195,7 +197,7 @@ func (o *Options) feed() feed.Options {
 	}
 }
 
-// known is what the configuration knows.
+// known holds the configured chains and signers.
 type known struct {
 	chains  []txn.ChainID
 	signers []string

@@ -10,54 +10,55 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// A page token names the last row of the page before it, and the question that it belongs to: under
-// another filter the same token would skip rows silently.
+// A page token names the last row of the previous page and contains a digest of the filter: with
+// another filter, the same token would silently skip rows.
 
 const (
-	pageTokenVersion = 1
-	questionBytes    = 8
+	pageTokenVersion  = 1
+	filterDigestBytes = 8
 )
 
 const defaultPage = 100
 
-// pageSize is how many rows a page has.
-func pageSize(asked int32) int {
-	if asked == 0 {
+// pageSize returns the number of rows of a page.
+func pageSize(requested int32) int {
+	if requested == 0 {
 		return defaultPage
 	}
-	return int(asked)
+	return int(requested)
 }
 
-// question identifies what is asked, whatever page of it.
-func question(of proto.Message) []byte {
+// filterDigest identifies a filter, which is a request without its page.
+func filterDigest(of proto.Message) []byte {
 	encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(of)
 	if err != nil {
-		return make([]byte, questionBytes) // a request that came over the wire can be marshalled
+		// impossible: the request was unmarshalled
+		return make([]byte, filterDigestBytes)
 	}
 	sum := sha256.Sum256(encoded)
-	return sum[:questionBytes]
+	return sum[:filterDigestBytes]
 }
 
-func pageToken(question, last []byte) string {
+func pageToken(filter, last []byte) string {
 	return base64.RawURLEncoding.EncodeToString(
-		slices.Concat([]byte{pageTokenVersion}, question, last))
+		slices.Concat([]byte{pageTokenVersion}, filter, last))
 }
 
-// parsePageToken returns the last row of the page before; nil for the first page.
-func parsePageToken(token string, question []byte) ([]byte, error) {
+// parsePageToken returns the last row of the previous page; nil for the first page.
+func parsePageToken(token string, filter []byte) ([]byte, error) {
 	if token == "" {
 		return nil, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil || len(raw) <= 1+questionBytes || raw[0] != pageTokenVersion {
+	if err != nil || len(raw) <= 1+filterDigestBytes || raw[0] != pageTokenVersion {
 		return nil, errPageToken()
 	}
-	if !slices.Equal(raw[1:1+questionBytes], question) {
+	if !slices.Equal(raw[1:1+filterDigestBytes], filter) {
 		return nil, status.InvalidField("page_token",
 			"belongs to a different filter; "+
 				"keep the filter across pages, or omit the token to start over")
 	}
-	return raw[1+questionBytes:], nil
+	return raw[1+filterDigestBytes:], nil
 }
 
 // errPageToken rejects a page token that the called method did not return.

@@ -7,11 +7,16 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// PauseSubmitter stops the taking of new nonces.
+// PauseSubmitter stops the assignment of new nonces.
 func (s *submitterService) PauseSubmitter(ctx context.Context,
 	r *pb.PauseSubmitterRequest) (*pb.PauseSubmitterResponse, error) {
-	info, err := s.demand(ctx,
-		demand{r.GetSubmitter(), txn.CommandPause, txn.Paused, r.GetReason(), r.GetOperator()})
+	info, err := s.setStatus(ctx, statusCommand{
+		submitter: r.GetSubmitter(),
+		kind:      txn.CommandPause,
+		status:    txn.Paused,
+		reason:    r.GetReason(),
+		operator:  r.GetOperator(),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// startFresh is the default of start_from: it demands an account that never sent.
+// startFresh is the default of start_from: the account must never have sent a transaction.
 const startFresh = "0"
 
-// RegisterSubmitter makes an account known.
+// RegisterSubmitter registers an account under a name.
 func (s *submitterService) RegisterSubmitter(ctx context.Context,
 	r *pb.RegisterSubmitterRequest) (*pb.RegisterSubmitterResponse, error) {
 	registration, err := s.registration(r)
@@ -50,9 +50,8 @@ func (s *submitterService) registration(
 	if out.Address, err = txn.ParseAddress(r.GetAddress()); err != nil {
 		found = append(found, status.Violation{Field: "address", Message: err.Error()})
 	} else if out.Address == (txn.Address{}) {
-		found = append(found, status.Violation{Field: "address", Message: "must not be the zero " +
-			"address; " +
-			"use the address of the sending account"})
+		found = append(found, status.Violation{Field: "address",
+			Message: "must not be the zero address; use the address of the sending account"})
 	}
 	if !s.known.chain(out.Chain) {
 		found = append(
@@ -84,7 +83,7 @@ func (s *submitterService) registration(
 	return out, nil
 }
 
-// listed is what there is, for people.
+// listed joins values for a message.
 func listed[T any](all []T) string {
 	texts := make([]string, len(all))
 	for i, one := range all {

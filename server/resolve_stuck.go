@@ -45,7 +45,7 @@ func (s *submitterService) ResolveStuck(ctx context.Context,
 	if v.code == txn.Applied {
 		return &pb.ResolveStuckResponse{Tx: wireTx(info)}, nil
 	}
-	// The owner refuses a second command for what the first has done.
+	// The owner rejects a second command once the first has been applied.
 	if done, err = s.resolved(ctx, info.Tx, ask); err == nil && !done {
 		err = declined(v)
 	}

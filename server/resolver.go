@@ -17,8 +17,8 @@ type resolver struct {
 	authz *auth.Authorizer
 }
 
-// lookup finds the submitter that a field names, by its name or its account id, if the caller has a
-// right to it.
+// lookup returns the submitter that a field names by name or account id, if the caller has a right
+// to it.
 func (r *resolver) lookup(ctx context.Context, field, text string) (txn.SubmitterID, error) {
 	if _, _, _, err := txn.ParseAccountID(text); err != nil {
 		return 0, status.InvalidField(field, "%v", err)
@@ -30,7 +30,7 @@ func (r *resolver) lookup(ctx context.Context, field, text string) (txn.Submitte
 	return id, status.AboutSubmitter(text, err)
 }
 
-// txByRequest reads the transaction that a caller names by the key that created it.
+// txByRequest reads the transaction with the key that created it.
 func (r *resolver) txByRequest(ctx context.Context, key *pb.RequestKey) (store.TxInfo, error) {
 	submitter, err := r.lookup(ctx, "request.submitter", key.GetSubmitter())
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *resolver) txByRequest(ctx context.Context, key *pb.RequestKey) (store.T
 	return info, status.AboutRequest(key.GetSubmitter(), key.GetRequestId(), err)
 }
 
-// txByID reads the transaction that a caller names. A UUID that Fencepost did not make names none.
+// txByID reads a transaction. A UUID that Fencepost did not create is unknown.
 func (r *resolver) txByID(ctx context.Context, text string) (txn.TxID, store.TxInfo, error) {
 	id, err := r.txID(ctx, text)
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *resolver) txByID(ctx context.Context, text string) (txn.TxID, store.TxI
 	return id, info, status.AboutTx(text, err)
 }
 
-// txID reads the id of a transaction that the caller may know of.
+// txID parses the id of a transaction that the caller may see.
 func (r *resolver) txID(ctx context.Context, text string) (txn.TxID, error) {
 	id, err := txn.ParseTxID(text)
 	if err != nil {

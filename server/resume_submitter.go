@@ -10,8 +10,13 @@ import (
 // ResumeSubmitter ends a pause.
 func (s *submitterService) ResumeSubmitter(ctx context.Context,
 	r *pb.ResumeSubmitterRequest) (*pb.ResumeSubmitterResponse, error) {
-	info, err := s.demand(ctx,
-		demand{r.GetSubmitter(), txn.CommandResume, txn.Active, r.GetReason(), r.GetOperator()})
+	info, err := s.setStatus(ctx, statusCommand{
+		submitter: r.GetSubmitter(),
+		kind:      txn.CommandResume,
+		status:    txn.Active,
+		reason:    r.GetReason(),
+		operator:  r.GetOperator(),
+	})
 	if err != nil {
 		return nil, err
 	}

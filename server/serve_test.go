@@ -272,7 +272,7 @@ func TestErrors_Reasons(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		{declined(verdict{code: txn.ResultRefused}), codes.FailedPrecondition, "DECISION_REFUSED"},
+		{declined(commandResult{code: txn.ResultRefused}), codes.FailedPrecondition, "DECISION_REFUSED"},
 		{changed(store.SubmitterInfo{}, "over"), codes.Aborted, "PROTECTION_CHANGED"},
 		{(&auth.Rights{}).MayCall(pb.TxService_CreateTx_FullMethodName + "Tomorrow"),
 			codes.PermissionDenied, "PERMISSION_DENIED"},

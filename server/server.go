@@ -1,16 +1,15 @@
-// Package server is the gRPC API: it validates what callers ask, calls the store and maps what
-// comes back. It decides nothing: what becomes of a transaction is the business of the owner of its
-// account, which server is not linked to.
+// Package server is the API of a node: it validates requests, calls the store and converts the
+// results. It makes no decision about a transaction: the owner of its submitter does, and that code
+// is not linked to this package.
 //
 // # A call
 //
 // There is one file per RPC. A call passes the interceptors (intercept.go), which give it an id for
-// the log, turn a panic into INTERNAL, and refuse what no handler should have to look at: fields
-// that this server does not know, text that the ledger cannot hold, and whatever breaks a rule of
-// the contract (package contract). A handler checks the rest, calls the store, and returns ordinary
-// errors; package status is the one place that turns them into a gRPC status. So no text of a
-// driver reaches a caller, and every error has a reason from the ErrorReason enum and a sentence
-// that says what to do.
+// the log, turn a panic into INTERNAL, and reject invalid requests (package contract): unknown
+// fields, text that the ledger cannot store, and violations of the rules in the proto. A handler
+// checks the rest, calls the store, and returns ordinary errors; package status is the only place
+// that maps them to a gRPC status. So no text of a driver reaches a client, and every error has a
+// reason from the ErrorReason enum and names a remedy.
 //
 // # Protocols
 //
@@ -21,9 +20,9 @@
 //
 // # Callers
 //
-// Where callers are configured, package auth finds out by token and certificate whose call it is,
-// and refuses strangers. What a caller may do is decided there as well: by method before a call is
-// looked at, and by account wherever a request names one, be it by name, account id, key or tx_id.
+// If callers are configured, package auth authenticates each call by token and certificate, and
+// checks the rights of its caller: to the method before the request is read, and to every submitter
+// that a request names, by name, account id, key or tx_id.
 //
 // # Watching
 //
@@ -31,12 +30,12 @@
 //
 // # Time
 //
-// No read of the ledger takes longer than Limits.Answer: a database that is silent is one that is
+// No read of the ledger takes longer than Limits.Answer: a database that does not respond counts as
 // down.
 //
-// A stream waits out a database that is down for Limits.Outage; meanwhile it sends no heartbeat,
-// because a heartbeat says that the stream is up to date. Then it ends with UNAVAILABLE, and the
-// client resumes on a node that is better off. A node that stops ends its streams with UNAVAILABLE,
+// While the database is down a stream waits for at most Limits.Outage. It sends no heartbeats, since
+// a heartbeat means that the stream is up to date. Then it ends with UNAVAILABLE, and the client
+// resumes on another node. A node that stops ends its streams with UNAVAILABLE,
 // reason DRAINING, at once, and gives all other calls a grace.
 package server
 
@@ -89,19 +88,19 @@ type Server struct {
 	feed       *feed.Feed
 	metrics    *metrics
 	health     *health.Server
-	grpc       *grpc.Server // for gRPC, with a transport of its own
-	inner      *grpc.Server // for all that is transcoded
+	grpc       *grpc.Server // for native gRPC, with its own transport
+	inner      *grpc.Server // for the transcoded protocols
 	http       *http.Server
-	methods    map[string]bool // by path
+	methods    map[string]bool // full method names
 	creds      credentials.TransportCredentials
 
-	// draining ends, with ErrDraining as its cause, when the node begins to stop; cutoff when the
+	// draining ends with the cause status.ErrDraining when the node starts to stop; cutoff when the
 	// grace of the calls in progress is over.
 	draining, cutoff context.Context
 	drain, cutOff    context.CancelCauseFunc
 }
 
-// New makes a server that does nothing before Serve.
+// New returns a server that does nothing before Serve.
 func New(o Options) (*Server, error) {
 	if o.Store == nil {
 		return nil, errors.New("server: Options.Store is nil; set it")
@@ -145,10 +144,9 @@ func New(o Options) (*Server, error) {
 	s.health = health.NewServer()
 	s.creds = o.Credentials
 	s.makeServices()
-	s.grpc, s.inner = grpc.NewServer(
-		s.options(o)...), grpc.NewServer(
-		append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
-			grpc.ChainUnaryInterceptor(web.MarkCreated))...)
+	s.grpc = grpc.NewServer(s.options(o)...)
+	s.inner = grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
+		grpc.ChainUnaryInterceptor(web.MarkCreated))...)
 	s.register(s.grpc)
 	s.register(s.inner)
 	s.methods = methodsOf(s.inner)
@@ -160,12 +158,12 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// common are the options of both servers: what is read, and the interceptors.
+// common returns the options of both gRPC servers.
 func (s *Server) common(o Options) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(s.limits.messageBytes()),
 		grpc.StatsHandler(
-			shallow{
+			statsHandler{
 				otelgrpc.NewServerHandler(otelgrpc.WithMeterProvider(o.MeterProvider),
 					otelgrpc.WithTracerProvider(o.TracerProvider)),
 				s.serves,
@@ -173,11 +171,11 @@ func (s *Server) common(o Options) []grpc.ServerOption {
 		),
 		grpc.ChainUnaryInterceptor(s.interceptUnary),
 		grpc.StreamInterceptor(s.interceptStream),
-		grpc.UnknownServiceHandler(noMethod),
+		grpc.UnknownServiceHandler(unknownMethod),
 	}
 }
 
-// options are those of gRPC's own transport as well.
+// options returns the options of the native gRPC server and its transport.
 func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.limiter.ServerOptions(contract.NewCodec()), s.common(o)...)
 	options = append(
@@ -188,10 +186,10 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 			})),
 		grpc.MaxHeaderListSize(headerBytes),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
-		// A client that vanished holds a stream until a ping goes unanswered.
+		// A vanished client holds a stream until a ping times out.
 		grpc.KeepaliveParams(
 			keepalive.ServerParameters{Time: s.limits.PingAfter, Timeout: s.limits.PingTimeout}),
-		// Watchers idle for long: let clients ping as well, but not at a rate that costs something.
+		// Watches are idle for long, so clients may ping as well, at a limited rate.
 		grpc.KeepaliveEnforcementPolicy(
 			keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}),
 	)
@@ -239,12 +237,11 @@ func (s *Server) web(allowedOrigins []string) web.Options {
 	}
 }
 
-// newHTTP gives HTTP the limits that gRPC has, as far as it knows them.
+// newHTTP returns an HTTP server with the limits of gRPC, as far as net/http supports them.
 func (s *Server) newHTTP(handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(
-		true) // of encryption nothing is left when a connection comes here
+	protocols.SetUnencryptedHTTP2(true) // the listener has already removed TLS
 	return &http.Server{
 		Handler: http.MaxBytesHandler(handler, int64(s.limits.bodyBytes())), Protocols: protocols,
 		ReadHeaderTimeout: s.limits.PingAfter, IdleTimeout: idleConnections,
@@ -256,20 +253,21 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 			PingTimeout:          s.limits.PingTimeout,
 			WriteByteTimeout:     s.limits.PingAfter,
 		},
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of broken clients
+		// Logs broken connections of clients.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
-// headerBytes is the most of the head of a call, token and path included. It is read before anybody
-// knows whose call it is, and each call holds its own; grpc-go takes 16 MiB by itself, and net/http
-// 1 MiB.
+// headerBytes is the size limit of the headers of a call, token and path included. They are read
+// before the caller is authenticated, and each call holds its own. The default of grpc-go is 16
+// MiB, and of net/http 1 MiB.
 const headerBytes = 64 << 10
 
 // maxHTTPStreams bounds the concurrent calls of a connection over HTTP/2. Each holds a goroutine
 // and its headers before it is admitted; a gRPC call holds nothing of the kind.
 const maxHTTPStreams = 250
 
-// idleConnections is how long HTTP keeps a connection that has no request.
+// idleConnections is the time after which HTTP closes a connection without requests.
 const idleConnections = 5 * time.Minute
 
 func (s *Server) makeServices() {
@@ -298,7 +296,7 @@ func (s *Server) register(to *grpc.Server) {
 	}
 }
 
-// methodsOf are the paths of all methods of a server.
+// methodsOf returns the full names of all methods of a server.
 func methodsOf(of *grpc.Server) map[string]bool {
 	all := map[string]bool{}
 	for service, info := range of.GetServiceInfo() {
@@ -309,17 +307,17 @@ func methodsOf(of *grpc.Server) map[string]bool {
 	return all
 }
 
-// serves tells whether a path is that of a method.
+// serves reports whether a path is the full name of a method.
 func (s *Server) serves(path string) bool { return s.methods[path] }
 
-// SetCallers replaces tokens and callers. They count from now on, for open streams too.
+// SetCallers replaces tokens and callers, also for open streams.
 func (s *Server) SetCallers(tokens []string, callers []auth.Caller) {
 	s.authn.SetCallers(tokens, callers)
 }
 
-// healthNames are the services that health tells of; the empty name is the node as a whole. Health
-// says whether this process takes calls. It does not follow the database: a node that restarts
-// because the database is down heals nothing.
+// healthNames returns the services that health reports on; the empty name is the node as a whole. A
+// node is healthy while it accepts calls, whether or not the database is up: restarting a node does
+// not repair its database.
 func healthNames() []string {
 	return []string{
 		"",
@@ -408,7 +406,7 @@ func (s *Server) cut() {
 	s.inner.Stop()
 }
 
-// within tells whether done is closed before d has passed.
+// within reports whether done is closed before d has passed.
 func (s *Server) within(d time.Duration, done <-chan struct{}) bool {
 	timer := s.clock.NewTimer(d)
 	defer timer.Stop()

@@ -17,12 +17,8 @@ func (s *txService) SpeedUpTx(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	if says := nothingToSpeedUp(info.State); says != "" {
-		return nil, status.AboutTx(
-			r.GetTxId(),
-			status.DecisionRefused("%s",
-				says),
-		)
+	if cause := nothingToSpeedUp(info.State); cause != "" {
+		return nil, status.AboutTx(r.GetTxId(), status.DecisionRefused("%s", cause))
 	}
 	v, err := s.commands.obtain(
 		ctx,

@@ -9,19 +9,19 @@ import (
 	"github.com/fencepost/fencepost/server/feed"
 )
 
-// shallow is a handler of statistics that takes its steps apart for a stream that is about to wait,
-// and goes by the names of methods that there are: what a stranger calls a method must not become a
-// series of its own, or a text that no metric may have.
-type shallow struct {
+// statsHandler runs the deep steps for a watch on a fresh stack, and replaces the names of unknown
+// methods: a name that a client invents must not become a metric series, or an attribute that is
+// not UTF-8.
+type statsHandler struct {
 	stats.Handler
 	serves func(path string) bool
 }
 
-// otherMethod is what all that there is not is called, as OpenTelemetry has it for rpc.method.
+// otherMethod replaces the names of unknown methods, as OpenTelemetry prescribes for rpc.method.
 const otherMethod = "/_OTHER"
 
-// TagRPC gives the call a context.
-func (s shallow) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+// TagRPC returns the context of a call.
+func (s statsHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	if !s.serves(info.FullMethodName) {
 		other := *info
 		other.FullMethodName = otherMethod
@@ -37,22 +37,22 @@ func (s shallow) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Con
 	return ctx
 }
 
-// HandleRPC takes note of what happens to the call. All but its beginning happens apart anyway, or
+// HandleRPC records an event of a call. Later events of a stream already run on a fresh stack, or
 // when it ends.
-func (s shallow) HandleRPC(ctx context.Context, what stats.RPCStats) {
-	begins := false
-	switch w := what.(type) {
+func (s statsHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	starts := false
+	switch e := event.(type) {
 	case *stats.InHeader:
-		begins = w.FullMethod == pb.TxService_WatchTx_FullMethodName
+		starts = e.FullMethod == pb.TxService_WatchTx_FullMethodName
 	case *stats.Begin:
-		begins = w.IsServerStream
+		starts = e.IsServerStream
 	}
-	if !begins {
-		s.Handler.HandleRPC(ctx, what)
+	if !starts {
+		s.Handler.HandleRPC(ctx, event)
 		return
 	}
 	_ = feed.OnFreshStack(func() error {
-		s.Handler.HandleRPC(ctx, what)
+		s.Handler.HandleRPC(ctx, event)
 		return nil
 	})
 }

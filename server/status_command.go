@@ -9,9 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// demand is what pause and resume have in common: a status that the owner of a submitter shall
-// bring about.
-type demand struct {
+// statusCommand is a command to pause or resume a submitter.
+type statusCommand struct {
 	submitter string
 	kind      txn.CommandKind
 	status    txn.SubmitterStatus
@@ -19,57 +18,57 @@ type demand struct {
 	operator  string
 }
 
-// demand records the command unless it is needless or recorded already, waits until an owner has
-// applied it, and tells how the submitter stands then. A caller who repeats the call waits for the
-// same command.
-func (s *submitterService) demand(ctx context.Context,
-	d demand) (info store.SubmitterInfo, err error) {
-	id, err := s.resolver.lookup(ctx, "submitter", d.submitter)
+// setStatus records the command, unless the submitter has the status or the command is recorded
+// already, waits until the owner has applied it, and returns the submitter. A repeated call waits
+// for the same command.
+func (s *submitterService) setStatus(ctx context.Context,
+	c statusCommand) (info store.SubmitterInfo, err error) {
+	id, err := s.resolver.lookup(ctx, "submitter", c.submitter)
 	if err != nil {
 		return info, err
 	}
 	info, err = s.store.Submitter(ctx, id)
 	if err != nil {
-		return info, status.AboutSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(c.submitter, err)
 	}
 	last, err := s.commands.lastStatusCommand(ctx, id)
 	if err != nil {
-		return info, status.AboutSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(c.submitter, err)
 	}
-	if last == nil && info.Status == d.status {
+	if last == nil && info.Status == c.status {
 		return info, nil
 	}
 	command := int64(0)
 	ask := store.Ask{
-		Kind:     d.kind,
-		Reason:   d.reason,
-		Operator: d.operator,
+		Kind:     c.kind,
+		Reason:   c.reason,
+		Operator: c.operator,
 		Caller:   auth.RightsOf(ctx).Caller(),
 	}
-	if last != nil && last.Kind == d.kind {
+	if last != nil && last.Kind == c.kind {
 		command = last.ID
 	} else if command, err = s.store.AddCommand(ctx, id, ask); err != nil {
-		return info, status.AboutSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(c.submitter, err)
 	}
-	s.commands.tellAccepted(ctx, id, command, ask)
+	s.commands.logAccepted(ctx, id, command, ask)
 	if _, err := s.commands.awaitCommand(ctx, id, command); err != nil {
-		return info, status.AboutSubmitter(d.submitter, err)
+		return info, status.AboutSubmitter(c.submitter, err)
 	}
 	info, err = s.store.Submitter(ctx, id)
-	return info, status.AboutSubmitter(d.submitter, err)
+	return info, status.AboutSubmitter(c.submitter, err)
 }
 
-// lastStatusCommand is the newest pause or resume that no owner has applied yet: when all are
-// applied it decides.
+// lastStatusCommand returns the newest pending pause or resume, which decides once all are applied;
+// nil if there is none.
 func (m *commander) lastStatusCommand(ctx context.Context,
 	id txn.SubmitterID) (last *txn.Command, err error) {
 	commands, err := m.underway(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range commands {
-		if c.Kind == txn.CommandPause || c.Kind == txn.CommandResume {
-			last = &c
+	for _, command := range commands {
+		if command.Kind == txn.CommandPause || command.Kind == txn.CommandResume {
+			last = &command
 		}
 	}
 	return last, nil

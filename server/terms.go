@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// terms checks what the rules of the contract cannot say of the terms, all of it.
+// terms applies the checks that the proto rules cannot express, and reports all violations.
 func terms(t *pb.Terms) (out txn.Terms, found []status.Violation) {
 	out = txn.Terms{Speed: speedOfWire(t.GetSpeed()), CancelLate: t.GetCancelLate()}
 	var err error
@@ -30,8 +30,8 @@ func terms(t *pb.Terms) (out txn.Terms, found []status.Violation) {
 	return out, found
 }
 
-// maxFee reads a limit that somebody sets of their own; empty is none. A zero would let nothing
-// through, or everything if it were taken for none.
+// maxFee parses a fee limit; empty sets none. Zero is rejected: it would let nothing through, or
+// everything if it were taken for no limit.
 func maxFee(text string) (txn.Wei, error) {
 	fee, err := txn.ParseWei(text)
 	if err == nil && text != "" && fee.IsZero() {
@@ -41,7 +41,7 @@ func maxFee(text string) (txn.Wei, error) {
 	return fee, err
 }
 
-// deadline is a time as the ledger keeps it. Times up to 1970 stand for "none" there.
+// deadline converts a time to the precision of the ledger, which stores "none" as 1970.
 func deadline(t *timestamppb.Timestamp) (time.Time, error) {
 	if t.CheckValid() != nil {
 		return time.Time{}, errors.New(
@@ -54,7 +54,7 @@ func deadline(t *timestamppb.Timestamp) (time.Time, error) {
 	return at, nil
 }
 
-// speedOfWire is the standard one where none is named.
+// speedOfWire returns the standard speed for an unspecified one.
 func speedOfWire(s pb.TxSpeed) txn.Speed {
 	if s == pb.TxSpeed_TX_SPEED_UNSPECIFIED || s == pb.TxSpeed_TX_SPEED_STANDARD {
 		return txn.Standard
@@ -69,7 +69,7 @@ func wireSpeed(s txn.Speed) pb.TxSpeed {
 	return pb.TxSpeed(pb.TxSpeed_value["TX_SPEED_"+string(s)])
 }
 
-// wireTerms leaves out terms that demand nothing.
+// wireTerms returns nil for the default terms.
 func wireTerms(t txn.Terms) *pb.Terms {
 	if t == (txn.Terms{}) {
 		return nil
@@ -82,7 +82,7 @@ func wireTerms(t txn.Terms) *pb.Terms {
 	}
 }
 
-// wireLimit is empty where there is none.
+// wireLimit returns "" for no limit.
 func wireLimit(w txn.Wei) string {
 	if w.IsZero() {
 		return ""

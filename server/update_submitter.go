@@ -10,8 +10,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// UpdateSubmitter changes the policies that the mask names. The owner is told even when nothing
-// changes: the call before may have written them and been lost before it told the owner.
+// UpdateSubmitter changes the policies that the mask names. It notifies the owner even if nothing
+// changes: an earlier call may have written the policies and failed before it did.
 func (s *submitterService) UpdateSubmitter(ctx context.Context,
 	r *pb.UpdateSubmitterRequest) (*pb.UpdateSubmitterResponse, error) {
 	change, err := changes(r)
@@ -36,8 +36,8 @@ func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID,
 	if err = s.store.SetPolicies(ctx, id, change); err != nil {
 		return info, err
 	}
-	// A command that is under way already does: its owner reads the policies after it has recorded
-	// that, and so after they were written here.
+	// A pending command is enough: the owner reads the policies after it has recorded the result,
+	// and therefore after they were written here.
 	v, err := s.commands.obtain(ctx, id, ask)
 	if err != nil {
 		return info, err
@@ -48,8 +48,7 @@ func (s *submitterService) updated(ctx context.Context, id txn.SubmitterID,
 	return s.store.Submitter(ctx, id)
 }
 
-// changes is what a request does to the policies of a submitter: to those alone that its mask
-// names.
+// changes returns the requested changes: only fields that the mask names.
 func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error) {
 	paths := r.GetUpdateMask().GetPaths()
 	if len(paths) == 0 {
@@ -66,9 +65,8 @@ func changes(r *pb.UpdateSubmitterRequest) (change store.PolicyChange, err error
 			}
 			change.MaxFee = &limit
 		default:
-			return change, status.InvalidField("update_mask", "contains %q, which cannot be "+
-				"changed; %s",
-				path, contract.MaskRemedy)
+			return change, status.InvalidField("update_mask",
+				"contains %q, which cannot be changed; %s", path, contract.MaskRemedy)
 		}
 	}
 	return change, nil

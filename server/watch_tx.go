@@ -59,19 +59,19 @@ func (s *txService) watchTarget(ctx context.Context,
 	for _, state := range r.GetStates() {
 		t.States |= feed.States(stateOfWire(state))
 	}
-	switch what := r.GetTarget().(type) {
+	switch target := r.GetTarget().(type) {
 	case *pb.WatchTxRequest_TxId:
-		t.Tx, err = s.resolver.txID(ctx, what.TxId)
+		t.Tx, err = s.resolver.txID(ctx, target.TxId)
 		return t, err
 	case *pb.WatchTxRequest_Request:
-		info, err := s.resolver.txByRequest(ctx, what.Request)
+		info, err := s.resolver.txByRequest(ctx, target.Request)
 		t.Tx = info.ID
 		return t, err
 	case *pb.WatchTxRequest_Txs:
-		t.Txs, err = s.txIDs(ctx, what.Txs.GetTxIds())
+		t.Txs, err = s.txIDs(ctx, target.Txs.GetTxIds())
 		return t, err
 	case *pb.WatchTxRequest_Submitter:
-		t.Submitter, err = s.resolver.lookup(ctx, "submitter", what.Submitter)
+		t.Submitter, err = s.resolver.lookup(ctx, "submitter", target.Submitter)
 	}
 	return t.WithLabels(labels), err
 }
@@ -94,9 +94,6 @@ func watchLabels(r *pb.WatchTxRequest) (labels map[string]string, err error) {
 	return labels, nil
 }
 
-// maxReported is the most mistakes reported in one error, which must fit into gRPC trailers.
-const maxReported = 16
-
 // txIDs parses distinct ids of transactions that the caller may see.
 func (s *txService) txIDs(ctx context.Context, texts []string) (*feed.IDSet, error) {
 	ids, seen := make([]txn.TxID, 0, len(texts)), make(map[txn.TxID]bool, len(texts))
@@ -108,7 +105,7 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*feed.IDSet, err
 			malformed = append(malformed, text)
 			continue
 		}
-		if seen[id] && len(duplicates) < maxReported {
+		if seen[id] && len(duplicates) < status.MaxViolations {
 			duplicates = append(duplicates, status.Violation{
 				Field:   fmt.Sprintf("txs.tx_ids[%d]", i),
 				Message: fmt.Sprintf("repeats %s; name each transaction once", id),
@@ -128,7 +125,7 @@ func (s *txService) txIDs(ctx context.Context, texts []string) (*feed.IDSet, err
 	return feed.NewIDSet(ids), nil
 }
 
-// watchClient sends the messages of a feed as those of the contract.
+// watchClient sends the messages of a feed as messages of the contract.
 type watchClient struct{ pb.TxService_WatchTxServer }
 
 // SendEvent sends an event.

@@ -30,8 +30,8 @@ type Authenticator struct {
 	streams streams
 }
 
-// NewAuthenticator knows the callers; without any, holders of one of the tokens, who may do
-// everything; without these either, everybody may.
+// NewAuthenticator returns an authenticator of the callers. Without callers it accepts the tokens,
+// with all rights; without tokens it accepts every call.
 func NewAuthenticator(tokens []string, of []Caller) *Authenticator {
 	a := &Authenticator{}
 	a.current.Store(newCallers(tokens, of))
@@ -40,13 +40,13 @@ func NewAuthenticator(tokens []string, of []Caller) *Authenticator {
 
 // callers is an immutable set of credentials; SetCallers replaces it.
 type callers struct {
-	open        *Rights // of everybody, if no credentials are required; else nil
+	open        *Rights // of every call, if no credentials are required; else nil
 	credentials []credential
 }
 
 // credential is one way to be authenticated.
 type credential struct {
-	tokens       [][sha256.Size]byte // digests, so that the time of a comparison tells nothing
+	tokens       [][sha256.Size]byte // digests, so that comparison times leak nothing
 	certificates []string
 	rights       *Rights
 }
@@ -74,12 +74,12 @@ func digests(tokens []string) (all [][sha256.Size]byte) {
 	return all
 }
 
-// authenticate returns the rights of the caller of a call. Health is for everybody: load balancers
-// have no tokens, and it reveals nothing about anybody's business.
+// authenticate returns the rights of the caller of a call. Health needs no credentials: load
+// balancers have none, and it reveals nothing about transactions.
 //
-// A call with a token is made by the token's caller, whatever certificate its connection has, which
-// may be the certificate of a proxy. A call without one is made by the first caller that needs no
-// token and has a name of the certificate.
+// A call with a token is made by the token's caller, whichever certificate its connection has: that
+// may belong to a proxy. A call without one is made by the first caller that needs no token and has
+// a name of the certificate.
 func (c *callers) authenticate(ctx context.Context, method string) (*Rights, error) {
 	switch {
 	case c.open != nil:
@@ -141,8 +141,8 @@ type shownToken struct {
 	digest  [sha256.Size]byte // of its token
 }
 
-// tokenIn digests the token of a call once, whatever the number of callers: a token may be as long
-// as all headers of a call together.
+// tokenIn digests the token of a call once, not once per caller: a token may be as long as all
+// headers of a call together.
 func tokenIn(ctx context.Context) shownToken {
 	given := metadata.ValueFromIncomingContext(ctx, AuthorizationHeader)
 	if len(given) != 1 {

@@ -1,4 +1,4 @@
-// Package auth decides who makes a call and what that caller may do.
+// Package auth authenticates the callers of calls, and checks their rights.
 //
 // Rights are checked at two moments. Before a request is read: does the method require an operator?
 // And when a request names a submitter, or a transaction, whose id names its submitter: does the
@@ -41,7 +41,7 @@ type Rights struct {
 	submitters []string // names, sorted, unless all
 	operator   bool
 
-	// own are those of the submitters that were found in the ledger. Their identity never changes.
+	// own holds the submitters that were found in the ledger. Their identity never changes.
 	own atomic.Pointer[[]txn.Submitter]
 }
 
@@ -57,7 +57,7 @@ func rightsOf(c Caller) *Rights {
 	return r
 }
 
-// Everything returns the rights of everybody where callers have no names.
+// Everything returns the rights of all calls where callers have no names.
 func Everything() *Rights { return &Rights{all: true, operator: true} }
 
 func (r *Rights) equal(to *Rights) bool {
@@ -92,7 +92,7 @@ func RightsOf(ctx context.Context) *Rights {
 	return &Rights{}
 }
 
-// role is what a method requires beside a right to the submitter.
+// role is the requirement of a method beside a right to the submitter.
 type role int
 
 const (
@@ -121,8 +121,8 @@ var requirements = map[string]role{
 	pb.SubmitterService_RegisterSubmitter_FullMethodName: operatorOfAll,
 }
 
-// MayCall rejects a method that requires another role. A method that is not in the table is for
-// nobody.
+// MayCall rejects a method that requires another role. A method that is missing in the table is
+// always rejected.
 func (r *Rights) MayCall(method string) error {
 	if !rpc.IsFencepost(method) {
 		return nil

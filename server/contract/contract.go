@@ -104,8 +104,8 @@ const labelKey = "1 to 63 of a-z, 0-9, \"-\", \"_\", \".\" and \"/\", starting w
 // labelText is the path of a label in a filter.
 var labelText = regexp.MustCompile(`^labels\[[0-9]+\]$`)
 
-// description says what must hold, where the rule's own message describes the rule instead of the
-// value.
+// description returns the requirement that a value violates. It replaces those messages of rules
+// that describe the rule instead.
 func description(of protoreflect.MessageDescriptor, v *protovalidate.Violation) string {
 	field := protovalidate.FieldPathString(v.Proto.GetField())
 	switch rule := v.Proto.GetRuleId(); {
@@ -191,7 +191,8 @@ func cleanValue(field protoreflect.FieldDescriptor, value protoreflect.Value) bo
 	return true
 }
 
-// finder collects what protobuf accepts and the server does not, up to one more than is reported.
+// finder collects content that protobuf accepts and the server rejects, up to one violation more
+// than is reported.
 //
 // An unknown field is rejected, not ignored: its client relies on something that this server would
 // not do. That matters most for a nonce or a sender.
@@ -202,9 +203,9 @@ type finder struct {
 }
 
 // add records a violation, up to one more than is reported.
-func add(found *[]status.Violation, field, says string) {
+func add(found *[]status.Violation, field, message string) {
 	if len(*found) <= status.MaxViolations {
-		*found = append(*found, status.Violation{Field: field, Message: says})
+		*found = append(*found, status.Violation{Field: field, Message: message})
 	}
 }
 
@@ -302,9 +303,8 @@ func UnknownField(of protoreflect.MessageDescriptor, number protowire.Number,
 		}
 	}
 	return status.Violation{Field: Join(path, fmt.Sprint(number)),
-		Message: fmt.Sprintf("%[2]s has no field %[1]d on this server; remove it, or update the "+
-			"server", number,
-			of.Name())}
+		Message: fmt.Sprintf("%s has no field %d on this server; remove it, or update the server",
+			of.Name(), number)}
 }
 
 // Join returns the path of a field of the message at path.

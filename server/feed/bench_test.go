@@ -21,11 +21,8 @@ func pageOf(n int) []store.EventInfo {
 	events := make([]store.EventInfo, n)
 	for i := range events {
 		events[i] = store.EventInfo{Event: txn.Event{
-			Tx: txn.TxID{
-				byte(i),
-				byte(i >> 8),
-				1,
-			}, Submitter: txn.SubmitterID(1 + i%50), Seq: 4, Kind: txn.EventIncluded,
+			Tx:        txn.TxID{byte(i), byte(i >> 8), 1},
+			Submitter: txn.SubmitterID(1 + i%50), Seq: 4, Kind: txn.EventIncluded,
 			State: txn.Tracking, Sub: txn.Included, Executed: txn.Success,
 			TxHash: txn.Hash{2}, Receipt: receipt, At: time.Unix(1, 0),
 		}, SubmitterName: fmt.Sprint("submitter-", i%50), Xid: "123456"}
@@ -33,16 +30,14 @@ func pageOf(n int) []store.EventInfo {
 	return events
 }
 
-// BenchmarkPage is what a page of 100 events costs that is told to a stream of one submitter and to
-// one of all, and taken by the latter.
+// BenchmarkPage measures the delivery of a page of 100 events to a stream of one submitter and to
+// one of all, which takes them.
 func BenchmarkPage(b *testing.B) {
 	const size = 100
 	f := &Feed{subscriptions: newRegistry(), ring: ring{capacity: size},
 		limits: Limits{PageEvents: 256}}
-	all, one := &subscription{
-		feed: f,
-		wake: make(chan struct{}, 1),
-	}, &subscription{
+	all := &subscription{feed: f, wake: make(chan struct{}, 1)}
+	one := &subscription{
 		feed:   f,
 		wake:   make(chan struct{}, 1),
 		target: Target{Submitter: 7},

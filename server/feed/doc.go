@@ -23,10 +23,10 @@
 // # Streams
 //
 //   - One transaction: single.go.
-//   - All transactions, those of one submitter, or several named ones: multi.go. The stream starts
+//   - All transactions, all of one submitter, or several named ones: multi.go. The stream starts
 //     with a snapshot of each transaction that is not final.
-//   - Several named transactions also see what is already final, and can end once all are final:
-//     named.go.
+//   - A stream of named transactions also sends snapshots of final ones, and can end once all are
+//     final: progress.go.
 //
 // # Failure
 //
@@ -34,5 +34,5 @@
 // it ends with [store.ErrUnavailable] and the client resumes on another node.
 //
 // The goroutine of a stream only waits. Everything else runs on a fresh stack (stack.go), because
-// the waiting stack is most of what an idle stream costs.
+// the waiting stack is most of the cost of an idle stream.
 package feed

@@ -197,7 +197,9 @@ func (f *Feed) read(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.boundary, f.edge, f.finished = f.at.Seen, f.ring.end, number
+	f.boundary = f.at.Seen
+	f.edge = f.ring.end
+	f.finished = number
 	f.failing, f.down = false, false
 	f.broadcastAdvance()
 	return nil
@@ -243,7 +245,7 @@ func (f *Feed) readUpTo(ctx context.Context, snapshot string) error {
 		f.mu.Lock()
 		f.subscriptions.notify(f.ring.add(f.at, next, kept))
 		f.mu.Unlock()
-		clear(events) // the buffer must not keep alive what the ring drops
+		clear(events) // the buffer must not keep dropped events alive
 		f.at, f.buffer = next, events[:0]
 	}
 	return nil

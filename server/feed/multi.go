@@ -10,8 +10,8 @@ import (
 // multi streams the events of all transactions, of one submitter, or of several named ones.
 //
 // A new stream joins the feed first and then sends snapshots, so that it misses nothing in between.
-// An event between the two is delivered although the snapshot includes it; the client can tell by
-// the seq of the event and the version of the snapshot. A heartbeat ends the snapshots and carries
+// An event between the two is delivered although the snapshot includes it; the seq of
+// the event and the version of the snapshot show that. A heartbeat ends the snapshots and carries
 // the first token.
 type multi struct {
 	*stream
@@ -112,7 +112,7 @@ func (t Target) snapshotStates() (states []txn.State) {
 	return t.States.filter(states)
 }
 
-// SnapshotBytes bounds the call data in a page of snapshots, which may exceed it by that of two
+// SnapshotBytes bounds the call data in a page of snapshots, which may exceed it by two
 // transactions. A stream holds one page while it starts.
 const SnapshotBytes = 256 << 10
 

@@ -74,7 +74,8 @@ type cursor struct {
 // notify must be called with the lock of the feed.
 func (s *subscription) notify(c *chunk, i int) {
 	if s.caughtUp {
-		s.caughtUp, s.next, s.from = false, c.first+uint64(i), c.position(i-1)
+		s.caughtUp = false
+		s.next, s.from = c.first+uint64(i), c.position(i-1)
 	}
 	s.signal()
 }

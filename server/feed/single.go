@@ -9,7 +9,7 @@ import (
 )
 
 // single streams the events of one transaction. They are numbered without gaps, so the number of
-// the last event says which events are missing.
+// the last event determines the missing ones.
 type single struct {
 	*stream
 	last  int64     // number of the last event handled

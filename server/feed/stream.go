@@ -20,7 +20,7 @@ type Client interface {
 	SendHeartbeat(at time.Time, behind bool, token string) error
 }
 
-// Request says what a stream delivers and where it starts.
+// Request selects the events of a stream and its start.
 type Request struct {
 	Target     Target
 	Names      []string // sorted submitters that the caller may see; nil: all
@@ -68,8 +68,8 @@ func (f *Feed) Serve(client Client, prepare func(context.Context) (Request, erro
 
 // source sends the messages of a stream between its waits.
 type source interface {
-	start() error   // sends what exists already
-	sendNew() error // sends what is new
+	start() error   // sends the existing transactions or events
+	sendNew() error // sends new events
 	done() bool
 	token() string
 }

@@ -98,7 +98,8 @@ func (s *subscription) resumeAt(at store.Position) {
 func (s *subscription) skipToEnd() {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
-	s.caughtUp, s.behind, s.rejoin = true, false, nil
+	s.caughtUp, s.behind = true, false
+	s.rejoin = nil
 }
 
 // maxChunks bounds how much of the ring one call of peek returns.
@@ -213,7 +214,8 @@ func (s *subscription) isNamed(e *store.EventInfo) bool {
 func (s *subscription) advance(next uint64, from store.Position) {
 	s.feed.mu.Lock()
 	defer s.feed.mu.Unlock()
-	s.next, s.from, s.caughtUp = next, from, next == s.feed.ring.end
+	s.next, s.from = next, from
+	s.caughtUp = next == s.feed.ring.end
 }
 
 // position returns where the stream is: it has taken every matching event up to there.
@@ -286,7 +288,8 @@ func (s *subscription) catchUp(ctx context.Context) (events []positioned, err er
 		events, s.from = s.match(before, after, until, page), after
 	}
 	if s.rejoin != nil && s.from.Until == "" && s.from.Seen == s.rejoin.snapshot {
-		s.next, s.behind, s.rejoin = s.rejoin.index, false, nil
+		s.next, s.behind = s.rejoin.index, false
+		s.rejoin = nil
 	}
 	return events, nil
 }

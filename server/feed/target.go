@@ -47,7 +47,7 @@ func (t Target) labelSet() map[string]string {
 
 // indexKeys returns the keys under which the registry files a subscription: one per requested
 // state, and only the first of several labels. A stream of named transactions is filed under each
-// of them and sees all their events, whatever states it requested.
+// of them and sees all their events, regardless of the requested states.
 func (t Target) indexKeys() (keys []Target) {
 	if t.Txs != nil {
 		for _, id := range *t.Txs {

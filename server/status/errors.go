@@ -120,17 +120,15 @@ func QueueFull(full *store.QueueFullError) error {
 	}}
 }
 
-// maxSubjects is the most transactions that one error names, which must fit into gRPC trailers.
-const maxSubjects = 16
-
-// AboutTxs returns err with the transactions that it concerns.
+// AboutTxs attaches the transactions that an error concerns, at most MaxViolations of them.
 func AboutTxs(ids []string, err error) error {
 	if len(ids) == 1 {
 		return AboutTx(ids[0], err)
 	}
 	more := ""
-	if len(ids) > maxSubjects {
-		ids, more = ids[:maxSubjects], fmt.Sprintf(" and %d more", len(ids)-maxSubjects)
+	if beyond := len(ids) - MaxViolations; beyond > 0 {
+		more = fmt.Sprintf(" and %d more", beyond)
+		ids = ids[:MaxViolations]
 	}
 	return About("transactions "+strings.Join(ids, ", ")+more, err)
 }
