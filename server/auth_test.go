@@ -20,9 +20,9 @@ import (
 // Covers every protocol.
 func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(
 		func(o *Options) { o.Tokens = []string{"one-0123456789abcdef", "two-0123456789abcdef"} })
 	for _, c := range []struct {
 		header []string
@@ -35,7 +35,7 @@ func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 		{[]string{"Bearer one-0123456789abcdef"}, true},
 		{[]string{"bearer  two-0123456789abcdef"}, true},
 	} {
-		ctx, header := k.ctx, []string{}
+		ctx, header := h.ctx, []string{}
 		for _, value := range c.header {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", value)
 			header = append(header, "Authorization", value)
@@ -59,12 +59,12 @@ func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 			}
 		}
 	}
-	if _, err := grpc_health_v1.NewHealthClient(n.conn).Check(k.ctx,
+	if _, err := grpc_health_v1.NewHealthClient(n.conn).Check(h.ctx,
 		&grpc_health_v1.HealthCheckRequest{}); err != nil {
 		t.Errorf("health: %v", err)
 	}
-	stream, err := grpc_reflection_v1.NewServerReflectionClient(n.conn).ServerReflectionInfo(k.ctx)
-	k.must(err)
+	stream, err := grpc_reflection_v1.NewServerReflectionClient(n.conn).ServerReflectionInfo(h.ctx)
+	h.must(err)
 	_, err = stream.Recv()
 	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
 	l := n.stream("/api/v1/submitters/alice/events", "Authorization", "Bearer one-0123456789abcdef")
@@ -90,30 +90,30 @@ func (n *node) callAndWatch(ctx context.Context) map[string]error {
 // Handlers read the caller from the context: the token was digested once, before.
 func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	asked := &asked{}
-	n := k.serve(func(o *Options) {
+	n := h.serve(func(o *Options) {
 		asked.Store, o.Store, o.Tokens = o.Store, asked, []string{"one-0123456789abcdef"}
 	})
 	url, of := "http://"+n.conn.Target(), []string{"Authorization", "Bearer one-0123456789abcdef"}
 	for tongue, call := range map[string]func(){
 		"gRPC": func() {
-			_, _ = n.txs.GetTx(role{token: "one-0123456789abcdef"}.in(k.ctx),
+			_, _ = n.txs.GetTx(role{token: "one-0123456789abcdef"}.in(h.ctx),
 				byKey("alice", "never"))
 		},
 		"gRPC stream": func() {
-			stream, err := n.txs.WatchTx(role{token: "one-0123456789abcdef"}.in(k.ctx),
+			stream, err := n.txs.WatchTx(role{token: "one-0123456789abcdef"}.in(h.ctx),
 				&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Request{Request: byKey("alice",
 					"never").GetRequest()}})
-			k.must(err)
+			h.must(err)
 			_, _ = stream.Recv()
 		},
 		"Connect": func() {
 			ask := connect.NewRequest(byKey("alice", "never"))
 			ask.Header().Set(of[0], of[1])
 			_, _ = connect.NewClient[pb.GetTxRequest, pb.GetTxResponse](http.DefaultClient,
-				url+pb.TxService_GetTx_FullMethodName).CallUnary(k.ctx, ask)
+				url+pb.TxService_GetTx_FullMethodName).CallUnary(h.ctx, ask)
 		},
 		"JSON": func() {
 			n.http("GET",

@@ -41,10 +41,10 @@ func (n *node) batch(asks ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
 // The queue keeps the order of the batch, not the order of its keys.
 func TestBatch_OneStatement_OrderKept(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
-	k.register("alice")
-	k.register("bob")
+	h := newHarness(t)
+	n := h.serve()
+	h.register("alice")
+	h.register("bob")
 	asks := make([]*pb.CreateTxRequest, 1000)
 	for i := range asks {
 		asks[i] = ask([]string{"alice", "bob"}[i%2], fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
@@ -55,10 +55,10 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 			t.Fatalf("result %d is %v", i, r)
 		}
 	}
-	if n := k.count("(SELECT DISTINCT xmin FROM managed_tx) x"); n != 1 {
+	if n := h.count("(SELECT DISTINCT xmin FROM managed_tx) x"); n != 1 {
 		t.Errorf("a batch took %d statements, want 1", n)
 	}
-	if n := k.count("(SELECT value, lag(value) OVER (ORDER BY queue_seq) AS before FROM " +
+	if n := h.count("(SELECT value, lag(value) OVER (ORDER BY queue_seq) AS before FROM " +
 		"managed_tx) x WHERE before > value"); n != 0 {
 		t.Errorf("%d of a batch are queued before one that was named before them", n)
 	}
@@ -67,7 +67,7 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 			t.Fatalf("again, result %d is %v", i, r)
 		}
 	}
-	if rows, events := k.count("managed_tx"), k.count("tx_event"); rows != 1000 || events != 1000 {
+	if rows, events := h.count("managed_tx"), h.count("tx_event"); rows != 1000 || events != 1000 {
 		t.Errorf("%d transactions and %d events, want 1000 each", rows, events)
 	}
 }
@@ -75,17 +75,17 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 // Each request of a batch has the result it would have alone.
 func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
-	k.register("alice")
-	k.own(k.register("paused")).pause()
-	k.own(k.register("protected")).protect()
+	h := newHarness(t)
+	n := h.serve()
+	h.register("alice")
+	h.own(h.register("paused")).pause()
+	h.own(h.register("protected")).protect()
 	old := n.create("alice", "old")
-	dated, err := n.txs.CreateTx(k.ctx,
+	dated, err := n.txs.CreateTx(h.ctx,
 		late(ask("alice", "dated", "1"), time.Now().Add(300*time.Millisecond)))
-	k.must(err)
+	h.must(err)
 	deadline := dated.GetTx().GetTerms().GetNotAfter()
-	k.eventually("the deadline", func() bool { return time.Now().After(deadline.AsTime()) })
+	h.eventually("the deadline", func() bool { return time.Now().After(deadline.AsTime()) })
 
 	cases := []struct {
 		name    string
@@ -235,7 +235,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		results[12].GetTx().GetTxId() != results[0].GetTx().GetTxId() {
 		t.Error("a request that came before has another transaction")
 	}
-	if rows := k.count("managed_tx"); rows != 4 {
+	if rows := h.count("managed_tx"); rows != 4 {
 		t.Errorf("%d transactions, want 4", rows)
 	}
 }
@@ -265,11 +265,11 @@ func (silent) CreateTxs(_ context.Context, intents []store.Intent) []store.Creat
 // result is known, each request has its own.
 func TestBatch_LedgerDown_CallFails(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(func(o *Options) { o.Store = silent{k.store} })
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(func(o *Options) { o.Store = silent{h.store} })
 	_, err := n.txs.BatchCreateTx(
-		k.ctx,
+		h.ctx,
 		&pb.BatchCreateTxRequest{
 			Requests: []*pb.CreateTxRequest{ask("alice", "a", "1"), ask("alice", "b", "1")},
 		},
@@ -285,9 +285,9 @@ func TestBatch_LedgerDown_CallFails(t *testing.T) {
 // The response has the call id under which the log has the cause.
 func TestBatch_InternalError_CauseHidden(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(func(o *Options) { o.Store = defective{k.store} })
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(func(o *Options) { o.Store = defective{h.store} })
 	results := n.batch(ask("alice", "a", "1"))
 	s := wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Internal, "INTERNAL")
 	if strings.Contains(s.Message(), "secret") {
@@ -317,21 +317,21 @@ func (n *node) list(r *pb.ListTxsRequest) (ids []string) {
 
 func TestPageToken_EquivalentFilter_Continues(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
-	k.register("alice")
-	info, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "alice"})
-	k.must(err)
+	h := newHarness(t)
+	n := h.serve()
+	h.register("alice")
+	info, err := n.subs.GetSubmitter(h.ctx, &pb.GetSubmitterRequest{Submitter: "alice"})
+	h.must(err)
 	account := fmt.Sprintf("eip155:%d:%s", info.GetSubmitter().GetChainId(),
 		info.GetSubmitter().GetAddress())
 	for _, request := range []string{"r1", "r2"} {
-		_, err := n.txs.CreateTx(k.ctx,
+		_, err := n.txs.CreateTx(h.ctx,
 			labelled("alice", request, map[string]string{"a": "1", "b": "2"}))
-		k.must(err)
+		h.must(err)
 	}
-	first, err := n.txs.ListTxs(k.ctx,
+	first, err := n.txs.ListTxs(h.ctx,
 		&pb.ListTxsRequest{Submitter: "alice", Labels: []string{"a=1", "b=2"}, PageSize: 1})
-	k.must(err)
+	h.must(err)
 	for name, ask := range map[string]*pb.ListTxsRequest{
 		"by account": {Submitter: account, Labels: []string{"a=1", "b=2"}},
 		"by account, lower case": {Submitter: strings.ToLower(account),
@@ -339,7 +339,7 @@ func TestPageToken_EquivalentFilter_Continues(t *testing.T) {
 		"labels in other order": {Submitter: "alice", Labels: []string{"b=2", "a=1", "b=2"}},
 	} {
 		ask.PageToken = first.GetNextPageToken()
-		if page, err := n.txs.ListTxs(k.ctx, ask); err != nil || len(page.GetTxs()) != 1 ||
+		if page, err := n.txs.ListTxs(h.ctx, ask); err != nil || len(page.GetTxs()) != 1 ||
 			page.GetTxs()[0].GetRequestId() != "r1" {
 			t.Errorf("%s: %v, %v", name, page.GetTxs(), err)
 		}
@@ -355,21 +355,21 @@ func labelled(submitter, request string, labels map[string]string) *pb.CreateTxR
 // Labels are part of every view of a transaction, filter lists, and do not affect idempotency.
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
-	k.register("alice")
-	k.register("bob")
+	h := newHarness(t)
+	n := h.serve()
+	h.register("alice")
+	h.register("bob")
 	type m = map[string]string
 	given := m{"order": "17", "team/name": "päy \"out\" = 1"}
-	r, err := n.txs.CreateTx(k.ctx, labelled("alice", "r0", given))
-	k.must(err)
-	again, err := n.txs.CreateTx(k.ctx, labelled("alice", "r0", m{"order": "18"}))
-	k.must(err)
-	got, err := n.txs.GetTx(k.ctx, byKey("alice", "r0"))
-	k.must(err)
+	r, err := n.txs.CreateTx(h.ctx, labelled("alice", "r0", given))
+	h.must(err)
+	again, err := n.txs.CreateTx(h.ctx, labelled("alice", "r0", m{"order": "18"}))
+	h.must(err)
+	got, err := n.txs.GetTx(h.ctx, byKey("alice", "r0"))
+	h.must(err)
 	stream := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_Submitter{Submitter: "alice"}})
 	first, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	for where, tx := range map[string]*pb.Tx{"created": r.GetTx(), "created again": again.GetTx(),
 		"read": got.GetTx(), "watched": first.GetSnapshot()} {
 		if !maps.Equal(tx.GetLabels(), given) {
@@ -407,7 +407,7 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	}
-	if n := k.count("tx_label"); n != 6 {
+	if n := h.count("tx_label"); n != 6 {
 		t.Errorf("%d labels are indexed, want 6", n)
 	}
 }
@@ -416,14 +416,14 @@ func TestLabels(t *testing.T) {
 // made the ids.
 func TestListTxs_TimeRange_HalfOpen(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
-	k.register("alice")
+	h := newHarness(t)
+	n := h.serve()
+	h.register("alice")
 	at := []*timestamppb.Timestamp{}
 	for i := range 4 {
-		r, err := n.txs.CreateTx(k.ctx,
+		r, err := n.txs.CreateTx(h.ctx,
 			labelled("alice", fmt.Sprint("r", i), map[string]string{"a": "b"}))
-		k.must(err)
+		h.must(err)
 		at = append(at, r.GetTx().GetCreateTime())
 	}
 	for _, c := range []struct {

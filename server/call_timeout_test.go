@@ -30,16 +30,16 @@ func brief(l *Limits) {
 // longer than a call may take, even on a healthy connection.
 func TestCall_NoRequestSent_SlotReleased(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(brief))
+	h := newHarness(t)
+	n := h.serve(limits(brief))
 	for _, method := range []string{pb.SubmitterService_GetSubmitter_FullMethodName,
 		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
-		stream, err := n.conn.NewStream(k.ctx,
+		stream, err := n.conn.NewStream(h.ctx,
 			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
-		k.must(err)
-		k.eventually("the call that is begun takes its room",
+		h.must(err)
+		h.eventually("the call that is begun takes its room",
 			func() bool { return n.server.limiter.Calls() == 1 })
-		k.eventually("its room is there again",
+		h.eventually("its room is there again",
 			func() bool { return n.server.limiter.Calls() == 0 })
 		if err := stream.RecvMsg(&pb.GetSubmitterResponse{}); !isCode(err, codes.DeadlineExceeded) {
 			t.Errorf("%s ends with %v", method, err)
@@ -49,12 +49,12 @@ func TestCall_NoRequestSent_SlotReleased(t *testing.T) {
 
 func TestWatch_LongerThanCallTimeout_Continues(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(brief))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(brief))
 	stream, lines := n.watch(watchAll()), n.stream("/api/v1/events")
 	_, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	lines.message()
 	end := time.NewTimer(2 * n.server.limits.wholeCall())
 	<-end.C
@@ -70,23 +70,23 @@ func TestWatch_LongerThanCallTimeout_Continues(t *testing.T) {
 // The client answers every ping, so only the call timeout applies.
 func TestResponse_NotRead_SlotReleased(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(brief))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(brief))
 	conn, err := net.Dial("tcp", n.conn.Target())
-	k.must(err)
+	h.must(err)
 	defer conn.Close()
 	_, err = conn.Write([]byte(http2.ClientPreface))
-	k.must(err)
+	h.must(err)
 	framer := http2.NewFramer(conn, conn)
-	k.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
+	h.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}))
 	var head bytes.Buffer
 	encoder := hpack.NewEncoder(&head)
 	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "http"},
 		{":authority", "node.test"}, {":path", "/api/v1/submitters/alice"}} {
-		k.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+		h.must(encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
-	k.must(
+	h.must(
 		framer.WriteHeaders(
 			http2.HeadersFrameParam{
 				StreamID:      1,
@@ -119,25 +119,25 @@ func TestResponse_NotRead_SlotReleased(t *testing.T) {
 	if got := n.server.limiter.Calls(); got != 1 {
 		t.Fatalf("%d calls are under way while one is not read", got)
 	}
-	k.eventually("its room is there again",
+	h.eventually("its room is there again",
 		func() bool { return n.server.limiter.Calls() == 0 })
 }
 
 // Events that were read before the removal are not sent after it, however slowly the client reads.
 func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	const token, rows = "a-token-of-the-caller", 3000
-	n := k.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
+	n := h.serve(limits(func(l *Limits) { l.PageEvents = rows }), func(o *Options) {
 		o.Callers = []auth.Caller{{Name: "shop", Tokens: []string{token},
 			Submitters: []string{"alice"}}}
 	})
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
 		grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
-	k.ctx = metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer "+token)
+	h.ctx = metadata.AppendToOutgoingContext(h.ctx, "authorization", "Bearer "+token)
 	first, err := n.watch(watchAll()).Recv()
-	k.must(err)
+	h.must(err)
 	for i := 0; i < rows; i += 1000 {
 		var asks []*pb.CreateTxRequest
 		for j := range 1000 {
@@ -149,7 +149,7 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	again.ResumeToken = first.GetResumeToken()
 	stream := n.watch(again)
 	_, err = stream.Recv()
-	k.must(err)
+	h.must(err)
 	n.server.SetCallers(
 		nil,
 		[]auth.Caller{
@@ -177,8 +177,8 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 // small.
 func TestHealth_LongRequest_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
+	h := newHarness(t)
+	n := h.serve(func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
 	const path = "/grpc.health.v1.Health/Check"
 	n.http("POST", path, `{"service": ""}`, "Content-Type", "application/json", "Connect-Protocol-Version",
 		"1").want(

@@ -84,12 +84,12 @@ func (a *authority) pool() *x509.CertPool {
 // Covers gRPC and HTTP. A caller that also has tokens must present both.
 func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	a := newAuthority(t)
 	node := a.pair(&x509.Certificate{DNSNames: []string{"node.test"}})
 	const token, other = "both-0123456789abcdef", "other-0123456789abcdef"
-	n := k.serve(func(o *Options) {
+	n := h.serve(func(o *Options) {
 		o.Credentials = credentials.NewTLS(&tls.Config{
 			Certificates: []tls.Certificate{
 				node,
@@ -123,7 +123,7 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 		}
 	})
 	spiffe, err := url.Parse("spiffe://test/shop")
-	k.must(err)
+	h.must(err)
 	for name, c := range map[string]struct {
 		form     x509.Certificate
 		token    string
@@ -164,8 +164,8 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 		}
 		conn, err := grpc.NewClient(n.conn.Target(),
 			grpc.WithTransportCredentials(credentials.NewTLS(config)))
-		k.must(err)
-		ctx := k.ctx
+		h.must(err)
+		ctx := h.ctx
 		if c.token != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 		}
@@ -185,7 +185,7 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 		if got := grpcstatus.Code(err); got != c.want {
 			t.Errorf("%s: a watch gives %v, want %v", name, err, c.want)
 		}
-		k.must(conn.Close())
+		h.must(conn.Close())
 		for _, protocol := range [][]string{{"http/1.1"}, {"h2"}} {
 			for _, path := range []string{"/api/v1/submitters", "/api/v1/submitters/alice/events"} {
 				if got, want := n.secureGet(config, protocol, path, c.token),

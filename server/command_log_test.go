@@ -16,12 +16,12 @@ import (
 // operator is visible only to readers of the submitter.
 func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	refused := func(says string) {
 		t.Helper()
-		_, err := n.txs.CreateTx(k.ctx,
+		_, err := n.txs.CreateTx(h.ctx,
 			&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
 		for _, err := range []error{err,
 			grpcstatus.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r",
@@ -32,9 +32,9 @@ func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 			}
 		}
 	}
-	id, err := k.store.AddCommand(k.ctx, o.id,
+	id, err := h.store.AddCommand(h.ctx, o.id,
 		store.Ask{Kind: txn.CommandPause, Reason: "moving funds", Operator: "dan"})
-	k.must(err)
+	h.must(err)
 	o.commit(
 		txn.Change{
 			Status:   txn.Paused,
@@ -63,14 +63,14 @@ func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 // A protection that ended automatically cannot be exited.
 func TestListCommands_AutomaticProtection_Listed(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	o.commit(
 		txn.Change{Protect: &txn.Protection{Reason: txn.ReasonReorgedFinal, Evidence: "block 7"}})
 	o.commit(txn.Change{Unprotect: &txn.Unprotection{ID: 1, Reason: "final again"}})
-	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
-	k.must(err)
+	log, err := n.subs.ListCommands(h.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	h.must(err)
 	if c := log.GetCommands(); len(c) != 2 || c[1].GetKind() != "PROTECT" ||
 		c[1].GetAction() != txn.ReasonReorgedFinal || c[1].GetReason() != "block 7" ||
 		c[1].GetProtectionId() != 1 ||

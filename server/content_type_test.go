@@ -22,7 +22,7 @@ import (
 // The response has no gRPC headers.
 func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, err := io.WriteString(z, `{"submitter":"alice"}`)
@@ -65,7 +65,7 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 // The client waits for the response, so it must get one.
 func TestBody_BrokenChunk_Rejected(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	for path, want := range map[string]string{"/api/v1/tx": `"code":3`, pb.TxService_CreateTx_FullMethodName: `"code":"invalid_argument"`} {
 		conn, err := net.Dial("tcp", n.conn.Target())
 		n.must(err)
@@ -87,9 +87,9 @@ func TestBody_BrokenChunk_Rejected(t *testing.T) {
 
 func TestBody_Missing_EmptyMessage(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	tx := n.create("alice", "r")
 	n.http("POST", "/api/v1/tx/"+tx.GetTxId()+"/cancel", "").want(t, http.StatusOK, "outcome",
 		"CANCEL_OUTCOME_CANCELLED")
@@ -105,9 +105,9 @@ func TestBody_Missing_EmptyMessage(t *testing.T) {
 // A dropped parameter would change the meaning of the query.
 func TestQuery_Malformed_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	n.create("alice", "r")
 	for _, path := range []string{"/api/v1/tx", "/api/v1/events", "/api/v1/submitters",
 		"/api/v1/submitters/alice/events", "/api/v1/tx/by-request"} {
@@ -139,7 +139,7 @@ func TestQuery_Malformed_Rejected(t *testing.T) {
 // The path identifies the method for every protocol, so the error is about the protocol.
 func TestPath_UnsupportedProtocol_ErrorNamesFormats(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	create := pb.TxService_CreateTx_FullMethodName
 	for name, a := range map[string]httpAnswer{
 		"gRPC-Web text": n.http("POST", create, "AAAAAAA=", "Content-Type",

@@ -31,12 +31,12 @@ func unknowns(count int) (fields []byte) {
 // continue.
 func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	stream := n.watch(watchAll())
 	_, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	labelled := func(count, length int) *pb.CreateTxRequest {
 		a := ask("alice", "r", "1")
 		a.Labels = map[string]string{}
@@ -48,7 +48,7 @@ func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 	strange := ask("alice", "r", "1")
 	strange.ProtoReflect().SetUnknown(unknowns(500_000))
 	create := func(a *pb.CreateTxRequest) func() error {
-		return func() error { _, err := n.txs.CreateTx(k.ctx, a); return err }
+		return func() error { _, err := n.txs.CreateTx(h.ctx, a); return err }
 	}
 	for name, one := range map[string]struct {
 		call         func() error
@@ -61,12 +61,12 @@ func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 		"a long label": {create(labelled(1, 1_000_000)), "INVALID_FIELD",
 			"must have a key of 1 to 63"},
 		"states": {func() error {
-			_, err := n.txs.ListTxs(k.ctx,
+			_, err := n.txs.ListTxs(h.ctx,
 				&pb.ListTxsRequest{States: slices.Repeat([]pb.TxState{99}, 1_000_000)})
 			return err
 		}, "INVALID_FIELD", "states: has 1000000 items"},
 		"a mask": {func() error {
-			_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice",
+			_, err := n.subs.UpdateSubmitter(h.ctx, &pb.UpdateSubmitterRequest{Submitter: "alice",
 				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{strings.Repeat("x",
 					1_000_000)}}})
 			return err
@@ -89,7 +89,7 @@ func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 // The decoder keeps no items beyond the limit.
 func TestBatch_TooManyItems_RejectedWithoutReading(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	var read pb.BatchCreateTxRequest
 	for count, want := range map[int]int{0: 0, 1: 1, contract.MaxBatchItems: contract.MaxBatchItems,
 		contract.MaxBatchItems + 1: contract.MaxBatchItems + 1, 1_000_000: contract.MaxBatchItems +

@@ -37,57 +37,57 @@ const (
 	recipient = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" // EIP-55's own example
 )
 
-// kit is one ledger on a real PostgreSQL, and a store of one node.
-type kit struct {
+// harness is a ledger on a real PostgreSQL, and the store of one node.
+type harness struct {
 	t     testing.TB
 	ctx   context.Context
 	db    *dbtest.DB
 	store *store.Store
 }
 
-func newKit(t testing.TB) *kit {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	k := &kit{t: t, ctx: ctx, db: dbtest.New(t)}
-	k.store = k.open("a")
-	return k
+	h := &harness{t: t, ctx: ctx, db: dbtest.New(t)}
+	h.store = h.open("a")
+	return h
 }
 
 // open makes the store of another node.
-func (k *kit) open(node string) *store.Store {
-	k.t.Helper()
+func (h *harness) open(node string) *store.Store {
+	h.t.Helper()
 	s, err := store.Open(
-		k.ctx,
+		h.ctx,
 		store.Config{
-			URL:           k.db.URL,
-			Schema:        k.db.Schema,
+			URL:           h.db.URL,
+			Schema:        h.db.Schema,
 			Node:          node + "/boot",
 			LeaseDuration: leaseDuration,
 		},
 	)
-	k.must(err)
-	k.t.Cleanup(s.Close)
+	h.must(err)
+	h.t.Cleanup(s.Close)
 	return s
 }
 
-func (k *kit) must(err error) {
-	k.t.Helper()
+func (h *harness) must(err error) {
+	h.t.Helper()
 	if err != nil {
-		k.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 }
 
 // count counts rows.
-func (k *kit) count(what string) (n int) {
-	k.t.Helper()
-	k.must(k.db.Pool.QueryRow(k.ctx, "SELECT count(*) FROM "+what).Scan(&n))
+func (h *harness) count(what string) (n int) {
+	h.t.Helper()
+	h.must(h.db.Pool.QueryRow(h.ctx, "SELECT count(*) FROM "+what).Scan(&n))
 	return n
 }
 
 // eventually waits until a condition holds.
-func (k *kit) eventually(what string, holds func() bool) {
-	k.t.Helper()
+func (h *harness) eventually(what string, holds func() bool) {
+	h.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	limit := time.After(patience)
@@ -95,14 +95,14 @@ func (k *kit) eventually(what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			k.t.Fatalf("%s did not come about within %v", what, patience)
+			h.t.Fatalf("%s did not come about within %v", what, patience)
 		}
 	}
 }
 
 // node is a server on a port of its own, with clients.
 type node struct {
-	*kit
+	*harness
 	server *Server
 	conn   *grpc.ClientConn
 	txs    pb.TxServiceClient
@@ -111,11 +111,11 @@ type node struct {
 	served chan error
 }
 
-// serve starts a node over the store of the kit, unless a tweak says otherwise.
-func (k *kit) serve(tweaks ...func(*Options)) *node {
-	k.t.Helper()
+// serve starts a node with the store of the harness, unless a tweak replaces it.
+func (h *harness) serve(tweaks ...func(*Options)) *node {
+	h.t.Helper()
 	o := Options{
-		Store:  k.store,
+		Store:  h.store,
 		Limits: Limits{CommandPoll: 5 * time.Millisecond, FeedPoll: 20 * time.Millisecond},
 	}
 	for _, tweak := range tweaks {
@@ -125,16 +125,16 @@ func (k *kit) serve(tweaks ...func(*Options)) *node {
 		o.Tail = s.TailFeed()
 	}
 	s, err := New(o)
-	k.must(err)
+	h.must(err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	k.must(err)
+	h.must(err)
 	ctx, stop := context.WithCancel(context.Background())
-	n := &node{kit: k, server: s, stop: stop, served: make(chan error, 1)}
+	n := &node{harness: h, server: s, stop: stop, served: make(chan error, 1)}
 	go func() { n.served <- s.Serve(ctx, listener) }()
-	k.t.Cleanup(func() {
+	h.t.Cleanup(func() {
 		stop()
 		if err := <-n.served; err != nil {
-			k.t.Errorf("serve: %v", err)
+			h.t.Errorf("serve: %v", err)
 		}
 	})
 	n.dial(listener.Addr().String())
@@ -154,12 +154,12 @@ func (n *node) dial(address string, options ...grpc.DialOption) {
 func limits(change func(*Limits)) func(*Options) { return func(o *Options) { change(&o.Limits) } }
 
 // register makes a submitter of a name, whose address follows from the name.
-func (k *kit) register(name string) txn.SubmitterID {
-	k.t.Helper()
+func (h *harness) register(name string) txn.SubmitterID {
+	h.t.Helper()
 	var a txn.Address
 	copy(a[:], name)
-	info, _, err := k.store.Register(
-		k.ctx,
+	info, _, err := h.store.Register(
+		h.ctx,
 		store.Registration{
 			Name:      name,
 			Chain:     chainID,
@@ -169,7 +169,7 @@ func (k *kit) register(name string) txn.SubmitterID {
 			StartFrom: "0",
 		},
 	)
-	k.must(err)
+	h.must(err)
 	return info.ID
 }
 
@@ -193,7 +193,7 @@ func (n *node) watch(ask *pb.WatchTxRequest) pb.TxService_WatchTxClient {
 // owner holds the lease of a submitter and takes its transactions through their life, as an engine
 // would.
 type owner struct {
-	*kit
+	*harness
 	store *store.Store
 	id    txn.SubmitterID
 	lease *store.Lease
@@ -201,11 +201,11 @@ type owner struct {
 	says  string // in every event
 }
 
-func (k *kit) own(id txn.SubmitterID) *owner {
-	k.t.Helper()
-	lease, err := k.store.AcquireOne(k.ctx, id)
-	k.must(err)
-	o := &owner{kit: k, store: k.store, id: id, lease: lease}
+func (h *harness) own(id txn.SubmitterID) *owner {
+	h.t.Helper()
+	lease, err := h.store.AcquireOne(h.ctx, id)
+	h.must(err)
+	o := &owner{harness: h, store: h.store, id: id, lease: lease}
 	o.commit(txn.Change{Init: &txn.CursorInit{Block: 1, BlockHash: txn.Hash{1}}})
 	return o
 }

@@ -815,21 +815,21 @@ func decisionRefusals() []refusal {
 }
 
 // stored is all that a refused call could have left behind.
-func (k *kit) stored() string {
-	return fmt.Sprint(k.count("managed_tx"), k.count("tx_event"), k.count("submitter"),
-		k.count("submitter_command"))
+func (h *harness) stored() string {
+	return fmt.Sprint(h.count("managed_tx"), h.count("tx_event"), h.count("submitter"),
+		h.count("submitter_command"))
 }
 
 // Every RPC rejects every kind of bad input with the right code and reason, a remedy, and without
 // storing anything.
 func TestInvalidRequest_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(
+	h := newHarness(t)
+	n := h.serve(
 		func(o *Options) { o.Chains, o.Signers = append(o.Chains, chainID), []string{"local"} })
-	k.register("alice")
-	k.own(k.register("paused")).pause()
-	k.own(k.register("protected")).protect()
+	h.register("alice")
+	h.own(h.register("paused")).pause()
+	h.own(h.register("protected")).protect()
 	_, err := n.txs.CreateTx(
 		n.ctx,
 		&pb.CreateTxRequest{
@@ -838,12 +838,12 @@ func TestInvalidRequest_Rejected(t *testing.T) {
 			Payload:   &pb.Payload{To: recipient, Value: "2"},
 		},
 	)
-	k.must(err)
+	h.must(err)
 	tx := n.create("alice", "other").GetTxId()
-	epoch, head, err := k.store.FeedHead(n.ctx)
-	k.must(err)
+	epoch, head, err := h.store.FeedHead(n.ctx)
+	h.must(err)
 
-	before := k.stored()
+	before := h.stored()
 	refusals := append(createRefusals(), readRefusals(uuid.NewString())...)
 	refusals = append(
 		append(append(refusals, submitterRefusals()...), labelRefusals()...),
@@ -860,7 +860,7 @@ func TestInvalidRequest_Rejected(t *testing.T) {
 	for _, r := range refusals {
 		t.Run(strings.Split(r.method, "/")[1]+"/"+r.name, func(t *testing.T) { r.check(t, n) })
 	}
-	if after := k.stored(); after != before {
+	if after := h.stored(); after != before {
 		t.Errorf("rows before %s, after %s: a refused call left something behind", before, after)
 	}
 }

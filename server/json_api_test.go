@@ -98,9 +98,9 @@ func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code,
 // Covers Connect calls without the Connect-Protocol-Version header.
 func TestContentType_JSONSpellings_Accepted(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
 	n.create("alice", "before")
 	for _, kind := range []string{"application/json", "application/json;charset=UTF-8",
@@ -135,9 +135,9 @@ func TestContentType_JSONSpellings_Accepted(t *testing.T) {
 
 func TestJSON_TransactionLifecycle(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	create := `{"submitter":"alice","requestId":"r 1","payload":{"to":"` + recipient + `","value":"7","data":"AQI=","gasLimit":"50000"},"labels":{"a":"b"}}`
 	created := n.http("POST", "/api/v1/tx", create)
 	created.want(t, http.StatusAccepted, "created", "true", "tx.state", "TX_STATE_QUEUED",
@@ -176,8 +176,8 @@ func TestJSON_TransactionLifecycle(t *testing.T) {
 // An account id is a single path segment, escaped or not.
 func TestJSON_SubmitterOperations(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	register := `{"name":"bob","chainId":"31337","address":"` + recipient + `","signer":"local"}`
 	n.http("POST", "/api/v1/submitters", register).want(t, http.StatusOK, "created", "true")
 	for _, name := range []string{"bob", "eip155:31337:" + recipient, "eip155%3A31337%3A" +
@@ -187,12 +187,12 @@ func TestJSON_SubmitterOperations(t *testing.T) {
 		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK,
 			"nextPageToken", "")
 	}
-	k.register("worldevents") // whose name ends as the path of a watch does
+	h.register("worldevents") // whose name ends as the path of a watch does
 	n.http("GET", "/api/v1/submitters/worldevents", "").want(t, http.StatusOK, "submitter.name",
 		"worldevents")
 	n.http("GET", "/api/v1/submitters?page_size=2", "").want(t, http.StatusOK, "nextPageToken", "")
-	o := k.own(1)
-	ctx, stop := context.WithCancel(k.ctx)
+	o := h.own(1)
+	ctx, stop := context.WithCancel(h.ctx)
 	worked := make(chan struct{})
 	go func() { defer close(worked); o.work(ctx) }()
 	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t,
@@ -218,9 +218,9 @@ func TestJSON_SubmitterOperations(t *testing.T) {
 // Content-Length includes the newline. Connect and compressed responses are unchanged.
 func TestJSON_Response_EndsWithNewline(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
 	for _, c := range []struct {
 		method, path, body string
@@ -256,10 +256,10 @@ func TestJSON_Response_EndsWithNewline(t *testing.T) {
 // Every error is a google.rpc.Status with a reason, whichever layer detects it.
 func TestJSON_Errors_StatusWithReason(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	k.own(k.register("paused")).pause()
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	h.own(h.register("paused")).pause()
+	n := h.serve()
 	n.create("alice", "used")
 	post := func(body string) httpAnswer { return n.http("POST", "/api/v1/tx", body) }
 	good := `"payload":{"to":"` + recipient + `"}`
@@ -304,14 +304,14 @@ func TestJSON_Errors_StatusWithReason(t *testing.T) {
 		"tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
 		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	}
-	down := k.serve(func(o *Options) { o.Store = silent{k.store} })
+	down := h.serve(func(o *Options) { o.Store = silent{h.store} })
 	a := down.http("POST", "/api/v1/tx/batch",
 		`{"requests":[{"submitter":"alice","requestId":"r",`+good+`}]}`)
 	a.wantError(t, 503, codes.Unavailable, "STORE_UNAVAILABLE")
 	if a.header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After is %q", a.header.Get("Retry-After"))
 	}
-	if rows := k.count("managed_tx"); rows != 1 {
+	if rows := h.count("managed_tx"); rows != 1 {
 		t.Errorf("%d transactions, want 1", rows)
 	}
 }
@@ -362,9 +362,9 @@ func (l *lines) message() *pb.WatchTxResponse {
 
 func TestWatch_NDJSON(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for path, snapshots := range map[string]bool{
 		"/api/v1/tx/" + id + "/events?until_final=true&heartbeat=20s":                false,
@@ -425,9 +425,9 @@ func TestWatch_NDJSON(t *testing.T) {
 
 func TestWatch_ServerSentEvents(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.live(txID(t, id))
 	path := "/api/v1/tx/" + id + "/events?until_final=true"
@@ -445,7 +445,7 @@ func TestWatch_ServerSentEvents(t *testing.T) {
 		}
 		if data, found := strings.CutPrefix(line, "data: "); found {
 			m := &pb.WatchTxResponse{}
-			k.must(protojson.Unmarshal([]byte(data), m))
+			h.must(protojson.Unmarshal([]byte(data), m))
 			if seen++; m.GetEvent().GetSeq() != uint64(seen) || m.GetResumeToken() != last {
 				t.Errorf("event %d is %v after the id %q", seen, m, last)
 			}
@@ -467,9 +467,9 @@ func TestWatch_ServerSentEvents(t *testing.T) {
 
 func TestWatch_InvalidRequest_StatusWithReason(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for path, want := range map[string]struct {
 		code   int
@@ -508,10 +508,10 @@ func TestWatch_InvalidRequest_StatusWithReason(t *testing.T) {
 
 func TestDrain_EveryProtocol_StreamsEndWithReason(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	log := &buffer{}
-	n := k.serve(func(o *Options) {
+	n := h.serve(func(o *Options) {
 		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
 	path := "/api/v1/events"
@@ -520,7 +520,7 @@ func TestDrain_EveryProtocol_StreamsEndWithReason(t *testing.T) {
 	web := n.connectWatch(connect.WithGRPCWeb())
 	native := n.watch(&pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}})
 	_, err := native.Recv()
-	k.must(err)
+	h.must(err)
 	plain.message()
 	for range 3 {
 		events.next()
@@ -553,7 +553,7 @@ func TestDrain_EveryProtocol_StreamsEndWithReason(t *testing.T) {
 		_, err = native.Recv()
 	}
 	wantStatus(t, err, codes.Unavailable, "DRAINING")
-	k.eventually("the log of the stop",
+	h.eventually("the log of the stop",
 		func() bool { return strings.Contains(log.String(), "calls=4") })
 	if strings.Contains(log.String(), "call refused") {
 		t.Errorf("each stream has a line: %s", log)

@@ -46,9 +46,9 @@ var badBytes = map[string]string{
 
 func TestBytes_HexInJSON_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	for data, says := range badBytes {
 		wantFault(
 			t,
@@ -82,7 +82,7 @@ func TestBytes_HexInJSON_Rejected(t *testing.T) {
 			t.Errorf("gRPC-Web: %s: %s", data, told)
 		}
 	}
-	if rows := k.count("managed_tx"); rows != 0 {
+	if rows := h.count("managed_tx"); rows != 0 {
 		t.Errorf("%d transactions of bytes that nobody meant", rows)
 	}
 }
@@ -94,9 +94,9 @@ func framed(text string) string {
 
 func TestBytes_Base64Variants_Accepted(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	i := 0
 	for data, want := range map[string]string{
 		"AQI=": "0102", "AQI": "0102", "AQ==": "01", "AQ": "01", "AQID": "010203", "-_8=": "fbff", "-_8": "fbff", "+/8=": "fbff", "+/8": "fbff", `+\/8`: "fbff",
@@ -127,8 +127,8 @@ func TestBytes_Base64Variants_Accepted(t *testing.T) {
 
 func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	in := func(payload string) string {
 		return `{"submitter":"alice","requestId":"r","payload":{` + payload + `}}`
 	}
@@ -175,7 +175,7 @@ func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 // A wrong method returns the allowed methods.
 func TestQuery_InvalidValue_FieldAndAllowedValues(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	for path, fault := range map[string]string{"tx?states=FOO": "states",
 		"events?states=FOO": "states[0]"} {
 		s := n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument,
@@ -208,7 +208,7 @@ func TestQuery_InvalidValue_FieldAndAllowedValues(t *testing.T) {
 
 func TestUnknownField_Typo_NearestSuggested(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	for body, want := range map[string]string{
 		`{"submiter":"alice"}`: "did you mean \"submitter\"?", `{"Submitter":"alice"}`: "did you mean \"submitter\"?", `{"request_ids":"r"}`: "did you mean \"requestId\"?",
 		`{"payload":{"dta":""}}`: "did you mean \"data\"?", `{"payload":{"gasLmiit":"1"}}`: "did you mean \"gasLimit\"?",

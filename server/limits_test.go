@@ -30,14 +30,14 @@ import (
 )
 
 // bounded opens a store whose queues have a limit.
-func (k *kit) bounded(name string, each, all int) *store.Store {
-	k.t.Helper()
-	s, err := store.Open(k.ctx, store.Config{
-		URL: k.db.URL, Schema: k.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration,
+func (h *harness) bounded(name string, each, all int) *store.Store {
+	h.t.Helper()
+	s, err := store.Open(h.ctx, store.Config{
+		URL: h.db.URL, Schema: h.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration,
 		MaxQueued: each, MaxQueuedTotal: all,
 	})
-	k.must(err)
-	k.t.Cleanup(s.Close)
+	h.must(err)
+	h.t.Cleanup(s.Close)
 	return s
 }
 
@@ -82,12 +82,12 @@ func refusals(t testing.TB, reader *metric.ManualReader, reason string) (n int64
 // their transactions, and new requests are accepted once there is room.
 func TestQueue_Full_RetryableError(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	k.register("bob")
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
 	reader := metric.NewManualReader()
-	n := k.serve(func(o *Options) {
-		o.Store, o.MeterProvider = k.bounded("b", 3, 0), metric.NewMeterProvider(
+	n := h.serve(func(o *Options) {
+		o.Store, o.MeterProvider = h.bounded("b", 3, 0), metric.NewMeterProvider(
 			metric.WithReader(reader))
 	})
 	var first string
@@ -96,7 +96,7 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 			first = id
 		}
 	}
-	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r3", "1"))
+	_, err := n.txs.CreateTx(h.ctx, ask("alice", "r3", "1"))
 	s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL")
 	wantRetry(t, s, time.Second, 45*time.Second)
 	for _, part := range []string{`submitter "alice"`, "3 transactions", "queue.max_per_submitter"} {
@@ -134,21 +134,21 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 	if got := refusals(t, reader, "QUEUE_FULL"); got != 4 {
 		t.Errorf("%d refusals are counted, want 4", got)
 	}
-	_, err = k.store.CancelQueued(k.ctx, txID(t, first))
-	k.must(err)
-	k.eventually("there is room again", func() bool {
-		r, err := n.txs.CreateTx(k.ctx, ask("alice", "r3", "1"))
+	_, err = h.store.CancelQueued(h.ctx, txID(t, first))
+	h.must(err)
+	h.eventually("there is room again", func() bool {
+		r, err := n.txs.CreateTx(h.ctx, ask("alice", "r3", "1"))
 		return err == nil && r.GetCreated()
 	})
 }
 
 func TestQueue_LedgerFull_ErrorNamesSetting(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(func(o *Options) { o.Store = k.bounded("b", 0, 1) })
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(func(o *Options) { o.Store = h.bounded("b", 0, 1) })
 	n.create("alice", "r0")
-	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r1", "1"))
+	_, err := n.txs.CreateTx(h.ctx, ask("alice", "r1", "1"))
 	if s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL"); !strings.Contains(
 		s.Message(), "queue.max_total") {
 		t.Errorf("it says %q", s.Message())
@@ -159,12 +159,12 @@ func TestQueue_LedgerFull_ErrorNamesSetting(t *testing.T) {
 // requests that run at once, and both nodes return their transactions.
 func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	const limit, callers, each = 320, 64, 15
 	var nodes []*node
 	for _, name := range []string{"b", "c"} {
-		nodes = append(nodes, k.serve(func(o *Options) { o.Store = k.bounded(name, limit, 0) }))
+		nodes = append(nodes, h.serve(func(o *Options) { o.Store = h.bounded(name, limit, 0) }))
 	}
 	var mu sync.Mutex
 	var accepted []string
@@ -173,7 +173,7 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				request := fmt.Sprint(c, "/", i)
-				r, err := nodes[c%2].txs.CreateTx(k.ctx, ask("alice", request, "1"))
+				r, err := nodes[c%2].txs.CreateTx(h.ctx, ask("alice", request, "1"))
 				if err == nil && r.GetCreated() {
 					mu.Lock()
 					accepted = append(accepted, request)
@@ -186,11 +186,11 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 	}
 	all.Wait()
 	if n, most := len(accepted), limit+callers/2; n < limit || n > most ||
-		n != k.count("managed_tx") {
-		t.Fatalf("%d are accepted, %d rows, want %d to %d", n, k.count("managed_tx"), limit, most)
+		n != h.count("managed_tx") {
+		t.Fatalf("%d are accepted, %d rows, want %d to %d", n, h.count("managed_tx"), limit, most)
 	}
 	for i, request := range slices.Concat(accepted[:10], accepted[len(accepted)-10:]) {
-		if r, err := nodes[i%2].txs.CreateTx(k.ctx, ask("alice", request, "1")); err != nil ||
+		if r, err := nodes[i%2].txs.CreateTx(h.ctx, ask("alice", request, "1")); err != nil ||
 			r.GetCreated() {
 			t.Errorf("%s, which was accepted: %v, %v", request, r, err)
 		}
@@ -218,16 +218,16 @@ func (h held) Submitter(ctx context.Context, id txn.SubmitterID) (store.Submitte
 // not count.
 func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	h := held{k.store, make(chan struct{}, 10), make(chan struct{})}
+	h := newHarness(t)
+	h.register("alice")
+	blocked := held{h.store, make(chan struct{}, 10), make(chan struct{})}
 	reader := metric.NewManualReader()
-	n := k.serve(limits(func(l *Limits) { l.Calls = 2 }), func(o *Options) {
-		o.Store, o.MeterProvider = h, metric.NewMeterProvider(metric.WithReader(reader))
+	n := h.serve(limits(func(l *Limits) { l.Calls = 2 }), func(o *Options) {
+		o.Store, o.MeterProvider = blocked, metric.NewMeterProvider(metric.WithReader(reader))
 	})
 	get := &pb.GetSubmitterRequest{Submitter: "alice"}
 	ended := make(chan error, 2)
-	going, goAway := context.WithCancel(k.ctx)
+	going, goAway := context.WithCancel(h.ctx)
 	go func() { _, err := n.subs.GetSubmitter(going, get); ended <- err }()
 	go func() {
 		a := n.http("GET", "/api/v1/submitters/alice", "")
@@ -236,10 +236,10 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 		}
 		ended <- nil
 	}()
-	<-h.asked
-	<-h.asked
+	<-blocked.asked
+	<-blocked.asked
 
-	_, err := n.subs.GetSubmitter(k.ctx, get)
+	_, err := n.subs.GetSubmitter(h.ctx, get)
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	if !strings.HasPrefix(s.Message(), "node: ") ||
@@ -257,7 +257,7 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 			http.DefaultClient,
 			"http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName,
 			options...)
-		_, err := client.CallUnary(k.ctx, connect.NewRequest(ask("alice", "r", "1")))
+		_, err := client.CallUnary(h.ctx, connect.NewRequest(ask("alice", "r", "1")))
 		if c := (*connect.Error)(nil); !asError(err, &c) ||
 			c.Code() != connect.CodeResourceExhausted ||
 			len(c.Details()) != 2 {
@@ -267,7 +267,7 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 	if got := refusals(t, reader, "NODE_BUSY"); got != 4 {
 		t.Errorf("%d refusals are counted, want 4", got)
 	}
-	if r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
+	if r, err := healthpb.NewHealthClient(n.conn).Check(h.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
 		r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("health: %v, %v", r, err)
 	}
@@ -276,14 +276,14 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 	if err := <-ended; !isCode(err, codes.Canceled) {
 		t.Fatal(err)
 	}
-	k.eventually("a call is taken again", func() bool {
-		_, err := n.txs.CreateTx(k.ctx, ask("alice", "r", "1"))
+	h.eventually("a call is taken again", func() bool {
+		_, err := n.txs.CreateTx(h.ctx, ask("alice", "r", "1"))
 		return err == nil
 	})
-	close(h.let)
-	k.must(<-ended)
-	k.eventually("all calls have left", func() bool { return n.server.limiter.Calls() == 0 })
-	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); err != nil {
+	close(blocked.let)
+	h.must(<-ended)
+	h.eventually("all calls have left", func() bool { return n.server.limiter.Calls() == 0 })
+	if _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{}); err != nil {
 		t.Errorf("a heavy call, alone: %v", err)
 	}
 }
@@ -291,23 +291,23 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 // This includes calls that are opened and never sent.
 func TestCalls_Unauthenticated_NotCounted(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.Calls = 1 }),
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.Calls = 1 }),
 		func(o *Options) { o.Tokens = []string{"a-token-of-alice"} })
 	begin := func(ctx context.Context) grpc.ClientStream {
 		stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
 			pb.SubmitterService_GetSubmitter_FullMethodName)
-		k.must(err)
+		h.must(err)
 		return stream
 	}
 	for range 3 {
-		wantStatus(t, begin(k.ctx).RecvMsg(&pb.GetSubmitterResponse{}), codes.Unauthenticated,
+		wantStatus(t, begin(h.ctx).RecvMsg(&pb.GetSubmitterResponse{}), codes.Unauthenticated,
 			"UNAUTHENTICATED")
 	}
-	known := metadata.AppendToOutgoingContext(k.ctx, "authorization", "Bearer a-token-of-alice")
+	known := metadata.AppendToOutgoingContext(h.ctx, "authorization", "Bearer a-token-of-alice")
 	begin(known)
-	k.eventually("the call that is begun takes its room",
+	h.eventually("the call that is begun takes its room",
 		func() bool { return n.server.limiter.Calls() == 1 })
 	_, err := n.subs.GetSubmitter(known, &pb.GetSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
@@ -316,17 +316,17 @@ func TestCalls_Unauthenticated_NotCounted(t *testing.T) {
 // A call that may carry megabytes counts as limit.HeavyCall, on every protocol.
 func TestCalls_Heavy_CountMore(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.Calls = 20 }))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.Calls = 20 }))
 	for range 5 { // calls in progress
-		_, err := n.server.limiter.Enter(limit.ConnOf(k.ctx), pb.TxService_GetTx_FullMethodName)
-		k.must(err)
+		_, err := n.server.limiter.Enter(limit.ConnOf(h.ctx), pb.TxService_GetTx_FullMethodName)
+		h.must(err)
 	}
 	for name, call := range map[string]func() error{
-		"list": func() error { _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{}); return err },
+		"list": func() error { _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{}); return err },
 		"batch": func() error {
-			_, err := n.txs.BatchCreateTx(k.ctx,
+			_, err := n.txs.BatchCreateTx(h.ctx,
 				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1")}})
 			return err
 		},
@@ -344,21 +344,21 @@ func TestCalls_Heavy_CountMore(t *testing.T) {
 
 func TestWatches_TooManyAtOnce_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.Watches = 2 }))
-	ctx, cancel := context.WithCancel(k.ctx)
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.Watches = 2 }))
+	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	stream, err := n.txs.WatchTx(ctx, watchAll())
-	k.must(err)
+	h.must(err)
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
 	lines := n.stream("/api/v1/events")
 	lines.message()
 
-	refused, err := n.txs.WatchTx(k.ctx, watchAll())
-	k.must(err)
+	refused, err := n.txs.WatchTx(h.ctx, watchAll())
+	h.must(err)
 	_, err = refused.Recv()
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, 5*time.Second, 7500*time.Millisecond)
@@ -369,9 +369,9 @@ func TestWatches_TooManyAtOnce_Rejected(t *testing.T) {
 		codes.ResourceExhausted, "NODE_BUSY")
 	n.create("alice", "calls are none of that")
 	cancel()
-	k.eventually("a watch is served again", func() bool {
-		again, err := n.txs.WatchTx(k.ctx, watchAll())
-		k.must(err)
+	h.eventually("a watch is served again", func() bool {
+		again, err := n.txs.WatchTx(h.ctx, watchAll())
+		h.must(err)
 		_, err = again.Recv()
 		return err == nil
 	})
@@ -392,14 +392,14 @@ func (busy) CreateTxs(_ context.Context, intents []store.Intent) []store.Created
 // A batch fails as a whole as well, so that clients retry all of it.
 func TestCreate_TooManyDatabaseOperations_WholeCallRejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(func(o *Options) { o.Store = busy{k.store} })
-	_, err := n.txs.CreateTx(k.ctx, ask("alice", "r", "1"))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(func(o *Options) { o.Store = busy{h.store} })
+	_, err := n.txs.CreateTx(h.ctx, ask("alice", "r", "1"))
 	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
 		1500*time.Millisecond)
 	_, err = n.txs.BatchCreateTx(
-		k.ctx,
+		h.ctx,
 		&pb.BatchCreateTxRequest{
 			Requests: []*pb.CreateTxRequest{ask("alice", "r", "1"), ask("alice", "s", "1")},
 		},
@@ -430,11 +430,11 @@ func (m measuring) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxIn
 // The node reads no more of the ledger than fits into one page or one part of the snapshots.
 func TestPage_Large_ReadInParts(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	most := 0
-	m := measuring{k.store, &sync.Mutex{}, &most}
-	n := k.serve(func(o *Options) { o.Store = m }, limits(func(l *Limits) { l.PageEvents = 1000 }))
+	m := measuring{h.store, &sync.Mutex{}, &most}
+	n := h.serve(func(o *Options) { o.Store = m }, limits(func(l *Limits) { l.PageEvents = 1000 }))
 	const rows, size = 60, 126 << 10
 	want := map[string]bool{}
 	var asks []*pb.CreateTxRequest
@@ -461,7 +461,7 @@ func TestPage_Large_ReadInParts(t *testing.T) {
 	shown := 0
 	for {
 		message, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 		if message.GetSnapshot() == nil {
 			break
 		}

@@ -58,15 +58,15 @@ func (p paging) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo,
 // A stream whose client does not read holds only the rows of a page that are still to be sent.
 func TestSnapshots_Sent_Released(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	p := paging{k.store, make(chan weak.Pointer[byte], 100)}
-	n := k.serve(func(o *Options) { o.Store = p })
+	h := newHarness(t)
+	p := paging{h.store, make(chan weak.Pointer[byte], 100)}
+	n := h.serve(func(o *Options) { o.Store = p })
 	n.large()
-	stream, err := n.another().conn.NewStream(k.ctx, &grpc.StreamDesc{ServerStreams: true},
+	stream, err := n.another().conn.NewStream(h.ctx, &grpc.StreamDesc{ServerStreams: true},
 		pb.TxService_WatchTx_FullMethodName)
-	k.must(err)
-	k.must(stream.SendMsg(watchAll()))
-	k.must(stream.CloseSend())
+	h.must(err)
+	h.must(stream.SendMsg(watchAll()))
+	h.must(stream.CloseSend())
 	first := <-p.first
 	for limit := time.After(patience); first.Value() != nil; runtime.GC() {
 		select {

@@ -43,14 +43,14 @@ func counted(t *testing.T, reader *sdk.ManualReader, name, label string) map[str
 // of owners.
 func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
+	h := newHarness(t)
 	reader, log := sdk.NewManualReader(), &buffer{}
-	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx,
-		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
-	k.must(err)
+	gate := newGate(t, h.db.TCPAddr())
+	s, err := store.Open(h.ctx,
+		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+	h.must(err)
 	t.Cleanup(s.Close)
-	n := k.serve(func(o *Options) {
+	n := h.serve(func(o *Options) {
 		o.Store, o.MeterProvider = s, sdk.NewMeterProvider(sdk.WithReader(reader))
 		o.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -61,15 +61,15 @@ func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 			t.Errorf("%s is not there from the start", name)
 		}
 	}
-	k.register("alice")
+	h.register("alice")
 	first := n.create("alice", "r1")
 	n.create("alice", "r1")
 	wantStatus(t, n.call(createTx, ask("nobody", "r1", "0")), codes.NotFound, "SUBMITTER_NOT_FOUND")
 	wantStatus(t, n.call(createTx, ask("alice", "", "0")), codes.InvalidArgument, "INVALID_FIELD")
 	second := n.batch(ask("alice", "r2", "0"), ask("alice", "r1", "77"), ask("alice", "", "0"),
 		ask("alice", "r2", "0"))[0].GetTx()
-	cancelled, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: second.GetTxId()})
-	k.must(err)
+	cancelled, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: second.GetTxId()})
+	h.must(err)
 	gate.shut(true)
 	wantStatus(t, n.call(createTx, ask("alice", "r3", "0")), codes.Unavailable, "STORE_UNAVAILABLE")
 	wantStatus(
@@ -84,7 +84,7 @@ func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 		"STORE_UNAVAILABLE",
 	)
 	want := map[string]int64{"created": 2, "repeated": 2, "refused": 4, "unavailable": 3}
-	k.eventually("all are counted",
+	h.eventually("all are counted",
 		func() bool {
 			return maps.Equal(counted(t, reader, "fencepost.tx.create", "result"),
 				want)
@@ -104,20 +104,20 @@ func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 // series, and one that is not UTF-8 would make all metrics unreadable.
 func TestMetrics_UnknownMethods_OneSeries(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
+	h := newHarness(t)
 	reader := sdk.NewManualReader()
-	n := k.serve(
+	n := h.serve(
 		func(o *Options) { o.MeterProvider = sdk.NewMeterProvider(sdk.WithReader(reader)) })
 	for _, method := range []string{"/grpc.health.v1.Health/\xff\xfe", "/grpc.health.v1.Health/" +
 		strings.Repeat("x", 5000), "/fencepost.v1.TxService/Nothing"} {
-		err := n.conn.Invoke(k.ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
+		err := n.conn.Invoke(h.ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 		wantStatus(t, err, codes.Unimplemented, "UNKNOWN_METHOD")
 	}
-	_, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{})
-	k.must(err)
+	_, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{})
+	h.must(err)
 	methods := func() map[string]bool {
 		all, found := metricdata.ResourceMetrics{}, map[string]bool{}
-		k.must(reader.Collect(k.ctx, &all))
+		h.must(reader.Collect(h.ctx, &all))
 		for _, scope := range all.ScopeMetrics {
 			for _, m := range scope.Metrics {
 				calls, is := m.Data.(metricdata.Histogram[float64])
@@ -132,7 +132,7 @@ func TestMetrics_UnknownMethods_OneSeries(t *testing.T) {
 		}
 		return found
 	}
-	k.eventually("the calls are counted", func() bool { return len(methods()) >= 2 })
+	h.eventually("the calls are counted", func() bool { return len(methods()) >= 2 })
 	if got := slices.Sorted(maps.Keys(methods())); !slices.Equal(got,
 		[]string{"_OTHER", "fencepost.v1.TxService/ListTxs"}) {
 		t.Errorf("calls are counted as %q", got)

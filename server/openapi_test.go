@@ -61,9 +61,9 @@ func TestOpenAPI_Watch_Described(t *testing.T) {
 	if err := yaml.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	samples := map[string]string{
 		"txId":        id,

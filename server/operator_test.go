@@ -17,9 +17,9 @@ import (
 // operator or a reason.
 func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	quiet, queued, taken := n.create("alice", "r1").GetTxId(), n.create("alice",
 		"r2").GetTxId(), n.create("alice", "r3").GetTxId()
 	o.allocate(txID(t, taken))
@@ -31,23 +31,23 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 		{TxId: queued, Reason: "again", Operator: "bea"},
 		{TxId: taken, Reason: "wrong amount", Operator: "cat"},
 	} {
-		_, err := n.txs.CancelTx(k.ctx, c)
-		k.must(err)
+		_, err := n.txs.CancelTx(h.ctx, c)
+		h.must(err)
 	}
-	_, err := n.subs.PauseSubmitter(k.ctx,
+	_, err := n.subs.PauseSubmitter(h.ctx,
 		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving funds", Operator: "dan"})
-	k.must(err)
-	_, err = n.subs.ResumeSubmitter(k.ctx,
+	h.must(err)
+	_, err = n.subs.ResumeSubmitter(h.ctx,
 		&pb.ResumeSubmitterRequest{Submitter: "alice", Reason: "moved", Operator: "eve"})
-	k.must(err)
-	_, err = n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{
+	h.must(err)
+	_, err = n.subs.UpdateSubmitter(h.ctx, &pb.UpdateSubmitterRequest{
 		Submitter: "alice", MaxFee: "7",
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "too dear",
 		Operator: "fay",
 	})
-	k.must(err)
-	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
-	k.must(err)
+	h.must(err)
+	log, err := n.subs.ListCommands(h.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	h.must(err)
 	told := []string{}
 	for _, c := range slices.Backward(log.GetCommands()) {
 		told = append(
@@ -69,8 +69,8 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 // default level, without reason or payload.
 func TestLog_Decision_NamesCaller(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
 	log := &buffer{}
 	ivo := auth.Caller{
 		Name:       "ivo",
@@ -78,42 +78,42 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 		Submitters: []string{auth.AllSubmitters},
 		Operator:   true,
 	}
-	n := k.serve(func(o *Options) {
+	n := h.serve(func(o *Options) {
 		o.Callers, o.Logger = []auth.Caller{
 			ivo,
 		}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
-	ctx := role{token: ivo.Tokens[0]}.in(k.ctx)
+	ctx := role{token: ivo.Tokens[0]}.in(h.ctx)
 	r, err := n.txs.CreateTx(ctx, ask("alice", "r1", "0"))
-	k.must(err)
+	h.must(err)
 	id := r.GetTx().GetTxId()
 	r, err = n.txs.CreateTx(ctx, ask("alice", "r2", "0"))
-	k.must(err)
+	h.must(err)
 	queued := r.GetTx().GetTxId()
 	o.allocate(txID(t, id))
 	o.deciding(at(0))
 	_, err = n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: id, Reason: "secret", Operator: "root"})
-	k.must(err)
+	h.must(err)
 	_, err = n.txs.CancelTx(ctx,
 		&pb.CancelTxRequest{TxId: queued, Reason: "secret", Operator: "root"})
-	k.must(err)
+	h.must(err)
 	for _, tx := range []string{id, queued} {
 		got, err := n.txs.GetTx(ctx, &pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx},
 			View: pb.TxView_TX_VIEW_OPERATOR})
-		k.must(err)
+		h.must(err)
 		if caller := got.GetTx().GetOperator().GetCaller(); caller != "ivo" {
 			t.Errorf("transaction %s was created by caller %q", tx, caller)
 		}
 	}
 	_, err = n.subs.PauseSubmitter(ctx,
 		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "secret", Operator: "root"})
-	k.must(err)
+	h.must(err)
 	_, err = n.subs.UpdateSubmitter(ctx, &pb.UpdateSubmitterRequest{
 		Submitter: "alice", MaxFee: "7",
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"max_fee"}}, Reason: "secret",
 		Operator: "root",
 	})
-	k.must(err)
+	h.must(err)
 	_, err = n.subs.RegisterSubmitter(
 		ctx,
 		&pb.RegisterSubmitterRequest{
@@ -123,9 +123,9 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 			Signer:  "local",
 		},
 	)
-	k.must(err)
+	h.must(err)
 	commands, err := n.subs.ListCommands(ctx, &pb.ListCommandsRequest{Submitter: "alice"})
-	k.must(err)
+	h.must(err)
 	of := map[string]int64{}
 	for _, c := range commands.GetCommands() {
 		of[c.GetKind()+c.GetTxId()] = c.GetCommandId()

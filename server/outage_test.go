@@ -21,14 +21,14 @@ import (
 // The node stays healthy, and serves again automatically once the database is back.
 func TestDatabase_Down_RetryableErrors(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx,
-		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
-	k.must(err)
+	h := newHarness(t)
+	h.register("alice")
+	gate := newGate(t, h.db.TCPAddr())
+	s, err := store.Open(h.ctx,
+		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+	h.must(err)
 	t.Cleanup(s.Close)
-	n := k.serve(func(o *Options) { o.Store = s })
+	n := h.serve(func(o *Options) { o.Store = s })
 	tx := n.create("alice", "r1")
 	gate.shut(true)
 	asks := map[string]func(context.Context) error{
@@ -57,32 +57,32 @@ func TestDatabase_Down_RetryableErrors(t *testing.T) {
 		},
 	}
 	for name, ask := range asks {
-		s := wantStatus(t, ask(k.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
+		s := wantStatus(t, ask(h.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
 		if !strings.Contains(s.Message(), "unchanged") ||
 			strings.Contains(s.Message(), gate.address()) {
 			t.Errorf("%s: the message is %q", name, s.Message())
 		}
 	}
-	r, err := healthpb.NewHealthClient(n.conn).Check(k.ctx, &healthpb.HealthCheckRequest{})
-	k.must(err)
+	r, err := healthpb.NewHealthClient(n.conn).Check(h.ctx, &healthpb.HealthCheckRequest{})
+	h.must(err)
 	if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("without its database the node is %v: a restart would not help", r.GetStatus())
 	}
 	gate.shut(false)
-	k.eventually("recovery", func() bool { return asks["create"](k.ctx) == nil })
+	h.eventually("recovery", func() bool { return asks["create"](h.ctx) == nil })
 }
 
 // The connections stay open, but nothing responds.
 func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx,
-		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
-	k.must(err)
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	gate := newGate(t, h.db.TCPAddr())
+	s, err := store.Open(h.ctx,
+		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+	h.must(err)
 	t.Cleanup(s.Close)
-	n := k.serve(
+	n := h.serve(
 		func(o *Options) {
 			o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond,
 				2*time.Second
@@ -90,7 +90,7 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	tx := n.create("alice", "r1")
 	stream := n.watch(watchID(tx.GetTxId()))
 	_, err = stream.Recv()
-	k.must(err)
+	h.must(err)
 	gate.held.Lock()
 	speak := sync.OnceFunc(gate.held.Unlock)
 	defer speak()
@@ -98,7 +98,7 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 		n.call(getTx, byID(tx.GetTxId())),
 		n.call(createTx, createBad(func(r *pb.CreateTxRequest) { r.RequestId = "r2" })),
 	}
-	k.eventually("the failure of the feed", func() bool {
+	h.eventually("the failure of the feed", func() bool {
 		return !n.server.feed.Healthy()
 	})
 	speak()
@@ -108,7 +108,7 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	o.live(txID(t, tx.GetTxId()))
 	for _, want := range life[1:] {
 		m, err := stream.Recv()
-		if k.must(err); m.GetEvent().GetKind() != want {
+		if h.must(err); m.GetEvent().GetKind() != want {
 			t.Errorf("when the database speaks again the stream tells %v, want %v", m, want)
 		}
 	}
@@ -117,18 +117,18 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 // A restored ledger has a new feed epoch: streams and tokens of the old one end.
 func TestRestore_OldTokens_Expired(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for _, ask := range []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()} {
 		stream := n.watch(ask)
 		m, err := stream.Recv()
-		for k.must(err); m.GetResumeToken() == ""; m, err = stream.Recv() {
-			k.must(err)
+		for h.must(err); m.GetResumeToken() == ""; m, err = stream.Recv() {
+			h.must(err)
 		}
-		_, err = k.db.Pool.Exec(k.ctx, "UPDATE ledger SET feed_epoch = feed_epoch + 1")
-		k.must(err)
+		_, err = h.db.Pool.Exec(h.ctx, "UPDATE ledger SET feed_epoch = feed_epoch + 1")
+		h.must(err)
 		for err == nil {
 			_, err = stream.Recv()
 		}
@@ -136,8 +136,8 @@ func TestRestore_OldTokens_Expired(t *testing.T) {
 		ask.ResumeToken = m.GetResumeToken()
 		wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 	}
-	epoch, _, err := k.store.FeedHead(k.ctx)
-	k.must(err)
+	epoch, _, err := h.store.FeedHead(h.ctx)
+	h.must(err)
 	ask := watchID(id)
 	ask.ResumeToken = feed.TxToken(epoch, feed.Target{Tx: txID(t, id)}, 2) // there is but one event
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
@@ -146,14 +146,14 @@ func TestRestore_OldTokens_Expired(t *testing.T) {
 // Streams send no heartbeats during the outage.
 func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx,
-		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
-	k.must(err)
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	gate := newGate(t, h.db.TCPAddr())
+	s, err := store.Open(h.ctx,
+		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+	h.must(err)
 	t.Cleanup(s.Close)
-	n := k.serve(func(o *Options) { o.Store = s })
+	n := h.serve(func(o *Options) { o.Store = s })
 	id := n.create("alice", "r1").GetTxId()
 	ask := watchAll()
 	ask.Heartbeat = durationpb.New(time.Second)
@@ -161,28 +161,28 @@ func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 	// a snapshot and a heartbeat; an event
 	for _, stream := range []pb.TxService_WatchTxClient{many, many, one} {
 		_, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 	}
 	gate.shut(true)
-	k.eventually("the failure", func() bool {
+	h.eventually("the failure", func() bool {
 		return !n.server.feed.Healthy()
 	})
 	late := n.watch(watchID(id)) // begins in the middle of it
 	o.live(txID(t, id))
 	began := time.Now()
-	k.eventually("a heartbeat that was due",
+	h.eventually("a heartbeat that was due",
 		func() bool { return time.Since(began) > 1200*time.Millisecond })
 	gate.shut(false)
 	for i := range 5 {
 		m, err := late.Recv()
-		if k.must(err); m.GetEvent().GetKind() != life[i] {
+		if h.must(err); m.GetEvent().GetKind() != life[i] {
 			t.Errorf("the stream that began in the outage tells %v", m)
 		}
 	}
 	for _, stream := range []pb.TxService_WatchTxClient{many, one} {
 		for _, want := range life[1:] {
 			m, err := stream.Recv()
-			if k.must(err); m.GetEvent().GetKind() != want {
+			if h.must(err); m.GetEvent().GetKind() != want {
 				t.Errorf("after the outage comes %v, want %v", m, want)
 			}
 		}
@@ -192,22 +192,22 @@ func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 // Running and new streams end, so that clients switch to another node.
 func TestWatch_LongOutage_Unavailable(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	gate := newGate(t, k.db.TCPAddr())
-	s, err := store.Open(k.ctx,
-		store.Config{URL: k.db.Through(gate.address()), Schema: k.db.Schema, Node: "b/boot"})
-	k.must(err)
+	h := newHarness(t)
+	h.register("alice")
+	gate := newGate(t, h.db.TCPAddr())
+	s, err := store.Open(h.ctx,
+		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+	h.must(err)
 	t.Cleanup(s.Close)
-	n, healthy := k.serve(
-		func(o *Options) { o.Store, o.Limits.Outage = s, 50*time.Millisecond }), k.serve()
+	n, healthy := h.serve(
+		func(o *Options) { o.Store, o.Limits.Outage = s, 50*time.Millisecond }), h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	streams := []pb.TxService_WatchTxClient{n.watch(watchAll()), n.watch(watchID(id))}
 	tokens := []string{}
 	for i, stream := range streams {
 		m, err := stream.Recv()
-		for k.must(err); m.GetResumeToken() == ""; m, err = stream.Recv() {
-			k.must(err)
+		for h.must(err); m.GetResumeToken() == ""; m, err = stream.Recv() {
+			h.must(err)
 		}
 		tokens = append(tokens, m.GetResumeToken())
 		if i == len(streams)-1 {
@@ -221,8 +221,8 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 	for _, ask := range []*pb.WatchTxRequest{watchID(id), watchAll()} {
 		wantStatus(t, n.call(watchTx, ask), codes.Unavailable, "STORE_UNAVAILABLE")
 	}
-	_, err = k.store.CancelQueued(k.ctx, txID(t, id))
-	k.must(err)
+	_, err = h.store.CancelQueued(h.ctx, txID(t, id))
+	h.must(err)
 	for i, ask := range []*pb.WatchTxRequest{watchAll(), watchID(id)} {
 		ask.ResumeToken = tokens[i]
 		if m, err := healthy.watch(ask).Recv(); err != nil || m.GetEvent().GetSeq() != 2 {
@@ -230,7 +230,7 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 		}
 	}
 	gate.shut(false)
-	k.eventually("recovery", func() bool {
+	h.eventually("recovery", func() bool {
 		m, err := n.watch(watchID(id)).Recv()
 		return err == nil && m.GetEvent().GetSeq() == 1
 	})

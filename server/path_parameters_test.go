@@ -13,10 +13,10 @@ import (
 // For queries see TestQuery_ConflictsWithPathOrBody_Rejected.
 func TestBody_ConflictsWithPath_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	k.register("bob")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
+	n := h.serve()
 	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
 	cancel := "/api/v1/tx/" + a + "/cancel"
 	for query, body := range map[string]string{"": `{"txId":"` + b + `"}`, "?": `{"tx_id":"` + b + `","reason":"r"}`, "?reason=r": `{"reason":"another"}`} {
@@ -51,9 +51,9 @@ func TestBody_ConflictsWithPath_Rejected(t *testing.T) {
 // A known path with the wrong method returns the allowed methods.
 func TestPath_Unknown_QueryIgnored(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r").GetTxId()
 	for _, query := range []string{"?tx_id=" + id,
 		"?request.submitter=alice&request.request_id=r"} {

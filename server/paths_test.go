@@ -13,12 +13,12 @@ import (
 // A path is split into segments before it is unescaped.
 func TestWatchPath_Escaped_Unescaped(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r").GetTxId()
-	_, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
-	k.must(err)
+	_, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
+	h.must(err)
 	if a := n.http("GET", "/api/v1/t%78/"+id+"/%65vents?until_final=true", ""); a.code != http.StatusOK ||
 		bytes.Count(a.body, []byte(`"event":`)) != 2 {
 		t.Errorf("an escaped letter: %d %s", a.code, a.body)
@@ -35,7 +35,7 @@ func TestWatchPath_Escaped_Unescaped(t *testing.T) {
 
 func TestQuery_InvalidTime_SameErrorAsInBody(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	for _, value := range []string{"", "2026-11-28", "1795910400"} {
 		s := n.http("GET", "/api/v1/tx?created_from="+value, "").wantError(t, http.StatusBadRequest,
 			codes.InvalidArgument, "INVALID_FIELD")
@@ -46,10 +46,10 @@ func TestQuery_InvalidTime_SameErrorAsInBody(t *testing.T) {
 // The transcoder would prefer the query, and apply the call to another account.
 func TestQuery_ConflictsWithPathOrBody_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	k.register("bob")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
+	n := h.serve()
 	a, b := n.create("alice", "r").GetTxId(), n.create("bob", "r").GetTxId()
 	for _, path := range []string{
 		"/api/v1/tx/" + a + "?tx_id=" + b, "/api/v1/tx/" + a + "?txId=" + b, "/api/v1/tx/" + a +
@@ -77,7 +77,7 @@ func TestQuery_ConflictsWithPathOrBody_Rejected(t *testing.T) {
 		n.http("GET", "/api/v1/tx/"+id+"?view=TX_VIEW_OPERATOR", "").want(t, http.StatusOK,
 			"tx.state", "TX_STATE_QUEUED")
 	}
-	if rows := k.count("managed_tx"); rows != 2 {
+	if rows := h.count("managed_tx"); rows != 2 {
 		t.Errorf("%d transactions, want 2", rows)
 	}
 }

@@ -172,9 +172,9 @@ func (n *node) protect() *pb.Protection {
 // return OK.
 func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	before := n.create("alice", "r0").GetTxId()
 	o.deciding(at(0))
 	for range 2 {
@@ -184,7 +184,7 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 			t.Errorf("protected: %v", p)
 		}
 	}
-	_, err := n.txs.CreateTx(k.ctx,
+	_, err := n.txs.CreateTx(h.ctx,
 		&pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
 	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
 	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`} {
@@ -197,7 +197,7 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	}
 	for range 2 {
 		s, err := n.exit(1, resume)
-		k.must(err)
+		h.must(err)
 		if s.GetProtection() != nil || s.GetNextNonce() != 0 {
 			t.Errorf("resumed: %v", s)
 		}
@@ -212,11 +212,11 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 		t.Errorf("protected again: %v", p)
 	}
 	s2, err := n.exit(1, resume) // late, and about what is over: it must not end the second
-	k.must(err)
+	h.must(err)
 	if s2.GetProtection().GetProtectionId() != 2 {
 		t.Errorf("a repeat has ended another protection: %v", s2)
 	}
-	if got := k.count("submitter_command"); got != 3 {
+	if got := h.count("submitter_command"); got != 3 {
 		t.Errorf("%d commands, want 3: two protections and one exit", got)
 	}
 }
@@ -225,9 +225,9 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 // reports the skipped nonces.
 func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	o.protect()
 	end := o.deciding(
 		txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
@@ -244,7 +244,7 @@ func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 	end()
 	o.deciding(at(4))
 	s, err := n.exit(1, align)
-	k.must(err)
+	h.must(err)
 	if s.GetProtection() != nil || s.GetNextNonce() != 4 {
 		t.Errorf("aligned: %v", s)
 	}
@@ -257,11 +257,11 @@ func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 	}
 	n.protect()
 	_, err = n.exit(2, resume)
-	k.must(err)
+	h.must(err)
 	// each was ended by a decision of its own
 	for protection, other := range map[int64]pb.ProtectionDecision{1: resume, 2: align} {
 		_, err = n.exit(protection, resume+align-other)
-		k.must(err)
+		h.must(err)
 		_, err = n.exit(protection, other)
 		wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
 	}
@@ -271,17 +271,17 @@ func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 // confirms the comparison.
 func TestExitProtect_Restored_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	n.create("alice", "r1")
 	if head := n.submitter().GetQueueHead(); head == nil || head.GetRestored() {
 		t.Errorf("before: %v", head)
 	}
-	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
-	_, err := k.store.Recover(k.ctx)
-	k.must(err)
-	if o.lease, err = k.store.AcquireOne(k.ctx, o.id); err != nil {
+	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
+	_, err := h.store.Recover(h.ctx)
+	h.must(err)
+	if o.lease, err = h.store.AcquireOne(h.ctx, o.id); err != nil {
 		t.Fatal(err)
 	}
 	o.deciding(at(0))
@@ -306,13 +306,13 @@ func TestExitProtect_Restored_NeedsKeepQueue(t *testing.T) {
 // A submitter whose account was never read has no cursor to protect.
 func TestProtect_NeverStarted_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	id := k.register("alice")
-	lease, err := k.store.AcquireOne(k.ctx, id)
-	k.must(err)
-	o := &owner{kit: k, store: k.store, id: id, lease: lease}
+	h := newHarness(t)
+	id := h.register("alice")
+	lease, err := h.store.AcquireOne(h.ctx, id)
+	h.must(err)
+	o := &owner{harness: h, store: h.store, id: id, lease: lease}
 	o.deciding(at(0))
-	_, err = k.serve().subs.ProtectSubmitter(k.ctx,
+	_, err = h.serve().subs.ProtectSubmitter(h.ctx,
 		&pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r"})
 	if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
 		s.Message(), "pause it instead") {
@@ -323,16 +323,16 @@ func TestProtect_NeverStarted_Rejected(t *testing.T) {
 // The call asks for the protection that follows the pending exit.
 func TestProtect_ExitPending_NewProtection(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	o.protect()
-	_, err := k.store.AddCommand(k.ctx, o.id,
+	_, err := h.store.AddCommand(h.ctx, o.id,
 		store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume, Expect: 1, Reason: "r"})
-	k.must(err)
+	h.must(err)
 	protected := make(chan *pb.Protection, 1)
 	go func() { protected <- n.protect() }()
-	k.eventually("the command", func() bool { return len(o.commands()) == 2 })
+	h.eventually("the command", func() bool { return len(o.commands()) == 2 })
 	o.decide(at(0))
 	if p := <-protected; p.GetProtectionId() != 2 {
 		t.Errorf("protected: %v", p)
@@ -342,9 +342,9 @@ func TestProtect_ExitPending_NewProtection(t *testing.T) {
 // The call asks for a protection that only a decision ends.
 func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	o.commit(
 		txn.Change{
 			Protect: &txn.Protection{
@@ -363,9 +363,9 @@ func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 // Repeated calls leave one command, and their errors say that it is recorded.
 func TestDecisions_NoOwner_OneCommand(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
-	o, free := k.own(k.register("alice")), k.own(k.register("free"))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
+	o, free := h.own(h.register("alice")), h.own(h.register("free"))
 	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
@@ -394,9 +394,9 @@ func TestDecisions_NoOwner_OneCommand(t *testing.T) {
 // A STUCK transaction is decided on once, and only if its nonce was used by another transaction.
 func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	done, lost := n.create("alice", "done").GetTxId(), n.create("alice", "lost").GetTxId()
 	o.live(txID(t, done))
 	refused := func(id string, decision pb.StuckDecision, word string) {
@@ -426,15 +426,15 @@ func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 	refused(lost, fail, "nonce 1 is ")
 	end()
 	o.deciding(at(2))
-	before := k.count("submitter_command")
+	before := h.count("submitter_command")
 	for range 2 {
 		tx, err := n.resolve(lost, requeue)
-		k.must(err)
+		h.must(err)
 		if tx.GetState() != pb.TxState_TX_STATE_QUEUED || tx.GetRetrySafe() {
 			t.Errorf("requeued: %v", tx)
 		}
 	}
-	if got := k.count("submitter_command") - before; got != 1 {
+	if got := h.count("submitter_command") - before; got != 1 {
 		t.Errorf("%d commands for one decision", got)
 	}
 	s := n.submitter()
@@ -462,9 +462,9 @@ func (unaware) Inboxes(context.Context, []txn.SubmitterID,
 // both return OK, although the owner rejects the second command; a different one does not.
 func TestResolveStuck_ConcurrentFail_BothOK(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve(func(o *Options) { o.Store = unaware{k.store} })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve(func(o *Options) { o.Store = unaware{h.store} })
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
@@ -480,9 +480,9 @@ func TestResolveStuck_ConcurrentFail_BothOK(t *testing.T) {
 	}
 	go ask(fail)
 	go ask(fail)
-	k.eventually("two commands", func() bool { return len(o.commands()) == 2 })
+	h.eventually("two commands", func() bool { return len(o.commands()) == 2 })
 	go ask(requeue)
-	k.eventually("three commands", func() bool { return len(o.commands()) == 3 })
+	h.eventually("three commands", func() bool { return len(o.commands()) == 3 })
 	o.decide(at(1))
 	refused := 0
 	for range 3 {
@@ -499,9 +499,9 @@ func TestResolveStuck_ConcurrentFail_BothOK(t *testing.T) {
 // The second command finds no protection, but its goal is reached.
 func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve(func(o *Options) { o.Store = unaware{k.store} })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve(func(o *Options) { o.Store = unaware{h.store} })
 	o.protect()
 	answers := make(chan error, 3)
 	ask := func(decision pb.ProtectionDecision) {
@@ -510,9 +510,9 @@ func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 	}
 	go ask(resume)
 	go ask(resume)
-	k.eventually("two commands", func() bool { return len(o.commands()) == 2 })
+	h.eventually("two commands", func() bool { return len(o.commands()) == 2 })
 	go ask(align)
-	k.eventually("three commands", func() bool { return len(o.commands()) == 3 })
+	h.eventually("three commands", func() bool { return len(o.commands()) == 3 })
 	o.decide(at(0))
 	refused := 0
 	for range 3 {
@@ -526,7 +526,7 @@ func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 	}
 	// What ended it is the first command, not the newest.
 	_, err := n.exit(1, resume)
-	k.must(err)
+	h.must(err)
 	_, err = n.exit(1, align)
 	wantStatus(t, err, codes.Aborted, "PROTECTION_CHANGED")
 }
@@ -561,26 +561,26 @@ func TestTimeout_MethodsThatWait_Longer(t *testing.T) {
 
 func TestListCommands_Pages(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	end := o.deciding(at(0))
 	n.protect()
 	_, err := n.exit(1, resume)
-	k.must(err)
-	_, err = n.subs.PauseSubmitter(k.ctx,
+	h.must(err)
+	_, err = n.subs.PauseSubmitter(h.ctx,
 		&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "moving"})
-	k.must(err)
+	h.must(err)
 	end()
-	_, err = n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
-	k.must(err)
+	_, err = n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
+	h.must(err)
 
 	got, ask := []string{}, &pb.ListCommandsRequest{Submitter: "alice", PageSize: 2}
 	for pages := 0; pages == 0 || ask.GetPageToken() != ""; pages++ {
-		r, err := n.subs.ListCommands(k.ctx, ask)
-		k.must(err)
+		r, err := n.subs.ListCommands(h.ctx, ask)
+		h.must(err)
 		if len(r.GetCommands()) > 2 {
 			t.Errorf("a page of %d, want 2 at most", len(r.GetCommands()))
 		}

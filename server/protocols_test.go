@@ -28,9 +28,9 @@ func (n *node) connectWatch(
 // Covers Connect and gRPC-Web, binary and JSON, over HTTP/1.1 and HTTP/2.
 func TestProtocols_SameService(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	tx := n.create("alice", "r1")
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)
@@ -48,11 +48,11 @@ func TestProtocols_SameService(t *testing.T) {
 				over,
 				url+pb.TxService_GetTx_FullMethodName,
 				options...)
-			r, err := get.CallUnary(k.ctx, connect.NewRequest(byKey("alice", "r1")))
+			r, err := get.CallUnary(h.ctx, connect.NewRequest(byKey("alice", "r1")))
 			if err != nil || r.Msg.GetTx().GetTxId() != tx.GetTxId() {
 				t.Errorf("%s over %s: %v, %v", name, version, r, err)
 			}
-			_, err = get.CallUnary(k.ctx, connect.NewRequest(byKey("alice", "never")))
+			_, err = get.CallUnary(h.ctx, connect.NewRequest(byKey("alice", "never")))
 			var told *connect.Error
 			if connect.CodeOf(err) != connect.CodeNotFound || !asError(err, &told) ||
 				len(told.Details()) == 0 {
@@ -63,11 +63,11 @@ func TestProtocols_SameService(t *testing.T) {
 				url+pb.TxService_WatchTx_FullMethodName,
 				options...)
 			stream, err := watch.CallServerStream(
-				k.ctx,
+				h.ctx,
 				connect.NewRequest(
 					&pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: tx.GetTxId()}}),
 			)
-			k.must(err)
+			h.must(err)
 			if !stream.Receive() || stream.Msg().GetEvent().GetSeq() != 1 {
 				t.Errorf("%s over %s: %v, %v", name, version, stream.Msg(), stream.Err())
 			}
@@ -85,10 +85,10 @@ func asError(err error, to **connect.Error) bool {
 // The method does not run: a page that cannot read the response could still cause the write.
 func TestOrigin_NotAllowed_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	body := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
-	closed := k.serve()
+	closed := h.serve()
 	closed.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403,
 		codes.PermissionDenied, "PERMISSION_DENIED")
 	closed.http("GET", "/api/v1/events", "", "Origin", "https://evil.example").wantError(t, 403,
@@ -107,10 +107,10 @@ func TestOrigin_NotAllowed_Rejected(t *testing.T) {
 		codes.PermissionDenied,
 		"PERMISSION_DENIED",
 	)
-	if rows := k.count("managed_tx"); rows != 0 {
+	if rows := h.count("managed_tx"); rows != 0 {
 		t.Errorf("a page of another site created %d transactions", rows)
 	}
-	open := k.serve(func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
+	open := h.serve(func(o *Options) { o.AllowedOrigins = []string{"https://app.example"} })
 	open.http("POST", "/api/v1/tx", body, "Origin", "https://evil.example").wantError(t, 403,
 		codes.PermissionDenied, "PERMISSION_DENIED")
 	a := open.http("OPTIONS", "/api/v1/tx", "", "Origin", "https://app.example",

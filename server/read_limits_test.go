@@ -22,16 +22,16 @@ import (
 
 // Decompression stops at the limit. Not parallel: it measures the allocations of the process.
 func TestCompressedBody_ExpandsBeyondLimit_Rejected(t *testing.T) {
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	const mebibytes = 200
 	for range mebibytes {
 		_, err := z.Write(make([]byte, 1<<20))
-		k.must(err)
+		h.must(err)
 	}
-	k.must(z.Close())
+	h.must(z.Close())
 	for path, kind := range map[string]string{"/api/v1/tx": "application/json",
 		pb.TxService_CreateTx_FullMethodName: "application/proto"} {
 		var before, after runtime.MemStats
@@ -91,8 +91,8 @@ var uploads = map[string]string{
 
 func TestUpload_Slow_TimesOut(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.PingAfter = 100 * time.Millisecond }))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.PingAfter = 100 * time.Millisecond }))
 	for path, kind := range uploads {
 		if a := n.answerTo(n.upload(path, kind)); path == "/api/v1/tx" {
 			a.wantError(t, http.StatusRequestTimeout, codes.DeadlineExceeded, "BODY_LATE")
@@ -106,9 +106,9 @@ func TestUpload_Slow_TimesOut(t *testing.T) {
 func TestStream_LongerThanUploadTimeout_Continues(t *testing.T) {
 	t.Parallel()
 	const upload = 100 * time.Millisecond
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.PingAfter = upload }))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.PingAfter = upload }))
 	native, web, plain := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb()), n.stream(
 		"/api/v1/events")
 	frame := "\x00\x00\x00\x00\x0a" + `{"all":{}}`
@@ -117,35 +117,35 @@ func TestStream_LongerThanUploadTimeout_Continues(t *testing.T) {
 			"application/connect+json"),
 	)
 	begun := time.Now()
-	k.eventually("some time", func() bool { return time.Since(begun) > 3*upload })
+	h.eventually("some time", func() bool { return time.Since(begun) > 3*upload })
 	id := n.create("alice", "late").GetTxId()
 	for text := []byte{}; !bytes.Contains(text, []byte(id)); {
 		next := make([]byte, 1024)
 		read, err := sized.body.Read(next)
-		k.must(err)
+		h.must(err)
 		text = append(text, next[:read]...)
 	}
 	for !native.Receive() || native.Msg().GetEvent() == nil {
-		k.must(native.Err())
+		h.must(native.Err())
 	}
 	for plain.message().GetEvent() == nil {
 	}
 	for !web.Receive() || web.Msg().GetEvent() == nil {
-		k.must(web.Err())
+		h.must(web.Err())
 	}
 }
 
 func TestUpload_Unauthenticated_RejectedBeforeBody(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} },
+	h := newHarness(t)
+	n := h.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} },
 		limits(func(l *Limits) { l.PingAfter = 5 * patience }))
 	for path, kind := range uploads {
 		conn := n.upload(path, kind)
 		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		k.must(err)
+		h.must(err)
 		body, err := io.ReadAll(r.Body)
-		k.must(err)
+		h.must(err)
 		if !strings.Contains(strings.ToLower(string(body)), "unauthenticated") {
 			t.Errorf("%s: a stranger is answered %d %s", path, r.StatusCode, body)
 		}
@@ -154,10 +154,10 @@ func TestUpload_Unauthenticated_RejectedBeforeBody(t *testing.T) {
 
 func TestConnection_Silent_Closed(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.PingAfter = 50 * time.Millisecond }))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.PingAfter = 50 * time.Millisecond }))
 	conn, err := net.Dial("tcp", n.conn.Target())
-	k.must(err)
+	h.must(err)
 	defer conn.Close()
 	conn.SetReadDeadline(time.Now().Add(patience))
 	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
@@ -168,11 +168,11 @@ func TestConnection_Silent_Closed(t *testing.T) {
 // Headers are read before the caller is authenticated, so every protocol limits them.
 func TestHeaders_TooLarge_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	for size, fits := range map[int]bool{headerBytes / 2: true, 2 * headerBytes: false} {
 		long := strings.Repeat("x", size)
-		_, err := n.subs.ListSubmitters(metadata.AppendToOutgoingContext(k.ctx, "long", long),
+		_, err := n.subs.ListSubmitters(metadata.AppendToOutgoingContext(h.ctx, "long", long),
 			&pb.ListSubmittersRequest{})
 		if (err == nil) != fits {
 			t.Errorf("over gRPC a head of %d bytes is answered %v", size, err)

@@ -11,16 +11,16 @@ import (
 // succeeds without executing the payload.
 func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	for _, form := range []txn.AttemptKind{txn.Original, txn.Bump, txn.Cancel} {
 		request := "in the block: " + string(form)
 		tx := n.create("alice", request)
 		feed := n.watch(watchSubmitter("alice"))
 		for begun := false; !begun; { // else it may begin with what it is to be told of
 			m, err := feed.Recv()
-			k.must(err)
+			h.must(err)
 			begun = m.GetHeartbeat() != nil
 		}
 		id := txID(t, tx.GetTxId())
@@ -31,20 +31,20 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 		}
 		o.include(id)
 		told := map[string]*pb.Receipt{}
-		r, err := n.txs.GetTx(k.ctx, byKey("alice", request))
-		k.must(err)
+		r, err := n.txs.GetTx(h.ctx, byKey("alice", request))
+		h.must(err)
 		if told["GetTx by request"] = r.GetTx().GetReceipt(); r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
 			t.Errorf("%s: %v", form, r)
 		}
-		r, err = n.txs.GetTx(k.ctx,
+		r, err = n.txs.GetTx(h.ctx,
 			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
-		k.must(err)
+		h.must(err)
 		told["GetTx"] = r.GetTx().GetReceipt()
 		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"},
 			"ListTxs of what is open": {Submitter: "alice",
 				States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
-			list, err := n.txs.ListTxs(k.ctx, ask)
-			k.must(err)
+			list, err := n.txs.ListTxs(h.ctx, ask)
+			h.must(err)
 			told[what] = list.GetTxs()[0].GetReceipt()
 		}
 		for what, stream := range map[string]pb.TxService_WatchTxClient{
@@ -54,12 +54,12 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 			m := &pb.WatchTxResponse{}
 			for m.GetEvent().GetKind() != pb.TxEventKind_TX_EVENT_KIND_INCLUDED {
 				m, err = stream.Recv()
-				k.must(err)
+				h.must(err)
 			}
 			told[what] = m.GetEvent().GetReceipt()
 		}
 		snapshot, err := n.watch(watchSubmitter("alice")).Recv()
-		k.must(err)
+		h.must(err)
 		told["a snapshot"] = snapshot.GetSnapshot().GetReceipt()
 		for what, receipt := range told {
 			if receipt.GetKind() != string(form) || !receipt.GetSuccess() {

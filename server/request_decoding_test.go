@@ -32,7 +32,7 @@ func (a httpAnswer) tells(reason string) bool {
 // An undecodable message is the client's error, on every protocol.
 func TestDecode_MalformedMessage_Rejected(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	for name, raw := range map[string]string{"cut": "\x0a\x7f", "no UTF-8": "\x0a\x01\xff",
 		"no field": "\x00", "a mark": "\x00\x00"} {
 		request := &emptypb.Empty{}
@@ -78,7 +78,7 @@ func (e *endlessly) Read(p []byte) (int, error) {
 // The reason does not depend on a Content-Length header.
 func TestBody_TooLarge_Rejected(t *testing.T) {
 	t.Parallel()
-	n := newKit(t).serve()
+	n := newHarness(t).serve()
 	light, heavy := n.server.limits.lightBody(), n.server.limits.bodyBytes()
 	for path, limit := range map[string]int{
 		"/api/v1/tx/batch": heavy, pb.TxService_BatchCreateTx_FullMethodName: heavy,
@@ -114,16 +114,16 @@ func TestBody_TooLarge_Rejected(t *testing.T) {
 // compressed or not.
 func TestBody_LargeOutsideBatch_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	limit := n.server.limits.lightBody()
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	one := `{"submitter":"alice","requestId":"r","payload":{"to":"` + recipient + `"}}`
 	_, err := io.WriteString(z, strings.Repeat(" ", limit)+one)
-	k.must(err)
-	k.must(z.Close())
+	h.must(err)
+	h.must(z.Close())
 	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t,
 		http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(),

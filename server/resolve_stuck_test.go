@@ -13,9 +13,9 @@ import (
 // repeated.
 func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
@@ -30,10 +30,10 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	}
 	answer := make(chan error, 1)
 	go func() {
-		_, err := n.subs.ResolveStuck(k.ctx, ask)
+		_, err := n.subs.ResolveStuck(h.ctx, ask)
 		answer <- err
 	}()
-	k.eventually("a command", func() bool { return len(o.commands()) == 1 })
+	h.eventually("a command", func() bool { return len(o.commands()) == 1 })
 	tx := o.read(txID(t, id))
 	w := txn.Write{
 		Tx:      tx.ID,
@@ -52,14 +52,14 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	defer o.deciding(at(1))()
 	ask.ExpectVersion++
 	for range 2 {
-		r, err := n.subs.ResolveStuck(k.ctx, ask)
-		k.must(err)
+		r, err := n.subs.ResolveStuck(h.ctx, ask)
+		h.must(err)
 		if r.GetTx().GetState() != pb.TxState_TX_STATE_FAILED_FINAL {
 			t.Errorf("resolved: %v", r.GetTx())
 		}
 	}
-	list, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
-	k.must(err)
+	list, err := n.subs.ListCommands(h.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	h.must(err)
 	for _, c := range list.GetCommands() {
 		if c.GetKind() == "RESOLVE" && c.GetProtectionId() != 0 {
 			t.Errorf("a decision on a transaction is listed as one on protection %d",
@@ -73,13 +73,13 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 	t.Parallel()
 	for _, versioned := range []bool{true, false} {
-		k := newKit(t)
-		o := k.own(k.register("alice"))
-		n := k.serve()
+		h := newHarness(t)
+		o := h.own(h.register("alice"))
+		n := h.serve()
 		id := n.create("alice", "r1").GetTxId()
 		ask := func(expect int64) error {
 			_, err := n.subs.ResolveStuck(
-				k.ctx,
+				h.ctx,
 				&pb.ResolveStuckRequest{
 					TxId:          id,
 					Decision:      requeue,
@@ -96,7 +96,7 @@ func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 			first = o.read(txID(t, id)).Version
 		}
 		end := o.deciding(at(1))
-		k.must(ask(first))
+		h.must(ask(first))
 		end()
 		o.commit(
 			txn.Change{
@@ -108,31 +108,31 @@ func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 		looked := o.read(txID(t, id)).Version
 		o.include(txID(t, id)) // after all
 		o.deciding(at(1))
-		before := k.count("submitter_command")
+		before := h.count("submitter_command")
 		wantStatus(t, ask(looked), codes.FailedPrecondition, "DECISION_REFUSED")
-		k.must(ask(first))
-		if got := k.count("submitter_command") - before; got != 1 {
+		h.must(ask(first))
+		if got := h.count("submitter_command") - before; got != 1 {
 			t.Errorf("%d commands for one decision and a repeat", got)
 		}
 		o.confirm(txID(t, id))
 		wantStatus(t, ask(looked), codes.FailedPrecondition, "DECISION_REFUSED")
-		k.must(ask(first))
+		h.must(ask(first))
 	}
 }
 
 // This includes a decision that was never made, but would have led to the same state.
 func TestResolveStuck_OtherDecision_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
 	end := o.deciding(at(1))
 	for range 2 {
 		_, err := n.resolve(id, fail)
-		k.must(err)
+		h.must(err)
 	}
 	end()
 	o.commit(
@@ -155,20 +155,20 @@ func TestResolveStuck_OtherDecision_Rejected(t *testing.T) {
 // it will not.
 func TestCancelTx_Requeued_OwnerDecides(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	o.lose(txID(t, id))
 	end := o.deciding(at(1))
 	_, err := n.resolve(id, requeue)
-	k.must(err)
+	h.must(err)
 	end()
 	cancel := func(want pb.CancelOutcome, safe bool) {
 		t.Helper()
-		r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
-		k.must(err)
+		r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
+		h.must(err)
 		if r.GetOutcome() != want || r.GetTx().GetRetrySafe() != safe {
 			t.Errorf("%v, want %v", r, want)
 		}

@@ -241,10 +241,10 @@ func callersOf(roles []role) (callers []auth.Caller) {
 // two are indistinguishable, so that no caller learns which accounts and transactions exist.
 func TestRights(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	k.own(k.register("bob"))
-	n := k.serve(
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	h.own(h.register("bob"))
+	n := h.serve(
 		func(o *Options) {
 			o.Callers, o.Limits.CommandWait = callersOf(roles),
 				20*time.Millisecond
@@ -268,7 +268,7 @@ func TestRights(t *testing.T) {
 				func(t *testing.T) { n.checkRow(t, r, row, accounts) })
 		}
 	}
-	ctx := all.in(k.ctx)
+	ctx := all.in(h.ctx)
 	info, err := n.subs.RegisterSubmitter(
 		ctx,
 		&pb.RegisterSubmitterRequest{
@@ -429,9 +429,9 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Sta
 // A watch of all includes submitters that are registered while it runs.
 func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	k.register("bob")
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
 	few := auth.Caller{
 		Name:       "few",
 		Tokens:     []string{"few-0123456789abcdef"},
@@ -442,8 +442,8 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 		Tokens:     []string{"none-0123456789abcdef"},
 		Submitters: []string{"nothing"},
 	}
-	n := k.serve(func(o *Options) { o.Callers = append(callersOf(roles), few, none) })
-	all, ctx := roles[len(roles)-1].in(k.ctx), role{token: few.Tokens[0]}.in(k.ctx)
+	n := h.serve(func(o *Options) { o.Callers = append(callersOf(roles), few, none) })
+	all, ctx := roles[len(roles)-1].in(h.ctx), role{token: few.Tokens[0]}.in(h.ctx)
 	create := func(name string) string {
 		r, err := n.txs.CreateTx(
 			all,
@@ -454,34 +454,34 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 				Labels:    map[string]string{"a": "b"},
 			},
 		)
-		k.must(err)
+		h.must(err)
 		return r.GetTx().GetTxId()
 	}
 	mine := []string{create("alice"), create("alice")}
 	create("bob")
 	stream, err := n.txs.WatchTx(ctx, watchAll())
-	k.must(err)
+	h.must(err)
 	for i := range mine {
 		m, err := stream.Recv()
-		if k.must(err); m.GetSnapshot().GetTxId() != mine[1-i] {
+		if h.must(err); m.GetSnapshot().GetTxId() != mine[1-i] {
 			t.Errorf("snapshot %d is %v", i, m)
 		}
 	}
 	first, err := stream.Recv()
-	if k.must(err); first.GetHeartbeat() == nil {
+	if h.must(err); first.GetHeartbeat() == nil {
 		t.Errorf("the snapshots are followed by %v", first)
 	}
 	create("bob")
-	k.register("late")
+	h.register("late")
 	mine = append(mine, create("late"))
 	m, err := stream.Recv()
-	if k.must(err); m.GetEvent().GetTxId() != mine[2] {
+	if h.must(err); m.GetEvent().GetTxId() != mine[2] {
 		t.Errorf("told %v", m)
 	}
 	ask := watchAll()
 	ask.ResumeToken = first.GetResumeToken()
 	resumed, err := n.txs.WatchTx(ctx, ask)
-	k.must(err)
+	h.must(err)
 	if m, err = resumed.Recv(); err != nil || m.GetEvent().GetTxId() != mine[2] {
 		t.Errorf("resumed it tells %v: %v", m, err)
 	}
@@ -490,7 +490,7 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 		for more := true; more; more = token != "" {
 			page, err := n.txs.ListTxs(ctx,
 				&pb.ListTxsRequest{PageSize: 1, PageToken: token, Labels: labels})
-			k.must(err)
+			h.must(err)
 			for _, tx := range page.GetTxs() {
 				got = append(got, tx.GetTxId())
 			}
@@ -503,8 +503,8 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 	for who, want := range map[string][]string{few.Tokens[0]: {"alice", "late"},
 		none.Tokens[0]: nil, roles[len(roles)-1].token: {"alice", "bob", "late"}} {
 		got := []string{}
-		page, err := n.subs.ListSubmitters(role{token: who}.in(k.ctx), &pb.ListSubmittersRequest{})
-		k.must(err)
+		page, err := n.subs.ListSubmitters(role{token: who}.in(h.ctx), &pb.ListSubmittersRequest{})
+		h.must(err)
 		for _, s := range page.GetSubmitters() {
 			got = append(got, s.GetName())
 		}
@@ -512,20 +512,20 @@ func TestRights_ListsAndWatches_OwnAccountsOnly(t *testing.T) {
 			t.Errorf("%s lists %v, want %v", who, got, want)
 		}
 	}
-	page, err := n.txs.ListTxs(role{token: none.Tokens[0]}.in(k.ctx), &pb.ListTxsRequest{})
-	if k.must(err); len(page.GetTxs()) != 0 {
+	page, err := n.txs.ListTxs(role{token: none.Tokens[0]}.in(h.ctx), &pb.ListTxsRequest{})
+	if h.must(err); len(page.GetTxs()) != 0 {
 		t.Errorf("who has no account lists %v", page)
 	}
 }
 
 func TestRights_Batch_PerRequest(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	k.register("bob")
-	n := k.serve(func(o *Options) { o.Callers = callersOf(roles) })
+	h := newHarness(t)
+	h.register("alice")
+	h.register("bob")
+	n := h.serve(func(o *Options) { o.Callers = callersOf(roles) })
 	r, err := n.txs.BatchCreateTx(
-		roles[2].in(k.ctx),
+		roles[2].in(h.ctx),
 		&pb.BatchCreateTxRequest{
 			Requests: []*pb.CreateTxRequest{
 				createFor("bob"),
@@ -534,13 +534,13 @@ func TestRights_Batch_PerRequest(t *testing.T) {
 			},
 		},
 	)
-	k.must(err)
+	h.must(err)
 	for i, want := range []codes.Code{codes.PermissionDenied, codes.OK, codes.PermissionDenied} {
 		if got := codes.Code(r.GetResults()[i].GetError().GetCode()); got != want {
 			t.Errorf("request %d: %v, want %v", i, got, want)
 		}
 	}
-	if got := k.count("managed_tx"); got != 1 {
+	if got := h.count("managed_tx"); got != 1 {
 		t.Errorf("%d transactions are queued", got)
 	}
 }
@@ -549,8 +549,8 @@ func TestRights_Batch_PerRequest(t *testing.T) {
 // admitted continue.
 func TestCallers_Replaced_EffectiveAtOnce(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	before := []auth.Caller{
 		{
 			Name:       "kept",
@@ -560,14 +560,14 @@ func TestCallers_Replaced_EffectiveAtOnce(t *testing.T) {
 		{Name: "gone", Tokens: []string{"gone-0123456789abcdef"}, Submitters: []string{"alice"}},
 		{Name: "other", Tokens: []string{"moved-0123456789abcdef"}, Submitters: []string{"alice"}},
 	}
-	n := k.serve(func(o *Options) { o.Callers = before })
+	n := h.serve(func(o *Options) { o.Callers = before })
 	streams := map[string]pb.TxService_WatchTxClient{}
 	for _, token := range []string{"kept", "old", "gone", "moved"} {
-		stream, err := n.txs.WatchTx(role{token: token + "-0123456789abcdef"}.in(k.ctx),
+		stream, err := n.txs.WatchTx(role{token: token + "-0123456789abcdef"}.in(h.ctx),
 			watchSubmitter("alice"))
-		k.must(err)
+		h.must(err)
 		_, err = stream.Recv()
-		k.must(err)
+		h.must(err)
 		streams[token] = stream
 	}
 	over := n.stream("/api/v1/submitters/alice/events", "Authorization",
@@ -594,7 +594,7 @@ func TestCallers_Replaced_EffectiveAtOnce(t *testing.T) {
 	}
 	for token, known := range map[string]bool{"kept": true, "new": true, "moved": true,
 		"old": false, "gone": false} {
-		_, err := n.txs.CreateTx(role{token: token + "-0123456789abcdef"}.in(k.ctx),
+		_, err := n.txs.CreateTx(role{token: token + "-0123456789abcdef"}.in(h.ctx),
 			createFor("alice"))
 		if !known {
 			wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
@@ -602,25 +602,25 @@ func TestCallers_Replaced_EffectiveAtOnce(t *testing.T) {
 			t.Errorf("%s: %v", token, err)
 		}
 	}
-	r, err := n.txs.CreateTx(role{token: "new-0123456789abcdef"}.in(k.ctx),
+	r, err := n.txs.CreateTx(role{token: "new-0123456789abcdef"}.in(h.ctx),
 		&pb.CreateTxRequest{Submitter: "alice", RequestId: rand(), Payload: payload()})
-	k.must(err)
+	h.must(err)
 	for m := (*pb.WatchTxResponse)(nil); m.GetEvent().GetTxId() != r.GetTx().GetTxId(); {
 		if m, err = streams["kept"].Recv(); err != nil {
 			t.Fatalf("the stream of a caller that was kept: %v", err)
 		}
 	}
-	k.eventually("streams that ended are forgotten",
+	h.eventually("streams that ended are forgotten",
 		func() bool { return n.server.authn.Streams() == 1 })
 }
 
 func TestRights_NoCallers_EverythingAllowed(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.own(k.register("alice"))
+	h := newHarness(t)
+	h.own(h.register("alice"))
 	for name, tweak := range map[string]func(*Options){"nothing": func(*Options) {},
 		"tokens": func(o *Options) { o.Tokens = []string{roles[2].token} }} {
-		n := k.serve(tweak, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
+		n := h.serve(tweak, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
 		a := n.theirs("alice", roles[2])
 		for _, row := range rows() {
 			if s := n.overGRPC(t, roles[2], row, a); s.Code() == codes.PermissionDenied ||

@@ -20,16 +20,16 @@ import (
 
 func TestCreateTx_SameKeyManyClients_OneTransaction(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	nodes := []*node{k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })}
+	h := newHarness(t)
+	h.register("alice")
+	nodes := []*node{h.serve(), h.serve(func(o *Options) { o.Store = h.open("b") })}
 	responses := make([]*pb.CreateTxResponse, 100)
 	var wg sync.WaitGroup
 	for i := range responses {
 		wg.Go(func() {
 			var err error
 			ask := &pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()}
-			if responses[i], err = nodes[i%2].txs.CreateTx(k.ctx, ask); err != nil {
+			if responses[i], err = nodes[i%2].txs.CreateTx(h.ctx, ask); err != nil {
 				t.Error(err)
 			}
 		})
@@ -46,7 +46,7 @@ func TestCreateTx_SameKeyManyClients_OneTransaction(t *testing.T) {
 			created++
 		}
 	}
-	if rows := k.count("managed_tx"); created != 1 || rows != 1 {
+	if rows := h.count("managed_tx"); created != 1 || rows != 1 {
 		t.Errorf("%d callers were told that they created it, and there are %d rows; want 1 and 1",
 			created, rows)
 	}
@@ -54,9 +54,9 @@ func TestCreateTx_SameKeyManyClients_OneTransaction(t *testing.T) {
 
 func TestGetTx_Lifecycle(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	ask := &pb.CreateTxRequest{
 		Submitter: "alice",
 		RequestId: "r1",
@@ -67,8 +67,8 @@ func TestGetTx_Lifecycle(t *testing.T) {
 			GasLimit: 50_000,
 		},
 	}
-	r, err := n.txs.CreateTx(k.ctx, ask)
-	k.must(err)
+	r, err := n.txs.CreateTx(h.ctx, ask)
+	h.must(err)
 	tx := r.GetTx()
 	if tx.GetState() != pb.TxState_TX_STATE_QUEUED ||
 		tx.GetExecuted() != pb.Executed_EXECUTED_UNKNOWN ||
@@ -83,8 +83,8 @@ func TestGetTx_Lifecycle(t *testing.T) {
 	}
 	o.live(txID(t, tx.GetTxId()))
 
-	byKey, err := n.txs.GetTx(k.ctx, byKey("alice", "r1"))
-	k.must(err)
+	byKey, err := n.txs.GetTx(h.ctx, byKey("alice", "r1"))
+	h.must(err)
 	tx = byKey.GetTx()
 	if tx.GetState() != pb.TxState_TX_STATE_CONFIRMED ||
 		tx.GetExecuted() != pb.Executed_EXECUTED_SUCCESS ||
@@ -98,9 +98,9 @@ func TestGetTx_Lifecycle(t *testing.T) {
 	if tx.GetOperator() != nil {
 		t.Errorf("a caller is told what only operators asked for: %v", tx.GetOperator())
 	}
-	full, err := n.txs.GetTx(k.ctx,
+	full, err := n.txs.GetTx(h.ctx,
 		&pb.GetTxRequest{Key: byID(tx.GetTxId()).Key, View: pb.TxView_TX_VIEW_OPERATOR})
-	k.must(err)
+	h.must(err)
 	details := full.GetTx().GetOperator()
 	if details.Nonce == nil || details.GetNonce() != 0 ||
 		details.GetFencingToken() != int64(o.lease.Token()) ||
@@ -115,9 +115,9 @@ func TestGetTx_Lifecycle(t *testing.T) {
 // data.
 func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	want := 0
 	for part := range 2 {
 		asks := make([]*pb.CreateTxRequest, 33)
@@ -134,8 +134,8 @@ func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	}
 	got := 0
 	for ask := (&pb.ListTxsRequest{}); got == 0 || ask.GetPageToken() != ""; {
-		r, err := n.txs.ListTxs(k.ctx, ask)
-		k.must(err)
+		r, err := n.txs.ListTxs(h.ctx, ask)
+		h.must(err)
 		for _, tx := range r.GetTxs() {
 			if len(tx.GetPayload().GetData()) != 126<<10 {
 				t.Fatalf("the call data of %s is %d bytes", tx.GetTxId(),
@@ -151,13 +151,13 @@ func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 		t.Errorf("the pages have %d transactions, want %d", got, want)
 	}
 	n.http("GET", "/api/v1/tx", "").want(t, 200)
-	one := k.serve(func(o *Options) { o.Limits.PayloadBytes = 6 << 20 })
+	one := h.serve(func(o *Options) { o.Limits.PayloadBytes = 6 << 20 })
 	one.dial(one.conn.Target(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
 	large := ask("alice", "large", "1")
 	large.Payload.Data = make([]byte, 5<<20)
 	one.batch(large)
-	r, err := one.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 10})
-	k.must(err)
+	r, err := one.txs.ListTxs(h.ctx, &pb.ListTxsRequest{PageSize: 10})
+	h.must(err)
 	if len(r.GetTxs()) != 1 || r.GetNextPageToken() == "" {
 		t.Errorf("a page of a long row has %d", len(r.GetTxs()))
 	}
@@ -165,11 +165,11 @@ func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 
 func TestListTxs_Pages(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	want := map[string][]string{}
 	for _, name := range []string{"alice", "bob"} {
-		k.register(name)
+		h.register(name)
 		for i := range 5 {
 			id := n.create(name, fmt.Sprint(i)).GetTxId()
 			want[name], want[""] = append(want[name], id), append(want[""], id)
@@ -186,8 +186,8 @@ func TestListTxs_Pages(t *testing.T) {
 				States:    []pb.TxState{pb.TxState_TX_STATE_QUEUED},
 			}
 			for pages := 0; pages == 0 || ask.GetPageToken() != ""; pages++ {
-				r, err := n.txs.ListTxs(k.ctx, ask)
-				k.must(err)
+				r, err := n.txs.ListTxs(h.ctx, ask)
+				h.must(err)
 				for _, tx := range r.GetTxs() {
 					got = append(got, tx.GetTxId())
 				}
@@ -205,18 +205,18 @@ func TestListTxs_Pages(t *testing.T) {
 		PageSize: 1,
 		States:   []pb.TxState{pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STATE_QUEUED},
 	}
-	first, err := n.txs.ListTxs(k.ctx, ask)
-	k.must(err)
+	first, err := n.txs.ListTxs(h.ctx, ask)
+	h.must(err)
 	slices.Reverse(ask.States)
 	if ask.PageToken = first.GetNextPageToken(); ask.GetPageToken() == "" {
 		t.Fatal("one page")
 	}
-	if _, err := n.txs.ListTxs(k.ctx, ask); err != nil {
+	if _, err := n.txs.ListTxs(h.ctx, ask); err != nil {
 		t.Errorf("the same states in another order: %v", err)
 	}
-	r, err := n.txs.ListTxs(k.ctx,
+	r, err := n.txs.ListTxs(h.ctx,
 		&pb.ListTxsRequest{States: []pb.TxState{pb.TxState_TX_STATE_CONFIRMED}})
-	k.must(err)
+	h.must(err)
 	if len(r.GetTxs()) != 0 || r.GetNextPageToken() != "" {
 		t.Errorf("a list of nothing is %v", r)
 	}
@@ -224,9 +224,9 @@ func TestListTxs_Pages(t *testing.T) {
 
 func TestCancelTx(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	cases := []struct {
 		name     string
 		prepare  func(txn.TxID)
@@ -260,8 +260,8 @@ func TestCancelTx(t *testing.T) {
 		id := n.create("alice", c.name).GetTxId()
 		c.prepare(txID(t, id))
 		for range 2 { // a repeated cancel gets the same answer
-			r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
-			k.must(err)
+			r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
+			h.must(err)
 			if r.GetOutcome() != c.outcome || r.GetTx().GetState() != c.state {
 				t.Errorf("%s: %v in state %v, want %v in %v", c.name, r.GetOutcome(),
 					r.GetTx().GetState(), c.outcome, c.state)
@@ -283,16 +283,16 @@ func TestCancelTx(t *testing.T) {
 // reported it as not executed could make its client pay twice.
 func TestCancelTx_Restored_OutcomeUnknown(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
-	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
-	_, err := k.store.Recover(k.ctx)
-	k.must(err)
+	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
+	_, err := h.store.Recover(h.ctx)
+	h.must(err)
 	for range 2 { // a repeated cancel gets the same answer
-		r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
-		k.must(err)
+		r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
+		h.must(err)
 		tx := r.GetTx()
 		if r.GetOutcome() != pb.CancelOutcome_CANCEL_OUTCOME_CANCELLED ||
 			tx.GetState() != pb.TxState_TX_STATE_CANCELLED ||
@@ -309,8 +309,8 @@ func TestCancelTx_Restored_OutcomeUnknown(t *testing.T) {
 
 func TestSubmitters_RegisterAndList(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	ask := &pb.RegisterSubmitterRequest{
 		Name:    "bob",
 		ChainId: chainID,
@@ -318,8 +318,8 @@ func TestSubmitters_RegisterAndList(t *testing.T) {
 		Signer:  "local",
 	}
 	for i := range 2 {
-		r, err := n.subs.RegisterSubmitter(k.ctx, ask)
-		k.must(err)
+		r, err := n.subs.RegisterSubmitter(h.ctx, ask)
+		h.must(err)
 		s := r.GetSubmitter()
 		if r.GetCreated() != (i == 0) || s.GetAddress() != recipient ||
 			s.GetAccountId() != "eip155:31337:"+recipient ||
@@ -333,16 +333,16 @@ func TestSubmitters_RegisterAndList(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"dora", "carl", "anna"} {
-		k.register(name)
+		h.register(name)
 	}
-	o := k.own(k.register("erna"))
+	o := h.own(h.register("erna"))
 	o.protect()
 	n.create("bob", "r1")
 
 	names, list := []string{}, &pb.ListSubmittersRequest{PageSize: 2}
 	for pages := 0; pages == 0 || list.GetPageToken() != ""; pages++ {
-		r, err := n.subs.ListSubmitters(k.ctx, list)
-		k.must(err)
+		r, err := n.subs.ListSubmitters(h.ctx, list)
+		h.must(err)
 		for _, s := range r.GetSubmitters() {
 			names = append(names, s.GetName())
 		}
@@ -351,14 +351,14 @@ func TestSubmitters_RegisterAndList(t *testing.T) {
 	if want := []string{"anna", "bob", "carl", "dora", "erna"}; !slices.Equal(names, want) {
 		t.Errorf("listed %v, want %v", names, want)
 	}
-	bob, err := n.subs.GetSubmitter(k.ctx,
+	bob, err := n.subs.GetSubmitter(h.ctx,
 		&pb.GetSubmitterRequest{Submitter: "eip155:31337:" + strings.ToLower(recipient)})
-	k.must(err)
+	h.must(err)
 	if bob.GetSubmitter().GetName() != "bob" || bob.GetSubmitter().GetQueued() != 1 {
 		t.Errorf("by account id: %v", bob)
 	}
-	erna, err := n.subs.GetSubmitter(k.ctx, &pb.GetSubmitterRequest{Submitter: "erna"})
-	k.must(err)
+	erna, err := n.subs.GetSubmitter(h.ctx, &pb.GetSubmitterRequest{Submitter: "erna"})
+	h.must(err)
 	s := erna.GetSubmitter()
 	if s.GetLease().GetOwnerNode() != "a/boot" || s.GetProtection().GetEvidence() == "" ||
 		s.NextNonce == nil ||
@@ -369,12 +369,12 @@ func TestSubmitters_RegisterAndList(t *testing.T) {
 
 func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	paused := make(chan error, 1)
 	go func() {
-		r, err := n.subs.PauseSubmitter(k.ctx,
+		r, err := n.subs.PauseSubmitter(h.ctx,
 			&pb.PauseSubmitterRequest{Submitter: "alice", Reason: "audit"})
 		if err == nil &&
 			r.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_PAUSED {
@@ -382,7 +382,7 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 		}
 		paused <- err
 	}()
-	k.eventually("the command", func() bool { return len(o.commands()) == 1 })
+	h.eventually("the command", func() bool { return len(o.commands()) == 1 })
 	if c := o.commands()[0]; c.Kind != txn.CommandPause || c.Reason != "audit" {
 		t.Errorf("command %+v", c)
 	}
@@ -392,28 +392,28 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 	default:
 	}
 	o.apply(o.commands()[0])
-	k.must(<-paused)
+	h.must(<-paused)
 
 	// In force: no owner is needed for the answer.
-	k.must(k.store.Release(k.ctx, []*store.Lease{o.lease}))
-	r, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
-	k.must(err)
+	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
+	r, err := n.subs.PauseSubmitter(h.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+	h.must(err)
 	if owner := r.GetSubmitter().GetLease().GetOwnerNode(); owner != "" {
 		t.Errorf("the lease is released, and %q is told to own it", owner)
 	}
-	if got := k.count("submitter_command"); got != 1 {
+	if got := h.count("submitter_command"); got != 1 {
 		t.Errorf("%d commands, want 1: the second pause asks for what is so", got)
 	}
 
-	o.lease, err = k.store.AcquireOne(k.ctx, o.id)
-	k.must(err)
-	ctx, stop := context.WithCancel(k.ctx)
+	o.lease, err = h.store.AcquireOne(h.ctx, o.id)
+	h.must(err)
+	ctx, stop := context.WithCancel(h.ctx)
 	var working sync.WaitGroup
 	working.Go(func() { o.work(ctx) })
 	defer working.Wait()
 	defer stop()
-	resumed, err := n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
-	k.must(err)
+	resumed, err := n.subs.ResumeSubmitter(h.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
+	h.must(err)
 	if resumed.GetSubmitter().GetStatus() != pb.SubmitterStatus_SUBMITTER_STATUS_ACTIVE {
 		t.Errorf("resumed: %v", resumed)
 	}
@@ -422,27 +422,27 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 // The error precedes the client's own deadline, and a repeated call waits for the same command.
 func TestPause_NoOwner_TimesOutWithReason(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
 	for range 2 {
-		_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+		_, err := n.subs.PauseSubmitter(h.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
 		wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
 	}
-	patient := k.serve(limits(func(l *Limits) { l.CommandWait = time.Hour }))
-	ctx, cancel := context.WithTimeout(k.ctx, 500*time.Millisecond)
+	patient := h.serve(limits(func(l *Limits) { l.CommandWait = time.Hour }))
+	ctx, cancel := context.WithTimeout(h.ctx, 500*time.Millisecond)
 	defer cancel()
 	_, err := patient.subs.PauseSubmitter(ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
-	if got := k.count("submitter_command"); got != 1 {
+	if got := h.count("submitter_command"); got != 1 {
 		t.Errorf("%d commands, want 1", got)
 	}
 
 	// A resume is another wish: it is recorded behind the pause, although the submitter is still
 	// active.
-	_, err = n.subs.ResumeSubmitter(k.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
+	_, err = n.subs.ResumeSubmitter(h.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
-	if got := k.count("submitter_command"); got != 2 {
+	if got := h.count("submitter_command"); got != 2 {
 		t.Errorf("%d commands, want 2", got)
 	}
 }

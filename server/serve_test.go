@@ -59,8 +59,8 @@ func (b *buffer) String() string {
 // The client gets a call id, under which the log has the cause. The node keeps running.
 func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	for name, defect := range map[string]func(context.Context) error{
 		"panic": func(context.Context) error { panic("lost the thread") },
 		"error": func(context.Context) error {
@@ -70,9 +70,9 @@ func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := &buffer{}
-			n := k.serve(func(o *Options) {
+			n := h.serve(func(o *Options) {
 				o.Store, o.Logger = hooked{
-					k.store,
+					h.store,
 					defect,
 				}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			})
@@ -95,7 +95,7 @@ func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 					strings.Contains(s.Message(), "thread") {
 					t.Errorf("the caller is told %q", s.Message())
 				}
-				k.eventually("the log", func() bool { return strings.Contains(log.String(), id) })
+				h.eventually("the log", func() bool { return strings.Contains(log.String(), id) })
 				if !strings.Contains(log.String(), "lost the thread") {
 					t.Errorf("the log does not tell the cause: %s", log)
 				}
@@ -109,20 +109,20 @@ func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 
 func TestHealthAndReflection(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	health := healthpb.NewHealthClient(n.conn)
 	for _, service := range []string{"", "fencepost.v1.TxService",
 		"fencepost.v1.SubmitterService"} {
-		r, err := health.Check(k.ctx, &healthpb.HealthCheckRequest{Service: service})
-		k.must(err)
+		r, err := health.Check(h.ctx, &healthpb.HealthCheckRequest{Service: service})
+		h.must(err)
 		if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 			t.Errorf("%q is %v", service, r.GetStatus())
 		}
 	}
-	stream, err := reflectionpb.NewServerReflectionClient(n.conn).ServerReflectionInfo(k.ctx)
-	k.must(err)
-	k.must(
+	stream, err := reflectionpb.NewServerReflectionClient(n.conn).ServerReflectionInfo(h.ctx)
+	h.must(err)
+	h.must(
 		stream.Send(
 			&reflectionpb.ServerReflectionRequest{
 				MessageRequest: &reflectionpb.ServerReflectionRequest_FileContainingSymbol{
@@ -132,20 +132,20 @@ func TestHealthAndReflection(t *testing.T) {
 		),
 	)
 	r, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	if len(r.GetFileDescriptorResponse().GetFileDescriptorProto()) == 0 {
 		t.Errorf("reflection answers %v", r)
 	}
-	k.must(stream.CloseSend())
+	h.must(stream.CloseSend())
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the reflection stream ends with %v", err)
 	}
 
 	// Whoever watches the health of a node that stops is told, and does not hold up the stop.
-	watch, err := health.Watch(k.ctx, &healthpb.HealthCheckRequest{})
-	k.must(err)
+	watch, err := health.Watch(h.ctx, &healthpb.HealthCheckRequest{})
+	h.must(err)
 	first, err := watch.Recv()
-	k.must(err)
+	h.must(err)
 	if first.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("watched: %v", first)
 	}
@@ -160,8 +160,8 @@ func TestHealthAndReflection(t *testing.T) {
 
 func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	entered, release := make(chan struct{}), make(chan struct{})
 	slowly := atomic.Bool{}
 	hook := func(context.Context) error {
@@ -171,7 +171,7 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 		}
 		return nil
 	}
-	n := k.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, time.Minute })
+	n := h.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{h.store, hook}, time.Minute })
 	tx := n.create("alice", "r1")
 	streams := []pb.TxService_WatchTxClient{
 		n.watch(
@@ -180,21 +180,21 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 	}
 	for _, stream := range streams {
 		_, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 	}
 	slow := make(chan error, 1)
 	slowly.Store(true)
 	go func() {
-		_, err := n.txs.GetTx(k.ctx, byID(tx.GetTxId()))
+		_, err := n.txs.GetTx(h.ctx, byID(tx.GetTxId()))
 		slow <- err
 	}()
 	<-entered
 	pausing := make(chan error, 1)
 	go func() {
-		_, err := n.subs.PauseSubmitter(k.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
+		_, err := n.subs.PauseSubmitter(h.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
 		pausing <- err
 	}()
-	k.eventually("the command", func() bool { return k.count("submitter_command") == 1 })
+	h.eventually("the command", func() bool { return h.count("submitter_command") == 1 })
 
 	n.stop()
 	for _, stream := range streams {
@@ -210,40 +210,40 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 		t.Fatalf("the call under way ended with %v", err)
 	default:
 	}
-	if r, err := n.server.health.Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
+	if r, err := n.server.health.Check(h.ctx, &healthpb.HealthCheckRequest{}); err != nil ||
 		r.GetStatus() != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("while it drains the node is %v (%v)", r.GetStatus(), err)
 	}
 	close(release)
-	k.must(<-slow)
-	k.must(<-n.served)
+	h.must(<-slow)
+	h.must(<-n.served)
 	n.served <- nil // for the cleanup
-	if _, err := n.txs.GetTx(k.ctx, byID(tx.GetTxId())); !isCode(err, codes.Unavailable) {
+	if _, err := n.txs.GetTx(h.ctx, byID(tx.GetTxId())); !isCode(err, codes.Unavailable) {
 		t.Errorf("a node that stopped answers %v", err)
 	}
 }
 
 func TestDrain_CallBeyondGrace_Aborted(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
+	h := newHarness(t)
+	h.register("alice")
 	entered := make(chan struct{})
 	hook := func(ctx context.Context) error {
 		close(entered)
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	n := k.serve(
-		func(o *Options) { o.Store, o.Limits.Grace = hooked{k.store, hook}, 10*time.Millisecond })
+	n := h.serve(
+		func(o *Options) { o.Store, o.Limits.Grace = hooked{h.store, hook}, 10*time.Millisecond })
 	tx := n.create("alice", "r1")
 	stuck := make(chan error, 1)
 	go func() {
-		_, err := n.txs.GetTx(k.ctx, byID(tx.GetTxId()))
+		_, err := n.txs.GetTx(h.ctx, byID(tx.GetTxId()))
 		stuck <- err
 	}()
 	<-entered
 	n.stop()
-	k.must(<-n.served)
+	h.must(<-n.served)
 	n.served <- nil
 	if err := <-stuck; grpcstatus.Code(err) != codes.Unavailable {
 		t.Errorf("the call that was cut off ends with %v", err)

@@ -107,15 +107,15 @@ func (n *node) protocolCalls() map[string]func(id string) error {
 // not wait for the database any longer.
 func TestStop_CallsBlockedInDatabase_ReturnDraining(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.Grace, l.Answer = time.Second, time.Minute }))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.Grace, l.Answer = time.Second, time.Minute }))
 	n.create("alice", "first")
-	lock, err := k.db.Pool.Begin(k.ctx)
-	k.must(err)
+	lock, err := h.db.Pool.Begin(h.ctx)
+	h.must(err)
 	defer func() { _ = lock.Rollback(context.Background()) }()
-	_, err = lock.Exec(k.ctx, "LOCK TABLE managed_tx IN ACCESS EXCLUSIVE MODE")
-	k.must(err)
+	_, err = lock.Exec(h.ctx, "LOCK TABLE managed_tx IN ACCESS EXCLUSIVE MODE")
+	h.must(err)
 
 	type result struct {
 		name string
@@ -132,7 +132,7 @@ func TestStop_CallsBlockedInDatabase_ReturnDraining(t *testing.T) {
 			go func() { results <- result{name, call(fmt.Sprint(name, i))} }()
 		}
 	}
-	k.eventually("all calls are in progress",
+	h.eventually("all calls are in progress",
 		func() bool { return n.server.limiter.Calls() == weight })
 	n.stop()
 	for range calls {
@@ -144,42 +144,42 @@ func TestStop_CallsBlockedInDatabase_ReturnDraining(t *testing.T) {
 		}
 		wantRetry(t, s, time.Millisecond, time.Second)
 	}
-	k.must(<-n.served)
+	h.must(<-n.served)
 	n.served <- nil
 }
 
 // Without its body a request cannot be served, and the node does not wait for it beyond the grace.
 func TestStop_BodyIncomplete_ReturnsDraining(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve(limits(func(l *Limits) { l.Grace = time.Second }))
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve(limits(func(l *Limits) { l.Grace = time.Second }))
 	conn, err := net.Dial("tcp", n.conn.Target())
-	k.must(err)
+	h.must(err)
 	defer conn.Close()
 	_, err = fmt.Fprint(conn, "POST /api/v1/tx HTTP/1.1\r\nHost: 127.0.0.1\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-	k.must(err)
-	k.eventually("the call is in progress",
+	h.must(err)
+	h.eventually("the call is in progress",
 		func() bool { return n.server.limiter.Calls() == 1 })
 	n.stop()
-	k.must(conn.SetReadDeadline(time.Now().Add(patience)))
+	h.must(conn.SetReadDeadline(time.Now().Add(patience)))
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	k.must(err)
+	h.must(err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	k.must(err)
+	h.must(err)
 	httpAnswer{response.StatusCode, response.Header, text}.wantError(t, http.StatusServiceUnavailable, codes.Unavailable, "DRAINING")
-	k.must(<-n.served)
+	h.must(<-n.served)
 	n.served <- nil
 }
 
 // An inner server that was stopped responds nothing by itself.
 func TestStop_InnerServerStopped_ReturnsDraining(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	n.create("alice", "first")
 	n.server.inner.Stop()
 	for name, call := range n.protocolCalls() {

@@ -19,7 +19,7 @@ import (
 // bareClient opens streams over one connection and keeps nothing of them but how many messages
 // came: what this process holds is the server's.
 type bareClient struct {
-	*kit
+	*harness
 	conn     net.Conn
 	framer   *http2.Framer
 	head     bytes.Buffer
@@ -33,7 +33,7 @@ func (n *node) bare() *bareClient {
 	conn, err := net.Dial("tcp", n.conn.Target())
 	n.must(err)
 	n.t.Cleanup(func() { conn.Close() })
-	c := &bareClient{kit: n.kit, conn: conn, framer: http2.NewFramer(conn, conn), next: 1}
+	c := &bareClient{harness: n.harness, conn: conn, framer: http2.NewFramer(conn, conn), next: 1}
 	c.fields = hpack.NewEncoder(&c.head)
 	_, err = conn.Write([]byte(http2.ClientPreface))
 	n.must(err)
@@ -100,9 +100,9 @@ func inUse() (stacks, heap float64) {
 // event. If more of its work runs on its own goroutine, its stack stays at 8 KB. Not parallel: it
 // measures the process.
 func TestStream_Idle_LittleMemory(t *testing.T) {
-	k := newKit(t)
-	n := k.serve()
-	k.register("hot")
+	h := newHarness(t)
+	n := h.serve()
+	h.register("hot")
 	c := n.bare()
 	go c.read()
 	const streams = 2000
@@ -112,7 +112,7 @@ func TestStream_Idle_LittleMemory(t *testing.T) {
 		}
 	}
 	open(1)
-	k.eventually("the first stream has begun", func() bool { return c.messages.Load() == 1 })
+	h.eventually("the first stream has begun", func() bool { return c.messages.Load() == 1 })
 	stacks, heap := inUse()
 	most := 4700.0
 	if raced {
@@ -124,7 +124,7 @@ func TestStream_Idle_LittleMemory(t *testing.T) {
 	t.Cleanup(func() { t.Log(held) })
 	check := func(when string) {
 		t.Helper()
-		k.eventually(when+" each stream holds little", func() bool {
+		h.eventually(when+" each stream holds little", func() bool {
 			nowStacks, nowHeap := inUse()
 			perStack, perHeap := (nowStacks-stacks)/streams, (nowHeap-heap)/streams
 			held = fmt.Sprintf("%s a stream held %.0f bytes of stack and %.0f of heap", when,
@@ -133,10 +133,10 @@ func TestStream_Idle_LittleMemory(t *testing.T) {
 		})
 	}
 	open(streams)
-	k.eventually("all streams have begun", func() bool { return c.messages.Load() == streams+1 })
+	h.eventually("all streams have begun", func() bool { return c.messages.Load() == streams+1 })
 	check("after all have begun")
 	n.create("hot", "one")
-	k.eventually("all streams have the event",
+	h.eventually("all streams have the event",
 		func() bool { return c.messages.Load() == 2*(streams+1) })
 	check("after an event")
 }

@@ -21,13 +21,13 @@ import (
 // Times have microseconds.
 func TestTerms_RoundTrip_PartOfIdempotency(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	at := time.Now().Add(time.Hour).Truncate(time.Microsecond)
 	create := func(terms *pb.Terms) (*pb.CreateTxResponse, error) {
 		return n.txs.CreateTx(
-			k.ctx,
+			h.ctx,
 			&pb.CreateTxRequest{
 				Submitter: "alice",
 				RequestId: "r1",
@@ -43,7 +43,7 @@ func TestTerms_RoundTrip_PartOfIdempotency(t *testing.T) {
 		CancelLate: true,
 	}
 	first, err := create(given)
-	k.must(err)
+	h.must(err)
 	want := &pb.Terms{
 		Speed:      pb.TxSpeed_TX_SPEED_FAST,
 		MaxFee:     "30",
@@ -55,7 +55,7 @@ func TestTerms_RoundTrip_PartOfIdempotency(t *testing.T) {
 	}
 	given.NotAfter = timestamppb.New(at.Add(1)) // the same to the microsecond
 	again, err := create(given)
-	k.must(err)
+	h.must(err)
 	if again.GetCreated() || again.GetTx().GetTxId() != first.GetTx().GetTxId() ||
 		!proto.Equal(again.GetTx().GetTerms(), want) {
 		t.Errorf("the same request is %v", again)
@@ -75,13 +75,13 @@ func TestTerms_RoundTrip_PartOfIdempotency(t *testing.T) {
 
 func TestTerms_Defaults_EqualNone(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for _, terms := range []*pb.Terms{nil, {}, {Speed: pb.TxSpeed_TX_SPEED_STANDARD}} {
 		r, err := n.txs.CreateTx(
-			k.ctx,
+			h.ctx,
 			&pb.CreateTxRequest{
 				Submitter: "alice",
 				RequestId: "r1",
@@ -89,7 +89,7 @@ func TestTerms_Defaults_EqualNone(t *testing.T) {
 				Terms:     terms,
 			},
 		)
-		k.must(err)
+		h.must(err)
 		if r.GetTx().GetTxId() != id || r.GetTx().GetTerms() != nil {
 			t.Errorf("with %v it is %v", terms, r.GetTx())
 		}
@@ -100,13 +100,13 @@ func TestTerms_Defaults_EqualNone(t *testing.T) {
 // reads or lists.
 func TestDeadline_FarYear_Readable(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	for i, text := range []string{"2255-06-05T23:47:34.740993Z", "2300-01-01T00:00:00.123457Z",
 		"9999-12-31T23:59:59.999998Z", "9999-12-31T23:59:59.999999999Z"} {
 		at, err := time.Parse(time.RFC3339Nano, text)
-		k.must(err)
+		h.must(err)
 		ask := &pb.CreateTxRequest{
 			Submitter: "alice",
 			RequestId: fmt.Sprint(i),
@@ -114,8 +114,8 @@ func TestDeadline_FarYear_Readable(t *testing.T) {
 			Terms:     &pb.Terms{NotAfter: timestamppb.New(at)},
 		}
 		for range 2 {
-			created, err := n.txs.CreateTx(k.ctx, ask)
-			k.must(err)
+			created, err := n.txs.CreateTx(h.ctx, ask)
+			h.must(err)
 			if got := created.GetTx().GetTerms().GetNotAfter().AsTime(); !got.Equal(
 				at.Truncate(time.Microsecond)) {
 				t.Errorf("not_after %s is told as %v", text, got)
@@ -124,10 +124,10 @@ func TestDeadline_FarYear_Readable(t *testing.T) {
 		n.http("GET", "/api/v1/tx/by-request?submitter=alice&request_id="+fmt.Sprint(i), "").want(t,
 			http.StatusOK)
 	}
-	_, err := k.db.Pool.Exec(k.ctx,
+	_, err := h.db.Pool.Exec(h.ctx,
 		// as releases before this one wrote the last of them
 		"UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'")
-	k.must(err)
+	h.must(err)
 	n.http("GET", "/api/v1/tx", "").want(t, http.StatusOK)
 }
 
@@ -142,9 +142,9 @@ func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 // A new request after its deadline is rejected. The database's clock decides, not the node's.
 func TestCreateTx_RepeatedAfterDeadline_SameTransaction(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	ahead, behind := k.serve(func(o *Options) { o.Clock = skewed{by: time.Hour} }), k.serve(
+	h := newHarness(t)
+	h.register("alice")
+	ahead, behind := h.serve(func(o *Options) { o.Clock = skewed{by: time.Hour} }), h.serve(
 		func(o *Options) { o.Clock = skewed{by: -time.Hour} })
 	soon := time.Now().Add(700 * time.Millisecond)
 	ask := &pb.CreateTxRequest{
@@ -153,22 +153,22 @@ func TestCreateTx_RepeatedAfterDeadline_SameTransaction(t *testing.T) {
 		Payload:   payload(),
 		Terms:     &pb.Terms{NotAfter: timestamppb.New(soon)},
 	}
-	first, err := ahead.txs.CreateTx(k.ctx, ask)
-	k.must(err)
-	k.eventually("the deadline passes", func() bool { return time.Now().After(soon) })
+	first, err := ahead.txs.CreateTx(h.ctx, ask)
+	h.must(err)
+	h.eventually("the deadline passes", func() bool { return time.Now().After(soon) })
 	for _, n := range []*node{ahead, behind} {
-		again, err := n.txs.CreateTx(k.ctx, ask)
-		k.must(err)
+		again, err := n.txs.CreateTx(h.ctx, ask)
+		h.must(err)
 		if !first.GetCreated() || again.GetCreated() ||
 			again.GetTx().GetTxId() != first.GetTx().GetTxId() {
 			t.Errorf("first %v, after the deadline %v", first, again)
 		}
 		other := proto.CloneOf(ask)
 		other.RequestId = "r2"
-		_, err = n.txs.CreateTx(k.ctx, other)
+		_, err = n.txs.CreateTx(h.ctx, other)
 		wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
 	}
-	if rows := k.count("managed_tx"); rows != 1 {
+	if rows := h.count("managed_tx"); rows != 1 {
 		t.Errorf("%d transactions, want 1", rows)
 	}
 }
@@ -177,12 +177,12 @@ func TestCreateTx_RepeatedAfterDeadline_SameTransaction(t *testing.T) {
 // message.
 func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id, queued := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	speedUp := func(id string) (*pb.Tx, error) {
-		r, err := n.txs.SpeedUpTx(k.ctx,
+		r, err := n.txs.SpeedUpTx(h.ctx,
 			&pb.SpeedUpTxRequest{TxId: id, Reason: "slow", Operator: "ops"})
 		return r.GetTx(), err
 	}
@@ -196,7 +196,7 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 		}
 	}
 	refused(queued, "QUEUED")
-	if got := k.count("submitter_command"); got != 0 {
+	if got := h.count("submitter_command"); got != 0 {
 		t.Errorf("%d commands for what needs no owner", got)
 	}
 	o.allocate(txID(t, id))
@@ -204,15 +204,15 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	end := o.deciding(at(0))
 	for attempts := 2; attempts <= 3; attempts++ {
 		tx, err := speedUp(id)
-		k.must(err)
+		h.must(err)
 		if tx.GetTxHash() != (txn.Hash{byte(attempts)}).Hex() ||
 			tx.GetState() != pb.TxState_TX_STATE_TRACKING {
 			t.Errorf("replaced: %v", tx)
 		}
 	}
-	full, err := n.txs.GetTx(k.ctx,
+	full, err := n.txs.GetTx(h.ctx,
 		&pb.GetTxRequest{Key: byID(id).Key, View: pb.TxView_TX_VIEW_OPERATOR})
-	k.must(err)
+	h.must(err)
 	all := full.GetTx().GetOperator().GetAttempts()
 	if len(all) != 3 || all[1].GetKind() != "BUMP" || all[2].GetFeeCap() <= all[1].GetFeeCap() ||
 		len(all[2].GetFeeCap()) != len(all[1].GetFeeCap()) {
@@ -224,8 +224,8 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	refused(id, "already included")
 	o.confirm(txID(t, id))
 	refused(id, "CONFIRMED")
-	log, err := n.subs.ListCommands(k.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
-	k.must(err)
+	log, err := n.subs.ListCommands(h.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
+	h.must(err)
 	if c := log.GetCommands(); len(c) != 3 || c[2].GetKind() != "SPEED_UP" ||
 		c[2].GetReason() != "slow" ||
 		c[2].GetOperator() != "ops" ||
@@ -237,9 +237,9 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 
 func TestSpeedUpAndUpdate_NoOwner_OneCommand(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve(limits(func(l *Limits) { l.CommandWait = 30 * time.Millisecond }))
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	update := &pb.UpdateSubmitterRequest{
@@ -264,9 +264,9 @@ func TestSpeedUpAndUpdate_NoOwner_OneCommand(t *testing.T) {
 // The owner is notified each time.
 func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	o.deciding(at(0))
 	const goOn, pause = pb.FailurePolicy_FAILURE_POLICY_CONTINUE,
 		pb.FailurePolicy_FAILURE_POLICY_PAUSE
@@ -294,7 +294,7 @@ func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 			"115792089237316195423570985008687907853269984665640564039457584007913129639935"},
 	} {
 		r, err := n.subs.UpdateSubmitter(
-			k.ctx,
+			h.ctx,
 			&pb.UpdateSubmitterRequest{
 				Submitter:  "alice",
 				OnFailure:  c.onFailure,
@@ -302,12 +302,12 @@ func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 				UpdateMask: &fieldmaskpb.FieldMask{Paths: c.mask},
 			},
 		)
-		k.must(err)
+		h.must(err)
 		if s := r.GetSubmitter(); s.GetOnFailure() != c.wantPolicy || s.GetMaxFee() != c.wantFee {
 			t.Errorf("after update %d: %v and %q, want %v and %q", i, s.GetOnFailure(),
 				s.GetMaxFee(), c.wantPolicy, c.wantFee)
 		}
-		if got := k.count("submitter_command WHERE kind = 'UPDATE' AND result = 'APPLIED'"); got != i+1 {
+		if got := h.count("submitter_command WHERE kind = 'UPDATE' AND result = 'APPLIED'"); got != i+1 {
 			t.Errorf("after update %d the owner was told %d times", i, got)
 		}
 	}
@@ -315,17 +315,17 @@ func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 
 func TestUpdateSubmitter_Concurrent_BothKept(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	o.deciding(at(0))
-	other, err := k.db.Pool.Begin(k.ctx)
-	k.must(err)
-	_, err = other.Exec(k.ctx, "UPDATE submitter SET max_fee = 7")
-	k.must(err)
+	other, err := h.db.Pool.Begin(h.ctx)
+	h.must(err)
+	_, err = other.Exec(h.ctx, "UPDATE submitter SET max_fee = 7")
+	h.must(err)
 	updated := make(chan error, 1)
 	go func() {
-		_, err := n.subs.UpdateSubmitter(k.ctx, &pb.UpdateSubmitterRequest{
+		_, err := n.subs.UpdateSubmitter(h.ctx, &pb.UpdateSubmitterRequest{
 			Submitter: "alice", OnFailure: pb.FailurePolicy_FAILURE_POLICY_PAUSE,
 			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"on_failure"}},
 		})
@@ -333,9 +333,9 @@ func TestUpdateSubmitter_Concurrent_BothKept(t *testing.T) {
 	}()
 	waits := fmt.Sprintf("pg_stat_activity WHERE %d = ANY (pg_blocking_pids(pid))",
 		other.Conn().PgConn().PID())
-	k.eventually("the update waits", func() bool { return k.count(waits) > 0 })
-	k.must(other.Commit(k.ctx))
-	k.must(<-updated)
+	h.eventually("the update waits", func() bool { return h.count(waits) > 0 })
+	h.must(other.Commit(h.ctx))
+	h.must(<-updated)
 	if s := n.submitter(); s.GetOnFailure() != pb.FailurePolicy_FAILURE_POLICY_PAUSE ||
 		s.GetMaxFee() != "7" {
 		t.Errorf("%v and %q", s.GetOnFailure(), s.GetMaxFee())
@@ -345,9 +345,9 @@ func TestUpdateSubmitter_Concurrent_BothKept(t *testing.T) {
 // Repeated calls return OK.
 func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
@@ -367,12 +367,12 @@ func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 		end = o.deciding(at(0))
 		for range 2 {
 			tx, err := n.resolve(id, retry)
-			k.must(err)
+			h.must(err)
 			if tx.GetState() != pb.TxState_TX_STATE_TRACKING || tx.GetReason() != "" {
 				t.Errorf("retried: %v", tx)
 			}
 		}
-		if got := k.count("submitter_command WHERE result = 'APPLIED'"); got != spell {
+		if got := h.count("submitter_command WHERE result = 'APPLIED'"); got != spell {
 			t.Errorf("%d decisions were carried out, want %d", got, spell)
 		}
 	}
@@ -389,9 +389,9 @@ func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 
 func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	bump, cancel := pb.StuckDecision_STUCK_DECISION_BUMP, pb.StuckDecision_STUCK_DECISION_CANCEL
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
@@ -412,7 +412,7 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 	for _, decision := range []pb.StuckDecision{bump, cancel} {
 		seen, err := n.txs.GetTx(t.Context(),
 			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: id}})
-		k.must(err)
+		h.must(err)
 		version := seen.GetTx().GetVersion()
 		for range 2 {
 			answer, err := n.subs.ResolveStuck(
@@ -424,7 +424,7 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 					ExpectVersion: version,
 				},
 			)
-			k.must(err)
+			h.must(err)
 			if tx := answer.GetTx(); tx.GetState() != pb.TxState_TX_STATE_STUCK ||
 				tx.GetVersion() != version+1 ||
 				tx.GetCancelRequested() != (decision == cancel) {
@@ -437,9 +437,9 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 // The outcome is accurate at every point of the race.
 func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	requested := pb.CancelOutcome_CANCEL_OUTCOME_REQUESTED
 	for name, c := range map[string]struct {
 		end     func(txn.TxID)
@@ -462,14 +462,14 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 				})
 		}, pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL, "CANCEL_LOST", false},
 	} {
-		before := k.count("submitter_command")
+		before := h.count("submitter_command")
 		id := n.create("alice", name).GetTxId()
 		o.allocate(txID(t, id))
 		o.submit(txID(t, id))
 		cancel := func(outcome pb.CancelOutcome, asked bool) *pb.Tx {
 			t.Helper()
-			r, err := n.txs.CancelTx(k.ctx, &pb.CancelTxRequest{TxId: id})
-			k.must(err)
+			r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
+			h.must(err)
 			if r.GetOutcome() != outcome || r.GetTx().GetCancelRequested() != asked {
 				t.Errorf("%s: %v with %v", name, r.GetOutcome(), r.GetTx())
 			}
@@ -487,7 +487,7 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 			tx.GetRetrySafe() != c.safe {
 			t.Errorf("%s: %v", name, tx)
 		}
-		if got := k.count("submitter_command") - before; got != 1 {
+		if got := h.count("submitter_command") - before; got != 1 {
 			t.Errorf("%s: %d commands, want 1", name, got)
 		}
 	}
@@ -513,9 +513,9 @@ func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.B
 // broadcasts and pool sightings.
 func TestConfirmations_Reported(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	text := n.create("alice", "r1").GetTxId()
 	id := txID(t, text)
 	o.allocate(id)
@@ -541,7 +541,7 @@ func TestConfirmations_Reported(t *testing.T) {
 		[]string{}, 0
 	for kind := pb.TxEventKind(0); kind != pb.TxEventKind_TX_EVENT_KIND_CONFIRMED; {
 		m, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 		kind = m.GetEvent().GetKind()
 		if m.GetEvent().GetNewFork() {
 			kept, forks = nil, forks+1
@@ -550,9 +550,9 @@ func TestConfirmations_Reported(t *testing.T) {
 			kept = append(kept, fmt.Sprint(c.GetNumber(), c.GetHash()))
 		}
 	}
-	full, err := n.txs.GetTx(k.ctx,
+	full, err := n.txs.GetTx(h.ctx,
 		&pb.GetTxRequest{Key: byID(text).Key, View: pb.TxView_TX_VIEW_OPERATOR})
-	k.must(err)
+	h.must(err)
 	want := []string{}
 	for _, c := range full.GetTx().GetConfirmations() {
 		want = append(want, fmt.Sprint(c.GetNumber(), c.GetHash()))

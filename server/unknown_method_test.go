@@ -19,24 +19,24 @@ import (
 // Unauthenticated clients get the same error as for any method.
 func TestMethod_Unknown_ReasonOnEveryProtocol(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(func(o *Options) {
+	h := newHarness(t)
+	n := h.serve(func(o *Options) {
 		o.Callers = []auth.Caller{
 			{Name: "one", Tokens: []string{"one-0123456789abcdef"}, Submitters: []string{"alice"}},
 		}
 	})
 	const tomorrow = "/fencepost.v1.TxService/CreateTxTomorrow"
-	known := role{token: "one-0123456789abcdef"}.in(k.ctx)
+	known := role{token: "one-0123456789abcdef"}.in(h.ctx)
 	for _, method := range []string{tomorrow, "/fencepost.v2.TxService/CreateTx",
 		"/example.Service/Call", "/grpc.reflection.v1.ServerReflection/Other"} {
 		unary := func(ctx context.Context) error {
 			return n.conn.Invoke(ctx, method, &pb.GetTxRequest{}, &pb.GetTxResponse{})
 		}
 		wantStatus(t, unary(known), codes.Unimplemented, "UNKNOWN_METHOD")
-		wantStatus(t, unary(k.ctx), codes.Unauthenticated, "UNAUTHENTICATED")
+		wantStatus(t, unary(h.ctx), codes.Unauthenticated, "UNAUTHENTICATED")
 		stream, err := n.conn.NewStream(known,
 			&grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
-		k.must(err)
+		h.must(err)
 		wantStatus(t, stream.RecvMsg(&pb.WatchTxResponse{}), codes.Unimplemented, "UNKNOWN_METHOD")
 	}
 	for name, options := range map[string][]connect.ClientOption{"Connect": nil,
@@ -49,7 +49,7 @@ func TestMethod_Unknown_ReasonOnEveryProtocol(t *testing.T) {
 				http.DefaultClient,
 				"http://"+n.conn.Target()+tomorrow,
 				options...).CallUnary(
-				k.ctx,
+				h.ctx,
 				ask,
 			)
 			var told *connect.Error

@@ -17,16 +17,16 @@ import (
 // slot of the call until it opens the window or ends the stream.
 func TestUnreadHTTP2Response_KeepsSlot(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	conn, err := net.Dial("tcp", n.conn.Target())
-	k.must(err)
+	h.must(err)
 	framer := http2.NewFramer(conn, conn)
 	var reading sync.WaitGroup
 	t.Cleanup(func() { conn.Close(); reading.Wait() })
 	_, err = io.WriteString(conn, http2.ClientPreface)
-	k.must(err)
-	k.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize}))
+	h.must(err)
+	h.must(framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize}))
 	reading.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 	const reset, read = 1, 3
 	for _, stream := range []uint32{reset, read} {
@@ -34,18 +34,18 @@ func TestUnreadHTTP2Response_KeepsSlot(t *testing.T) {
 		e := hpack.NewEncoder(&block)
 		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"},
 			{":authority", "localhost"}, {":path", "/api/v1/submitters/alice?unknown=1"}} {
-			k.must(e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
+			h.must(e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
 		}
-		k.must(framer.WriteHeaders(http2.HeadersFrameParam{
+		h.must(framer.WriteHeaders(http2.HeadersFrameParam{
 			StreamID: stream, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
 		}))
 	}
-	k.eventually("two responses wait", func() bool { return n.server.limiter.Calls() == 2 })
-	k.must(framer.WriteRSTStream(reset, http2.ErrCodeCancel))
-	k.eventually("the ended stream gives its slot back",
+	h.eventually("two responses wait", func() bool { return n.server.limiter.Calls() == 2 })
+	h.must(framer.WriteRSTStream(reset, http2.ErrCodeCancel))
+	h.eventually("the ended stream gives its slot back",
 		func() bool { return n.server.limiter.Calls() == 1 })
-	k.must(framer.WriteWindowUpdate(read, 1<<20))
-	k.eventually("the response that was read gives its slot back",
+	h.must(framer.WriteWindowUpdate(read, 1<<20))
+	h.eventually("the response that was read gives its slot back",
 		func() bool { return n.server.limiter.Calls() == 0 })
 }
 
@@ -53,8 +53,8 @@ func TestUnreadHTTP2Response_KeepsSlot(t *testing.T) {
 // responses.
 func TestRejectedBurst_EachHasReason(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(func(o *Options) { o.Tokens = []string{"only-for-tests-0123456789"} })
+	h := newHarness(t)
+	n := h.serve(func(o *Options) { o.Tokens = []string{"only-for-tests-0123456789"} })
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}

@@ -58,21 +58,21 @@ func (n *node) get() error {
 // This holds across connections. Reading, cancelling and disconnecting each release a slot.
 func TestResponses_Unread_HoldCallSlots(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.Calls = 3 * limit.HeavyCall }))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.Calls = 3 * limit.HeavyCall }))
 	n.large()
 	reading, leaving, hanging := n.another(), n.another(), n.another()
-	ctx, leave := context.WithCancel(k.ctx)
+	ctx, leave := context.WithCancel(h.ctx)
 	for i, stream := range []func() grpc.ClientStream{
 		func() grpc.ClientStream { return leaving.unread(ctx) },
-		func() grpc.ClientStream { return hanging.unread(k.ctx) },
+		func() grpc.ClientStream { return hanging.unread(h.ctx) },
 	} {
 		stream()
-		k.eventually("a page waits",
+		h.eventually("a page waits",
 			func() bool { return n.server.limiter.UnreadBytes() > (i+1)*pageBytes })
 	}
-	page := reading.unread(k.ctx)
-	k.eventually("three pages wait",
+	page := reading.unread(h.ctx)
+	h.eventually("three pages wait",
 		func() bool { return n.server.limiter.UnreadBytes() > 3*pageBytes })
 	s := wantStatus(t, n.get(), codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
@@ -80,62 +80,62 @@ func TestResponses_Unread_HoldCallSlots(t *testing.T) {
 		codes.ResourceExhausted, "NODE_BUSY")
 
 	for i, give := range []func(){
-		func() { k.must(page.RecvMsg(&pb.ListTxsResponse{})) }, leave,
-		func() { k.must(hanging.conn.Close()) },
+		func() { h.must(page.RecvMsg(&pb.ListTxsResponse{})) }, leave,
+		func() { h.must(hanging.conn.Close()) },
 	} {
 		give()
-		k.eventually("room is given back",
+		h.eventually("room is given back",
 			func() bool { return n.server.limiter.Calls() == int64(2-i)*limit.HeavyCall })
 		if err := n.get(); err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	k.eventually("nothing waits", func() bool { return n.server.limiter.UnreadBytes() == 0 })
+	h.eventually("nothing waits", func() bool { return n.server.limiter.UnreadBytes() == 0 })
 }
 
 // Health and other connections still work.
 func TestConnection_TooMuchUnread_CallsRejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	n.large()
 	lazy := n.another()
 	var pages []grpc.ClientStream
 	for n.server.limiter.UnreadBytes() < limit.MaxUnreadBytes {
 		before := n.server.limiter.UnreadBytes()
-		pages = append(pages, lazy.unread(k.ctx))
-		k.eventually("another page waits",
+		pages = append(pages, lazy.unread(h.ctx))
+		h.eventually("another page waits",
 			func() bool { return n.server.limiter.UnreadBytes() > before+pageBytes })
 	}
 	s := wantStatus(t, lazy.get(), codes.ResourceExhausted, "NODE_BUSY")
 	if !strings.Contains(s.Message(), "unread") {
 		t.Errorf("it says %q", s.Message())
 	}
-	if _, err := healthpb.NewHealthClient(lazy.conn).Check(k.ctx, &healthpb.HealthCheckRequest{}); err != nil {
+	if _, err := healthpb.NewHealthClient(lazy.conn).Check(h.ctx, &healthpb.HealthCheckRequest{}); err != nil {
 		t.Errorf("health: %v", err)
 	}
 	if err := n.get(); err != nil {
 		t.Errorf("another connection: %v", err)
 	}
 	for _, page := range pages {
-		k.must(page.RecvMsg(&pb.ListTxsResponse{}))
+		h.must(page.RecvMsg(&pb.ListTxsResponse{}))
 	}
-	k.eventually("it is answered again", func() bool { return lazy.get() == nil })
+	h.eventually("it is answered again", func() bool { return lazy.get() == nil })
 }
 
 // Unread responses count as well.
 func TestLists_OneConnection_LimitedShare(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.Calls = 2 * limit.ListShare * limit.HeavyCall }))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.Calls = 2 * limit.ListShare * limit.HeavyCall }))
 	n.large()
 	lazy := n.another()
 	for range 2 * limit.ListShare {
-		lazy.unread(k.ctx)
+		lazy.unread(h.ctx)
 	}
-	k.eventually("two pages wait",
+	h.eventually("two pages wait",
 		func() bool { return n.server.limiter.UnreadBytes() > 2*pageBytes })
-	_, err := lazy.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1})
+	_, err := lazy.txs.ListTxs(h.ctx, &pb.ListTxsRequest{PageSize: 1})
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
 	wantRetry(t, s, time.Second, 1500*time.Millisecond)
 	if !strings.Contains(s.Message(), "list calls") ||
@@ -143,7 +143,7 @@ func TestLists_OneConnection_LimitedShare(t *testing.T) {
 		t.Errorf("it says %q, with %d calls under way", s.Message(),
 			n.server.limiter.Calls())
 	}
-	if _, err := n.txs.ListTxs(k.ctx, &pb.ListTxsRequest{PageSize: 1}); err != nil {
+	if _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{PageSize: 1}); err != nil {
 		t.Errorf("another connection: %v", err)
 	}
 	if err := lazy.get(); err != nil {
@@ -155,19 +155,19 @@ func TestLists_OneConnection_LimitedShare(t *testing.T) {
 // streams that are read continue.
 func TestConnection_Stalled_Closed(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) {
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) {
 		l.PingAfter, l.Answer, l.CommandWait = 100*time.Millisecond, time.Second,
 			100*time.Millisecond
 	}))
 	n.large()
 	stream := n.watch(watchAll())
 	_, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	lazy := n.another()
-	page := lazy.unread(k.ctx)
-	k.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > pageBytes })
-	k.eventually("the connection is ended",
+	page := lazy.unread(h.ctx)
+	h.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > pageBytes })
+	h.eventually("the connection is ended",
 		func() bool { return n.server.limiter.UnreadBytes() == 0 })
 	if err := page.RecvMsg(&pb.ListTxsResponse{}); !isCode(err, codes.Unavailable) {
 		t.Errorf("the page ends with %v", err)
@@ -184,25 +184,25 @@ func TestConnection_Stalled_Closed(t *testing.T) {
 // the limits of callers.
 func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.Watches = limit.MaxHealthCalls + 1 }))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.Watches = limit.MaxHealthCalls + 1 }))
 	watch := func(n *node, ctx context.Context) error {
 		stream, err := healthpb.NewHealthClient(n.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
-		k.must(err)
+		h.must(err)
 		_, err = stream.Recv()
 		return err
 	}
-	ctx, cancel := context.WithCancel(k.ctx)
+	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	for range limit.MaxHealthCalls {
-		k.must(watch(n, ctx))
+		h.must(watch(n, ctx))
 	}
 	s := wantStatus(t, watch(n, ctx), codes.ResourceExhausted, "NODE_BUSY")
 	if !strings.Contains(s.Message(), "health calls") {
 		t.Errorf("it says %q", s.Message())
 	}
 	other := n.another()
-	k.must(watch(other, ctx))
+	h.must(watch(other, ctx))
 	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "NODE_BUSY"); !strings.Contains(
 		s.Message(), "watch.max_streams") {
 		t.Errorf("it says %q", s.Message())
@@ -211,15 +211,15 @@ func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 		t.Errorf("a watch of transactions: %v", err)
 	}
 	cancel()
-	k.eventually("all have left",
+	h.eventually("all have left",
 		func() bool { return n.server.limiter.HealthWatches() == 0 })
-	k.must(watch(n, k.ctx))
+	h.must(watch(n, h.ctx))
 }
 
 func TestHealth_TooManyCallsOverHTTP_Rejected(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve()
+	h := newHarness(t)
+	n := h.serve()
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{Protocols: protocols}
@@ -227,12 +227,12 @@ func TestHealth_TooManyCallsOverHTTP_Rejected(t *testing.T) {
 	client := connect.NewClient[healthpb.HealthCheckRequest, healthpb.HealthCheckResponse](
 		&http.Client{Transport: transport},
 		"http://"+n.conn.Target()+healthpb.Health_Watch_FullMethodName)
-	ctx, cancel := context.WithCancel(k.ctx)
+	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	for i := range limit.MaxHealthCalls + 1 {
 		stream, err := client.CallServerStream(ctx,
 			connect.NewRequest(&healthpb.HealthCheckRequest{}))
-		k.must(err)
+		h.must(err)
 		told := stream.Receive()
 		if c := (*connect.Error)(nil); told != (i < limit.MaxHealthCalls) ||
 			!told && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {

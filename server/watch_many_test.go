@@ -75,25 +75,25 @@ func (c *collector) take() bool {
 }
 
 // events lists what the ledger has of a submitter, or of all.
-func (k *kit) events(submitter string) map[string]bool {
-	return k.eventsWhere("WHERE $1 = '' OR s.name = $1", submitter)
+func (h *harness) events(submitter string) map[string]bool {
+	return h.eventsWhere("WHERE $1 = '' OR s.name = $1", submitter)
 }
 
-func (k *kit) eventsWhere(condition string, arguments ...any) map[string]bool {
-	rows, err := k.db.Pool.Query(
-		k.ctx,
+func (h *harness) eventsWhere(condition string, arguments ...any) map[string]bool {
+	rows, err := h.db.Pool.Query(
+		h.ctx,
 		"SELECT e.tx_id::TEXT || '/' || e.seq FROM tx_event e JOIN submitter s USING "+
 			"(submitter_id) "+condition,
 		arguments...)
-	k.must(err)
+	h.must(err)
 	defer rows.Close()
 	all := map[string]bool{}
 	for rows.Next() {
 		var key string
-		k.must(rows.Scan(&key))
+		h.must(rows.Scan(&key))
 		all[key] = true
 	}
-	k.must(rows.Err())
+	h.must(rows.Err())
 	return all
 }
 
@@ -114,19 +114,19 @@ func (c *collector) compare(what string, want map[string]bool) {
 // most events are read from the ledger.
 func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
+	h := newHarness(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
 	nodes := []*node{
-		k.serve(limits(tiny)),
-		k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") }),
+		h.serve(limits(tiny)),
+		h.serve(limits(tiny), func(o *Options) { o.Store = h.open("b") }),
 	}
 	const submitters, each = 4, 5
 	names := []string{}
-	ctx, stop := context.WithCancel(k.ctx)
+	ctx, stop := context.WithCancel(h.ctx)
 	var owners sync.WaitGroup
 	for i := range submitters {
 		names = append(names, fmt.Sprintf("s%d", i))
-		o := k.own(k.register(names[i]))
+		o := h.own(h.register(names[i]))
 		owners.Go(func() { o.work(ctx) })
 	}
 	defer owners.Wait()
@@ -142,7 +142,7 @@ func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 	for _, of := range watchers {
 		for _, c := range of {
 			_, err := c.stream.Recv() // it stands
-			k.must(err)
+			h.must(err)
 		}
 	}
 	var writers sync.WaitGroup
@@ -161,23 +161,23 @@ func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	k.eventually("the end of all transactions",
-		func() bool { return k.count("managed_tx WHERE state <> 'CONFIRMED'") == 0 })
+	h.eventually("the end of all transactions",
+		func() bool { return h.count("managed_tx WHERE state <> 'CONFIRMED'") == 0 })
 	stop()
 	owners.Wait()
 	for name, of := range watchers {
 		// The event of a transaction that is created when all else is done comes last.
 		marker := nodes[0].create(cmp.Or(name, names[0]), rand()).GetTxId()
-		events := k.events(name)
+		events := h.events(name)
 		for i, c := range of {
 			c.until(marker, 1).compare(fmt.Sprintf("watcher %d of %q", i, name), events)
 		}
 	}
-	checkResumes(k, nodes, watchers[""][0])
+	checkResumes(h, nodes, watchers[""][0])
 }
 
 // checkResumes resumes a stream after each of its messages, on both nodes in turn.
-func checkResumes(k *kit, nodes []*node, c *collector) {
+func checkResumes(h *harness, nodes []*node, c *collector) {
 	marker := c.got[len(c.got)-1].GetEvent().GetTxId()
 	rest := map[string]bool{}
 	for i := len(c.got) - 2; i >= 0; i-- {
@@ -185,10 +185,10 @@ func checkResumes(k *kit, nodes []*node, c *collector) {
 		rest[fmt.Sprint(next.GetTxId(), "/", next.GetSeq())] = true
 		ask := watchAll()
 		ask.ResumeToken = c.got[i].GetResumeToken()
-		ctx, cancel := context.WithCancel(k.ctx)
+		ctx, cancel := context.WithCancel(h.ctx)
 		stream, err := nodes[i%2].txs.WatchTx(ctx, ask)
-		k.must(err)
-		resumed := collect(k.t, stream)
+		h.must(err)
+		resumed := collect(h.t, stream)
 		resumed.until(marker, 1).compare(
 			fmt.Sprintf("resumed after message %d of %d", i, len(c.got)), rest)
 		cancel()
@@ -198,21 +198,21 @@ func checkResumes(k *kit, nodes []*node, c *collector) {
 // The token comes from a node that has read further.
 func TestResume_NodeBehindToken_Waits(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	ahead := k.serve()
-	behind := k.serve(limits(func(l *Limits) { l.FeedPoll = time.Hour }),
-		func(o *Options) { o.Store = k.open("b") })
+	h := newHarness(t)
+	h.register("alice")
+	ahead := h.serve()
+	behind := h.serve(limits(func(l *Limits) { l.FeedPoll = time.Hour }),
+		func(o *Options) { o.Store = h.open("b") })
 	streams := []pb.TxService_WatchTxClient{ahead.watch(watchAll()), behind.watch(watchAll())}
 	for _, stream := range streams {
 		_, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 	}
 	token, seen := "", map[string]bool{}
 	for range 5 {
 		id := ahead.create("alice", rand()).GetTxId()
 		m, err := streams[0].Recv()
-		if k.must(err); m.GetEvent().GetTxId() != id {
+		if h.must(err); m.GetEvent().GetTxId() != id {
 			t.Fatalf("told %v", m)
 		}
 		token, seen[id] = m.GetResumeToken(), true
@@ -223,9 +223,9 @@ func TestResume_NodeBehindToken_Waits(t *testing.T) {
 	id := ahead.create("alice", rand()).GetTxId()
 	ask.ResumeToken = "" // and somebody who makes the node look again
 	_, err := behind.watch(ask).Recv()
-	k.must(err)
+	h.must(err)
 	m, err := resumed.Recv()
-	if k.must(err); m.GetEvent().GetTxId() != id {
+	if h.must(err); m.GetEvent().GetTxId() != id {
 		t.Errorf("the resumed stream tells %v, delivered before: %v", m,
 			seen[m.GetEvent().GetTxId()])
 	}
@@ -289,10 +289,10 @@ func (c counting) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInf
 // The database load does not depend on the number of watchers.
 func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	s := newCounting(k.store, 100)
-	n := k.serve(func(o *Options) { o.Store, o.Limits.FeedPoll = s, 200*time.Millisecond })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	s := newCounting(h.store, 100)
+	n := h.serve(func(o *Options) { o.Store, o.Limits.FeedPoll = s, 200*time.Millisecond })
 	id := n.create("alice", "r1").GetTxId()
 	asks := []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()}
 	streams := make([]pb.TxService_WatchTxClient, 1000)
@@ -301,7 +301,7 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 		ask := proto.CloneOf(asks[i%3])
 		ask.Heartbeat = durationpb.New(5 * time.Minute)
 		opening.Go(func() {
-			stream, err := n.txs.WatchTx(k.ctx, ask)
+			stream, err := n.txs.WatchTx(h.ctx, ask)
 			for standing := false; err == nil && !standing; {
 				var m *pb.WatchTxResponse
 				m, err = stream.Recv()
@@ -321,7 +321,7 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 	for i, stream := range streams {
 		for want := range 4 {
 			m, err := stream.Recv()
-			if k.must(err); m.GetEvent().GetSeq() != uint64(want+2) {
+			if h.must(err); m.GetEvent().GetSeq() != uint64(want+2) {
 				t.Fatalf("stream %d tells %v, want event %d", i, m, want+2)
 			}
 		}
@@ -338,22 +338,22 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 
 func TestFeed_NoStreams_NotRead(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	s := newCounting(k.store, 100)
-	n := k.serve(func(o *Options) { o.Store = s })
+	h := newHarness(t)
+	h.register("alice")
+	s := newCounting(h.store, 100)
+	n := h.serve(func(o *Options) { o.Store = s })
 	n.create("alice", "r1")
 	if got := s.heads.Load(); got != 0 {
 		t.Errorf("%d reads before there was a watcher", got)
 	}
-	ctx, cancel := context.WithCancel(k.ctx)
+	ctx, cancel := context.WithCancel(h.ctx)
 	stream, err := n.txs.WatchTx(ctx, watchAll())
-	k.must(err)
+	h.must(err)
 	_, err = stream.Recv()
-	k.must(err)
-	k.eventually("polling", func() bool { return s.heads.Load() > 3 })
+	h.must(err)
+	h.eventually("polling", func() bool { return s.heads.Load() > 3 })
 	cancel()
-	k.eventually("the end of the stream", func() bool {
+	h.eventually("the end of the stream", func() bool {
 		return n.server.feed.Idle()
 	})
 	before := s.heads.Load()
@@ -366,17 +366,17 @@ func TestFeed_NoStreams_NotRead(t *testing.T) {
 // It delays no other stream.
 func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	s := newCounting(k.store, 10)
-	n := k.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	s := newCounting(h.store, 10)
+	n := h.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
 	// Else the transport would buffer more and more for a client on the same machine.
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
 		grpc.WithStaticConnWindowSize(1<<20))
 	slow, fast := collect(t, n.watch(watchAll())), collect(t, n.watch(watchAll()))
 	for _, c := range []*collector{slow, fast} {
 		_, err := c.stream.Recv()
-		k.must(err)
+		h.must(err)
 	}
 	o.says = strings.Repeat("x",
 		4000) // so that the events do not fit into what the transport buffers
@@ -386,7 +386,7 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 		fast.until(id, 5)
 	}
 	marker := n.create("alice", rand()).GetTxId()
-	events := k.events("")
+	events := h.events("")
 	fast.until(marker, 1).compare("the fast reader", events)
 	slow.until(marker, 1).compare("the slow reader", events)
 	if s.own.Load() == 0 {
@@ -397,15 +397,15 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 // Covers snapshots, live events and resumed streams.
 func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
+	h := newHarness(t)
+	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
 	owners := map[string]*owner{
-		"alice": k.own(k.register("alice")),
-		"bob":   k.own(k.register("bob")),
+		"alice": h.own(h.register("alice")),
+		"bob":   h.own(h.register("bob")),
 	}
 	create := func(submitter string, labels map[string]string) string {
-		r, err := n.txs.CreateTx(k.ctx, labelled(submitter, rand(), labels))
-		k.must(err)
+		r, err := n.txs.CreateTx(h.ctx, labelled(submitter, rand(), labels))
+		h.must(err)
 		return r.GetTx().GetTxId()
 	}
 	all := map[string]string{"order": "17", "note": "x"}
@@ -429,9 +429,9 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 	for who, ask := range asks {
 		watchers[who] = collect(t, n.watch(ask))
 		snapshot, err := watchers[who].stream.Recv()
-		k.must(err)
+		h.must(err)
 		beat, err := watchers[who].stream.Recv()
-		k.must(err)
+		h.must(err)
 		if snapshot.GetSnapshot().GetTxId() != first || beat.GetHeartbeat() == nil {
 			t.Errorf("the watch of %q begins with %v and %v", who, snapshot, beat)
 		}
@@ -450,7 +450,7 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 	for who, c := range watchers {
 		where := map[string]string{"alice": "s.name = 'alice' AND t.labels->>'order' = '17'",
 			"": "t.labels->>'order' = '17' AND t.labels->>'note' = 'x'"}[who]
-		want := k.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where)
+		want := h.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where)
 		delete(want, first+"/1") // a snapshot showed it
 		c.until(marker, 1).compare(fmt.Sprintf("the watch of %q", who), want)
 		for i := range c.got {

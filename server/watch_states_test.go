@@ -36,14 +36,14 @@ const stuckState, confirmedState = pb.TxState_TX_STATE_STUCK, pb.TxState_TX_STAT
 // Covers snapshots, live events and streams resumed on another node.
 func TestWatchMany_States_MatchingOnly(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
+	h := newHarness(t)
 	tiny := limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 })
-	nodes := []*node{k.serve(tiny), k.serve(tiny, func(o *Options) { o.Store = k.open("b") })}
-	alice, bob := k.own(k.register("alice")), k.own(k.register("bob"))
+	nodes := []*node{h.serve(tiny), h.serve(tiny, func(o *Options) { o.Store = h.open("b") })}
+	alice, bob := h.own(h.register("alice")), h.own(h.register("bob"))
 	create := func(submitter, team string) txn.TxID {
-		r, err := nodes[0].txs.CreateTx(k.ctx,
+		r, err := nodes[0].txs.CreateTx(h.ctx,
 			labelled(submitter, rand(), map[string]string{"team": team}))
-		k.must(err)
+		h.must(err)
 		return txID(t, r.GetTx().GetTxId())
 	}
 	first := create("alice", "a")
@@ -69,7 +69,7 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 				continue
 			}
 			m, err := watchers[i].stream.Recv()
-			if k.must(err); snapshot != (m.GetSnapshot().GetTxId() == first.String()) ||
+			if h.must(err); snapshot != (m.GetSnapshot().GetTxId() == first.String()) ||
 				!snapshot && m.GetHeartbeat() == nil {
 				t.Errorf("the watch for %v begins with %v", ask.GetStates(), m)
 			}
@@ -87,7 +87,7 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 	alice.struggle(last)
 	ends := []uint64{7, 4, 7}
 	for i, c := range watchers {
-		want := k.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where[i])
+		want := h.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where[i])
 		delete(want, fmt.Sprint(first, "/4")) // a snapshot showed it
 		c.holes = true
 		c.until(last.String(), ends[i]).compare(
@@ -112,9 +112,9 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 // resumed after each message.
 func TestWatchOne_States_EndsWithTransaction(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n, other := h.serve(), h.serve(func(o *Options) { o.Store = h.open("b") })
 	id := n.create("alice", "r1").GetTxId()
 	asks := map[string]*pb.WatchTxRequest{"stuck": watchID(id), "stuck or confirmed": watchID(id)}
 	asks["stuck"].States, asks["stuck or confirmed"].States = []pb.TxState{
@@ -162,18 +162,18 @@ func seqs(all []*pb.WatchTxResponse) (seqs []uint64) {
 // A stream resumed from a heartbeat does not scan the skipped events again.
 func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	s := newCounting(k.store, 2)
-	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
-	other := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	s := newCounting(h.store, 2)
+	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
+	other := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
 		func(o *Options) { o.Store = s })
 	one := n.create("alice", "r1").GetTxId()
 	for _, ask := range []*pb.WatchTxRequest{watchAll(), watchSubmitter("alice"), watchID(one)} {
 		ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(time.Second)
 		stream := n.watch(ask)
 		m, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 		before := m.GetResumeToken()
 		id := txID(t, one)
 		if ask.GetTxId() == "" {
@@ -185,7 +185,7 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 				m.GetHeartbeat().GetBehind() {
 				t.Fatalf("told %v: %v", m, err)
 			}
-			stands = m.GetResumeToken() != before && !k.leftAfter(m.GetResumeToken(), ask)
+			stands = m.GetResumeToken() != before && !h.leftAfter(m.GetResumeToken(), ask)
 		}
 		s.own.Store(0)
 		ask.ResumeToken = m.GetResumeToken()
@@ -200,31 +200,31 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 }
 
 // leftAfter tells whether there are events after a token.
-func (k *kit) leftAfter(token string, ask *pb.WatchTxRequest) bool {
+func (h *harness) leftAfter(token string, ask *pb.WatchTxRequest) bool {
 	what := feed.Target{States: feed.States(txn.Stuck)}
 	if ask.GetTxId() != "" {
-		what.Tx = txID(k.t, ask.GetTxId())
+		what.Tx = txID(h.t, ask.GetTxId())
 	} else if ask.GetSubmitter() != "" {
-		id, err := k.store.Lookup(k.ctx, ask.GetSubmitter())
-		k.must(err)
+		id, err := h.store.Lookup(h.ctx, ask.GetSubmitter())
+		h.must(err)
 		what.Submitter = id
 	}
 	at, err := feed.ParseToken(token, what)
-	k.must(err)
+	h.must(err)
 	if ask.GetTxId() != "" {
-		return at.Seq() < k.must1(k.store.Tx(k.ctx, what.Tx)).Version
+		return at.Seq() < h.must1(h.store.Tx(h.ctx, what.Tx)).Version
 	}
-	_, head, err := k.store.FeedHead(k.ctx)
-	k.must(err)
-	events, err := k.store.EventsSince(k.ctx, nil, at.Position().Seen, head, at.Position().After,
+	_, head, err := h.store.FeedHead(h.ctx)
+	h.must(err)
+	events, err := h.store.EventsSince(h.ctx, nil, at.Position().Seen, head, at.Position().After,
 		what.Submitter, 1)
-	k.must(err)
+	h.must(err)
 	return len(events) > 0
 }
 
-func (k *kit) must1(info store.TxInfo, err error) store.TxInfo {
-	k.t.Helper()
-	k.must(err)
+func (h *harness) must1(info store.TxInfo, err error) store.TxInfo {
+	h.t.Helper()
+	h.must(err)
 	return info
 }
 
@@ -248,15 +248,15 @@ func (e eager) NewTimer(d time.Duration) *clock.Timer {
 // would reconnect without progress.
 func TestHeartbeat_StreamBehind_MarkedBehind(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
 	const beat = 7 * time.Second
-	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 2, 2 }),
+	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 2, 2 }),
 		func(o *Options) { o.Clock = eager{of: beat} })
 	ask := watchAll()
 	ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(beat)
 	m, err := n.watch(ask).Recv()
-	k.must(err)
+	h.must(err)
 	ask.ResumeToken = m.GetResumeToken()
 	for range 3 {
 		o.live(txID(t, n.create("alice", rand()).GetTxId()))
@@ -265,7 +265,7 @@ func TestHeartbeat_StreamBehind_MarkedBehind(t *testing.T) {
 	o.struggle(txID(t, stuck))
 	for behind := 0; ; behind++ {
 		m, err := n.watch(ask).Recv() // and no more of this stream
-		k.must(err)
+		h.must(err)
 		if e := m.GetEvent(); e != nil {
 			if e.GetTxId() != stuck || behind < 3 {
 				t.Errorf("told %v after %d heartbeats", e, behind)

@@ -62,15 +62,15 @@ func kinds(all []*pb.WatchTxResponse) (kinds []pb.TxEventKind) {
 // node too.
 func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n, other := h.serve(), h.serve(func(o *Options) { o.Store = h.open("b") })
 	id := n.create("alice", "r1").GetTxId()
 	ask := watchID(id)
 	ask.UntilFinal = true
 	stream := n.watch(ask)
 	first, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	o.live(txID(t, id))
 	all := append([]*pb.WatchTxResponse{first}, toTheEnd(t, stream)...)
 	if !slices.Equal(kinds(all), life) {
@@ -107,9 +107,9 @@ func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 
 func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	id := txID(t, n.create("alice", "r1").GetTxId())
 	o.live(id)
 	o.move(id, txn.EventReorged, txn.Stuck,
@@ -119,7 +119,7 @@ func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 	stream := n.watch(ask)
 	for range 6 {
 		_, err := stream.Recv()
-		k.must(err)
+		h.must(err)
 	}
 	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {
 		s.Executed = txn.Success
@@ -150,15 +150,15 @@ func (l lossy) EventsSince(ctx context.Context, page []store.EventInfo, since, u
 // The feed only wakes the stream; events come from the ledger.
 func TestWatchOne_WrongFeedEvent_LedgerRead(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve(func(o *Options) { o.Store = lossy{k.store, txn.EventSubmitted} })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve(func(o *Options) { o.Store = lossy{h.store, txn.EventSubmitted} })
 	id := n.create("alice", "r1").GetTxId()
 	ask := watchID(id)
 	ask.UntilFinal = true
 	stream := n.watch(ask)
 	first, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	o.live(txID(t, id))
 	if got := kinds(append([]*pb.WatchTxResponse{first}, toTheEnd(t, stream)...)); !slices.Equal(
 		got, life) {
@@ -169,10 +169,10 @@ func TestWatchOne_WrongFeedEvent_LedgerRead(t *testing.T) {
 // A new stream sends the open transactions, then its position, then events.
 func TestWatchMany_Start_SnapshotsFirst(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	k.register("bob")
-	n := k.serve(limits(func(l *Limits) { l.PageEvents = 2 }))
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	h.register("bob")
+	n := h.serve(limits(func(l *Limits) { l.PageEvents = 2 }))
 	ids := map[string]string{}
 	for _, name := range []string{"final", "flying", "queued", "waiting", "last"} {
 		ids[name] = n.create("alice", name).GetTxId()
@@ -194,17 +194,17 @@ func TestWatchMany_Start_SnapshotsFirst(t *testing.T) {
 		for ; err == nil && m.GetSnapshot() != nil; m, err = stream.Recv() {
 			got = append(got, m.GetSnapshot().GetTxId())
 		}
-		k.must(err)
+		h.must(err)
 		if !slices.Equal(got, want) {
 			t.Errorf("snapshots of %v, want %v", got, want)
 		}
 		if m.GetHeartbeat() == nil || m.GetResumeToken() == "" {
 			t.Errorf("the snapshots are followed by %v", m)
 		}
-		_, err = k.store.CancelQueued(k.ctx, txID(t, ids["last"]))
-		k.must(err)
+		_, err = h.store.CancelQueued(h.ctx, txID(t, ids["last"]))
+		h.must(err)
 		m, err = stream.Recv()
-		k.must(err)
+		h.must(err)
 		if m.GetEvent().GetTxId() != ids["last"] || m.GetEvent().GetSeq() != 2 {
 			t.Errorf("the first event is %v", m)
 		}
@@ -219,23 +219,23 @@ func rand() string { return fmt.Sprint("another-", counter.Add(1)) }
 
 func TestHeartbeat_IdleStream_TokenValid(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	k.register("alice")
-	n := k.serve()
+	h := newHarness(t)
+	h.register("alice")
+	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	for _, ask := range []*pb.WatchTxRequest{watchID(id), watchAll()} {
 		ask.Heartbeat = durationpb.New(time.Second)
 		stream := n.watch(ask)
 		_, err := stream.Recv() // the event, or the snapshot
-		k.must(err)
+		h.must(err)
 		m := &pb.WatchTxResponse{}
 		for range 2 {
 			m, err = stream.Recv()
-			if k.must(err); m.GetHeartbeat().GetTime() == nil || m.GetResumeToken() == "" {
+			if h.must(err); m.GetHeartbeat().GetTime() == nil || m.GetResumeToken() == "" {
 				t.Errorf("an idle stream says %v", m)
 			}
 		}
-		k.must(k.cancelled(id, ask))
+		h.must(h.cancelled(id, ask))
 		ask.ResumeToken = m.GetResumeToken()
 		if m, err = n.watch(ask).Recv(); err != nil || m.GetEvent() == nil {
 			t.Errorf("resumed from a heartbeat: %v, %v", m, err)
@@ -244,16 +244,16 @@ func TestHeartbeat_IdleStream_TokenValid(t *testing.T) {
 }
 
 // cancelled makes something happen that the stream is to tell.
-func (k *kit) cancelled(id string, ask *pb.WatchTxRequest) error {
+func (h *harness) cancelled(id string, ask *pb.WatchTxRequest) error {
 	tx, err := txn.ParseTxID(id)
 	if err != nil {
 		return err
 	}
 	if ask.GetAll() != nil {
-		_, _, err = k.store.CreateTx(k.ctx,
+		_, _, err = h.store.CreateTx(h.ctx,
 			store.Intent{Submitter: tx.Submitter(), RequestID: rand()})
 		return err
 	}
-	_, err = k.store.CancelQueued(k.ctx, tx)
+	_, err = h.store.CancelQueued(h.ctx, tx)
 	return err
 }

@@ -29,9 +29,9 @@ func (m midway) Standings(ctx context.Context,
 // before the stream ends.
 func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	for _, when := range []string{"before", "after"} {
 		for _, resumed := range []bool{false, true} {
 			id := n.create("alice", rand()).GetTxId()
@@ -39,10 +39,10 @@ func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 			for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include} {
 				step(txID(t, id))
 			}
-			between := k.serve(
+			between := h.serve(
 				limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
 				func(opts *Options) {
-					s := midway{k.open(rand()), func() {}, func() {}}
+					s := midway{h.open(rand()), func() {}, func() {}}
 					if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
 						s.before = confirm
 					} else {
@@ -68,15 +68,15 @@ func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 
 func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	text := k.serve().create("alice", "r").GetTxId()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	text := h.serve().create("alice", "r").GetTxId()
 	id := txID(t, text)
 	o.live(id)
-	n := k.serve(
+	n := h.serve(
 		limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
 		func(opts *Options) {
-			opts.Store = midway{k.open(rand()), func() {}, func() {
+			opts.Store = midway{h.open(rand()), func() {}, func() {
 				o.move(id, txn.EventReorged, txn.Stuck,
 					func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
 			}}
@@ -84,12 +84,12 @@ func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 	)
 	stream := n.watch(untilFinal(watchIDs(text)))
 	shown, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	if s := shown.GetSnapshot(); s.GetState() != pb.TxState_TX_STATE_STUCK {
 		t.Fatalf("it shows %v", shown)
 	}
 	beat, err := stream.Recv()
-	if k.must(err); beat.GetHeartbeat() == nil {
+	if h.must(err); beat.GetHeartbeat() == nil {
 		t.Fatalf("%v comes instead of a heartbeat", beat)
 	}
 	o.move(id, txn.EventConfirmed, txn.Confirmed, func(s *txn.Status) {

@@ -71,10 +71,10 @@ func begins(t testing.TB,
 
 // eventsOf lists what the ledger has of some transactions beyond the versions that snapshots
 // showed.
-func (k *kit) eventsOf(versions map[string]uint64) map[string]bool {
+func (h *harness) eventsOf(versions map[string]uint64) map[string]bool {
 	all := map[string]bool{}
 	for id, version := range versions {
-		for key := range k.eventsWhere("WHERE e.tx_id = $1 AND e.seq > $2", id, int64(version)) {
+		for key := range h.eventsWhere("WHERE e.tx_id = $1 AND e.seq > $2", id, int64(version)) {
 			all[key] = true
 		}
 	}
@@ -85,17 +85,17 @@ func (k *kit) eventsOf(versions map[string]uint64) map[string]bool {
 // receives exactly the rest. The rings are tiny, so that most events are read from the ledger.
 func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
+	h := newHarness(t)
 	tiny := func(l *Limits) { l.RingEvents, l.PageEvents, l.FeedPoll = 4, 2, 10*time.Millisecond }
 	nodes := []*node{
-		k.serve(limits(tiny)),
-		k.serve(limits(tiny), func(o *Options) { o.Store = k.open("b") }),
+		h.serve(limits(tiny)),
+		h.serve(limits(tiny), func(o *Options) { o.Store = h.open("b") }),
 	}
 	names := []string{"alice", "bob", "carol"}
 	var owners []*owner
 	var ids []string
 	for _, name := range names {
-		owners = append(owners, k.own(k.register(name)))
+		owners = append(owners, h.own(h.register(name)))
 		for i := range 6 {
 			if id := nodes[0].create(name, rand()).GetTxId(); i%2 == 0 && name != "carol" {
 				ids = append(ids, id)
@@ -109,7 +109,7 @@ func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 		t.Fatalf("of %v it shows %v", ids, shown)
 	}
 	var working sync.WaitGroup
-	ctx, stop := context.WithCancel(k.ctx)
+	ctx, stop := context.WithCancel(h.ctx)
 	defer working.Wait()
 	defer stop()
 	for i, o := range owners {
@@ -120,9 +120,9 @@ func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 			}
 		})
 	}
-	k.eventually("the end of all that is watched",
-		func() bool { return len(k.eventsOf(shown)) == 4*(len(ids)-1) })
-	want := k.eventsOf(shown)
+	h.eventually("the end of all that is watched",
+		func() bool { return len(h.eventsOf(shown)) == 4*(len(ids)-1) })
+	want := h.eventsOf(shown)
 	watcher.upTo(len(want))
 	watcher.compare("the watch of several", want)
 	for i, m := range watcher.got[:len(watcher.got)-1] {
@@ -138,10 +138,10 @@ func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 // message, on another node too, sends the rest and ends.
 func TestWatchTxs_UntilFinal_EndsWithLast(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
 	tiny := limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 })
-	n, other := k.serve(tiny), k.serve(tiny, func(o *Options) { o.Store = k.open("b") })
+	n, other := h.serve(tiny), h.serve(tiny, func(o *Options) { o.Store = h.open("b") })
 	var ids []string
 	for range 4 {
 		ids = append(ids, n.create("alice", rand()).GetTxId())
@@ -197,9 +197,9 @@ func keysOf(all []*pb.WatchTxResponse) (keys []string) {
 // The stream ends when all transactions are final, whether or not their states are selected.
 func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n, other := k.serve(), k.serve(func(o *Options) { o.Store = k.open("b") })
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n, other := h.serve(), h.serve(func(o *Options) { o.Store = h.open("b") })
 	ids := []string{
 		n.create("alice", "r1").GetTxId(),
 		n.create("alice", "r2").GetTxId(),
@@ -243,9 +243,9 @@ func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 // Covers running and resumed streams.
 func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	one, two := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	live := n.watch(untilFinal(watchIDs(one, two)))
 	_, token := begins(t, live)
@@ -282,10 +282,10 @@ func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 // The token of any number of transactions is one position, and advances past the events of others.
 func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	s := newCounting(k.store, 2)
-	n := k.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	s := newCounting(h.store, 2)
+	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
 		func(o *Options) { o.Store = s })
 	ids := []string{n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()}
 	_, token := begins(t, n.watch(watchIDs(ids...)))
@@ -298,7 +298,7 @@ func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 	ask.ResumeToken, ask.Heartbeat = token, durationpb.New(time.Second)
 	stream := n.watch(ask)
 	m, err := stream.Recv()
-	k.must(err)
+	h.must(err)
 	if e := m.GetEvent(); e.GetTxId() != ids[1] || e.GetSeq() != 2 || s.own.Load() != 1 {
 		t.Errorf("after %d reads it tells %v", s.own.Load(), m)
 	}
@@ -322,10 +322,10 @@ func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 // ledger read, with the same error as for one id.
 func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	ofAlice, bob := k.register("alice"), k.register("bob")
+	h := newHarness(t)
+	ofAlice, bob := h.register("alice"), h.register("bob")
 	caller := role{token: "caller-0123456789abcdef"}
-	n := k.serve(func(o *Options) {
+	n := h.serve(func(o *Options) {
 		o.Callers = []auth.Caller{
 			{Name: "caller", Tokens: []string{caller.token}, Submitters: []string{"alice"}},
 			{
@@ -336,8 +336,8 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 		}
 	})
 	create := func(name string) string {
-		r, err := n.txs.CreateTx(role{token: "all-0123456789abcdef"}.in(k.ctx), createFor(name))
-		k.must(err)
+		r, err := n.txs.CreateTx(role{token: "all-0123456789abcdef"}.in(h.ctx), createFor(name))
+		h.must(err)
 		return r.GetTx().GetTxId()
 	}
 	mine, theirs := create("alice"), create("bob")
@@ -346,8 +346,8 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 	const foreign = "7b0c9a52-6f0e-4a39-9d0c-0c8ad1a0f001"
 	told := func(ask *pb.WatchTxRequest, code codes.Code, reason string) string {
 		t.Helper()
-		stream, err := n.txs.WatchTx(caller.in(k.ctx), ask)
-		k.must(err)
+		stream, err := n.txs.WatchTx(caller.in(h.ctx), ask)
+		h.must(err)
 		_, err = stream.Recv()
 		return wantStatus(t, err, code, reason).Message()
 	}
@@ -378,8 +378,8 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 	if want := "txs.tx_ids[1]: repeats " + mine; !strings.HasPrefix(twice, want) {
 		t.Errorf("of one that is named twice it is told %q", twice)
 	}
-	stream, err := n.txs.WatchTx(caller.in(k.ctx), watchIDs(mine))
-	k.must(err)
+	stream, err := n.txs.WatchTx(caller.in(h.ctx), watchIDs(mine))
+	h.must(err)
 	_, token := begins(t, stream)
 	two := watchIDs(mine, gone)
 	two.ResumeToken = token
@@ -433,9 +433,9 @@ func severalRefusals(other, tx, alien string) []refusal {
 
 func TestWatchTxs_NDJSON(t *testing.T) {
 	t.Parallel()
-	k := newKit(t)
-	o := k.own(k.register("alice"))
-	n := k.serve()
+	h := newHarness(t)
+	o := h.own(h.register("alice"))
+	n := h.serve()
 	one, two := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	const path = "/api/v1/tx/by-ids/events"
 	l := n.stream(path + "?tx_ids=" + one + "&tx_ids=" + two + "&until_final=true")
