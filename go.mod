@@ -10,7 +10,7 @@ require (
 	github.com/fencepost/fencepost/clients/go v0.0.0
 	github.com/fencepost/fencepost/gen/go v0.0.0
 	github.com/google/uuid v1.6.0
-	github.com/gorilla/websocket v1.4.2
+	github.com/gorilla/websocket v1.5.3
 	github.com/holiman/uint256 v1.3.2
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/pressly/goose/v3 v3.30.1

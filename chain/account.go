@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -25,7 +25,7 @@ func (c *Client) Account(ctx context.Context, address txn.Address,
 	what := "read account " + address.Hex()
 	var view txn.Account
 	var noState bool
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		known, _, _ := e.view()
 		var depth int64
 		for range accountTries {
@@ -65,7 +65,7 @@ type stateError struct{ err error }
 func (e *stateError) Error() string { return e.err.Error() }
 
 // accountAt sends one batch, with the settled nonce as of block at.
-func accountAt(ctx context.Context, client *rpc.Client, address txn.Address,
+func accountAt(ctx context.Context, client *jsonrpc.Client, address txn.Address,
 	at uint64) (txn.Account, error) {
 	var (
 		head                     *header
@@ -73,7 +73,7 @@ func accountAt(ctx context.Context, client *rpc.Client, address txn.Address,
 		code                     hexutil.Bytes
 		balance                  hexutil.Big
 	)
-	elems := []rpc.BatchElem{
+	elems := []jsonrpc.Call{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &head},
 		{Method: "eth_getTransactionCount", Args: []any{address, "latest"}, Result: &latest},
 		{Method: "eth_getTransactionCount", Args: []any{address, "pending"}, Result: &pending},
@@ -86,7 +86,7 @@ func accountAt(ctx context.Context, client *rpc.Client, address txn.Address,
 		},
 	}
 	if err := batch(ctx, client, elems); err != nil {
-		var refused rpc.Error
+		var refused *jsonrpc.Error
 		if errors.As(elems[len(elems)-1].Error, &refused) &&
 			error(refused) == err { // it is the last element, so all others succeeded
 			return txn.Account{}, &stateError{err}

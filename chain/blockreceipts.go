@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -73,7 +73,7 @@ func (r *blockCache) blocksWith(hashes []txn.Hash) []txn.Block {
 func (c *Client) fromBlocks(ctx context.Context, hashes []txn.Hash) map[txn.Hash]*txn.Receipt {
 	found := map[txn.Hash]*txn.Receipt{}
 	for _, b := range c.blockCache.blocksWith(hashes) {
-		for _, r := range c.blockReceipts(ctx, b) {
+		for _, r := range c.blockReceipts(ctx, b, hashes) {
 			if fact, err := r.of(r.TxHash); err == nil && fact != nil && fact.BlockHash == b.Hash &&
 				found[fact.TxHash] == nil {
 				found[fact.TxHash] = fact
@@ -84,16 +84,22 @@ func (c *Client) fromBlocks(ctx context.Context, hashes []txn.Hash) map[txn.Hash
 }
 
 // blockReceipts queries by number, so that the response is from the canonical chain: nodes still
-// return an abandoned block by its hash. An endpoint without the method is asked only once.
-func (c *Client) blockReceipts(ctx context.Context, b txn.Block) []*receipt {
-	var all []*receipt
+// return an abandoned block by its hash. An endpoint without the method, or with larger responses
+// than are read, is asked only once.
+func (c *Client) blockReceipts(ctx context.Context, b txn.Block, hashes []txn.Hash) []receipt {
+	var found wantedReceipts
 	what := fmt.Sprintf("read receipts of block %d", b.Number)
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
-		if all = nil; e.byHashOnly.Load() {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
+		found = newWantedReceipts(hashes)
+		if e.byHashOnly.Load() {
 			return nil
 		}
-		err := client.CallContext(ctx, &all, "eth_getBlockReceipts", hexutil.Uint64(b.Number))
-		if refused := rpc.Error(nil); !errors.As(err, &refused) {
+		err := client.Call(ctx, &found, "eth_getBlockReceipts", hexutil.Uint64(b.Number))
+		if tooLarge := (*jsonrpc.TooLargeError)(nil); errors.As(err, &tooLarge) {
+			e.byHashOnly.Store(true)
+			return nil
+		}
+		if refused := (*jsonrpc.Error)(nil); !errors.As(err, &refused) {
 			return err
 		}
 		switch f := e.faultOf(err, nil); f.class {
@@ -106,5 +112,28 @@ func (c *Client) blockReceipts(ctx context.Context, b txn.Block) []*receipt {
 	if err != nil {
 		return nil
 	}
-	return all
+	return found.list
+}
+
+// wantedReceipts keeps the receipts of some transactions from the list of a block.
+type wantedReceipts struct {
+	hashes map[txn.Hash]bool
+	list   []receipt
+}
+
+func newWantedReceipts(hashes []txn.Hash) wantedReceipts {
+	w := wantedReceipts{hashes: make(map[txn.Hash]bool, len(hashes))}
+	for _, h := range hashes {
+		w.hashes[h] = true
+	}
+	return w
+}
+
+// UnmarshalJSON reads the list.
+func (w *wantedReceipts) UnmarshalJSON(raw []byte) error {
+	return eachElement(raw, func(r *receipt) {
+		if w.hashes[r.TxHash] {
+			w.list = append(w.list, *r)
+		}
+	})
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -23,7 +23,7 @@ type header struct {
 	Time     hexutil.Uint64 `json:"timestamp"`
 	BaseFee  *hexutil.Big   `json:"baseFeePerGas"`
 	GasLimit hexutil.Uint64 `json:"gasLimit"`
-	Txs      []txn.Hash     `json:"transactions"`
+	Txs      hashList       `json:"transactions"`
 }
 
 // block checks the fields that are needed to link and to compare the header.
@@ -51,14 +51,15 @@ func (h *header) block() (*txn.Block, error) {
 // headBlock returns the newest block of this endpoint.
 func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 	var block *txn.Block
-	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
+	f := e.call(ctx, func(ctx context.Context, client *jsonrpc.Client) error {
 		var h *header
-		if err := client.CallContext(ctx, &h, "eth_getBlockByNumber", "latest", false); err != nil {
+		if err := client.Call(ctx, &h, "eth_getBlockByNumber", "latest", false); err != nil {
 			return err
 		}
 		if h == nil {
 			return fmt.Errorf("%w: no newest block", errMalformed)
 		}
+		e.blockGas.Store(uint64(h.GasLimit))
 		var err error
 		block, err = h.block()
 		return err
@@ -76,9 +77,9 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 }
 
 // probe reads the block number only.
-func (e *endpoint) probe(ctx context.Context, client *rpc.Client) error {
+func (e *endpoint) probe(ctx context.Context, client *jsonrpc.Client) error {
 	var number hexutil.Uint64
-	if err := client.CallContext(ctx, &number, "eth_blockNumber"); err != nil {
+	if err := client.Call(ctx, &number, "eth_blockNumber"); err != nil {
 		return err
 	}
 	e.recordHead(uint64(number))
@@ -106,9 +107,9 @@ func (c *Client) BlockByNumber(ctx context.Context, number uint64) (*txn.Block, 
 
 func (c *Client) block(ctx context.Context, what, method string, arg any) (*txn.Block, error) {
 	var block *txn.Block
-	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
 		var h *header
-		if err := client.CallContext(ctx, &h, method, arg, false); err != nil || h == nil {
+		if err := client.Call(ctx, &h, method, arg, false); err != nil || h == nil {
 			block = nil
 			return err
 		}

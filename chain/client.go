@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -119,14 +119,17 @@ func (e *unavailableError) Unwrap() []error { return e.errs }
 // read tries the endpoints in turn until one succeeds. The endpoint of the last head comes first;
 // any other must have seen as much of the chain.
 func (c *Client) read(ctx context.Context, what string,
-	fn func(context.Context, *endpoint, *rpc.Client) error) error {
+	fn func(context.Context, *endpoint, *jsonrpc.Client) error) error {
 	var r refusals
 	round := c.newRound()
 	for _, e := range c.order() {
 		f := c.checkUpToDate(ctx, e)
 		if f == nil {
 			f = e.call(ctx,
-				func(ctx context.Context, client *rpc.Client) error { return fn(ctx, e, client) })
+				func(ctx context.Context, client *jsonrpc.Client) error {
+					return fn(ctx, e,
+						client)
+				})
 		}
 		if f == nil {
 			c.setCurrent(e)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -339,7 +340,7 @@ func TestClient_ChainReplaced_Detected(t *testing.T) {
 			})
 			r := dial(t, nil, n.url())
 			r.mustHead(t)
-			r.endpoints[0].idle() // the next call opens a new connection, and no call fails
+			r.endpoints[0].client.Close() // the next call opens a new connection, and no call fails
 			n.set(swap.change)
 			n.set(func(n *fakeNode) { n.head = 11 })
 			if o := r.Send(
@@ -356,7 +357,7 @@ func TestClient_ChainReplaced_Detected(t *testing.T) {
 	}
 }
 
-// The library would reconnect a WebSocket without verification.
+// A new connection may reach another chain, so it is verified.
 func TestWebSocket_Reconnect_Verified(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -381,24 +382,24 @@ func TestWebSocket_Reconnect_Verified(t *testing.T) {
 func TestWebSocket_ConnectsOnce(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	client, wsConn, err := dialWS(t.Context(), n.wsURL(), time.Second, 1<<20)
+	e := newEndpoint(0, &Options{Endpoints: []string{n.wsURL()}, Timeout: time.Second}, nil)
+	client, err := e.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	defer wsConn.shutDown()
 	n.stop()
 	n.listen(t)
 	for range 3 { // the first may still use the broken connection
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		err = client.CallContext(ctx, nil, "eth_chainId")
+		err = client.Call(ctx, nil, "eth_chainId")
 		cancel()
 		if err == nil {
 			t.Fatal("answered over a second connection")
 		}
 	}
-	if !errors.Is(err, errConnClosed) {
-		t.Errorf("%v; want errLost", err)
+	if !errors.Is(err, jsonrpc.ErrClosed) {
+		t.Errorf("%v; want ErrClosed", err)
 	}
 }
 

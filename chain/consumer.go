@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -20,7 +20,7 @@ func (c *Client) Consumer(ctx context.Context, address txn.Address,
 	nonce txn.Nonce) (*txn.Consumer, error) {
 	var found *txn.Consumer
 	what := fmt.Sprintf("find the use of nonce %d of %s", nonce, address.Hex())
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		found = nil
 		s := nonceSearch{e: e, client: client, address: address, nonce: nonce}
 		number, ok, err := s.block(ctx)
@@ -40,7 +40,7 @@ func (c *Client) Consumer(ctx context.Context, address txn.Address,
 // nonce.
 type nonceSearch struct {
 	e       *endpoint
-	client  *rpc.Client
+	client  *jsonrpc.Client
 	address txn.Address
 	nonce   txn.Nonce
 }
@@ -99,22 +99,22 @@ func (s nonceSearch) block(ctx context.Context) (number uint64, ok bool, err err
 
 func (s nonceSearch) head(ctx context.Context) (uint64, error) {
 	var number hexutil.Uint64
-	err := s.client.CallContext(ctx, &number, "eth_blockNumber")
+	err := s.client.Call(ctx, &number, "eth_blockNumber")
 	return uint64(number), err
 }
 
 // at reads the state of the nonce at several heights in one batch.
 func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error) {
 	counts := make([]hexutil.Uint64, len(heights))
-	elems := make([]rpc.BatchElem, len(heights))
+	elems := make([]jsonrpc.Call, len(heights))
 	for i, h := range heights {
-		elems[i] = rpc.BatchElem{
+		elems[i] = jsonrpc.Call{
 			Method: "eth_getTransactionCount",
 			Args:   []any{s.address, hexutil.Uint64(h)},
 			Result: &counts[i],
 		}
 	}
-	if err := s.client.BatchCallContext(ctx, elems); err != nil {
+	if err := s.client.Batch(ctx, elems); err != nil {
 		return nil, err
 	}
 	if err := batchError(elems); err != nil && len(elems) > 1 {
@@ -136,16 +136,13 @@ func (s nonceSearch) at(ctx context.Context, heights ...uint64) ([]usage, error)
 
 // consumer reads the block and finds the transaction in it.
 func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer, error) {
-	var block *struct {
+	sent := sentTx{address: s.address, nonce: s.nonce}
+	block := &struct {
 		Number *hexutil.Big `json:"number"`
 		Hash   txn.Hash     `json:"hash"`
-		Txs    []struct {
-			Hash  txn.Hash       `json:"hash"`
-			From  txn.Address    `json:"from"`
-			Nonce hexutil.Uint64 `json:"nonce"`
-		} `json:"transactions"`
-	}
-	if err := s.client.CallContext(
+		Txs    *sentTx      `json:"transactions"`
+	}{Txs: &sent}
+	if err := s.client.Call(
 		ctx,
 		&block,
 		"eth_getBlockByNumber",
@@ -161,11 +158,26 @@ func (s nonceSearch) consumer(ctx context.Context, number uint64) (*txn.Consumer
 		block.Number.ToInt().Uint64() != number || block.Hash == (txn.Hash{}):
 		return nil, fmt.Errorf("%w: not the requested block", errMalformed)
 	}
-	c := &txn.Consumer{Block: number, BlockHash: block.Hash}
-	for _, tx := range block.Txs {
-		if tx.From == s.address && txn.Nonce(tx.Nonce) == s.nonce {
-			c.TxHash = tx.Hash
-		}
+	return &txn.Consumer{Block: number, BlockHash: block.Hash, TxHash: sent.hash}, nil
+}
+
+// sentTx finds a transaction by sender and nonce in the list of a block.
+type sentTx struct {
+	address txn.Address
+	nonce   txn.Nonce
+	hash    txn.Hash // zero: not found
+}
+
+// UnmarshalJSON reads the list.
+func (f *sentTx) UnmarshalJSON(raw []byte) error {
+	type tx struct {
+		Hash  txn.Hash       `json:"hash"`
+		From  txn.Address    `json:"from"`
+		Nonce hexutil.Uint64 `json:"nonce"`
 	}
-	return c, nil
+	return eachElement(raw, func(t *tx) {
+		if t.From == f.address && txn.Nonce(t.Nonce) == f.nonce {
+			f.hash = t.Hash
+		}
+	})
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -54,14 +54,13 @@ type endpoint struct {
 	slots      chan struct{} // limits concurrent calls
 	connecting chan struct{} // held while connecting
 	dials      atomic.Uint64 // connections opened so far
+	blockGas   atomic.Uint64 // gas limit of a recent block; 0 if unknown
 	byHashOnly atomic.Bool   // it does not serve all receipts of a block at once
 	sends      sendBackoff
 	outbox     outbox
 
 	mu     sync.Mutex
-	client *rpc.Client // nil: not connected
-	wsConn *wsConn     // below the client; nil over HTTP
-	idle   func()      // closes idle connections; nil for a WebSocket
+	client *jsonrpc.Client // nil: not connected
 	// dials at the last successful verification; neverVerified before the first
 	verifiedDials uint64
 	// consecutive; a successful probe does not reset it, because an endpoint may pass a probe and
@@ -117,7 +116,8 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 
 // call runs fn against the verified endpoint within the timeout, and records the endpoint's health.
 // An error of fn becomes a fault.
-func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Client) error) *fault {
+func (e *endpoint) call(ctx context.Context,
+	fn func(context.Context, *jsonrpc.Client) error) *fault {
 	client, f := e.ready(ctx)
 	if f != nil {
 		return f
@@ -139,8 +139,9 @@ func (e *endpoint) call(ctx context.Context, fn func(context.Context, *rpc.Clien
 }
 
 // do runs one call in one slot.
-func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Duration, n *callInfo,
-	fn func(context.Context, *rpc.Client) error) *fault {
+func (e *endpoint) do(ctx context.Context, client *jsonrpc.Client, timeout time.Duration,
+	n *callInfo,
+	fn func(context.Context, *jsonrpc.Client) error) *fault {
 	if ctx.Err() != nil { // a connection with room may ignore it
 		return &fault{class: txn.Unavailable, detail: describe(ctx.Err()), ours: true}
 	}
@@ -156,37 +157,29 @@ func (e *endpoint) do(ctx context.Context, client *rpc.Client, timeout time.Dura
 			ours:   true,
 		}
 	}
-	ctx, done, ok := e.withConn(withCallInfo(ctx, n), client)
-	if !ok {
-		return e.faultOf(errConnClosed, nil) // no byte was sent
+	if isClosed(client) {
+		return e.faultOf(jsonrpc.ErrClosed, nil) // no byte was sent
 	}
-	defer done()
 	n.mayHaveLeft.Store(e.ws) // a WebSocket is already open
-	if err := fn(ctx, client); err != nil {
-		return e.faultOf(closeCause(ctx, err), n)
+	if err := fn(withCallInfo(ctx, n), client); err != nil {
+		return e.faultOf(err, n)
 	}
 	return nil
 }
 
-// withConn returns a ctx that ends when the client's WebSocket breaks. It is not ok if the
-// connection was dropped meanwhile.
-func (e *endpoint) withConn(ctx context.Context,
-	client *rpc.Client) (up context.Context, done func(), ok bool) {
-	if !e.ws {
-		return ctx, func() {}, true
+// isClosed reports whether the client is a WebSocket that has ended.
+func isClosed(client *jsonrpc.Client) bool {
+	select {
+	case <-client.Done():
+		return true
+	default:
+		return false
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.client != client {
-		return nil, nil, false
-	}
-	up, done = e.wsConn.withConn(ctx)
-	return up, done, true
 }
 
 // replaced reports whether another connection took the client's place. A failure of the old one
 // then says nothing about the new one.
-func (e *endpoint) replaced(client *rpc.Client) bool {
+func (e *endpoint) replaced(client *jsonrpc.Client) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.client != nil && e.client != client
@@ -194,11 +187,11 @@ func (e *endpoint) replaced(client *rpc.Client) bool {
 
 // isBroken reports whether the WebSocket broke, which may happen between calls. The caller holds
 // e.mu.
-func (e *endpoint) isBroken() bool { return e.wsConn != nil && e.wsConn.isClosed() }
+func (e *endpoint) isBroken() bool { return e.client != nil && isClosed(e.client) }
 
 // ready connects and verifies the endpoint if necessary. It fails while the endpoint is backing
 // off. On failure no byte of the caller's request was sent.
-func (e *endpoint) ready(ctx context.Context) (*rpc.Client, *fault) {
+func (e *endpoint) ready(ctx context.Context) (*jsonrpc.Client, *fault) {
 	if client, f := e.state(); client != nil || f != nil {
 		return client, f
 	}
@@ -272,7 +265,7 @@ func (e *endpoint) isUnhealthy() bool {
 }
 
 // state returns the verified connection, or the fault of a current backoff, or neither.
-func (e *endpoint) state() (*rpc.Client, *fault) {
+func (e *endpoint) state() (*jsonrpc.Client, *fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if wait := e.retryAt.Sub(e.o.Clock.Now()); wait > 0 && e.last != nil {
@@ -297,7 +290,7 @@ func (e *endpoint) allVerified() bool {
 }
 
 // connect opens a client unless a live one exists, and verifies it.
-func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
+func (e *endpoint) connect(ctx context.Context) (*jsonrpc.Client, *fault) {
 	client := e.liveClient()
 	if client == nil {
 		var err error
@@ -315,7 +308,7 @@ func (e *endpoint) connect(ctx context.Context) (*rpc.Client, *fault) {
 }
 
 // liveClient returns the client. It drops a client whose connection is known to be broken.
-func (e *endpoint) liveClient() *rpc.Client {
+func (e *endpoint) liveClient() *jsonrpc.Client {
 	e.mu.Lock()
 	end := func() {}
 	if e.isBroken() {
@@ -330,36 +323,25 @@ func (e *endpoint) liveClient() *rpc.Client {
 // connectTimeout leaves a caller time for another endpoint.
 func (e *endpoint) connectTimeout() time.Duration { return e.o.Timeout / 2 }
 
-func (e *endpoint) open(ctx context.Context) (*rpc.Client, error) {
+func (e *endpoint) open(ctx context.Context) (*jsonrpc.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.connectTimeout())
 	defer cancel()
+	o := jsonrpc.Options{Limit: e.limit, MaxWire: e.o.maxAnswer, Skip: skippedFields}
 	if !e.ws {
-		client, idle, err := openHTTP(ctx, e.url, e.o.MaxInFlight, e.o.maxAnswer,
-			func() { e.dials.Add(1) })
-		e.mu.Lock()
-		e.idle = idle
-		e.mu.Unlock()
-		return client, err
+		return openHTTP(e.url, e.o.MaxInFlight, o, func() { e.dials.Add(1) }), nil
 	}
-	client, wsConn, err := dialWS(ctx, e.url, e.o.Timeout, e.o.maxAnswer)
-	if err != nil {
-		return nil, err
+	client, err := jsonrpc.DialWS(ctx, e.url, e.o.Timeout, o)
+	if err == nil {
+		e.dials.Add(1)
 	}
-	e.dials.Add(1)
-	e.mu.Lock()
-	e.wsConn = wsConn
-	e.mu.Unlock()
-	return client, nil
+	return client, err
 }
 
 // detach removes the connection. The caller holds e.mu, and calls end after releasing it.
 func (e *endpoint) detach() (end func()) {
-	client, wsConn := e.client, e.wsConn
-	e.client, e.wsConn = nil, nil
+	client := e.client
+	e.client = nil
 	return func() {
-		if wsConn != nil {
-			wsConn.shutDown()
-		}
 		if client != nil {
 			client.Close()
 		}
@@ -367,7 +349,7 @@ func (e *endpoint) detach() (end func()) {
 }
 
 // verify reads chain id, genesis block and head in one batch.
-func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
+func (e *endpoint) verify(ctx context.Context, client *jsonrpc.Client) *fault {
 	var (
 		id      hexutil.Big
 		genesis *header
@@ -378,8 +360,8 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 		client,
 		e.connectTimeout(),
 		new(callInfo),
-		func(ctx context.Context, client *rpc.Client) error {
-			return batch(ctx, client, []rpc.BatchElem{
+		func(ctx context.Context, client *jsonrpc.Client) error {
+			return batch(ctx, client, []jsonrpc.Call{
 				{Method: "eth_chainId", Result: &id},
 				{Method: "eth_getBlockByNumber", Args: []any{"0x0", false}, Result: &genesis},
 				{Method: "eth_blockNumber", Result: &head},
@@ -418,8 +400,8 @@ func (e *endpoint) verify(ctx context.Context, client *rpc.Client) *fault {
 }
 
 // batch sends one JSON-RPC batch. Every element must succeed.
-func batch(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
-	if err := client.BatchCallContext(ctx, elems); err != nil {
+func batch(ctx context.Context, client *jsonrpc.Client, elems []jsonrpc.Call) error {
+	if err := client.Batch(ctx, elems); err != nil {
 		return err
 	}
 	for i := range elems {
@@ -503,7 +485,7 @@ func (e *endpoint) view() (head, highest uint64, fresh bool) {
 }
 
 // drop closes a broken connection, unless another has replaced it.
-func (e *endpoint) drop(client *rpc.Client) {
+func (e *endpoint) drop(client *jsonrpc.Client) {
 	e.mu.Lock()
 	end := client.Close
 	if e.client == client {
@@ -516,11 +498,8 @@ func (e *endpoint) drop(client *rpc.Client) {
 // close ends the connection and closes idle ones.
 func (e *endpoint) close() {
 	e.mu.Lock()
-	end, idle := e.detach(), e.idle
+	end := e.detach()
 	e.verifiedDials = neverVerified
 	e.mu.Unlock()
 	end()
-	if idle != nil {
-		idle()
-	}
 }

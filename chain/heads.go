@@ -2,15 +2,14 @@ package chain
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// headQueue is the number of buffered notifications. Their content is not read, so a few suffice.
-const headQueue = 16
+// unsubscribeTimeout limits the wait for the confirmation at the end of a subscription.
+const unsubscribeTimeout = time.Second
 
 // resubscribeAfter is the delay before a lost subscription is renewed.
 const resubscribeAfter = time.Second
@@ -44,35 +43,28 @@ func (c *Client) Heads(ctx context.Context) <-chan struct{} {
 
 // follow forwards notifications until the subscription or ctx ends.
 func (e *endpoint) follow(ctx context.Context, wake chan<- struct{}) {
-	heads := make(chan json.RawMessage, headQueue)
 	var (
-		sub  *rpc.ClientSubscription
-		over *rpc.Client
+		sub  *jsonrpc.Subscription
+		over *jsonrpc.Client
 	)
-	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
+	f := e.call(ctx, func(ctx context.Context, client *jsonrpc.Client) error {
 		var err error
 		over = client
-		sub, err = client.EthSubscribe(ctx, heads, "newHeads")
+		sub, err = client.Subscribe(ctx, "newHeads", func() { ping(wake) })
 		return err
 	})
 	if f != nil {
 		return
 	}
-	defer sub.Unsubscribe()
 	e.o.Logger.Debug("subscribed to new heads", "chain", e.o.Name, "endpoint", e.label)
 	ping(wake) // blocks may have arrived without a subscription
-	for {
-		select {
-		case <-heads:
-			ping(wake)
-		case err := <-sub.Err():
-			if err != nil {
-				e.drop(over)
-			}
-			return
-		case <-ctx.Done():
-			return
-		}
+	select {
+	case <-sub.Done():
+		e.drop(over)
+	case <-ctx.Done():
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTimeout)
+		defer cancel()
+		sub.Unsubscribe(ending)
 	}
 }
 

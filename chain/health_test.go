@@ -12,7 +12,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -275,7 +275,7 @@ func TestErrors_SecretAtCut_Hidden(t *testing.T) {
 	for kept := 1; kept < len(secret); kept++ {
 		padding := strings.Repeat("<b></b>\n", outcome.TextLimit)
 		body := padding[len(padding)-outcome.TextLimit+kept:] + secret
-		f := httpFault(rpc.HTTPError{StatusCode: 500, Status: "500", Body: []byte(body)}, 0,
+		f := httpFault(&jsonrpc.HTTPError{Code: 500, Status: "500", Body: []byte(body)}, 0,
 			redactorFor(address))
 		if strings.Contains(f.detail, secret[:4]) {
 			t.Errorf("%d bytes of the secret remain: %q", kept, f.detail)

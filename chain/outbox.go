@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -132,16 +132,16 @@ func (o *outbox) abandon(p *pendingSend) (sent, slot bool) {
 
 // sendBatch sends a batch and records which transactions were accepted.
 func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
-	elems, hashes := make([]rpc.BatchElem, 0, len(b.list)), make([]txn.Hash, len(b.list))
+	elems, hashes := make([]jsonrpc.Call, 0, len(b.list)), make([]txn.Hash, len(b.list))
 	// Indexes into the list whose owners still wait when the call starts, which may have been
 	// delayed.
 	var sent []int
-	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
+	f := e.call(ctx, func(ctx context.Context, client *jsonrpc.Client) error {
 		for i, p := range b.list {
 			if p.ctx.Err() == nil {
 				elems, sent = append(
 					elems,
-					rpc.BatchElem{
+					jsonrpc.Call{
 						Method: "eth_sendRawTransaction",
 						Args:   []any{hexutil.Encode(p.signed.Raw)},
 						Result: &hashes[i],
@@ -156,7 +156,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 				ours:   true,
 			}
 		}
-		return e.batchFault(ctx, client.BatchCallContext(ctx, elems))
+		return e.batchFault(ctx, client.Batch(ctx, elems))
 	})
 	if f != nil {
 		for _, i := range sent {
@@ -190,7 +190,7 @@ func (e *endpoint) batchFault(ctx context.Context, err error) error {
 		return nil
 	}
 	n, _ := ctx.Value(callInfoKey{}).(*callInfo)
-	f := e.faultOf(closeCause(ctx, err), n)
+	f := e.faultOf(err, n)
 	f.ours = f.status >= 400 && f.status < 500 && f.class != txn.RateLimited &&
 		f.class != txn.Unauthorized
 	return f

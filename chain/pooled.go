@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -22,19 +22,19 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 	hashes []txn.Hash) (txn.Diagnosis, error) {
 	var found txn.Diagnosis
 	what := fmt.Sprintf("look for nonce %d of %s in the pool", nonce, address.Hex())
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		var (
 			latest, next hexutil.Uint64
 			known        = make([]*pooled, len(hashes))
 		)
-		elems := []rpc.BatchElem{
+		elems := []jsonrpc.Call{
 			{Method: "eth_getTransactionCount", Args: []any{address, "latest"}, Result: &latest},
 			{Method: "eth_getTransactionCount", Args: []any{address, "pending"}, Result: &next},
 		}
 		for i, hash := range hashes {
 			elems = append(
 				elems,
-				rpc.BatchElem{
+				jsonrpc.Call{
 					Method: "eth_getTransactionByHash",
 					Args:   []any{hash},
 					Result: &known[i],
@@ -56,9 +56,10 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 
 // inBatches sends the calls in batches of at most the limit. The error of each call is in its
 // element.
-func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rpc.BatchElem) error {
+func (e *endpoint) inBatches(ctx context.Context, client *jsonrpc.Client,
+	elems []jsonrpc.Call) error {
 	for start := 0; start < len(elems); start += e.o.BatchLimit {
-		if err := client.BatchCallContext(ctx, elems[start:min(start+
+		if err := client.Batch(ctx, elems[start:min(start+
 			e.o.BatchLimit, len(elems))]); err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (e *endpoint) inBatches(ctx context.Context, client *rpc.Client, elems []rp
 
 // diagnose evaluates the responses: the two counts, then one for each attempt. If any attempt could
 // not be read, the result cannot be that none is there.
-func diagnose(nonce, latest, next txn.Nonce, elems []rpc.BatchElem,
+func diagnose(nonce, latest, next txn.Nonce, elems []jsonrpc.Call,
 	known []*pooled) (txn.Diagnosis, error) {
 	for i := range 2 {
 		if elems[i].Error != nil {

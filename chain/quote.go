@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
@@ -115,7 +115,7 @@ func (c *Client) ask(ctx context.Context, what string, q marketQuery) (market, t
 		last *fault
 		told estimateVotes
 	)
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
 		m = market{}
 		if err := e.fetchMarket(ctx, client, q, &m); err != nil {
 			last = e.faultOf(err, nil)
@@ -218,9 +218,9 @@ func (c *Client) asEstimate(f *fault) txn.Outcome {
 
 // fetchMarket sends the batch. Only the head and, for a draft, the balance are required. The others
 // have substitutes, or their error is the answer.
-func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q marketQuery,
+func (e *endpoint) fetchMarket(ctx context.Context, client *jsonrpc.Client, q marketQuery,
 	m *market) error {
-	elems := []rpc.BatchElem{
+	elems := []jsonrpc.Call{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &m.head},
 		{
 			Method: "eth_feeHistory",
@@ -236,7 +236,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 	if q.draft != nil {
 		elems = append(
 			elems,
-			rpc.BatchElem{
+			jsonrpc.Call{
 				Method: "eth_getBalance",
 				Args:   []any{q.draft.From, "latest"},
 				Result: &m.balance,
@@ -246,14 +246,14 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 	if q.simulate {
 		elems = append(
 			elems,
-			rpc.BatchElem{
+			jsonrpc.Call{
 				Method: "eth_estimateGas",
 				Args:   []any{callArgs(*q.draft)},
 				Result: &m.estimate,
 			},
 		)
 	}
-	if err := client.BatchCallContext(ctx, elems); err != nil {
+	if err := client.Batch(ctx, elems); err != nil {
 		return err
 	}
 	if elems[0].Error != nil {
@@ -267,6 +267,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 			return f // it would serve this later, and a substitute is a worse price
 		}
 	}
+	e.blockGas.Store(uint64(m.head.GasLimit))
 	if block, err := m.head.block(); err == nil {
 		m.from, m.number = e, block.Number
 		e.recordHead(block.Number)
@@ -287,7 +288,7 @@ func (e *endpoint) fetchMarket(ctx context.Context, client *rpc.Client, q market
 }
 
 // elementFault returns the fault of one call of a batch; nil if it succeeded.
-func (e *endpoint) elementFault(elem rpc.BatchElem) *fault {
+func (e *endpoint) elementFault(elem jsonrpc.Call) *fault {
 	if elem.Error == nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -188,8 +188,8 @@ func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei)
 	err := c.read(
 		ctx,
 		"read balance",
-		func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
-			return client.CallContext(ctx, &told, "eth_getBalance", from, "latest")
+		func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
+			return client.Call(ctx, &told, "eth_getBalance", from, "latest")
 		},
 	)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/holiman/uint256"
 )
@@ -60,16 +60,16 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 	err := c.read(
 		ctx,
 		fmt.Sprintf("read %d receipts", len(hashes)),
-		func(ctx context.Context, e *endpoint, client *rpc.Client) error {
-			elems, found := make([]rpc.BatchElem, len(hashes)), make([]*receipt, len(hashes))
+		func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
+			elems, found := make([]jsonrpc.Call, len(hashes)), make([]*receipt, len(hashes))
 			for i, hash := range hashes {
-				elems[i] = rpc.BatchElem{
+				elems[i] = jsonrpc.Call{
 					Method: "eth_getTransactionReceipt",
 					Args:   []any{hash},
 					Result: &found[i],
 				}
 			}
-			if err := client.BatchCallContext(ctx, elems); err != nil {
+			if err := client.Batch(ctx, elems); err != nil {
 				return err
 			}
 			for i, hash := range hashes {
@@ -94,7 +94,7 @@ func (c *Client) receiptBatch(ctx context.Context, hashes []txn.Hash) []txn.Rece
 }
 
 // batchError returns an error if no element succeeded: then the endpoint failed, not the hashes.
-func batchError(elems []rpc.BatchElem) error {
+func batchError(elems []jsonrpc.Call) error {
 	for i := range elems {
 		if elems[i].Error == nil {
 			return nil

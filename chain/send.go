@@ -2,9 +2,10 @@ package chain
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -50,8 +51,8 @@ func (c *Client) backoffLast(endpoints []*endpoint) (order []*endpoint, from int
 // sendAlone makes one attempt at one endpoint, in a request of its own.
 func (e *endpoint) sendAlone(ctx context.Context, signed txn.Signed) txn.Outcome {
 	var answered txn.Hash
-	f := e.call(ctx, func(ctx context.Context, client *rpc.Client) error {
-		return client.CallContext(ctx, &answered, "eth_sendRawTransaction",
+	f := e.call(ctx, func(ctx context.Context, client *jsonrpc.Client) error {
+		return client.Call(ctx, &answered, "eth_sendRawTransaction",
 			hexutil.Encode(signed.Raw))
 	})
 	return e.outcomeOf(signed, answered, f)
@@ -83,4 +84,10 @@ func (e *endpoint) outcomeOf(signed txn.Signed, answered txn.Hash, f *fault) txn
 			"error: "+o.Detail
 	}
 	return o
+}
+
+// isHash reports whether a result is this hash.
+func isHash(result json.RawMessage, hash txn.Hash) bool {
+	var answered *txn.Hash
+	return json.Unmarshal(result, &answered) == nil && answered != nil && *answered == hash
 }

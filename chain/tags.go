@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -31,11 +31,11 @@ func (c *Client) Tagged(ctx context.Context, tag string) (*txn.Block, error) {
 		tagUnknown bool
 	)
 	what := "read the " + tag + " block"
-	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *rpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
 		block, tagUnknown = nil, false
 		var h *header
-		err := client.CallContext(ctx, &h, "eth_getBlockByNumber", tag, false)
-		switch refused := rpc.Error(nil); {
+		err := client.Call(ctx, &h, "eth_getBlockByNumber", tag, false)
+		switch refused := (*jsonrpc.Error)(nil); {
 		case errors.As(err, &refused) && outcome.NoBlockYet(responseOf(refused)):
 			return nil
 		case errors.As(err, &refused) && outcome.UnknownTag(responseOf(refused)):

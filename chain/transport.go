@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,28 +11,21 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 )
 
 const (
-	// maxAnswer limits a response, in bytes. Batches of receipts with many logs are smaller, and a
-	// broken endpoint cannot exhaust memory.
-	maxAnswer = 64 << 20
 	// tlsTimeout limits a TLS handshake, apart from the call that waits for it.
 	tlsTimeout = 10 * time.Second
 	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = 90 * time.Second
 )
-
-// errConnClosed ends a WebSocket connection permanently: another connection would not be verified.
-var errConnClosed = errors.New("connection lost")
 
 // callInfo records details of a call beside its response.
 type callInfo struct {
@@ -68,8 +60,7 @@ func withCallInfo(ctx context.Context, n *callInfo) context.Context {
 }
 
 // openHTTP creates a client that connects on first use and calls dialed for every new connection.
-func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
-	dialed func()) (client *rpc.Client, idle func(), err error) {
+func openHTTP(url string, maxConns int, o jsonrpc.Options, dialed func()) *jsonrpc.Client {
 	dialer := &net.Dialer{KeepAlive: 30 * time.Second}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
@@ -84,43 +75,22 @@ func openHTTP(ctx context.Context, url string, maxConns int, maxAnswer int64,
 		TLSHandshakeTimeout: tlsTimeout,
 	}
 	caller := &http.Client{
-		Transport: headerRecorder{
-			transport,
-			maxAnswer,
-			&sync.Pool{New: func() any { return new(bytes.Buffer) }},
-		},
+		Transport: transport,
 		// A redirect would send signed bytes to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
 	}
-	client, err = rpc.DialOptions(ctx, url, rpc.WithHTTPClient(caller))
-	return client, transport.CloseIdleConnections, err
+	return jsonrpc.NewHTTP(url, caller, o, recordHeader)
 }
 
-// headerRecorder limits and normalizes responses, and records the Retry-After header.
-type headerRecorder struct {
-	*http.Transport
-	maxAnswer int64
-	spare     *sync.Pool // see responseNormalizer
-}
-
-func (t headerRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.Transport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	n, _ := r.Context().Value(callInfoKey{}).(*callInfo)
-	if n != nil {
+// recordHeader records the Retry-After header of a call.
+func recordHeader(ctx context.Context, header http.Header) {
+	if n, ok := ctx.Value(callInfoKey{}).(*callInfo); ok {
 		n.retryAfter.Store(
-			int64(outcome.RetryAfter(resp.Header.Get("Retry-After"), resp.Header.Get("Date"))),
+			int64(outcome.RetryAfter(header.Get("Retry-After"), header.Get("Date"))),
 		)
 	}
-	resp.Body = &responseNormalizer{
-		ReadCloser: http.MaxBytesReader(nil, resp.Body, t.maxAnswer),
-		spare:      t.spare,
-	}
-	return resp, nil
 }
 
 // fault is a failed call. Its text is safe to show.
@@ -158,21 +128,21 @@ func (f *fault) outcome() txn.Outcome {
 	return o
 }
 
-// faultOf converts an error of rpc.Client. n is nil for one element of a batch.
+// faultOf converts an error of a call. n is nil for one element of a batch.
 func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 	var f *fault
 	if errors.As(err, &f) {
 		return f
 	}
-	var refused rpc.Error
+	var refused *jsonrpc.Error
 	if errors.As(err, &refused) {
-		f = refusal(responseOf(refused), e.secrets)
+		f = refusal(refused, 0, e.secrets)
 		if f.class == txn.RateLimited {
 			f.retryAfter = max(f.retryAfter, n.hint())
 		}
 		return f
 	}
-	var status rpc.HTTPError
+	var status *jsonrpc.HTTPError
 	if errors.As(err, &status) {
 		return httpFault(status, n.hint(), e.secrets)
 	}
@@ -188,9 +158,9 @@ func (e *endpoint) faultOf(err error, n *callInfo) *fault {
 }
 
 // refusal is an error response of the node.
-func refusal(a outcome.Response, secrets redactor) *fault {
-	var result json.RawMessage
-	a.Data, result = splitResult(a.Data)
+func refusal(err *jsonrpc.Error, status int, secrets redactor) *fault {
+	a := responseOf(err)
+	a.HTTPStatus = status
 	a.Message = secrets.hide(a.Message)
 	if words, ok := a.Data.(string); ok {
 		a.Data = secrets.hide(words)
@@ -201,32 +171,31 @@ func refusal(a outcome.Response, secrets redactor) *fault {
 		detail:     o.Detail,
 		retryAfter: o.RetryAfter,
 		answered:   true,
-		status:     a.HTTPStatus,
+		status:     status,
 		data:       a.Data,
 		said:       o,
-		result:     result,
+		result:     err.Result,
 	}
 }
 
-func responseOf(err rpc.Error) outcome.Response {
-	a := outcome.Response{Code: err.ErrorCode(), Message: err.Error()}
-	if withData, ok := err.(rpc.DataError); ok {
-		a.Data = withData.ErrorData()
+func responseOf(err *jsonrpc.Error) outcome.Response {
+	return outcome.Response{
+		Code:    err.Code,
+		Message: err.Error(),
+		Data:    outcome.ReadData(err.Data),
 	}
-	return a
 }
 
-// httpFault looks for a JSON-RPC error in the body first: some gateways return "nonce too low" with
-// status 400 or 500.
-func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
-	if a, ok := outcome.ReadResponse(e.Body); ok {
-		a.HTTPStatus = e.StatusCode
-		f := refusal(a, secrets)
+// httpFault uses the JSON-RPC error in the body, if there is one: some gateways return "nonce too
+// low" with status 400 or 500.
+func httpFault(e *jsonrpc.HTTPError, retryAfter time.Duration, secrets redactor) *fault {
+	if e.Err != nil && e.Err.Message != "" {
+		f := refusal(e.Err, e.Code, secrets)
 		f.retryAfter = max(f.retryAfter, retryAfter)
 		f.answered = f.class != txn.Unauthorized && f.class != txn.Unavailable
 		return f
 	}
-	a := outcome.Response{HTTPStatus: e.StatusCode, Message: "HTTP " + e.Status}
+	a := outcome.Response{HTTPStatus: e.Code, Message: "HTTP " + e.Status}
 	if len(e.Body) > 0 {
 		text := secrets.hide(string(e.Body)) // before the cut, which may leave half a secret
 		a.Message += ": " + text[:min(len(text), outcome.TextLimit)]
@@ -236,7 +205,7 @@ func httpFault(e rpc.HTTPError, retryAfter time.Duration, secrets redactor) *fau
 		class:      o.Class,
 		detail:     o.Detail,
 		retryAfter: max(o.RetryAfter, retryAfter),
-		status:     e.StatusCode,
+		status:     e.Code,
 		said:       o,
 	}
 }
@@ -249,7 +218,7 @@ func describe(err error) string {
 		cert      *tls.CertificateVerificationError
 		authority x509.UnknownAuthorityError
 		record    tls.RecordHeaderError
-		tooLarge  *http.MaxBytesError
+		tooLarge  *jsonrpc.TooLargeError
 		syntax    *json.SyntaxError
 		wrongType *json.UnmarshalTypeError
 		timeout   net.Error
@@ -272,13 +241,12 @@ func describe(err error) string {
 	case errors.As(err, &cert), errors.As(err, &authority), errors.As(err, &record):
 		return "TLS failed: certificate or protocol rejected"
 	case errors.As(err, &tooLarge):
-		return fmt.Sprintf("response larger than %d bytes", tooLarge.Limit)
-	case errors.As(err, &syntax), errors.As(err, &wrongType):
-		return "response is not valid JSON-RPC"
-	case errors.Is(err, rpc.ErrNoResult), errors.Is(err, rpc.ErrMissingBatchResponse):
-		return "response without a result"
-	case errors.Is(err, errConnClosed),
-		errors.Is(err, rpc.ErrClientQuit),
+		return tooLarge.Error()
+	case errors.Is(err, jsonrpc.ErrMalformed), errors.As(err, &syntax), errors.As(err, &wrongType):
+		return jsonrpc.ErrMalformed.Error()
+	case errors.Is(err, jsonrpc.ErrNoResult):
+		return jsonrpc.ErrNoResult.Error()
+	case errors.Is(err, jsonrpc.ErrClosed),
 		errors.Is(err, io.EOF),
 		errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed):
@@ -286,8 +254,8 @@ func describe(err error) string {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "response timed out"
 	}
-	if refused := (*handshakeError)(nil); errors.As(err, &refused) {
-		return fmt.Sprintf("WebSocket handshake rejected with HTTP %d", refused.status)
+	if refused := (*jsonrpc.HandshakeError)(nil); errors.As(err, &refused) {
+		return fmt.Sprintf("WebSocket handshake rejected with HTTP %d", refused.Code)
 	}
 	return "transport failed"
 }

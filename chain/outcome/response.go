@@ -10,9 +10,9 @@ import (
 func ReadResponse(body []byte) (Response, bool) {
 	var envelope struct {
 		Error struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-			Data    any    `json:"data"`
+			Code    int             `json:"code"`
+			Message string          `json:"message"`
+			Data    json.RawMessage `json:"data"`
 		} `json:"error"`
 	}
 	trimmed := strings.TrimSpace(string(body))
@@ -29,6 +29,20 @@ func ReadResponse(body []byte) (Response, bool) {
 	return Response{
 		Code:    envelope.Error.Code,
 		Message: envelope.Error.Message,
-		Data:    envelope.Error.Data,
+		Data:    ReadData(envelope.Error.Data),
 	}, true
+}
+
+// maxDataJSON is the largest data other than a text that is read, in bytes: decoded values take
+// many times the memory of their JSON. No known node puts more than a few lines there.
+const maxDataJSON = 16 << 10
+
+// ReadData decodes the data of an error for Response.Data. Data that is too large or not JSON is
+// left out.
+func ReadData(raw json.RawMessage) any {
+	var data any
+	if len(raw) > maxDataJSON && raw[0] != '"' || json.Unmarshal(raw, &data) != nil {
+		return nil
+	}
+	return data
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/fencepost/fencepost/chain/jsonrpc"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -24,7 +26,7 @@ func awaitBroken(t *testing.T, e *endpoint) {
 
 // A broken WebSocket is replaced before the next call, whether it broke between calls or behind a
 // late call, which alone is no reason to replace it.
-func TestWSConn_Broken_NoCallLost(t *testing.T) {
+func TestWebSocket_Broken_NoCallLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]bool{"between calls": false, "behind a late call": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,33 +49,50 @@ func TestWSConn_Broken_NoCallLost(t *testing.T) {
 	}
 }
 
-// The library may never end a call whose connection broke while it was sent. Its caller does not
-// wait for the timeout, and the fault is a lost connection, not a late response.
-func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
+// A call whose connection breaks does not wait for its timeout, and the fault is a lost connection,
+// not a late response.
+func TestWebSocket_CallInFlight_EndsWithConnection(t *testing.T) {
 	t.Parallel()
-	for name, say := range map[string]func(context.Context, *endpoint) error{
-		"call": func(ctx context.Context, _ *endpoint) error { return ctx.Err() },
-		"batch": func(ctx context.Context, e *endpoint) error {
-			return e.batchFault(ctx, ctx.Err())
+	for name, say := range map[string]func(context.Context, *endpoint, *jsonrpc.Client) error{
+		"call": func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
+			return client.Call(ctx, nil, "eth_sendRawTransaction", "0x01")
+		},
+		"batch": func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
+			return e.batchFault(ctx, client.Batch(ctx,
+				[]jsonrpc.Call{{Method: "eth_sendRawTransaction", Args: []any{"0x01"}}}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
+			taken, stopped := make(chan struct{}), make(chan struct{})
+			n.set(func(n *fakeNode) {
+				n.send = func(hexutil.Bytes) (common.Hash, error) {
+					close(taken)
+					<-stopped
+					return common.Hash{}, nil
+				}
+			})
 			r := dial(t, nil, n.wsURL())
 			r.mustHead(t)
 			r.o.Timeout = 10 * time.Second
 			e := r.endpoints[0]
-			f := e.call(t.Context(), func(ctx context.Context, _ *rpc.Client) error {
-				n.stop()
-				<-ctx.Done()
-				return say(ctx, e)
+			go func() {
+				<-taken
+				n.http.CloseClientConnections()
+				e.mu.Lock()
+				client := e.client
+				e.mu.Unlock()
+				client.Close()
+			}()
+			f := e.call(t.Context(), func(ctx context.Context, client *jsonrpc.Client) error {
+				return say(ctx, e, client)
 			})
+			close(stopped)
 			if f == nil || f.late || f.class != txn.Ambiguous ||
-				f.detail != describe(errConnClosed) {
+				f.detail != describe(jsonrpc.ErrClosed) {
 				t.Fatalf("%+v; want the connection lost, with the request perhaps taken", f)
 			}
-			n.listen(t)
 			r.clock.Advance(lastBackoff)
 			r.mustHead(t)
 		})
@@ -81,20 +100,20 @@ func TestWSConn_ForgottenCall_EndsWithConnection(t *testing.T) {
 }
 
 // The failure of a call on the old connection does not affect the new one.
-func TestWSConn_OldFailure_NewUnaffected(t *testing.T) {
+func TestWebSocket_OldFailure_NewUnaffected(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.wsURL())
 	r.mustHead(t)
 	e := r.endpoints[0]
-	f := e.call(t.Context(), func(context.Context, *rpc.Client) error {
+	f := e.call(t.Context(), func(context.Context, *jsonrpc.Client) error {
 		n.stop()
 		awaitBroken(t, e)
 		n.listen(t)
 		r.mustHead(t)
-		return errConnClosed
+		return jsonrpc.ErrClosed
 	})
-	if f == nil || f.detail != describe(errConnClosed) {
+	if f == nil || f.detail != describe(jsonrpc.ErrClosed) {
 		t.Errorf("%+v; want the connection lost", f)
 	}
 	if e.isUnhealthy() {
@@ -104,7 +123,7 @@ func TestWSConn_OldFailure_NewUnaffected(t *testing.T) {
 }
 
 // Nothing is written to a connection that was dropped while a call waited for its slot.
-func TestWSConn_Detached_NothingSent(t *testing.T) {
+func TestWebSocket_Detached_NothingSent(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.wsURL())
@@ -116,20 +135,21 @@ func TestWSConn_Detached_NothingSent(t *testing.T) {
 	}
 	e.close()
 	f = e.do(t.Context(), client, time.Second, new(callInfo),
-		func(context.Context, *rpc.Client) error { return errors.New("it was called") })
-	if f == nil || f.class != txn.Unavailable || f.detail != describe(errConnClosed) {
+		func(context.Context, *jsonrpc.Client) error { return errors.New("it was called") })
+	if f == nil || f.class != txn.Unavailable || f.detail != describe(jsonrpc.ErrClosed) {
 		t.Errorf("%+v; want unavailable, as not a byte left", f)
 	}
 }
 
-func TestDialWS_RejectedHandshake_ReportsStatus(t *testing.T) {
+func TestWebSocket_RejectedHandshake_ReportsStatus(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.answerHTTP(http.StatusForbidden, nil, "secret-body")
-	_, _, err := dialWS(t.Context(), n.wsURL(), time.Second, maxAnswer)
-	refused := (*handshakeError)(nil)
-	if !errors.As(err, &refused) || refused.status != http.StatusForbidden {
-		t.Fatalf("error %v, want a handshakeError with status 403", err)
+	r := dial(t, nil, n.wsURL())
+	_, err := r.endpoints[0].open(t.Context())
+	refused := (*jsonrpc.HandshakeError)(nil)
+	if !errors.As(err, &refused) || refused.Code != http.StatusForbidden {
+		t.Fatalf("error %v, want a HandshakeError with status 403", err)
 	}
 	if got := describe(err); !strings.Contains(got, "HTTP 403") {
 		t.Errorf("described as %q", got)

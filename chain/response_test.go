@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/fencepost/fencepost/chain/outcome"
 	"github.com/fencepost/fencepost/txn"
 	"github.com/gorilla/websocket"
 )
@@ -58,7 +56,7 @@ func onTransports(t *testing.T, test func(t *testing.T, transport string)) {
 
 // Nodes that return "error": null next to every result work like others, in single calls and
 // batches.
-func TestNormalize_NullError_Ignored(t *testing.T) {
+func TestResponse_NullError_Ignored(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		n := newNode(t)
 		n.set(func(n *fakeNode) { n.send = accept })
@@ -81,7 +79,7 @@ func TestNormalize_NullError_Ignored(t *testing.T) {
 
 // The hash of the bytes next to an error means that they may have been accepted, whatever the
 // error.
-func TestNormalize_HashNextToError(t *testing.T) {
+func TestResponse_HashNextToError(t *testing.T) {
 	onTransports(t, func(t *testing.T, transport string) {
 		response := func(result, message string) string {
 			return `{"jsonrpc":"2.0","id":ID,"result":` + result +
@@ -147,7 +145,7 @@ func TestNormalize_HashNextToError(t *testing.T) {
 }
 
 // The same with an HTTP error status.
-func TestNormalize_HashNextToError_HTTP400(t *testing.T) {
+func TestResponse_HashNextToError_HTTP400(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	r := dial(t, nil, n.url())
@@ -162,42 +160,8 @@ func TestNormalize_HashNextToError_HTTP400(t *testing.T) {
 	}
 }
 
-// The data of an error is preserved if a result stands next to it.
-func TestNormalize_ErrorDataNextToResult_Kept(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		response, result string
-		data             any
-	}{
-		"a text": {
-			`{"result":"0x1","error":{"code":3,"message":"m","data":"0x08c3"}}`,
-			`"0x1"`,
-			"0x08c3",
-		},
-		"an object": {
-			`{"result":{"a":1},"error":{"code":3,"message":"m","data":{"b":"c"}}}`,
-			`{"a":1}`,
-			map[string]any{"b": "c"},
-		},
-		"none":      {`{"result":7,"error":{"code":3,"message":"m"}}`, `7`, nil},
-		"no result": {`{"error":{"code":3,"message":"m","data":"0x08c3"}}`, ``, "0x08c3"},
-		"a null there": {
-			`{"result":null,"error":{"code":3,"message":"m","data":"0x08c3"}}`,
-			``,
-			"0x08c3",
-		},
-	} {
-		read, ok := outcome.ReadResponse(normalized([]byte(c.response)))
-		data, result := splitResult(read.Data)
-		if !ok || read.Code != 3 || read.Message != "m" || !reflect.DeepEqual(data, c.data) ||
-			string(result) != c.result {
-			t.Errorf("%s: %+v, %v, %s", name, read, data, result)
-		}
-	}
-}
-
 // User name and password of an address are sent in the handshake, as over HTTP.
-func TestDialWS_Password_SentAsHeader(t *testing.T) {
+func TestWebSocket_Password_SentAsHeader(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	var user, password string
