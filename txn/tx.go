@@ -185,3 +185,23 @@ const (
 func executedUnexpectedly(reason string) bool {
 	return reason == ProtectExecutedAfterRequeue || reason == ProtectExecutedAfterFinal
 }
+
+// newest returns the newest attempt at the current nonce.
+func (tx *Tx) newest() *Attempt {
+	for i := len(tx.Attempts) - 1; i >= 0 && tx.Nonce != nil; i-- {
+		if a := &tx.Attempts[i]; a.Nonce == *tx.Nonce {
+			return a
+		}
+	}
+	return &tx.Attempts[len(tx.Attempts)-1]
+}
+
+// attempt returns the attempt with a hash; the zero value if there is none.
+func (tx *Tx) attempt(h Hash) *Attempt {
+	for i := range tx.Attempts {
+		if a := &tx.Attempts[i]; a.Hash == h {
+			return a
+		}
+	}
+	return &Attempt{}
+}

@@ -1,0 +1,92 @@
+package txn
+
+import "time"
+
+// Policy configures the tracking of a chain's transactions.
+type Policy struct {
+	Confirmations uint64 // canonical blocks above the receipt's that make it final
+	// depth at which the next nonce may be taken; 0: once it is final. See releases
+	ReleaseDepth uint64
+	// depth below which reorgs are considered impossible: a lost nonce may be resolved there
+	AuditDepth uint64
+	// how long the chain may lack transactions of the ledger before this is no longer lag
+	LagGrace            time.Duration
+	ReportConfirmations bool          // emit an event for each block above the receipt's
+	PrepareMaxAge       time.Duration // longest wait at the head of the queue; 0: no limit
+	ResubmitInterval    time.Duration // between two broadcasts of the same bytes
+	// broadcasts after which a transaction is STUCK (still tracked and rebroadcast)
+	ResubmitMax int
+	// age of the first attempt after which it is STUCK regardless of RPC responses; 0: no limit
+	ResubmitMaxAge time.Duration
+	Diagnose       bool // look up the pool before each rebroadcast
+	Stuck          bool // a stuck policy is configured
+	// nil: replacements only on request, and cancel transactions are not bumped automatically
+	Bump BumpPolicy
+	// minimum factor of both fees of a replacement, in thousandths; pools require at least 1100
+	BumpPermille uint64
+	// highest fee cap of a replacement per unit of gas; zero: no limit
+	BumpMaxFee Wei
+}
+
+// View is everything the owner of a submitter knows at one moment: its ledger, pending commands,
+// and the chain under one frozen head.
+type View struct {
+	Now       time.Time
+	Policy    Policy
+	Submitter Submitter
+	Cursor    *Cursor    // nil before the account was read
+	Open      []Tx       // with a nonce and not final, lowest nonce first
+	Queue     []Tx       // head of the queue, in order
+	Audited   []Finished // final with a receipt, still within the audit depth
+	// final as not executed, with signed attempts, still within the audit depth
+	NotExecuted []Tx
+	Commands    []Command
+	Account     *Account // nil: not read since the lease was acquired, or since the last doubt
+	Suspicion   *Suspicion
+	NonceUse    *NonceUse // user of a nonce, for the last decision that needed it; nil: not queried
+	Head        uint64    // number of the newest block of this view; 0: none yet
+	Inclusion   func(Hash) Inclusion
+	Canonical   func(number uint64) (Hash, bool) // for blocks of the view; nil: none
+}
+
+// inclusion returns the chain's state of a transaction: of the attempt that is included. It is
+// known only if no attempt is in doubt. Attempts from before a REQUEUE have other nonces and are
+// excluded: see earlierInclusion.
+func (v *View) inclusion(tx *Tx) Inclusion {
+	all, counted := Inclusion{}, false
+	for _, a := range tx.Attempts {
+		if tx.Nonce == nil || a.Nonce != *tx.Nonce {
+			continue
+		}
+		one := v.Inclusion(a.Hash)
+		if one.Known && one.Receipt != nil {
+			return one
+		}
+		all.Known = one.Known && (all.Known || !counted)
+		counted = true
+	}
+	return all
+}
+
+// move returns the write of one move, or of a schedule if kind is empty, as a list of one.
+func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Write {
+	list := make([]Write, 1)
+	w := &list[0]
+	w.Tx = tx.ID
+	w.Version = tx.Version
+	w.From = tx.State
+	w.Kind = kind
+	w.Next = *next
+	w.Delay = delay
+	if kind != "" {
+		w.Next.Version = tx.Version + 1
+	}
+	w.Next.LastErrorBase = validBase(next.LastError, next.LastErrorBase)
+	if tx.Restored && next.State.Final() && next.Executed == No {
+		w.Next.markUnproven()
+	}
+	if next.State.Final() && next.Receipt == nil && len(tx.Attempts) > 0 {
+		w.Next.FinalBlock = max(v.Head, 1)
+	}
+	return list
+}
