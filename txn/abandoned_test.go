@@ -63,11 +63,11 @@ func TestSpeedUp_Cancelled_BumpsCancel(t *testing.T) {
 		faster.ID = 3
 		w.view.Commands = []Command{faster}
 		w.do(t, until[*Replace](t, w), Outcome{}, accepted)
-		forms := w.view.Open[0].Attempts
-		if len(forms) != 3 || forms[2].Kind != Cancel ||
-			!forms[1].Fees.Cap.Gt(&forms[0].Fees.Cap) ||
-			!forms[2].Fees.Cap.Gt(&forms[1].Fees.Cap) {
-			t.Errorf("%s: %+v", name, forms)
+		attempts := w.view.Open[0].Attempts
+		if len(attempts) != 3 || attempts[2].Kind != Cancel ||
+			!attempts[1].Fees.Cap.Gt(&attempts[0].Fees.Cap) ||
+			!attempts[2].Fees.Cap.Gt(&attempts[1].Fees.Cap) {
+			t.Errorf("%s: %+v", name, attempts)
 		}
 	}
 }

@@ -268,19 +268,6 @@ func capOf(v *View, tx *Tx, chains bool) (limit, end string) {
 		own) + " gwei)", "it is cancelled (this cap cannot be raised)"
 }
 
-// shortfall formats the account's balance, the need and the difference, if known.
-func shortfall(o Outcome) string {
-	if o.Have == nil || o.Want == nil || o.Short == nil {
-		return ""
-	}
-	bound := ""
-	if o.AtLeast {
-		bound = "at least "
-	}
-	return fmt.Sprintf(": it has %s ether, may need %s%s, and lacks %s%s ether",
-		InEther(*o.Have), bound, InEther(*o.Want), bound, InEther(*o.Short))
-}
-
 // maxRawBytes is the largest transaction that go-ethereum's pool accepts (four slots of 32 KiB,
 // core/txpool/legacypool); other clients accept as much or more. A larger one would hold its nonce
 // for ever.
@@ -417,4 +404,38 @@ func waitFor(v *View, tx *Tx, reason, message string, hint time.Duration) Change
 	delay := max(Backoff(next.SubmitAttempts), hint)
 	next.SubmitAttempts++
 	return Change{Writes: v.move(tx, kind, &next, delay)}
+}
+
+// cancelRequeued cancels a requeued transaction once it is proven not executed. The account is read
+// after the request was recorded, and the receipts are fetched again with it.
+func cancelRequeued(v *View) (Step, bool) {
+	for i := range v.Queue {
+		tx := &v.Queue[i]
+		switch {
+		case !tx.CancelRequested || tx.Due.After(v.Now) || !noEarlierReceipt(v, tx):
+			continue
+		case v.Account == nil:
+			return ReadAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
+		case !provenUnexecuted(v, tx):
+			return Record{awaitProof(v, tx)}, true
+		}
+		next := tx.Status
+		next.State = Cancelled
+		next.Sub = None
+		next.Executed = No
+		next.Reason = ReasonCancelled
+		next.LastError = ""
+		return Record{Change{Writes: v.move(tx, EventCancelled, &next, 0)}}, true
+	}
+	return nil, false
+}
+
+// awaitProof delays a requeued transaction until the chain proves again that it cannot have
+// executed. Nothing finalizes it meanwhile.
+func awaitProof(v *View, tx *Tx) Change {
+	return waitFor(v, tx, ReasonChainBehind, fmt.Sprintf(
+		"nonces up to %d, which it gave up, are not settled on chain: its earlier attempts may "+
+			"still execute; waiting for the chain",
+		highestNonce(tx),
+	), 0)
 }

@@ -1,74 +1,6 @@
 package txn
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
-
-// recordMaxAge marks transactions past their maximal age as STUCK. Failed broadcasts are not
-// counted, so without this rule an unavailable chain would keep a transaction waiting unnoticed for
-// ever. It asks for a decision once: after a RETRY or a reorg, a broadcast precedes the next mark.
-// The due time of the next broadcast stays. With a stuck policy it is at least an interval away, so
-// that a policy that always answers RETRY is not asked, with an event each time, for every quick
-// early retry.
-func recordMaxAge(v *View) (Step, bool) {
-	var c Change
-	for i := range v.Open {
-		tx := &v.Open[i]
-		at := v.maxAgeDueAt(tx)
-		if at.IsZero() || at.After(v.Now) || tx.LastOutcome == "" {
-			continue
-		}
-		c.Writes = append(c.Writes, exceedsMaxAge(v, tx)...)
-	}
-	return record(c)
-}
-
-func exceedsMaxAge(v *View, tx *Tx) []Write {
-	next := tx.Status
-	next.State = Stuck
-	next.Sub = None
-	next.Reason = ReasonMaxAge
-	next.LastError = v.maxAgeMessage()
-	if tx.LastError != "" {
-		next.LastError += "; last: " + tx.LastError
-	}
-	if tx.Sub == Unfunded {
-		next.Sub, next.Reason = Unfunded, ReasonInsufficientFunds
-	}
-	delay := max(0, tx.Due.Sub(v.Now))
-	if v.Policy.Stuck {
-		delay = max(delay, v.Policy.ResubmitInterval)
-	}
-	return v.move(tx, EventStuck, &next, delay)
-}
-
-// maxAgeDueAt returns when a transaction exceeds its maximal age; zero: never, or already recorded.
-func (v *View) maxAgeDueAt(tx *Tx) time.Time {
-	if tx.Receipt != nil || tx.keepsReason() || tx.State != Allocated && tx.State != Tracking {
-		return time.Time{}
-	}
-	return v.maxAgeAt(tx)
-}
-
-// maxAgeAt returns when the first attempt reaches the maximal age; zero: never.
-func (v *View) maxAgeAt(tx *Tx) time.Time {
-	if v.Policy.ResubmitMaxAge == 0 {
-		return time.Time{}
-	}
-	for _, a := range tx.Attempts {
-		if a.Nonce == *tx.Nonce {
-			return a.At.Add(v.Policy.ResubmitMaxAge)
-		}
-	}
-	return time.Time{}
-}
-
-func (v *View) maxAgeMessage() string {
-	return fmt.Sprintf("not included for more than %s; still tracked and rebroadcast",
-		v.Policy.ResubmitMaxAge)
-}
+import "strings"
 
 // dueBroadcast rebroadcasts the lowest nonce that is not included, when it is due; higher nonces
 // would have to wait for it in any pool. Nothing is sent while its inclusion is unknown.
@@ -149,17 +81,6 @@ func broadcastNext(v *View, tx *Tx) Step {
 	return Broadcast{Tx: tx, Attempt: tx.rebroadcastAttempt()}
 }
 
-// claim counts a broadcast before it happens; Sent undoes the count if no node examined the bytes.
-func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Write {
-	w := v.move(tx, kind, next, delay)
-	w[0].Turn = tx.Turn
-	if !tx.Turn.Claimed {
-		w[0].Next.SubmitAttempts++
-		w[0].Turn.Claimed = true
-	}
-	return w
-}
-
 // Sent returns the change that follows the chain's response to a broadcast. No response frees the
 // nonce.
 func Sent(v *View, b Broadcast, answer Outcome) Change {
@@ -229,12 +150,6 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 	return Change{Writes: v.move(tx, kind, &next, delay)}
 }
 
-func broadcastMessage(n int, last Class) string {
-	return fmt.Sprintf(
-		"broadcast %d times and not included (last response: %s); still tracked and rebroadcast",
-		n, last)
-}
-
 // credible downgrades an invalid response if a pool may have the bytes: one node cannot speak for
 // all, and the transaction may still be included.
 func (b *Broadcast) credible(answer Outcome) Outcome {
@@ -270,26 +185,6 @@ func afterOutcome(b *Broadcast, answer Outcome) Status {
 	return next
 }
 
-// notePooled records that a pool has, or had, an attempt. Unless the attempt is a cancel, the node
-// that called it invalid was wrong, except if a cancel was signed because of that.
-func (tx *Tx) notePooled(next *Status, form *Attempt) {
-	next.Pooled = max(next.Pooled, form.No)
-	if form.Kind != Cancel && tx.newest().Kind != Cancel {
-		next.Rejected = ""
-	}
-}
-
-// keepsReason reports whether the reason stays, regardless of responses, until it is included.
-func (tx *Tx) keepsReason() bool { return tx.State == Stuck || tx.keepsReasonUntilFinal() }
-
-// keepsReasonUntilFinal reports whether the reason stays until it is final, included or not: until
-// then an earlier outcome is revoked.
-func (tx *Tx) keepsReasonUntilFinal() bool {
-	return executedUnexpectedly(tx.Reason) || tx.Reason == ReasonReorgedFinal
-}
-
-func (o Outcome) inPool() bool { return o.Class == Accepted || o.Class == AlreadyKnown }
-
 // rejected records that a node considers it invalid; the tries of the cancel are counted from here.
 func rejected(tx *Tx, next Status, answer Outcome) Status {
 	next.Rejected, next.SubmitAttempts = answer.Detail, 0
@@ -302,55 +197,14 @@ func rejected(tx *Tx, next Status, answer Outcome) Status {
 	return next
 }
 
-// notPooled are the outcomes after which no pool has the bytes. REPLACEMENT_UNDERPRICED is not one
-// of them: a pool has another attempt, which the next one must outbid.
-var notPooled = map[Class]bool{
-	NonceGap:           true,
-	Underpriced:        true,
-	FeeCapBelowBaseFee: true,
-	InsufficientFunds:  true,
-	PoolFull:           true,
-	ExecutionReverted:  true,
-	WrongChain:         true,
-	Invalid:            true,
-}
-
-// unexamined reports whether the node did not examine the bytes: such responses do not describe
-// the transaction, however many there are.
-func unexamined(c Class) bool { return c == Unavailable || c == RateLimited || c == Unauthorized }
-
-// WasBroadcast reports whether, by the ledger, it is in no block and an attempt was broadcast. A
-// replacement restarts its count.
-func (tx *Tx) WasBroadcast() bool {
-	return len(tx.Attempts) > 0 && tx.Sub != Included &&
-		(tx.SubmitAttempts > 0 || tx.LastOutcome != "" || tx.newest().Kind != Original)
-}
-
-// rebroadcastAttempt returns the attempt to rebroadcast. For a reorged final transaction it is the
-// attempt that was included, because no watcher may see two outcomes (H22). If that has an earlier
-// nonce which a node reports as used, the current nonce must be filled as well.
-func (tx *Tx) rebroadcastAttempt() *Attempt {
-	was := tx.attempt(tx.TxHash)
-	if older := tx.pooledAttempt(); older != nil {
-		return older
+// pooledSent returns the change that follows its response. It does not describe the newest
+// attempt, which alone determines the funding and is due soon.
+func pooledSent(v *View, b *Broadcast, answer Outcome) Change {
+	next := afterOutcome(b, answer)
+	// examined or not, it had its turn
+	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts
+	return Change{
+		Writes: v.move(b.Tx, "", &next,
+			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)),
 	}
-	if tx.Reason != ReasonReorgedFinal || was.No == 0 ||
-		was.Nonce != *tx.Nonce && tx.LastOutcome == NonceTooLow {
-		return tx.newest()
-	}
-	return was
-}
-
-const (
-	backoffFirst = 500 * time.Millisecond
-	backoffMax   = 15 * time.Second
-)
-
-// Backoff returns the delay after the n-th failed try in a row, n from 0: half a second, doubling,
-// at most 15 seconds.
-func Backoff(n int) time.Duration {
-	if n > 5 {
-		return backoffMax
-	}
-	return min(backoffFirst<<n, backoffMax)
 }

@@ -117,11 +117,11 @@ func TestCancel_Bumped(t *testing.T) {
 	t.Parallel()
 	off := DefaultBumpPolicy{MinInterval: 3 * time.Minute, MaxAttempts: 2}
 	for name, c := range map[string]struct {
-		bump  BumpPolicy
-		limit uint64
-		forms int // cancels in the end
-		stuck bool
-		pause time.Duration // minimum between two of them
+		bump     BumpPolicy
+		limit    uint64
+		attempts int // cancels in the end
+		stuck    bool
+		pause    time.Duration // minimum between two of them
 	}{
 		"with replacements off": {off, 0, 3, false, 3 * time.Minute},
 		"without a policy":      {nil, 0, 1, false, 0},
@@ -146,7 +146,7 @@ func TestCancel_Bumped(t *testing.T) {
 			w.do(t, step, Outcome{Class: Accepted}, accepted)
 		}
 		tx := w.view.Open[0]
-		if tx.replacements()+1 != c.forms || (tx.State == Stuck) != c.stuck ||
+		if tx.replacements()+1 != c.attempts || (tx.State == Stuck) != c.stuck ||
 			c.stuck != (tx.Reason == ReasonFeeCapReached) {
 			t.Errorf("%s: %d cancels; %+v", name, tx.replacements()+1, tx.Status)
 		}

@@ -276,9 +276,9 @@ func (c *chained) checkOutcome(t *rapid.T, tx Tx) {
 }
 
 // executions returns how many of these attempts were executed.
-func (c *chained) executions(forms []Attempt) int {
+func (c *chained) executions(attempts []Attempt) int {
 	blocks := map[Hash]bool{}
-	for _, a := range forms {
+	for _, a := range attempts {
 		if r := c.included[a.Hash]; r != nil && a.Kind != Cancel && r.Success {
 			blocks[r.BlockHash] = true
 		}

@@ -68,8 +68,8 @@ func (c *chained) mine(b chainBlock) {
 
 // minePool adds a block with an attempt that a pool has for the next nonce, if any.
 func (c *chained) minePool(success bool, which int) {
-	if forms := c.pool[c.nonceAt(c.head)]; len(forms) > 0 {
-		c.mine(chainBlock{uses: true, tx: forms[which%len(forms)], success: success})
+	if attempts := c.pool[c.nonceAt(c.head)]; len(attempts) > 0 {
+		c.mine(chainBlock{uses: true, tx: attempts[which%len(attempts)], success: success})
 	}
 }
 

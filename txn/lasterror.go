@@ -1,6 +1,9 @@
 package txn
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // sinceThen separates the base of LastError from the answer that was appended to it.
 const sinceThen = "; since then "
@@ -38,4 +41,28 @@ func BaseOf(lastError, recorded string) string {
 		return base
 	}
 	return ""
+}
+
+// markUnproven turns the outcome "not executed" into unknown, for a transaction that may have
+// executed before the restore.
+func (next *Status) markUnproven() {
+	next.LastError = RestoredMayHaveExecuted(next.Reason, next.LastError)
+	next.Executed, next.Reason = Unknown, ReasonRestored
+}
+
+// RestoredMayHaveExecuted returns the message of such an outcome: its cause, and the doubt about
+// the execution.
+func RestoredMayHaveExecuted(reason, message string) string {
+	if message != "" {
+		reason += ": " + message
+	}
+	return "final (" + reason + "), but it may have executed: the ledger was restored from a " +
+		"backup, and transactions sent after the backup are unknown; check the chain before " +
+		"you resend"
+}
+
+func broadcastMessage(n int, last Class) string {
+	return fmt.Sprintf(
+		"broadcast %d times and not included (last response: %s); still tracked and rebroadcast",
+		n, last)
 }

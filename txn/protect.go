@@ -3,7 +3,6 @@ package txn
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Expected returns the account's next nonce on chain by the ledger: the lowest nonce that is in no
@@ -13,27 +12,6 @@ func (v *View) Expected() Nonce {
 		return *tx.Nonce
 	}
 	return v.Cursor.Next
-}
-
-// Suspicion is a first account read that disagrees with the ledger. Only a second one at a later
-// block makes it a finding, because a single reading may be wrong (requirements H18, H21). It is in
-// memory only: a new owner reads twice again.
-type Suspicion struct {
-	Reason string
-	Nonce  Nonce // the nonce in question: the cursor's, or one in flight
-	Head   uint64
-	Hash   Hash // of the head
-	Since  time.Time
-}
-
-// Finding is a confirmed suspicion.
-type Finding struct {
-	Reason     string
-	Nonce      Nonce
-	Evidence   string
-	ChainNonce *Nonce // the account's next nonce on chain; nil: unknown
-	Tx         *Tx    // the transaction that lost its nonce; nil: the cursor's nonce was used
-	NonceUsed  bool
 }
 
 // suspect updates the suspicion after a fresh account read.

@@ -6,13 +6,13 @@ import (
 )
 
 // reorgAfterFinality removes the blocks of these final attempts.
-func (w *world) reorgAfterFinality(t *testing.T, forms ...Hash) {
+func (w *world) reorgAfterFinality(t *testing.T, attempts ...Hash) {
 	t.Helper()
 	tx := w.final[0]
 	w.final = nil
 	w.setAudited(tx)
 	w.view.Canonical = func(uint64) (Hash, bool) { return Hash{0xff}, true }
-	for _, h := range forms {
+	for _, h := range attempts {
 		delete(w.included, h)
 	}
 	w.do(t, Decide(&w.view), Outcome{}, accepted)

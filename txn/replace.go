@@ -17,15 +17,6 @@ type DefaultBumpPolicy struct {
 	MaxAttempts int
 }
 
-// BumpPolicy decides whether a due transaction is replaced before it is rebroadcast. It sees the
-// ledger's state, and must be pure.
-type BumpPolicy interface {
-	// Bump reports whether to replace now. last is the newest attempt and n the number of
-	// replacements: of the first cancel, if last is a cancel. A cancel that is never bumped may
-	// never be included, and nothing else is broadcast meanwhile (H29).
-	Bump(now time.Time, tx *Tx, last *Attempt, n int) bool
-}
-
 // Bump replaces an attempt that a node has had for a while, or rejects for its fees. A cancel is
 // replaced even if bumping is disabled (H29), and also if no node has clearly accepted it.
 func (b DefaultBumpPolicy) Bump(now time.Time, tx *Tx, last *Attempt, n int) bool {
@@ -42,18 +33,6 @@ var feeOutcomes = map[Class]bool{
 	Underpriced:            true,
 	ReplacementUnderpriced: true,
 	FeeCapBelowBaseFee:     true,
-}
-
-// replacements returns the number of attempts at the current nonce after the first, or after the
-// first cancel if it is being cancelled. Attempts from before a REQUEUE do not count.
-func (tx *Tx) replacements() (n int) {
-	cancelling := tx.newest().Kind == Cancel
-	for _, a := range tx.Attempts {
-		if a.Nonce == *tx.Nonce && (a.Kind == Cancel || !cancelling) {
-			n++
-		}
-	}
-	return n - 1
 }
 
 // Replace signs another attempt for the nonce of a transaction; Replaced follows.
@@ -230,25 +209,6 @@ func replace(v *View, tx *Tx, kind AttemptKind, command int64) *Replace {
 	return s
 }
 
-// abandoned reports whether it is no longer meant to execute: a cancel was requested, a node called
-// it invalid, or a cancel was signed because of its deadline or an earlier execution.
-func (tx *Tx) abandoned() bool {
-	return tx.CancelRequested || tx.Rejected != "" ||
-		len(tx.Attempts) > 0 && tx.newest().Kind == Cancel
-}
-
-func (tx *Tx) whyAbandoned() string {
-	switch {
-	case tx.CancelRequested:
-		return "a cancel was requested"
-	case tx.Rejected != "":
-		return "a node called it invalid and it was being cancelled"
-	case tx.Reason == ProtectExecutedAfterRequeue:
-		return "it had executed before it was requeued, and a cancel was sent"
-	}
-	return "not_after passed and a cancel was sent"
-}
-
 // LowerLimit returns the lower of two limits; zero means no limit.
 func LowerLimit(a, b Wei) Wei {
 	if a.IsZero() || !b.IsZero() && b.Lt(&a) {
@@ -346,17 +306,6 @@ func (s *Replace) limitName(v *View) string {
 // firstCancel reports whether it would be the first cancel. Nothing is broadcast until there is
 // one: that would only send the transaction to be cancelled again.
 func (s *Replace) firstCancel() bool { return s.Kind == Cancel && s.Tx.newest().Kind != Cancel }
-
-// transientReasons are the reasons of a STUCK transaction that lacks a new or a valid attempt; they
-// are resolved once a node accepts one.
-var transientReasons = map[string]bool{
-	ReasonRejected:          true,
-	ReasonFeeCapReached:     true,
-	ReasonChainUnavailable:  true,
-	ReasonSignerKeyMissing:  true,
-	ReasonSignerFault:       true,
-	ReasonSignerUnavailable: true,
-}
 
 // notReplaced returns the change that follows when no new attempt could be made: the newest is
 // rebroadcast. A cancel that failed as often as broadcasts may becomes STUCK and is still tried

@@ -286,10 +286,10 @@ func TestDeadline(t *testing.T) {
 func TestCancelled_Reason(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		asked  bool
-		form   int // index of the included attempt
-		state  State
-		reason string
+		asked   bool
+		attempt int // index of the included attempt
+		state   State
+		reason  string
 	}{
 		"by its deadline":                   {false, 2, Cancelled, ReasonDeadline},
 		"by the caller":                     {true, 2, Cancelled, ReasonCancelled},
@@ -309,7 +309,7 @@ func TestCancelled_Reason(t *testing.T) {
 		}
 		w.do(t, Decide(&w.view).(*Replace), Outcome{}, accepted)
 		w.do(t, Decide(&w.view).(Broadcast), Outcome{Class: Accepted}, accepted)
-		w.include(w.view.Open[0].Attempts[c.form-1].Hash, true)
+		w.include(w.view.Open[0].Attempts[c.attempt-1].Hash, true)
 		w.finishAll(t)
 		if got := w.final[0]; got.State != c.state || got.Reason != c.reason ||
 			got.CancelRequested != c.asked {

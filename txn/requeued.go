@@ -166,37 +166,3 @@ func (v *View) finalizeAs(tx *Tx, e *Inclusion) []Write {
 	w[0].NewFork, w[0].Above = true, e.Above
 	return w
 }
-
-// cancelRequeued cancels a requeued transaction once it is proven not executed. The account is read
-// after the request was recorded, and the receipts are fetched again with it.
-func cancelRequeued(v *View) (Step, bool) {
-	for i := range v.Queue {
-		tx := &v.Queue[i]
-		switch {
-		case !tx.CancelRequested || tx.Due.After(v.Now) || !noEarlierReceipt(v, tx):
-			continue
-		case v.Account == nil:
-			return ReadAccount{Tx: tx, Depth: v.Policy.Confirmations}, true
-		case !provenUnexecuted(v, tx):
-			return Record{awaitProof(v, tx)}, true
-		}
-		next := tx.Status
-		next.State = Cancelled
-		next.Sub = None
-		next.Executed = No
-		next.Reason = ReasonCancelled
-		next.LastError = ""
-		return Record{Change{Writes: v.move(tx, EventCancelled, &next, 0)}}, true
-	}
-	return nil, false
-}
-
-// awaitProof delays a requeued transaction until the chain proves again that it cannot have
-// executed. Nothing finalizes it meanwhile.
-func awaitProof(v *View, tx *Tx) Change {
-	return waitFor(v, tx, ReasonChainBehind, fmt.Sprintf(
-		"nonces up to %d, which it gave up, are not settled on chain: its earlier attempts may "+
-			"still execute; waiting for the chain",
-		highestNonce(tx),
-	), 0)
-}

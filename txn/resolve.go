@@ -88,17 +88,6 @@ func consumerDoubt(used NonceUse, tx *Tx, c Command) string {
 		*tx.Nonce, doubt, c.Action)
 }
 
-// deepest returns the depth at which reorgs are considered impossible.
-func (p Policy) deepest() uint64 { return max(p.Confirmations, p.AuditDepth) }
-
-// settledDepth returns the depth of the settled nonce in the account read for a decision.
-func (v *View) settledDepth() uint64 {
-	if v.Account.Shallow {
-		return v.Policy.Confirmations
-	}
-	return v.Policy.deepest()
-}
-
 func (c Command) unproven() bool {
 	return c.Action == ActionFailUnproven || c.Action == ActionRequeueUnproven
 }
@@ -189,14 +178,4 @@ func resolved(v *View, tx *Tx, c Command) Change {
 	}
 	done.Writes = v.move(tx, kind, &next, 0)
 	return done
-}
-
-func openTx(v *View, id TxID) (*Tx, bool) {
-	for i := range v.Open {
-		tx := &v.Open[i]
-		if tx.ID == id {
-			return tx, true
-		}
-	}
-	return nil, false
 }

@@ -7,24 +7,6 @@ package txn
 // rejection, an operator's decision), such a transaction ends as UNKNOWN, and its caller has to
 // check the chain. A receipt of one of our attempts is proof as always: SUCCESS and REVERTED stay.
 
-// markUnproven turns the outcome "not executed" into unknown, for a transaction that may have
-// executed before the restore.
-func (next *Status) markUnproven() {
-	next.LastError = RestoredMayHaveExecuted(next.Reason, next.LastError)
-	next.Executed, next.Reason = Unknown, ReasonRestored
-}
-
-// RestoredMayHaveExecuted returns the message of such an outcome: its cause, and the doubt about
-// the execution.
-func RestoredMayHaveExecuted(reason, message string) string {
-	if message != "" {
-		reason += ": " + message
-	}
-	return "final (" + reason + "), but it may have executed: the ledger was restored from a " +
-		"backup, and transactions sent after the backup are unknown; check the chain before " +
-		"you resend"
-}
-
 // restoredDoubt returns why a transaction is not requeued after a restore; empty: it may be. Its
 // nonce may have been used by the transaction, in an attempt signed after the backup.
 func restoredDoubt(tx *Tx, c Command) string {

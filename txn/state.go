@@ -135,3 +135,23 @@ func Legal(kind Kind, from, to State) bool {
 		return m.Kind == kind && slices.Contains(m.From, from) && slices.Contains(m.To, to)
 	})
 }
+
+// defaultSub returns the sub-state of a transaction that is not included and waits for nothing in
+// particular.
+func defaultSub(s State) Sub {
+	if s == Tracking {
+		return Pending
+	}
+	return None
+}
+
+// StuckAction is the result of a stuck policy.
+type StuckAction string
+
+// The actions. None of them frees a nonce.
+const (
+	StuckWait   StuckAction = "WAIT" // keep tracking and rebroadcasting
+	StuckRetry  StuckAction = "RETRY"
+	StuckBump   StuckAction = "BUMP"
+	StuckCancel StuckAction = "CANCEL"
+)

@@ -76,3 +76,13 @@ func commandResult(c Command, result, sentence string) Change {
 func rejectCommand(c Command, sentence string, args ...any) (Step, bool) {
 	return Record{commandResult(c, ResultRefused, fmt.Sprintf(sentence, args...))}, true
 }
+
+// Finding is a confirmed suspicion.
+type Finding struct {
+	Reason     string
+	Nonce      Nonce
+	Evidence   string
+	ChainNonce *Nonce // the account's next nonce on chain; nil: unknown
+	Tx         *Tx    // the transaction that lost its nonce; nil: the cursor's nonce was used
+	NonceUsed  bool
+}

@@ -12,17 +12,6 @@ type StuckCase struct {
 	Tx       Tx
 }
 
-// StuckAction is the result of a stuck policy.
-type StuckAction string
-
-// The actions. None of them frees a nonce.
-const (
-	StuckWait   StuckAction = "WAIT" // keep tracking and rebroadcasting
-	StuckRetry  StuckAction = "RETRY"
-	StuckBump   StuckAction = "BUMP"
-	StuckCancel StuckAction = "CANCEL"
-)
-
 // AskPolicy queries the stuck policy; PolicyAnswered updates the owner's memory.
 type AskPolicy struct{ Case *StuckCase }
 

@@ -50,8 +50,10 @@ func (t Terms) appendIdentity(text []byte) []byte {
 	return append(text, late)
 }
 
-// pastDeadline reports whether its deadline has passed by the owner's clock. The database rejects
-// the write if its clock disagrees.
-func (tx *Tx) pastDeadline(now time.Time) bool {
-	return !tx.Deadline.IsZero() && !now.Before(tx.Deadline)
+// Fees are the fees of a transaction per unit of gas, in wei. A legacy transaction has its gas
+// price in both fields and Legacy set.
+type Fees struct {
+	Cap    Wei // maximum in all (maxFeePerGas, EIP-1559)
+	Tip    Wei // maximum for the proposer (maxPriorityFeePerGas); at most Cap
+	Legacy bool
 }

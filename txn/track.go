@@ -186,14 +186,14 @@ func final(v *View, tx *Tx, earlier *Inclusion) []Write {
 // whyCancelled returns the reason of a final cancel transaction. A reorg after finality has removed
 // the recorded reason, so it is derived.
 func (tx *Tx) whyCancelled() (reason, message string) {
-	anew := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
+	reopened := tx.Reason == ReasonReorgedFinal && !tx.Terms.CancelLate
 	switch {
 	case tx.CancelRequested:
 		return ReasonCancelled, ""
-	case tx.Reason == ProtectExecutedAfterRequeue, anew && tx.Requeued > 0:
+	case tx.Reason == ProtectExecutedAfterRequeue, reopened && tx.Requeued > 0:
 		return ProtectExecutedAfterRequeue, "it had executed before it was requeued, so it was " +
 			"cancelled; a reorg has undone that execution"
-	case tx.Reason == ProtectExecutedAfterFinal, anew:
+	case tx.Reason == ProtectExecutedAfterFinal, reopened:
 		return ProtectExecutedAfterFinal, "it was final, then found executed on chain; a cancel " +
 			"transaction has used its nonce"
 	}

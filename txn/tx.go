@@ -108,14 +108,6 @@ const (
 	Cancel   AttemptKind = "CANCEL"
 )
 
-// Fees are the fees of a transaction per unit of gas, in wei. A legacy transaction has its gas
-// price in both fields and Legacy set.
-type Fees struct {
-	Cap    Wei // maximum in all (maxFeePerGas, EIP-1559)
-	Tip    Wei // maximum for the proposer (maxPriorityFeePerGas); at most Cap
-	Legacy bool
-}
-
 // Event is one change of a transaction, with its status right after it.
 type Event struct {
 	Tx        TxID
@@ -186,22 +178,19 @@ func executedUnexpectedly(reason string) bool {
 	return reason == ProtectExecutedAfterRequeue || reason == ProtectExecutedAfterFinal
 }
 
-// newest returns the newest attempt at the current nonce.
-func (tx *Tx) newest() *Attempt {
-	for i := len(tx.Attempts) - 1; i >= 0 && tx.Nonce != nil; i-- {
-		if a := &tx.Attempts[i]; a.Nonce == *tx.Nonce {
-			return a
-		}
-	}
-	return &tx.Attempts[len(tx.Attempts)-1]
+// transientReasons are the reasons of a STUCK transaction that lacks a new or a valid attempt; they
+// are resolved once a node accepts one.
+var transientReasons = map[string]bool{
+	ReasonRejected:          true,
+	ReasonFeeCapReached:     true,
+	ReasonChainUnavailable:  true,
+	ReasonSignerKeyMissing:  true,
+	ReasonSignerFault:       true,
+	ReasonSignerUnavailable: true,
 }
 
-// attempt returns the attempt with a hash; the zero value if there is none.
-func (tx *Tx) attempt(h Hash) *Attempt {
-	for i := range tx.Attempts {
-		if a := &tx.Attempts[i]; a.Hash == h {
-			return a
-		}
-	}
-	return &Attempt{}
+// pastDeadline reports whether its deadline has passed by the owner's clock. The database rejects
+// the write if its clock disagrees.
+func (tx *Tx) pastDeadline(now time.Time) bool {
+	return !tx.Deadline.IsZero() && !now.Before(tx.Deadline)
 }

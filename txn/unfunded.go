@@ -1,8 +1,6 @@
 package txn
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // An account without funds holds up any attempt: original, replacement or cancel (H72). The
 // sub-state UNFUNDED shows it, with or without a nonce, from the RPC response that reports it until
@@ -117,43 +115,4 @@ func fundingEvent(s State, kind Kind) Kind {
 		return EventStuck
 	}
 	return EventDelayed
-}
-
-// pooledAttempt returns the earlier attempt that a pool may have, if the account cannot afford the
-// newest one; nil: none. Every second rebroadcast sends it: the account could pay for it once, and
-// a pool that dropped it would otherwise not have it again before the account is funded.
-func (tx *Tx) pooledAttempt() *Attempt {
-	newest := tx.newest()
-	if tx.Sub != Unfunded || tx.Reason == ReasonReorgedFinal || newest.Kind != Bump ||
-		tx.Pooled >= newest.No ||
-		tx.SubmitAttempts%2 == 1 {
-		return nil
-	}
-	for i := range tx.Attempts {
-		if a := &tx.Attempts[i]; a.No == tx.Pooled && a.Nonce == *tx.Nonce {
-			return a
-		}
-	}
-	return nil
-}
-
-// pooledSent returns the change that follows its response. It does not describe the newest
-// attempt, which alone determines the funding and is due soon.
-func pooledSent(v *View, b *Broadcast, answer Outcome) Change {
-	next := afterOutcome(b, answer)
-	// examined or not, it had its turn
-	next.LastOutcome, next.SubmitAttempts = b.Tx.LastOutcome, b.Tx.SubmitAttempts
-	return Change{
-		Writes: v.move(b.Tx, "", &next,
-			min(max(backoffFirst, answer.RetryAfter), v.Policy.ResubmitInterval)),
-	}
-}
-
-// defaultSub returns the sub-state of a transaction that is not included and waits for nothing in
-// particular.
-func defaultSub(s State) Sub {
-	if s == Tracking {
-		return Pending
-	}
-	return None
 }

@@ -195,17 +195,17 @@ func TestUnfunded_NoReplacements(t *testing.T) {
 		w.answer = says
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted},
 			accepted) // and dropped when the money went
-		forms := 0
+		attempts := 0
 		for range 40 {
 			w.view.Now = w.view.Now.Add(time.Minute)
 			w.do(t, until[Broadcast](t, w), poor, accepted)
-			forms = len(w.view.Open[0].Attempts)
+			attempts = len(w.view.Open[0].Attempts)
 		}
 		tx, want := w.view.Open[0], map[StuckAction]int{StuckWait: 1, StuckBump: 1,
 			StuckCancel: 2}[says]
-		if forms != want || tx.State != Stuck || tx.Sub != Unfunded ||
+		if attempts != want || tx.State != Stuck || tx.Sub != Unfunded ||
 			tx.Reason != ReasonInsufficientFunds {
-			t.Errorf("%s: %d attempts, %s/%s %s", says, forms, tx.State, tx.Sub, tx.Reason)
+			t.Errorf("%s: %d attempts, %s/%s %s", says, attempts, tx.State, tx.Sub, tx.Reason)
 		}
 		if cancels := "insufficient funds for the cancel transaction"; strings.Contains(
 			tx.LastError, cancels) != (says == StuckCancel) {
@@ -387,10 +387,10 @@ func TestUnfunded_Bump(t *testing.T) {
 		w := newWorld(1, p)
 		w.do(t, until[Broadcast](t, w), Outcome{Class: Accepted}, accepted)
 		w.view.Now = w.view.Now.Add(time.Hour)
-		forms := map[int]int{}
+		attempts := map[int]int{}
 		for range 20 {
 			b := until[Broadcast](t, w)
-			forms[b.Attempt.No]++
+			attempts[b.Attempt.No]++
 			answer := poor
 			if b.Attempt.No == 1 {
 				answer = Outcome{Class: lost}
@@ -402,10 +402,10 @@ func TestUnfunded_Bump(t *testing.T) {
 			}
 		}
 		id := w.view.Open[0].ID
-		if got := w.kinds[id]; forms[1] < 8 || forms[2] < 8 || len(forms) != 2 ||
+		if got := w.kinds[id]; attempts[1] < 8 || attempts[2] < 8 || len(attempts) != 2 ||
 			w.view.Open[0].State != Stuck ||
 			len(got) != 5 {
-			t.Errorf("%s: attempts %v, reported %v", lost, forms, got)
+			t.Errorf("%s: attempts %v, reported %v", lost, attempts, got)
 		}
 		b := until[Broadcast](t, w)
 		if b.Attempt.No == 1 {

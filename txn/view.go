@@ -90,3 +90,55 @@ func (v *View) move(tx *Tx, kind Kind, next *Status, delay time.Duration) []Writ
 	}
 	return list
 }
+
+// Suspicion is a first account read that disagrees with the ledger. Only a second one at a later
+// block makes it a finding, because a single reading may be wrong (requirements H18, H21). It is in
+// memory only: a new owner reads twice again.
+type Suspicion struct {
+	Reason string
+	Nonce  Nonce // the nonce in question: the cursor's, or one in flight
+	Head   uint64
+	Hash   Hash // of the head
+	Since  time.Time
+}
+
+// BumpPolicy decides whether a due transaction is replaced before it is rebroadcast. It sees the
+// ledger's state, and must be pure.
+type BumpPolicy interface {
+	// Bump reports whether to replace now. last is the newest attempt and n the number of
+	// replacements: of the first cancel, if last is a cancel. A cancel that is never bumped may
+	// never be included, and nothing else is broadcast meanwhile (H29).
+	Bump(now time.Time, tx *Tx, last *Attempt, n int) bool
+}
+
+func openTx(v *View, id TxID) (*Tx, bool) {
+	for i := range v.Open {
+		tx := &v.Open[i]
+		if tx.ID == id {
+			return tx, true
+		}
+	}
+	return nil, false
+}
+
+// deepest returns the depth at which reorgs are considered impossible.
+func (p Policy) deepest() uint64 { return max(p.Confirmations, p.AuditDepth) }
+
+// settledDepth returns the depth of the settled nonce in the account read for a decision.
+func (v *View) settledDepth() uint64 {
+	if v.Account.Shallow {
+		return v.Policy.Confirmations
+	}
+	return v.Policy.deepest()
+}
+
+// claim counts a broadcast before it happens; Sent undoes the count if no node examined the bytes.
+func (v *View) claim(tx *Tx, next *Status, kind Kind, delay time.Duration) []Write {
+	w := v.move(tx, kind, next, delay)
+	w[0].Turn = tx.Turn
+	if !tx.Turn.Claimed {
+		w[0].Next.SubmitAttempts++
+		w[0].Turn.Claimed = true
+	}
+	return w
+}
