@@ -79,7 +79,7 @@ func (m *mirror) compare(a *actor, ledger store.Ledger) {
 }
 
 // mirrored starts a node whose memory is compared.
-func (w *watched) mirrored(m *mirror) *testNode {
+func (w *sharedKeyHarness) mirrored(m *mirror) *testNode {
 	w.t.Helper()
 	m.t = w.t
 	n := w.startNode(fmt.Sprint("m", w.nodes), func(o *Options) {
@@ -97,10 +97,10 @@ func (w *watched) mirrored(m *mirror) *testNode {
 // compares after each commit.
 func TestActor_Memory_MatchesLedger(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	m := &mirror{}
 	w.mirrored(m)
-	w.confirmed("one")
+	w.confirmOne("one")
 	id := w.create(0, "two", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	in := w.chain.Mine(1)
@@ -110,8 +110,8 @@ func TestActor_Memory_MatchesLedger(t *testing.T) {
 	}
 	w.eventually("the reorg is told", w.is(id, txn.Pending))
 	w.chain.ForgetPool()
-	w.inject(w.outsider(1))
-	w.inject(w.outsider(2))
+	w.inject(w.foreignTx(1))
+	w.inject(w.foreignTx(2))
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
@@ -127,19 +127,19 @@ func TestActor_Memory_MatchesLedger(t *testing.T) {
 }
 
 // The owner reads its ledger anew while a transaction that was given back waits in its queue.
-func TestRequeue_Reload_Kept(t *testing.T) {
+func TestRequeue_LedgerReloaded_StillConfirmed(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	var reloads atomic.Int32
 	m := &mirror{reload: func(a *actor) bool {
 		waits := len(a.inbox.Queue) > 0 && len(a.inbox.Queue[0].Attempts) > 0
 		return waits && reloads.Add(1) <= 3
 	}}
 	w.mirrored(m)
-	w.confirmed("one")
+	w.confirmOne("one")
 	id := w.create(0, "two", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
@@ -152,9 +152,9 @@ func TestRequeue_Reload_Kept(t *testing.T) {
 
 // A decision needs receipts that are newer than the view of the account, and the owner's view of
 // the chain is a block behind that. Nothing but the next block can wake the owner.
-func TestExitProtect_ReceiptsPending_WaitsForNextBlock(t *testing.T) {
+func TestFail_ViewBehindAccount_WaitsForNextBlock(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.policy.ResubmitInterval = time.Hour
 	n := w.startNode("a", func(o *Options) {
 		o.Chains[0].Chain = w.chain
@@ -181,7 +181,7 @@ func TestExitProtect_ReceiptsPending_WaitsForNextBlock(t *testing.T) {
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		switch {
 		case call.Method == chaintest.MethodSend && mode.Load() == 0:
-			once.Do(func() { w.inject(w.outsider(1)); w.chain.Mine(1) })
+			once.Do(func() { w.inject(w.foreignTx(1)); w.chain.Mine(1) })
 		case call.Method == chaintest.MethodSend:
 			return chaintest.Swallow() // and rest for an hour
 		case call.Method == chaintest.MethodReceipts:

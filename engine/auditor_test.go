@@ -26,7 +26,7 @@ type meter struct {
 }
 
 // measured has a node audit as often as it may, and returns its counters.
-func measured(t *testing.T, o *Options) *meter {
+func auditing(t *testing.T, o *Options) *meter {
 	m := &meter{t, metric.NewManualReader()}
 	o.Meter = metric.NewMeterProvider(metric.WithReader(m.reader)).Meter("")
 	// who has no owner is not audited, and a slow machine takes long
@@ -93,7 +93,7 @@ func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	audits := int64(0)
 	for round := range rounds {
 		var m *meter
-		n := r.startNode(fmt.Sprint("n", round), func(o *Options) { m = measured(t, o) })
+		n := r.startNode(fmt.Sprint("n", round), func(o *Options) { m = auditing(t, o) })
 		var ids []txn.TxID
 		for i := range each {
 			for s := range submitters {
@@ -126,7 +126,7 @@ func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 }
 
 // plant writes past every guard.
-func (r *harness) plant(query string) {
+func (r *harness) corrupt(query string) {
 	r.t.Helper()
 	tx, err := r.db.Pool.Begin(context.Background())
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *harness) plant(query string) {
 
 // planted are the ways to break a law, with SQL in which $tx stands for the second transaction of a
 // submitter and $s for the submitter.
-var planted = []struct{ what, query, law string }{
+var corruptions = []struct{ what, query, law string }{
 	{
 		"a number that nobody used",
 		"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = $s",
@@ -203,7 +203,7 @@ var planted = []struct{ what, query, law string }{
 // auditor must find them all and stop those submitters, and no other.
 func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	t.Parallel()
-	r := newHarness(t, len(planted)+1, blockPeriod, dbtest.WithoutGuard())
+	r := newHarness(t, len(corruptions)+1, blockPeriod, dbtest.WithoutGuard())
 	everywhere := func(request string) {
 		t.Helper()
 		var ids []txn.TxID
@@ -219,19 +219,19 @@ func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	everywhere("2")
 	n.stop()
 	var m *meter
-	r.startNode("b", func(o *Options) { m = measured(t, o) }) // under token 2
+	r.startNode("b", func(o *Options) { m = auditing(t, o) }) // under token 2
 	everywhere("3")
 	if found := m.count("fencepost_audit_violation"); len(found) > 0 {
 		t.Fatalf("before anything is wrong: %v", found)
 	}
-	for i, c := range planted {
+	for i, c := range corruptions {
 		second := fmt.Sprintf(
 			"(SELECT tx_id FROM managed_tx WHERE submitter_id = %d AND nonce = 1)", r.submitters[i])
-		r.plant(
+		r.corrupt(
 			strings.NewReplacer("$tx", second, "$s", fmt.Sprint(r.submitters[i])).Replace(c.query))
 	}
 	laws := map[string]bool{}
-	for i, c := range planted {
+	for i, c := range corruptions {
 		laws[c.law] = true
 		if p := r.awaitProtection(i); p.Reason != txn.ProtectByAudit ||
 			!strings.Contains(p.Evidence, c.law) {
@@ -243,7 +243,7 @@ func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 			t.Errorf("violations %v", found)
 		}
 	}
-	last := len(planted)
+	last := len(corruptions)
 	if tx := r.awaitFinal(r.create(last, "4", transfer())); tx.State != txn.Confirmed ||
 		r.protection(last) != nil {
 		t.Errorf("the one in which nothing is wrong: %+v", tx.Status)
@@ -257,27 +257,27 @@ func TestAuditor_SameViolation_ProtectsOnce(t *testing.T) {
 	for name, recorded := range map[string]func(*harness, txn.TxID){
 		"recorded by key": func(*harness, txn.TxID) {},
 		"recorded by words": func(r *harness, tx txn.TxID) {
-			r.plant(fmt.Sprintf("UPDATE submitter_command SET violations = NULL, reason = "+
+			r.corrupt(fmt.Sprintf("UPDATE submitter_command SET violations = NULL, reason = "+
 				"'L8: transaction %s: it has version 5 and 4 events, numbered 1 to 5' "+
 				"WHERE violations IS NOT NULL", tx))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			quarantinesOnce(t, recorded)
+			testProtectsOnce(t, recorded)
 		})
 	}
 }
 
-func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
+func testProtectsOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	r := newHarness(t, 1, blockPeriod, dbtest.WithoutGuard())
 	var m *meter
-	audit := func(o *Options) { m = measured(t, o) }
+	audit := func(o *Options) { m = auditing(t, o) }
 	n := r.startNode("a", audit)
 	first, second := r.create(0, "1", transfer()), r.create(0, "2", transfer())
 	r.awaitFinal(first)
 	r.awaitFinal(second)
-	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", first))
+	r.corrupt(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", first))
 	p := r.awaitProtection(0)
 	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume,
 		Expect: p.ID}); got != txn.Applied {
@@ -286,7 +286,7 @@ func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	n.stop()
 	recorded(r, first)
 	// Others are recorded meanwhile, however many.
-	r.plant(
+	r.corrupt(
 		"INSERT INTO submitter_command (submitter_id, kind, applied_at, result) SELECT " +
 			"submitter_id, 'RESUME', clock_timestamp(), 'APPLIED' FROM submitter, " +
 			"generate_series(1, 2500)")
@@ -301,7 +301,7 @@ func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	if p := r.protection(0); p != nil {
 		t.Fatalf("protected again: %+v", p)
 	}
-	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", second))
+	r.corrupt(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", second))
 	if p := r.awaitProtection(0); strings.Contains(p.Evidence, first.String()) ||
 		!strings.Contains(p.Evidence, second.String()) {
 		t.Errorf("%+v", p)
@@ -312,11 +312,11 @@ func quarantinesOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 // and no fewer.
 func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	var m *meter
-	w.startNode("a", func(o *Options) { o.Chains[0].Chain = w.chain; m = measured(t, o) })
-	w.confirmed("one")
-	other := w.inject(w.outsider(1))
+	w.startNode("a", func(o *Options) { o.Chains[0].Chain = w.chain; m = auditing(t, o) })
+	w.confirmOne("one")
+	other := w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	seen := m.count("fencepost_audit")["ok"]
 	w.eventually("audits at one block", func() error {
@@ -346,39 +346,41 @@ func TestFullAudit(t *testing.T) {
 	unreceipted := "receipt_tx_hash = NULL, receipt_block = NULL, receipt_block_hash = NULL, " +
 		"receipt_success = NULL, receipt_gas_used = NULL, receipt_gas_price = NULL"
 	for name, c := range map[string]struct {
-		plant  string
-		bend   func(*watched)
-		checks []string // that failed; none: nothing is wrong
+		corrupt string
+		prepare func(*sharedKeyHarness)
+		checks  []string // that failed; none: nothing is wrong
 	}{
 		"all is well": {},
-		"in another block": {plant: "UPDATE managed_tx SET receipt_block_hash = " +
+		"in another block": {corrupt: "UPDATE managed_tx SET receipt_block_hash = " +
 			"decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second,
 			checks: []string{"other_block"}},
-		"reverted, by the ledger": {plant: "UPDATE managed_tx SET receipt_success = FALSE WHERE " +
+		"reverted, by the ledger": {corrupt: "UPDATE managed_tx SET receipt_success = FALSE " +
+			"WHERE " +
 			"tx_id = " + second, checks: []string{"other_result"}},
 		"never ran, by the ledger": {
-			plant: "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'NO', " + unreceipted +
+			corrupt: "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'NO', " +
+				unreceipted +
 				" WHERE tx_id = " + second, checks: []string{"last_event", "unknown_execution"}},
 		"the chain has lost blocks": {
-			bend:   func(w *watched) { w.rollback() },
-			checks: []string{"not_on_chain", "not_on_chain", "not_on_chain", "chain_behind"}},
+			prepare: func(w *sharedKeyHarness) { w.rollback() },
+			checks:  []string{"not_on_chain", "not_on_chain", "not_on_chain", "chain_behind"}},
 		"the key is used elsewhere": {
-			bend:   func(w *watched) { w.inject(w.outsider(3)) },
-			checks: []string{"used_elsewhere"}},
+			prepare: func(w *sharedKeyHarness) { w.inject(w.foreignTx(3)) },
+			checks:  []string{"used_elsewhere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWatched(t)
+			w := newSharedKeyHarness(t)
 			n := w.node()
 			for i := range 3 {
-				w.confirmed(fmt.Sprint(i))
+				w.confirmOne(fmt.Sprint(i))
 			}
 			n.stop()
-			if c.plant != "" {
-				w.plant(c.plant)
+			if c.corrupt != "" {
+				w.corrupt(c.corrupt)
 			}
-			if c.bend != nil {
-				c.bend(w)
+			if c.prepare != nil {
+				c.prepare(w)
 			}
 			var progress []audit.Progress
 			report, err := audit.Run(t.Context(), audit.Options{
@@ -406,7 +408,7 @@ func failedChecks(r audit.Report) (checks []string) {
 
 // What gave up its nonce, and waits in the queue or was cancelled there, must not be on chain by
 // what was signed for it before.
-func TestFullAudit_RequeuedTransaction(t *testing.T) {
+func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 0)
 	before := w.attempts()[id.String()]
@@ -462,7 +464,7 @@ func TestFullAudit_RequeuedTransaction(t *testing.T) {
 }
 
 // rollback undoes all blocks, and makes as many others.
-func (w *watched) rollback() {
+func (w *sharedKeyHarness) rollback() {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
 		w.t.Fatal(err)
@@ -470,12 +472,12 @@ func (w *watched) rollback() {
 }
 
 // An endpoint that lags, or does not answer, is no finding.
-func TestFullAudit_UnresponsiveChain(t *testing.T) {
+func TestFullAudit_ChainLagsOrFails_NoFalseFinding(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	n := w.node()
 	for i := range 3 {
-		w.confirmed(fmt.Sprint(i))
+		w.confirmOne(fmt.Sprint(i))
 	}
 	n.stop()
 	only := func(method chaintest.Method, f chaintest.Fault) {
@@ -514,13 +516,13 @@ func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod, dbtest.WithoutGuard())
 	var m *meter
-	r.startNode("a", func(o *Options) { m = measured(t, o) })
+	r.startNode("a", func(o *Options) { m = auditing(t, o) })
 	id := r.create(0, "1", transfer())
 	r.awaitFinal(id)
 	if got := r.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	r.plant(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", id))
+	r.corrupt(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", id))
 	r.eventually("it is found again and again", func() error {
 		if found := m.count("fencepost_audit_violation"); found["L8"] < 4 {
 			return fmt.Errorf("%v", found)

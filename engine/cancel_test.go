@@ -17,7 +17,7 @@ import (
 )
 
 // cancelled has a transaction in flight and asks for its cancel.
-func (v *chainHarness) cancelled() txn.TxID {
+func (v *chainHarness) sendAndCancel() txn.TxID {
 	v.t.Helper()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -48,17 +48,17 @@ func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	v := newChainHarness(t, "memory", quick, nil)
 	v.memory.SetExtraGas(400_000)
 	v.node()
-	id := v.cancelled()
-	forms := v.awaitAttempts(id, 2)
-	if tx := v.finish(id); tx.State != txn.Cancelled || forms[1].GasLimit < 421_000 ||
-		forms[1].GasLimit > 600_000 {
-		t.Errorf("%+v with a gas limit of %d", tx.Status, forms[1].GasLimit)
+	id := v.sendAndCancel()
+	attempts := v.awaitAttempts(id, 2)
+	if tx := v.finish(id); tx.State != txn.Cancelled || attempts[1].GasLimit < 421_000 ||
+		attempts[1].GasLimit > 600_000 {
+		t.Errorf("%+v with a gas limit of %d", tx.Status, attempts[1].GasLimit)
 	}
 }
 
 // Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells
 // there is another.
-func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
+func TestCancel_EstimateFailed_EstimatedAgain(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
 	v.memory.SetExtraGas(400_000)
@@ -72,22 +72,23 @@ func TestCancel_Repeated_GasEstimatedAgain(t *testing.T) {
 		return chaintest.Fault{}
 	})
 	v.node()
-	id := v.cancelled()
-	tx := v.has(id, "the cancel is refused",
+	id := v.sendAndCancel()
+	tx := v.await(id, "the cancel is refused",
 		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonRejected })
 	v.awaitSent(0, 5)
-	forms := v.awaitAttempts(id, 2)
-	if len(forms) != 2 || forms[1].GasLimit != 21_000 {
-		t.Fatalf("%+v: %d forms, gas limit %d", tx.Status, len(forms), forms[1].GasLimit)
+	attempts := v.awaitAttempts(id, 2)
+	if len(attempts) != 2 || attempts[1].GasLimit != 21_000 {
+		t.Fatalf("%+v: %d forms, gas limit %d", tx.Status, len(attempts), attempts[1].GasLimit)
 	}
 	v.mu.Lock()
 	silent = false
 	v.mu.Unlock()
-	if forms = v.awaitAttempts(id, 3); forms[2].GasLimit < 421_000 || forms[2].Kind != txn.Cancel {
-		t.Errorf("%+v", forms[2])
+	if attempts = v.awaitAttempts(id, 3); attempts[2].GasLimit < 421_000 ||
+		attempts[2].Kind != txn.Cancel {
+		t.Errorf("%+v", attempts[2])
 	}
-	v.has(id, "it is taken", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
-	if tx := v.finish(id); tx.State != txn.Cancelled || tx.TxHash != forms[2].Hash {
+	v.await(id, "it is taken", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	if tx := v.finish(id); tx.State != txn.Cancelled || tx.TxHash != attempts[2].Hash {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -100,25 +101,25 @@ func TestCancel_NotIncluded_BumpedAutomatically(t *testing.T) {
 		p.Bump = txn.DefaultBumpPolicy{Enabled: false, MinInterval: time.Millisecond,
 			MaxAttempts: 3}
 		v := newChainHarness(t, kind, p, nil)
-		v.stopping(func(n int) bool { return n < 4 })
+		v.dropSends(func(n int) bool { return n < 4 })
 		v.node()
-		id := v.cancelled()
-		forms := v.awaitAttempts(id, 4)
-		for i, f := range forms[1:] {
-			if old := forms[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) ||
+		id := v.sendAndCancel()
+		attempts := v.awaitAttempts(id, 4)
+		for i, f := range attempts[1:] {
+			if old := attempts[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) ||
 				!f.Fees.Tip.Gt(&old.Tip) {
 				t.Errorf("form %d, %s, offers %s after %s", f.No, f.Kind, f.Fees.Cap.Dec(),
 					old.Cap.Dec())
 			}
 		}
-		v.stopping(nil)
+		v.dropSends(nil)
 		if tx := v.finish(id); tx.State != txn.Cancelled {
 			t.Errorf("%+v", tx.Status)
 		}
 	})
 }
 
-func TestCancel_AtFeeCap(t *testing.T) {
+func TestCancel_AtFeeCap_Stuck(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.BumpMaxFee, p.Bump = *uint256.NewInt(3e9), txn.DefaultBumpPolicy{
@@ -128,20 +129,20 @@ func TestCancel_AtFeeCap(t *testing.T) {
 	}
 	v := newChainHarness(t, "memory", p, nil)
 	v.node()
-	v.stopping(func(n int) bool { return n > 1 })
-	id := v.cancelled()
-	v.has(id, "the cap is told",
+	v.dropSends(func(n int) bool { return n > 1 })
+	id := v.sendAndCancel()
+	v.await(id, "the cap is told",
 		func(tx txn.Tx) bool {
 			return tx.State == txn.Stuck &&
 				tx.Reason == txn.ReasonFeeCapReached
 		})
-	forms := v.awaitAttempts(id, 2)
-	for _, f := range forms[1:] {
+	attempts := v.awaitAttempts(id, 2)
+	for _, f := range attempts[1:] {
 		if f.Kind != txn.Cancel || f.Fees.Cap.Gt(&p.BumpMaxFee) {
 			t.Errorf("form %d, %s, offers %s", f.No, f.Kind, f.Fees.Cap.Dec())
 		}
 	}
-	v.stopping(nil)
+	v.dropSends(nil)
 	if tx := v.finish(id); tx.State == txn.Stuck || tx.Reason == txn.ReasonFeeCapReached {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -149,7 +150,7 @@ func TestCancel_AtFeeCap(t *testing.T) {
 
 // No node takes the cancel. What it should stop is handed over by itself no more, and once when an
 // operator says so.
-func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
+func TestRetry_CancelRejected_OriginalSentOnce(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.ResubmitMax = 3
@@ -175,7 +176,7 @@ func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
 	if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	v.has(id, "nobody takes its cancel", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.await(id, "nobody takes its cancel", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	_, mark := v.sent(0)
 	if again := v.awaitSent(mark, 3); slices.Contains(again, original) {
 		t.Error("the original is handed over by itself")
@@ -203,7 +204,7 @@ func TestRebroadcast_Command_SendsOriginal(t *testing.T) {
 
 // The nonce is released when the transaction is final, by the chain's tag too: not at any depth
 // before, and with the end itself.
-func TestReleaseOnlyWhenFinal(t *testing.T) {
+func TestRelease_FullDepth_OnlyWhenFinal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		depth uint64
@@ -225,7 +226,7 @@ func TestReleaseOnlyWhenFinal(t *testing.T) {
 				blocks += 50 // and then it is the tag that is missing
 			}
 			v.memory.MineEmpty(blocks)
-			v.has(first, "it is in a block", func(tx txn.Tx) bool { return tx.Receipt != nil })
+			v.await(first, "it is in a block", func(tx txn.Tx) bool { return tx.Receipt != nil })
 			v.awaitCalls(v.memory, chaintest.MethodHead, 5)
 			if tx, err := v.admin.Tx(t.Context(), second); err != nil || tx.Nonce != nil {
 				t.Fatalf("the next one has a nonce before the first is final: %+v %v", tx.Status,
@@ -259,10 +260,10 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 			p := quick
 			p.PrepareMaxAge = time.Hour
 			v := newChainHarness(t, "memory", p, nil)
-			v.quoting(false)
+			v.setQuotes(false)
 			n := v.node()
 			id := v.create(0, "one", transfer())
-			v.has(id, "it waits",
+			v.await(id, "it waits",
 				func(tx txn.Tx) bool { return tx.Reason == txn.ReasonChainUnavailable })
 			n.stop()
 			v.skew = skew
@@ -285,14 +286,14 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 					t.Fatal(err)
 				}
 				v.create(0, "three", transfer())
-				v.has(id, "its time is over",
+				v.await(id, "its time is over",
 					func(tx txn.Tx) bool {
 						return tx.State == txn.Failed &&
 							tx.Reason == txn.ReasonPrepareTimeout
 					})
 				return
 			}
-			v.quoting(true)
+			v.setQuotes(true)
 			if tx := v.finish(id); tx.State != txn.Confirmed {
 				t.Errorf("%+v", tx.Status)
 			}

@@ -23,7 +23,7 @@ import (
 // go-ethereum.
 type chainHarness struct {
 	*harness
-	*sieve
+	*sendFilter
 	memory *chaintest.Chain // nil on go-ethereum
 	mine   func(n int)
 	reorg  func(depth int) error // its transactions vanish
@@ -41,16 +41,16 @@ type skewed struct {
 
 func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
-var venues = []string{"memory", "geth"}
+var chainKinds = []string{"memory", "geth"}
 
 // newChainHarness makes one; nodes that are started on it get the policy and what adjust changes.
 func newChainHarness(t *testing.T, kind string, policy txn.Policy,
 	adjust func(*Options)) *chainHarness {
 	t.Helper()
 	v := &chainHarness{
-		harness: newHarness(t, 1, 0),
-		sieve:   &sieve{forms: map[txn.Nonce][]txn.Hash{}},
-		adjust:  adjust,
+		harness:    newHarness(t, 1, 0),
+		sendFilter: &sendFilter{attempts: map[txn.Nonce][]txn.Hash{}},
+		adjust:     adjust,
 	}
 	v.policy = policy
 	if kind == "memory" {
@@ -89,7 +89,7 @@ func (v *chainHarness) node() *testNode {
 		if v.memory != nil {
 			o.Chains[0].Chain = v.memory
 		}
-		o.Chains[0].Chain = sifted{o.Chains[0].Chain, v.sieve}
+		o.Chains[0].Chain = filteredChain{o.Chains[0].Chain, v.sendFilter}
 		if v.adjust != nil {
 			v.adjust(o)
 		}
@@ -97,44 +97,44 @@ func (v *chainHarness) node() *testNode {
 }
 
 // sieve sees what is sent, and keeps some of it from a chain that seems to have taken it.
-type sieve struct {
-	mu    sync.Mutex
-	forms map[txn.Nonce][]txn.Hash // that were sent, each once
-	all   []txn.Hash               // as often as they were sent
-	mute  bool                     // no quotes
+type sendFilter struct {
+	mu       sync.Mutex
+	attempts map[txn.Nonce][]txn.Hash // that were sent, each once
+	all      []txn.Hash               // as often as they were sent
+	noQuotes bool
 	// whether the no-th form of a nonce is kept from the chain, from 1
 	stop func(no int) bool
 }
 
-type sifted struct {
+type filteredChain struct {
 	Chain
-	by *sieve
+	by *sendFilter
 }
 
-func (s sifted) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
-	if s.by.stops(signed) {
+func (s filteredChain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+	if s.by.drops(signed) {
 		return txn.Outcome{Class: txn.Accepted}
 	}
 	return s.Chain.Send(ctx, signed)
 }
 
-func (s sifted) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
+func (s filteredChain) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Outcome) {
 	s.by.mu.Lock()
-	mute := s.by.mute
+	noQuotes := s.by.noQuotes
 	s.by.mu.Unlock()
-	if mute {
+	if noQuotes {
 		return txn.Quote{}, txn.Outcome{Class: txn.Unavailable}
 	}
 	return s.Chain.Quote(ctx, draft)
 }
 
-func (s *sieve) quoting(on bool) {
+func (s *sendFilter) setQuotes(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mute = !on
+	s.noQuotes = !on
 }
 
-func (s *sieve) stops(signed txn.Signed) bool {
+func (s *sendFilter) drops(signed txn.Signed) bool {
 	tx := new(types.Transaction)
 	if tx.UnmarshalBinary(signed.Raw) != nil {
 		return false
@@ -144,26 +144,26 @@ func (s *sieve) stops(signed txn.Signed) bool {
 	defer s.mu.Unlock()
 	s.all = append(s.all, signed.Hash)
 	no := 0
-	for i, h := range s.forms[nonce] {
+	for i, h := range s.attempts[nonce] {
 		if h == signed.Hash {
 			no = i + 1
 		}
 	}
 	if no == 0 {
-		s.forms[nonce] = append(s.forms[nonce], signed.Hash)
-		no = len(s.forms[nonce])
+		s.attempts[nonce] = append(s.attempts[nonce], signed.Hash)
+		no = len(s.attempts[nonce])
 	}
 	return s.stop != nil && s.stop(no)
 }
 
-func (s *sieve) stopping(by func(no int) bool) {
+func (s *sendFilter) dropSends(by func(no int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop = by
 }
 
 // sent is every hash that was sent since a mark, and the next mark.
-func (s *sieve) sent(from int) ([]txn.Hash, int) {
+func (s *sendFilter) sent(from int) ([]txn.Hash, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]txn.Hash(nil), s.all[from:]...), len(s.all)
@@ -203,7 +203,7 @@ func (v *chainHarness) finish(id txn.TxID) store.TxInfo {
 }
 
 // has waits until a transaction satisfies a condition.
-func (r *harness) has(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx {
+func (r *harness) await(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx {
 	r.t.Helper()
 	var got store.TxInfo
 	r.eventually(what, func() (err error) {
@@ -249,7 +249,7 @@ var quick = txn.Policy{
 }
 
 // bumped is the same, and offers more without delay.
-func bumped(p txn.Policy) txn.Policy {
+func withBump(p txn.Policy) txn.Policy {
 	p.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 10 * time.Millisecond,
 		MaxAttempts: 3}
 	return p

@@ -124,13 +124,13 @@ func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
 }
 
 // startBehind runs a node behind a proxy that can part it from the database.
-func (c *cluster) startBehind(name string, adjust func(*Options)) (*testNode, *pgproxy.Proxy) {
+func (c *cluster) startWithProxy(name string, adjust func(*Options)) (*testNode, *pgproxy.Proxy) {
 	c.t.Helper()
-	proxy := c.behind()
+	proxy := c.newProxy()
 	return c.startOn(c.open(name, proxy.URL()), adjust), proxy
 }
 
-func (c *cluster) behind() *pgproxy.Proxy {
+func (c *cluster) newProxy() *pgproxy.Proxy {
 	c.t.Helper()
 	proxy, err := pgproxy.Start(c.db.URL)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *cluster) holders() map[txn.SubmitterID]holder {
 }
 
 // placed waits until every submitter is held by the node that should hold it, of those given.
-func (c *cluster) placed(what string, nodes ...*testNode) map[txn.SubmitterID]holder {
+func (c *cluster) awaitPlacement(what string, nodes ...*testNode) map[txn.SubmitterID]holder {
 	c.t.Helper()
 	want := c.placement(nodes...)
 	var held map[txn.SubmitterID]holder
@@ -207,7 +207,7 @@ func (c *cluster) placement(nodes ...*testNode) (p placement) {
 }
 
 // one is a submitter that should be of this node.
-func (c *cluster) one(of *testNode, among ...*testNode) (i int) {
+func (c *cluster) submitterOf(of *testNode, among ...*testNode) (i int) {
 	c.t.Helper()
 	p := c.placement(among...)
 	for i, id := range c.submitters {

@@ -18,7 +18,7 @@ import (
 
 // comesBack changes the chain down to where the nonce was used by somebody else, and lets the form
 // run that had lost it.
-func (w *watched) comesBack(old txn.Signed) {
+func (w *sharedKeyHarness) includeLost(old txn.Signed) {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
 		w.t.Fatal(err)
@@ -66,7 +66,7 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 			if c.takeover {
 				w.node()
 			}
-			w.comesBack(old)
+			w.includeLost(old)
 			if c.away {
 				w.node() // nothing asks for it but what had ended
 			}
@@ -98,7 +98,7 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 			if got := w.gaps(); len(got) > 0 {
 				t.Errorf("gaps %v", got)
 			}
-			w.healthy()
+			w.checkInvariants()
 			report, err := audit.Run(t.Context(),
 				audit.Options{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 			if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
@@ -148,7 +148,7 @@ func TestEnded_BelowAuditDepth_Dropped(t *testing.T) {
 }
 
 // released waits until so many of the submitters' leases are given back.
-func (w *watched) released(n int) func() error {
+func (w *sharedKeyHarness) released(n int) func() error {
 	return func() error {
 		if got := w.number("SELECT count(*) FROM submitter_lease WHERE released"); got != n {
 			return fmt.Errorf("%d are", got)
@@ -158,7 +158,7 @@ func (w *watched) released(n int) func() error {
 }
 
 // newest waits until the newest events of a transaction are these.
-func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
+func (w *sharedKeyHarness) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 	return func() error {
 		all := w.events(id)
 		if at := len(all) - len(kinds); at < 0 || !slices.Equal(all[at:], kinds) {
@@ -170,12 +170,12 @@ func (w *watched) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 
 // While an account is protected a cancel is not signed, and what it should stop is not handed over;
 // when the protection ends it is signed at once.
-func TestCancel_Protected_AppliedLater(t *testing.T) {
+func TestCancel_Protected_SignedAfterExit(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.policy.ResubmitInterval = time.Hour
 	w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	id := w.create(0, "two", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)

@@ -218,7 +218,7 @@ func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 	r.checkLedger()
 }
 
-func TestReorgs(t *testing.T) {
+func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 	t.Parallel()
 	for name, fate := range map[string]devchain.Fate{"transactions come back": devchain.Return,
 		"transactions vanish": devchain.Drop} {
@@ -230,7 +230,7 @@ func TestReorgs(t *testing.T) {
 			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
 			r.mineWhatIsPendingUntil("the second is included",
 				func() bool { return r.sub(b) == txn.Included })
-			if err := r.dev.Reorg(r.depth(b), fate); err != nil {
+			if err := r.dev.Reorg(r.devBlocksFrom(b), fate); err != nil {
 				t.Fatal(err)
 			}
 			r.eventually("the reorg is told", func() error {
@@ -251,7 +251,7 @@ func TestReorgs(t *testing.T) {
 }
 
 // depth is how many of the newest blocks must go for a transaction to be included no more.
-func (r *harness) depth(id txn.TxID) int {
+func (r *harness) devBlocksFrom(id txn.TxID) int {
 	r.t.Helper()
 	tx, err := r.admin.Tx(r.t.Context(), id)
 	if err != nil || tx.Receipt == nil {

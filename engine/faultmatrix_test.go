@@ -26,11 +26,11 @@ type sendFault struct {
 	chaintest.Fault
 }
 
-func lie(class txn.Class) chaintest.Fault {
+func falseReply(class txn.Class) chaintest.Fault {
 	return chaintest.Fault{Reply: &txn.Outcome{Class: class}}
 }
 
-func lost(class txn.Class, after time.Duration) chaintest.Fault {
+func rejected(class txn.Class, after time.Duration) chaintest.Fault {
 	return chaintest.Fault{Lost: true, Reply: &txn.Outcome{Class: class, RetryAfter: after}}
 }
 
@@ -42,7 +42,7 @@ var sendFaults = []sendFault{
 	{"the chain is away", chaintest.Unavailable()},
 	{"accepted and dropped", chaintest.Swallow()},
 	{"accepted and evicted", chaintest.Evict()},
-	{"another hash is answered", lost(txn.Ambiguous, 0)},
+	{"another hash is answered", rejected(txn.Ambiguous, 0)},
 	{"already known, which is not so", chaintest.Say("already known")},
 	{"nonce too low, which is not so", chaintest.FalseNonceTooLow()},
 	{"nonce too high, which is not so", chaintest.Say("nonce too high")},
@@ -51,14 +51,14 @@ var sendFaults = []sendFault{
 	{"replacement underpriced", chaintest.Say("replacement transaction underpriced")},
 	{"fee cap below the base fee", chaintest.Say("max fee per gas less than block base fee")},
 	{"no funds", chaintest.Say("insufficient funds for gas * price + value")},
-	{"too many requests", lost(txn.RateLimited, 20*time.Millisecond)},
-	{"not authorised", lost(txn.Unauthorized, 0)},
-	{"another chain", lost(txn.WrongChain, 0)},
-	{"never valid, which is not so", lost(txn.Invalid, 0)},
+	{"too many requests", rejected(txn.RateLimited, 20*time.Millisecond)},
+	{"not authorised", rejected(txn.Unauthorized, 0)},
+	{"another chain", rejected(txn.WrongChain, 0)},
+	{"never valid, which is not so", rejected(txn.Invalid, 0)},
 	{"words nobody knows", chaintest.Say("the hamster has left the wheel")},
-	{"taken, and called nonce too low", lie(txn.NonceTooLow)},
-	{"taken, and called invalid", lie(txn.Invalid)},
-	{"taken, and called underpriced", lie(txn.ReplacementUnderpriced)},
+	{"taken, and called nonce too low", falseReply(txn.NonceTooLow)},
+	{"taken, and called invalid", falseReply(txn.Invalid)},
+	{"taken, and called underpriced", falseReply(txn.ReplacementUnderpriced)},
 }
 
 const faultyTimes = 3
@@ -71,17 +71,17 @@ type matrixCell struct {
 	id     txn.TxID
 	behind txn.TxID
 
-	mu    sync.Mutex
-	forms []txn.Hash
-	sends int // of the first form
-	hits  int
-	evict txn.Hash
+	mu       sync.Mutex
+	attempts []txn.Hash
+	sends    int // of the first form
+	hits     int
+	evict    txn.Hash
 
 	replaced bool // a form may be replaced before the fault has fallen on it as often as it shall
 }
 
 // form is the number of the form on whose hand-overs the fault falls.
-func (c *matrixCell) form() int {
+func (c *matrixCell) attempt() int {
 	if c.moment == "first send" || c.moment == "resend" {
 		return 1
 	}
@@ -89,23 +89,23 @@ func (c *matrixCell) form() int {
 }
 
 // meets tells what happens to a hand-over of the cell's transaction.
-func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
+func (c *matrixCell) faultFor(hash txn.Hash) chaintest.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	no := 0
-	for i, h := range c.forms {
+	for i, h := range c.attempts {
 		if h == hash {
 			no = i + 1
 		}
 	}
 	if no == 0 {
-		c.forms = append(c.forms, hash)
-		no = len(c.forms)
+		c.attempts = append(c.attempts, hash)
+		no = len(c.attempts)
 	}
 	if no == 1 {
 		c.sends++
 	}
-	due := no == c.form() && (c.moment != "resend" || c.sends > 1) ||
+	due := no == c.attempt() && (c.moment != "resend" || c.sends > 1) ||
 		no > 2 && c.moment == "cancel" // which rises
 	if !due || c.hits == faultyTimes {
 		return chaintest.Fault{}
@@ -118,14 +118,14 @@ func (c *matrixCell) meets(hash txn.Hash) chaintest.Fault {
 
 // givesUp tells whether the fault is a word that is believed, whoever says it: that what no node
 // has taken can never pass.
-func (c *matrixCell) givesUp() bool {
+func (c *matrixCell) endsTransaction() bool {
 	return c.moment == "first send" && c.fault.Reply != nil && c.fault.Reply.Class == txn.Invalid
 }
 
 func (c *matrixCell) over() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	gone := (c.givesUp() || c.replaced) && len(c.forms) > c.form()
+	gone := (c.endsTransaction() || c.replaced) && len(c.attempts) > c.attempt()
 	if c.hits < faultyTimes && !gone {
 		return fmt.Errorf("%s at the %s has fallen %d times", c.fault.name, c.moment, c.hits)
 	}
@@ -141,10 +141,10 @@ type matrix struct {
 
 // Bump has only the cells of that moment replaced, once.
 func (m *matrix) Bump(_ time.Time, tx *txn.Tx, _ *txn.Attempt, n int) bool {
-	return *tx.Nonce == 0 && n == 0 && m.cells[m.place(tx.Submitter)].moment == "bump"
+	return *tx.Nonce == 0 && n == 0 && m.cells[m.index(tx.Submitter)].moment == "bump"
 }
 
-func (m *matrix) place(id txn.SubmitterID) int {
+func (m *matrix) index(id txn.SubmitterID) int {
 	for i, s := range m.submitters {
 		if s == id {
 			return i
@@ -164,7 +164,7 @@ func (m *matrix) intercept(_ context.Context, call chaintest.Call) chaintest.Fau
 	if err != nil || cell == nil {
 		return chaintest.Fault{}
 	}
-	fault := cell.meets(call.Signed.Hash)
+	fault := cell.faultFor(call.Signed.Hash)
 	if cell.evict != (txn.Hash{}) {
 		m.chain.Evict(cell.evict)
 		cell.evict = txn.Hash{}
@@ -181,7 +181,7 @@ func TestFaultMatrix(t *testing.T) {
 }
 
 // The same with the policy that nodes run with, which replaces whatever waits, in any cell.
-func TestFaultMatrixWithBumping(t *testing.T) {
+func TestFaultMatrix_Bumping(t *testing.T) {
 	t.Parallel()
 	runMatrix(t, true, func(*matrix) txn.BumpPolicy {
 		return txn.DefaultBumpPolicy{Enabled: true, MinInterval: 2 * time.Second, MaxAttempts: 20}
@@ -246,7 +246,7 @@ func (m *matrix) ask(i int) error {
 	if c.moment != "cancel" {
 		return nil
 	}
-	m.harness.has(c.id, "it is sent", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	m.harness.await(c.id, "it is sent", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	_, err := m.admin.AddCommand(m.t.Context(), m.submitters[i],
 		store.Ask{Kind: txn.CommandCancel, Tx: &c.id})
 	return err
@@ -301,7 +301,7 @@ func (m *matrix) verify(c *matrixCell) (string, error) {
 	times := m.chain.Stored(m.counter, chaintest.Address(c.i).Hex())
 	switch {
 	case tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonRejected &&
-		c.givesUp():
+		c.endsTransaction():
 	case tx.State != txn.Confirmed && (c.moment != "cancel" || tx.State != txn.Cancelled):
 		err = fmt.Errorf("it ended as %s: %s %s", tx.State, tx.Reason, tx.LastError)
 	case behind.State != txn.Confirmed || *tx.Nonce != 0 || *behind.Nonce != 1 ||
@@ -313,7 +313,7 @@ func (m *matrix) verify(c *matrixCell) (string, error) {
 		err = fmt.Errorf("the payloads ran %d times, the ledger says %d", times, ran)
 	case info.Cursor.Protected != nil:
 		err = errors.New("it is protected: " + info.Cursor.Protected.Evidence)
-	case (c.moment == "bump" || c.moment == "cancel") && len(c.forms) < 2:
+	case (c.moment == "bump" || c.moment == "cancel") && len(c.attempts) < 2:
 		err = errors.New("there was no other form")
 	}
 	return fmt.Sprintf("%s, ran %d×", tx.State, times-1), err

@@ -36,12 +36,12 @@ func (v *chainHarness) protection() *txn.Protected {
 }
 
 // finalAndOneBehind has one transaction final, and another behind it that nobody quotes.
-func (v *chainHarness) finalAndOneBehind() (id, behind txn.TxID) {
+func (v *chainHarness) finalAndQueued() (id, behind txn.TxID) {
 	v.t.Helper()
 	id = v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.final(id)
-	v.quoting(false)
+	v.setQuotes(false)
 	return id, v.create(0, "behind", transfer())
 }
 
@@ -54,22 +54,22 @@ func (v *chainHarness) final(id txn.TxID) {
 
 func (v *chainHarness) loseBlockOf(id txn.TxID) {
 	v.t.Helper()
-	if err := v.reorg(v.above(id)); err != nil {
+	if err := v.reorg(v.blocksFrom(id)); err != nil {
 		v.t.Fatal(err)
 	}
 }
 
 // restored checks what is told of a reorg after finality, and that all goes on by itself.
-func (v *chainHarness) restored(id, behind txn.TxID) {
+func (v *chainHarness) checkRestored(id, behind txn.TxID) {
 	v.t.Helper()
-	tx := v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	tx := v.await(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if tx.Reason != txn.ReasonReorgedFinal || tx.Executed != txn.Unknown || tx.Receipt != nil {
 		v.t.Errorf("%+v", tx.Status)
 	}
 	if p := v.protection(); p == nil || p.Reason != txn.ReasonReorgedFinal || p.Evidence == "" {
 		v.t.Fatalf("protection %+v", p)
 	}
-	v.quoting(true)
+	v.setQuotes(true)
 	v.eventually("it is handed over again", func() error {
 		if all, _ := v.sent(0); len(all) < 2 {
 			return errors.New("not yet")
@@ -93,9 +93,9 @@ func TestReorgAfterFinality(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		v := newChainHarness(t, kind, quick, nil)
 		v.node()
-		id, behind := v.finalAndOneBehind()
+		id, behind := v.finalAndQueued()
 		v.loseBlockOf(id)
-		v.restored(id, behind)
+		v.checkRestored(id, behind)
 	})
 }
 
@@ -109,12 +109,12 @@ func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
 			p.AuditDepth = 100
 			v := newChainHarness(t, "memory", p, nil)
 			n := v.node()
-			id, behind := v.finalAndOneBehind()
+			id, behind := v.finalAndQueued()
 			n.stop()
 			v.loseBlockOf(id)
 			v.memory.MineEmpty(blocks)
 			v.node()
-			v.restored(id, behind)
+			v.checkRestored(id, behind)
 		})
 	}
 }
@@ -140,7 +140,7 @@ func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 				return nil
 			})
 			v.loseBlockOf(id)
-			v.has(id, "it is told",
+			v.await(id, "it is told",
 				func(tx txn.Tx) bool {
 					return tx.State == txn.Stuck &&
 						tx.Reason == txn.ReasonReorgedFinal
@@ -204,7 +204,7 @@ func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 		}
 		return nil
 	})
-	if deep := v.above(id) - 1; deep < int(v.policy.AuditDepth) {
+	if deep := v.blocksFrom(id) - 1; deep < int(v.policy.AuditDepth) {
 		t.Errorf("it is given back when the transaction is %d blocks deep", deep)
 	}
 }
@@ -227,7 +227,7 @@ func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 }
 
 // told is what a watcher has of the blocks above a transaction's, after all its events.
-func (r *harness) told(id txn.TxID) (blocks []txn.BlockRef, forks int) {
+func (r *harness) reportedBlocks(id txn.TxID) (blocks []txn.BlockRef, forks int) {
 	r.t.Helper()
 	events, err := r.admin.EventsOfTx(r.t.Context(), id, 0, 1000)
 	if err != nil {
@@ -246,7 +246,7 @@ func (r *harness) told(id txn.TxID) (blocks []txn.BlockRef, forks int) {
 }
 
 // onChain is what the chain has above a block.
-func (v *chainHarness) onChain(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
+func (v *chainHarness) blocksAbove(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
 	v.t.Helper()
 	for i := range n {
 		b, err := v.memory.BlockByNumber(v.t.Context(), receipt.BlockNumber+1+i)
@@ -259,16 +259,16 @@ func (v *chainHarness) onChain(receipt txn.Receipt, n uint64) (blocks []txn.Bloc
 }
 
 // telling is a policy that has the blocks above told.
-func telling() txn.Policy {
+func reportingPolicy() txn.Policy {
 	p := quick
 	p.ReportConfirmations, p.Confirmations, p.AuditDepth = true, 6, 24
 	return p
 }
 
-func (v *chainHarness) awaitTold(id txn.TxID, n int) {
+func (v *chainHarness) awaitReported(id txn.TxID, n int) {
 	v.t.Helper()
 	v.eventually(fmt.Sprintf("%d blocks are told", n), func() error {
-		if blocks, _ := v.told(id); len(blocks) != n {
+		if blocks, _ := v.reportedBlocks(id); len(blocks) != n {
 			return fmt.Errorf("%d are", len(blocks))
 		}
 		return nil
@@ -277,10 +277,11 @@ func (v *chainHarness) awaitTold(id txn.TxID, n int) {
 
 // A prefix that does not match any more: the watcher receives new_fork with all of the list, and
 // ends with what the chain has.
-func TestConfirmationsAreToldThroughForks(t *testing.T) {
+func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 	t.Parallel()
 	var counted reading
-	v := newChainHarness(t, "memory", telling(), func(o *Options) { counted = measure(t, o) })
+	v := newChainHarness(t, "memory", reportingPolicy(),
+		func(o *Options) { counted = measure(t, o) })
 	v.node()
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
@@ -288,12 +289,12 @@ func TestConfirmationsAreToldThroughForks(t *testing.T) {
 	v.eventually("it is included", v.is(id, txn.Included))
 	for n := 1; n <= 3; n++ {
 		v.mine(1)
-		v.awaitTold(id, n)
+		v.awaitReported(id, n)
 	}
 	if err := v.memory.Reorg(2, chaintest.Drop); err != nil { // two blocks go, three come
 		t.Fatal(err)
 	}
-	v.awaitTold(id, 4)
+	v.awaitReported(id, 4)
 	events, err := v.admin.EventsOfTx(t.Context(), id, 0, 100)
 	if err != nil {
 		t.Fatal(err)
@@ -301,14 +302,15 @@ func TestConfirmationsAreToldThroughForks(t *testing.T) {
 	if last := events[len(events)-1]; !last.NewFork || len(last.Above) != 4 {
 		t.Errorf("the fork is told as %+v", last)
 	}
-	if err := v.memory.Reorg(v.above(id), chaintest.Drop); err != nil { // its own block as well
+	// its own block as well
+	if err := v.memory.Reorg(v.blocksFrom(id), chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
 	v.awaitEvent(id, txn.EventReorged, 1)
-	v.counts(counted, 1, "fencepost_confirmations_fork")
+	v.awaitCount(counted, 1, "fencepost_confirmations_fork")
 	tx := v.finish(id)
-	got, forks := v.told(id)
-	if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 ||
+	got, forks := v.reportedBlocks(id)
+	if want := v.blocksAbove(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 ||
 		!slices.Equal(tx.Above, want) {
 		t.Errorf("told %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above, want)
 	}
@@ -324,14 +326,14 @@ func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 		"long after, another chain": {true, 48}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := newChainHarness(t, "memory", telling(), nil)
+			v := newChainHarness(t, "memory", reportingPolicy(), nil)
 			n := v.node()
 			id := v.create(0, "one", transfer())
 			v.eventually("it is sent", v.is(id, txn.Pending))
 			v.mine(1)
 			v.eventually("it is included", v.is(id, txn.Included))
 			v.mine(2)
-			v.awaitTold(id, 2)
+			v.awaitReported(id, 2)
 			n.stop()
 			if c.reorg {
 				if err := v.memory.Reorg(1, chaintest.Drop); err != nil {
@@ -341,8 +343,8 @@ func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 			v.memory.MineEmpty(c.blocks)
 			v.node()
 			tx := v.finish(id)
-			got, forks := v.told(id)
-			if want := v.onChain(*tx.Receipt, 6); !slices.Equal(got, want) ||
+			got, forks := v.reportedBlocks(id)
+			if want := v.blocksAbove(*tx.Receipt, 6); !slices.Equal(got, want) ||
 				(forks > 0) != c.reorg {
 				t.Errorf("told %v with %d forks, on chain %v", got, forks, want)
 			}
@@ -351,12 +353,12 @@ func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 }
 
 // However many confirmations there are: nothing is final above the block that the chain calls so.
-func TestFinalityByTag(t *testing.T) {
+func TestFinality_AboveTag_Waits(t *testing.T) {
 	t.Parallel()
 	for _, tag := range []string{"safe", "finalized"} {
 		t.Run(tag, func(t *testing.T) {
 			t.Parallel()
-			p := telling()
+			p := reportingPolicy()
 			v := newChainHarness(t, "memory", p, func(o *Options) { o.Chains[0].FinalTag = tag })
 			v.memory.SetTags(0, 0)
 			v.node()
@@ -364,7 +366,7 @@ func TestFinalityByTag(t *testing.T) {
 			v.eventually("it is sent", v.is(id, txn.Pending))
 			in := v.memory.Mine(1).Number
 			v.memory.MineEmpty(200) // past the window
-			v.awaitTold(id, 6)
+			v.awaitReported(id, 6)
 			v.awaitCalls(v.memory, chaintest.MethodTagged, 3)
 			if tx, err := v.admin.Tx(t.Context(), id); err != nil || tx.Sub != txn.Included {
 				t.Fatalf("%+v %v", tx.Status, err)
@@ -375,8 +377,8 @@ func TestFinalityByTag(t *testing.T) {
 				v.memory.SetTags(in+9, in)
 			}
 			tx := v.awaitFinal(id)
-			if got, forks := v.told(id); tx.State != txn.Confirmed || forks != 0 ||
-				!slices.Equal(got, v.onChain(*tx.Receipt, 6)) {
+			if got, forks := v.reportedBlocks(id); tx.State != txn.Confirmed || forks != 0 ||
+				!slices.Equal(got, v.blocksAbove(*tx.Receipt, 6)) {
 				t.Errorf("%s, told %v", tx.State, got)
 			}
 			var asked atomic.Int32
@@ -398,15 +400,15 @@ func TestFinalityByTag(t *testing.T) {
 // awaitCalls waits until a chain was asked so many times more.
 func (v *chainHarness) awaitCalls(c *chaintest.Chain, method chaintest.Method, more int32) {
 	v.t.Helper()
-	(&watched{harness: v.harness, chain: c}).awaitCalls(method, more)
+	(&sharedKeyHarness{harness: v.harness, chain: c}).awaitCalls(method, more)
 }
 
 // Nodes that do not know the tag make nothing final, and that is said once.
-func TestFinality_ChainWithoutTags(t *testing.T) {
+func TestFinality_ChainWithoutTags_NeverFinal(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
 	v.onMemory(chaintest.New(chaintest.Options{NoTags: true}))
-	log := &lines{}
+	log := &textLog{}
 	v.adjust = func(o *Options) { o.Chains[0].FinalTag, o.Logger = "finalized", log.logger() }
 	v.node()
 	id := v.create(0, "one", transfer())
@@ -434,12 +436,12 @@ func TestReorg_AuditingOwner_Woken(t *testing.T) {
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.final(id)
 	v.loseBlockOf(id)
-	v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
-	v.counts(counted, 1, "fencepost_tx_reorged_final")
+	v.await(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.awaitCount(counted, 1, "fencepost_tx_reorged_final")
 }
 
 // counts waits until a node has counted so many: that comes after what the ledger has.
-func (r *harness) counts(of reading, want float64, name string, label ...string) {
+func (r *harness) awaitCount(of reading, want float64, name string, label ...string) {
 	r.t.Helper()
 	r.eventually(name, func() error {
 		if got := of.sum(name, label...); got != want {

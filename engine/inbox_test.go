@@ -11,9 +11,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestMoreCommandsThanOneLook: the owner looks again when it has done those of a look that may not
-// have shown all, and does not wait to be told.
-func TestMoreCommandsThanOneLook(t *testing.T) {
+// TestCommands_MoreThanOneRead_AllDecided: the owner looks again when it has done those of a look
+// that may not have shown all, and does not wait to be told.
+func TestCommands_MoreThanOneRead_AllDecided(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
 	if _, err := c.db.Pool.Exec(t.Context(), `INSERT INTO submitter_command (submitter_id, kind) SELECT $1, CASE i % 2 WHEN 0 THEN 'RESUME' ELSE 'PAUSE' END

@@ -23,23 +23,23 @@ import (
 )
 
 // journal keeps what a node logs.
-type journal struct {
+type jsonLog struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
 }
 
-func (j *journal) Write(b []byte) (int, error) {
+func (j *jsonLog) Write(b []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.lines.Write(b)
 }
 
-func (j *journal) logger() *slog.Logger {
+func (j *jsonLog) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // of lists the lines with one of these messages.
-func (j *journal) of(t *testing.T, messages ...string) (found []map[string]any) {
+func (j *jsonLog) find(t *testing.T, messages ...string) (found []map[string]any) {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,9 +58,9 @@ func (j *journal) of(t *testing.T, messages ...string) (found []map[string]any) 
 }
 
 // leaseLost returns the log lines about leases lost for a reason.
-func (j *journal) leaseLost(t *testing.T, why string) (found []map[string]any) {
+func (j *jsonLog) leaseLost(t *testing.T, why string) (found []map[string]any) {
 	t.Helper()
-	for _, fields := range j.of(t, "lease lost") {
+	for _, fields := range j.find(t, "lease lost") {
 		if fields["why"] == why {
 			found = append(found, fields)
 		}
@@ -136,7 +136,7 @@ func TestLog_EachMove_Logged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
 	c.mine(20 * time.Millisecond)
-	var log journal
+	var log jsonLog
 	n := c.start("a", func(o *Options) { o.Logger = log.logger() })
 	id := c.createOn(n, 0, "one")
 	c.awaitFinal(id)
@@ -148,14 +148,14 @@ func TestLog_EachMove_Logged(t *testing.T) {
 	}
 	var decided []map[string]any
 	c.eventually("both are decided", func() error {
-		if decided = log.of(t, "command decided"); len(decided) < 2 {
+		if decided = log.find(t, "command decided"); len(decided) < 2 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	n.stop()
 	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
-	writes := log.of(t, "nonce sequence started", "submitter status changed", "command decided",
+	writes := log.find(t, "nonce sequence started", "submitter status changed", "command decided",
 		"transaction moved", "submitter protected")
 	told := map[string]bool{}
 	for _, line := range writes {
@@ -187,7 +187,7 @@ func TestLog_EachMove_Logged(t *testing.T) {
 func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
-	var log journal
+	var log jsonLog
 	var counts reading
 	at, on := make(chan struct{}), make(chan struct{})
 	n := c.start("a", func(o *Options) {
@@ -221,7 +221,7 @@ func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	if got := counts.sum("fencepost_commit", "outcome", "fenced"); got != 1 {
 		t.Errorf("%v commits were fenced", got)
 	}
-	lines := log.of(t, "commit fenced")
+	lines := log.find(t, "commit fenced")
 	if len(lines) != 1 || lines[0]["op"] != "allocate" || lines[0]["tx_id"] != id.String() ||
 		lines[0]["node_id"] != n.store.Node() ||
 		lines[0]["fencing_token"] != float64(lease.Token()-1) {
@@ -229,18 +229,19 @@ func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	}
 }
 
-// TestMetricsOfOwnership takes a transaction from one node to another and a third time to nobody.
-func TestMetricsOfOwnership(t *testing.T) {
+// TestMetrics_Takeover_Counted takes a transaction from one node to another and a third time to
+// nobody.
+func TestMetrics_Takeover_Counted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, time.Second)
 	var first, second reading
 	a := c.start("a", func(o *Options) { first = measure(t, o) })
 	done := c.createOn(a, 1, "zero")
-	c.eventually("sent", c.has(done))
+	c.eventually("sent", c.sent(done))
 	c.chain.Mine(4)
 	c.awaitFinal(done)
 	id := c.createOn(a, 0, "one")
-	c.eventually("sent", c.has(id))
+	c.eventually("sent", c.sent(id))
 	if first.sum("fencepost_takeover") != 0 || first.sum("fencepost_nodes") != 1 {
 		t.Errorf("%v takeovers, %v nodes", first.sum("fencepost_takeover"),
 			first.sum("fencepost_nodes"))
@@ -258,7 +259,7 @@ func TestMetricsOfOwnership(t *testing.T) {
 	})
 	c.eventually("sent",
 		// nothing was to be done for that submitter when a stopped: no takeover
-		c.has(c.createOn(b, 1, "two")))
+		c.sent(c.createOn(b, 1, "two")))
 	queued := c.createOn(b, 0, "three")
 	b.engine.countOnce(t.Context())
 	for name, want := range map[string]float64{"fencepost_takeover": 1, "fencepost_queue_depth": 1,
@@ -285,19 +286,19 @@ func TestMetricsOfOwnership(t *testing.T) {
 }
 
 // patchy is a chain of which the first hand-overs and the first look-up of receipts fail.
-type patchy struct {
+type flakyChain struct {
 	*chaintest.Chain
 	sends, receipts atomic.Int32 // that are still to fail
 }
 
-func (p *patchy) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+func (p *flakyChain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	if p.sends.Add(-1) >= 0 {
 		return txn.Outcome{Class: txn.Unavailable}
 	}
 	return p.Chain.Send(ctx, signed)
 }
 
-func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
+func (p *flakyChain) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptResult {
 	answers := p.Chain.Receipts(ctx, hashes)
 	if p.receipts.Add(-1) >= 0 {
 		for i := range answers {
@@ -307,16 +308,16 @@ func (p *patchy) Receipts(ctx context.Context, hashes []txn.Hash) []txn.ReceiptR
 	return answers
 }
 
-// TestMetricsOfALife counts what one transaction costs until its end, of which two hand-overs and a
-// look-up fail.
-func TestMetricsOfALife(t *testing.T) {
+// TestMetrics_Lifecycle_Counted counts what one transaction costs until its end, of which two
+// hand-overs and a look-up fail.
+func TestMetrics_Lifecycle_Counted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
 	c.mine(20 * time.Millisecond)
 	var counts reading
 	n := c.start("a", func(o *Options) {
 		counts = measure(t, o)
-		p := &patchy{Chain: c.chain}
+		p := &flakyChain{Chain: c.chain}
 		p.sends.Store(2)
 		p.receipts.Store(1)
 		o.Chains[0].Chain = p

@@ -13,8 +13,8 @@ func TestRenew_SlowHeartbeat_OnTime(t *testing.T) {
 	t.Parallel()
 	const interval, beats = time.Second, 5
 	c := newCluster(t, 1, 6*interval)
-	a, proxy := c.startBehind("a", func(o *Options) { o.RenewInterval = interval })
-	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	a, proxy := c.startWithProxy("a", func(o *Options) { o.RenewInterval = interval })
+	c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 	var rules []*pgproxy.Rule
 	for range beats {
 		rules = append(rules, proxy.On(pgproxy.Running("name: Heartbeat "), pgproxy.HoldBefore))

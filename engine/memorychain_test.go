@@ -183,7 +183,7 @@ func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 
 // The chain loses its newest block and no other comes in its place: the transaction is gone, and
 // must be handed over again.
-func TestChain_HeadGoesBack_Rebroadcast(t *testing.T) {
+func TestChain_HeadGoesBack_ReorgReported(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t,
 		func(o *Options) { o.Chains[0].Policy.ResubmitInterval = 200 * time.Millisecond })

@@ -41,15 +41,15 @@ func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 			t.Parallel()
 			v := newChainHarness(t, "memory", quick, nil)
 			v.node()
-			id, behind := v.finalAndOneBehind()
-			above := v.above(id)
+			id, behind := v.finalAndQueued()
+			above := v.blocksFrom(id)
 			v.silence()
 			if err := v.reorg(above); err != nil {
 				t.Fatal(err)
 			}
 			v.memory.MineEmpty(blocks)
 			v.memory.Intercept(nil)
-			v.restored(id, behind)
+			v.checkRestored(id, behind)
 		})
 	}
 }
@@ -137,7 +137,7 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 // as far down as before.
 func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	crashed := make(chan struct{})
 	var once sync.Once
 	w.startNode("a", func(o *Options) {
@@ -174,12 +174,12 @@ func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.chain.ForgetPool()
-	w.inject(w.outsider(0))
+	w.inject(w.foreignTx(0))
 	w.chain.Mine(1)
 	w.chain.MineEmpty(300)
 	w.inject(&behind)
 	w.chain.Mine(1)
 	w.chain.Intercept(nil)
 	<-crashed
-	w.has(first, "its end is taken back", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	w.await(first, "its end is taken back", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestPlacement_TwoThousandSubmitters_ThreeNodes divides 2,000 submitters with work among three
+// TestOwnership_NodesChange_OnlyTheirShareMoves divides 2,000 submitters with work among three
 // nodes, ends one of them without a word, and adds another: each time only the share of that node
 // moves, and what a node asks the database for at each tick does not depend on how many it has.
-func TestPlacement_TwoThousandSubmitters_ThreeNodes(t *testing.T) {
+func TestOwnership_NodesChange_OnlyTheirShareMoves(t *testing.T) {
 	t.Parallel()
 	const submitters, lease = 2000, 3 * time.Second
 	c := newCluster(t, submitters, lease)
@@ -35,10 +35,10 @@ func TestPlacement_TwoThousandSubmitters_ThreeNodes(t *testing.T) {
 	if _, err := c.db.Pool.Exec(t.Context(), "UPDATE submitter SET status = 'PAUSED'"); err != nil {
 		t.Fatal(err)
 	}
-	a, proxy := c.startBehind("a", nil)
+	a, proxy := c.startWithProxy("a", nil)
 	b := c.start("b", nil)
-	lost, line := c.startBehind("c", nil)
-	first := c.placed("three nodes", a, b, lost)
+	lost, line := c.startWithProxy("c", nil)
+	first := c.awaitPlacement("three nodes", a, b, lost)
 	count := map[string]int{}
 	for _, h := range first {
 		count[h.node]++
@@ -53,18 +53,18 @@ func TestPlacement_TwoThousandSubmitters_ThreeNodes(t *testing.T) {
 	line.Refuse()
 	line.CutAll()
 	began := time.Now()
-	second := c.placed("two are left", a, b)
+	second := c.awaitPlacement("two are left", a, b)
 	t.Logf("all %d of the lost node were taken over after %s", count[lost.store.Node()],
 		time.Since(began).Round(time.Millisecond))
 	c.checkMoved(first, second, func(from, _ string) bool { return from == lost.store.Node() })
 
 	d := c.start("d", nil)
-	third := c.placed("one more", a, b, d)
+	third := c.awaitPlacement("one more", a, b, d)
 	c.checkMoved(second, third, func(_, to string) bool { return to == d.store.Node() })
 
 	began = time.Now()
 	a.stop()
-	fourth := c.placed("one stopped", b, d)
+	fourth := c.awaitPlacement("one stopped", b, d)
 	t.Logf("all of the node that stopped were taken over after %s",
 		time.Since(began).Round(time.Millisecond))
 	c.checkMoved(third, fourth, func(from, _ string) bool { return from == a.store.Node() })
@@ -154,7 +154,7 @@ func TestCreateTx_OwnerElsewhere_Woken(t *testing.T) {
 			c.awaitFinal(first)
 			other := c.start("other", in)
 			c.eventually("both know of both", func() error {
-				if place := other.engine.members.now(time.Now()); len(place.candidates) != 2 {
+				if live := other.engine.members.now(time.Now()); len(live.candidates) != 2 {
 					return errors.New("not yet")
 				}
 				return nil
@@ -299,14 +299,14 @@ func TestAcquire_MaxSubmitters_Kept(t *testing.T) {
 	}
 }
 
-// TestStop_AnnouncedFirst holds up the release of a node that stops: by then the others must know
-// that it takes nothing back, or they would leave it to that node.
-func TestStop_AnnouncedFirst(t *testing.T) {
+// TestStop_ReleaseDelayed_AnnouncedFirst holds up the release of a node that stops: by then the
+// others must know that it takes nothing back, or they would leave it to that node.
+func TestStop_ReleaseDelayed_AnnouncedFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
-	var log journal
-	a, proxy := c.startBehind("a", func(o *Options) { o.Logger = log.logger() })
-	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	var log jsonLog
+	a, proxy := c.startWithProxy("a", func(o *Options) { o.Logger = log.logger() })
+	c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 	rule := proxy.On(pgproxy.Running("ReleaseLeases"), pgproxy.HoldBefore)
 	stopped := make(chan struct{})
 	go func() {
@@ -322,18 +322,18 @@ func TestStop_AnnouncedFirst(t *testing.T) {
 	if n := c.number("SELECT count(*) FROM node"); n != 0 {
 		t.Errorf("%d nodes are left in the list, want none", n)
 	}
-	if lines := log.of(t, "submitter released"); len(lines) != 1 ||
+	if lines := log.find(t, "submitter released"); len(lines) != 1 ||
 		lines[0]["why"] != errStopped.Error() {
 		t.Errorf("the owner did not end between two steps: %v", lines)
 	}
 }
 
-// TestPanic_LeaseKeptUntilExpiry: one that ended for no good reason leaves nothing tidied up, and
+// TestOwner_Fails_LeaseExpires: one that ended for no good reason leaves nothing tidied up, and
 // nobody gets its submitter at once.
-func TestPanic_LeaseKeptUntilExpiry(t *testing.T) {
+func TestOwner_Fails_LeaseExpires(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 2*time.Second)
-	var log journal
+	var log jsonLog
 	a := c.start("a", func(o *Options) {
 		o.Logger = log.logger()
 		o.Gate = func(_ context.Context, at Point, _ txn.SubmitterID) error {
@@ -345,7 +345,7 @@ func TestPanic_LeaseKeptUntilExpiry(t *testing.T) {
 	})
 	c.createOn(a, 0, "one")
 	c.eventually("it failed", func() error {
-		if len(log.of(t, "submitter lost")) == 0 {
+		if len(log.find(t, "submitter lost")) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
@@ -395,7 +395,7 @@ func TestOwner_Wedged_Replaced(t *testing.T) {
 	var sends atomic.Int32
 	a := c.start("a", func(o *Options) {
 		o.ProgressTimeout = lease * 3 / 2
-		o.Chains[0].Chain = counting{c.chain, &sends}
+		o.Chains[0].Chain = countingChain{c.chain, &sends}
 		o.Gate = func(_ context.Context, at Point, id txn.SubmitterID) error {
 			if at == BeforeSend {
 				select {
@@ -415,7 +415,7 @@ func TestOwner_Wedged_Replaced(t *testing.T) {
 		}
 		return nil
 	})
-	i := c.one(a, a, b)
+	i := c.submitterOf(a, a, b)
 	id := c.createOn(a, i, "one")
 	c.eventually("it hangs", func() error {
 		if len(wedged) == 0 {
@@ -451,12 +451,12 @@ func TestOwner_Wedged_Replaced(t *testing.T) {
 }
 
 // counting counts what is handed to a chain.
-type counting struct {
+type countingChain struct {
 	*chaintest.Chain
 	sends *atomic.Int32
 }
 
-func (c counting) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
+func (c countingChain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
 	c.sends.Add(1)
 	return c.Chain.Send(ctx, signed)
 }

@@ -14,7 +14,7 @@ const someChain = txn.ChainID(31337)
 
 // seatsOf draws nodes as they are called in practice: one name with a number, and an id of the
 // process.
-func seatsOf(t *rapid.T, least, most int) []candidate {
+func drawCandidates(t *rapid.T, least, most int) []candidate {
 	var candidates []candidate
 	for i := range rapid.IntRange(least, most).Draw(t, "nodes") {
 		boot := uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "boot"))
@@ -29,7 +29,7 @@ func seatsOf(t *rapid.T, least, most int) []candidate {
 func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		all := placement{seatsOf(t, 2, 9)}
+		all := placement{drawCandidates(t, 2, 9)}
 		gone := rapid.IntRange(0, len(all.candidates)-1).Draw(t, "gone")
 		var rest placement
 		for i, s := range all.candidates {
@@ -49,10 +49,10 @@ func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 	})
 }
 
-// TestPlacementIsBalanced counts 2,000 submitters on three nodes: none has 15 % more or less than
-// its third. Weights that are as good as random are out of that once in some 500,000 times; ids
-// that a weak hash takes for nearly the same show at once.
-func TestPlacementIsBalanced(t *testing.T) {
+// TestPlacement_ManySubmitters_Balanced counts 2,000 submitters on three nodes: none has 15 % more
+// or less than its third. Weights that are as good as random are out of that once in some 500,000
+// times; ids that a weak hash takes for nearly the same show at once.
+func TestPlacement_ManySubmitters_Balanced(t *testing.T) {
 	t.Parallel()
 	const submitters, nodes, trials = 2000, 3, 300
 	over := 0

@@ -35,19 +35,19 @@ func (r *harness) decide(ask store.Ask) string {
 }
 
 // exit decides on the protection that is in force.
-func (w *watched) exit(action txn.Action) string {
+func (w *sharedKeyHarness) exit(action txn.Action) string {
 	w.t.Helper()
 	return w.decide(
 		store.Ask{Kind: txn.CommandExitProtect, Action: action, Expect: w.cursor().Protected.ID})
 }
 
-func (w *watched) resolve(action txn.Action, id txn.TxID) string {
+func (w *sharedKeyHarness) resolve(action txn.Action, id txn.TxID) string {
 	w.t.Helper()
 	return w.decide(store.Ask{Kind: txn.CommandResolve, Action: action, Tx: &id})
 }
 
 // want compares the code of a result, and looks for words in its sentence.
-func (w *watched) want(got, code string, words ...string) {
+func (w *sharedKeyHarness) want(got, code string, words ...string) {
 	w.t.Helper()
 	is, sentence, _ := strings.Cut(got, ": ")
 	if is != code {
@@ -61,7 +61,7 @@ func (w *watched) want(got, code string, words ...string) {
 }
 
 // finish mines until a transaction is final.
-func (w *watched) finish(id txn.TxID) store.TxInfo {
+func (w *sharedKeyHarness) finish(id txn.TxID) store.TxInfo {
 	w.t.Helper()
 	w.eventually("it is final", func() error {
 		tx, err := w.admin.Tx(context.Background(), id)
@@ -75,7 +75,7 @@ func (w *watched) finish(id txn.TxID) store.TxInfo {
 }
 
 // executions are the nonces under which the payload of transfer ran.
-func (w *watched) executions() (nonces []txn.Nonce) {
+func (w *sharedKeyHarness) executions() (nonces []txn.Nonce) {
 	for _, i := range w.chain.Included() {
 		if *i.Payload.To == *transfer().To {
 			nonces = append(nonces, i.Nonce)
@@ -84,7 +84,7 @@ func (w *watched) executions() (nonces []txn.Nonce) {
 	return nonces
 }
 
-func (w *watched) gaps() (gaps []string) {
+func (w *sharedKeyHarness) gaps() (gaps []string) {
 	w.t.Helper()
 	_, _, list, err := w.admin.Waiting(w.t.Context(), w.submitters[0])
 	if err != nil {
@@ -98,7 +98,7 @@ func (w *watched) gaps() (gaps []string) {
 }
 
 // healthy asks the ledger for every law.
-func (w *watched) healthy() {
+func (w *sharedKeyHarness) checkInvariants() {
 	w.t.Helper()
 	found, _, err := w.admin.AuditWhole(context.Background(), w.submitters[0])
 	if err != nil || len(found) > 0 {
@@ -108,14 +108,14 @@ func (w *watched) healthy() {
 
 // While nothing is in flight the key is used three times elsewhere. The only way on leads over the
 // numbers that are gone, once they are gone for good.
-func TestAligningForward(t *testing.T) {
+func TestAlign_NoncesUsedElsewhere_Skipped(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	n := w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	n.stop()
 	for nonce := range uint64(3) {
-		w.inject(w.outsider(1 + nonce))
+		w.inject(w.foreignTx(1 + nonce))
 	}
 	w.node()
 	id := w.create(0, "two", transfer())
@@ -146,18 +146,19 @@ func TestAligningForward(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	w.want(w.exit(txn.ActionResume), txn.Applied)
-	w.healthy()
+	w.checkInvariants()
 }
 
 // protectedAfterLoss is a submitter whose second transaction has lost its nonce.
-func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *watched, id txn.TxID, n *testNode) {
-	w = newWatched(t)
+func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *sharedKeyHarness, id txn.TxID,
+	n *testNode) {
+	w = newSharedKeyHarness(t)
 	w.policy.AuditDepth = auditDepth
 	n = w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	id = w.create(0, "two", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	if auditDepth == 0 { // so deep as what was left open comes to that it can be decided on
@@ -166,7 +167,7 @@ func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *watched, id txn.TxI
 	return w, id, n
 }
 
-func TestFailingALostTransaction(t *testing.T) {
+func TestFail_NonceUsedElsewhere_QueueContinues(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 0)
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, id.String())
@@ -184,12 +185,12 @@ func TestFailingALostTransaction(t *testing.T) {
 	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 2}) {
 		t.Errorf("payloads ran under nonces %v", got)
 	}
-	w.healthy()
+	w.checkInvariants()
 }
 
 // What was given back to the queue runs once, under another number, also when another node goes on
 // with it.
-func TestRequeueingALostTransaction(t *testing.T) {
+func TestRequeue_NonceUsedElsewhere_ExecutedOnce(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t,
 		500) // far more than the blocks that were made while protection was awaited
@@ -212,11 +213,11 @@ func TestRequeueingALostTransaction(t *testing.T) {
 	if got := w.gaps(); !slices.Equal(got, []string{"1-1 true"}) {
 		t.Errorf("gaps %v", got)
 	}
-	w.healthy()
+	w.checkInvariants()
 }
 
 // signed are the bytes with their hash, out of what the chain was given.
-func (w *watched) signed(raw []byte) txn.Signed {
+func (w *sharedKeyHarness) signed(raw []byte) txn.Signed {
 	w.t.Helper()
 	for _, r := range w.chain.Received() {
 		if slices.Equal(r.Raw, raw) {
@@ -229,11 +230,11 @@ func (w *watched) signed(raw []byte) txn.Signed {
 
 // The chain has lost what was final and is audited no more. That is no lag: it grows past the block
 // that the ledger knows, and still lacks it.
-func TestFinal_LostByChain(t *testing.T) {
+func TestFinal_LostByChain_Protects(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	n := w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodQuote}
 	})
@@ -277,5 +278,5 @@ func TestFinal_LostByChain(t *testing.T) {
 	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1}) {
 		t.Errorf("payloads ran under nonces %v", got)
 	}
-	w.healthy()
+	w.checkInvariants()
 }

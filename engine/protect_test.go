@@ -27,24 +27,24 @@ var guarded = txn.Policy{
 }
 
 // watched is a submitter on an in-memory chain whose key somebody else has as well.
-type watched struct {
+type sharedKeyHarness struct {
 	*harness
 	chain *chaintest.Chain
 	nodes int
 	audit time.Duration
 }
 
-func newWatched(t *testing.T) *watched {
+func newSharedKeyHarness(t *testing.T) *sharedKeyHarness {
 	t.Helper()
 	c := chaintest.New(chaintest.Options{})
-	w := &watched{harness: newLedger(t, 1, c.ID()), chain: c}
+	w := &sharedKeyHarness{harness: newLedger(t, 1, c.ID()), chain: c}
 	w.policy = guarded
 	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	return w
 }
 
 // node starts one more node.
-func (w *watched) node() *testNode {
+func (w *sharedKeyHarness) node() *testNode {
 	w.t.Helper()
 	w.nodes++
 	return w.startNode(fmt.Sprint("n", w.nodes), func(o *Options) {
@@ -54,7 +54,7 @@ func (w *watched) node() *testNode {
 }
 
 // outsider is a transaction of the same key that was not made here, and pays well.
-func (w *watched) outsider(nonce uint64) *types.Transaction {
+func (w *sharedKeyHarness) foreignTx(nonce uint64) *types.Transaction {
 	w.t.Helper()
 	id := new(big.Int).SetUint64(uint64(w.chain.ID()))
 	tx, err := types.SignNewTx(
@@ -71,7 +71,7 @@ func (w *watched) outsider(nonce uint64) *types.Transaction {
 	return tx
 }
 
-func (w *watched) inject(tx *types.Transaction) *types.Transaction {
+func (w *sharedKeyHarness) inject(tx *types.Transaction) *types.Transaction {
 	w.t.Helper()
 	if err := w.chain.Inject(tx); err != nil {
 		w.t.Fatal(err)
@@ -80,7 +80,7 @@ func (w *watched) inject(tx *types.Transaction) *types.Transaction {
 }
 
 // confirmed sends one transaction and sees it final.
-func (w *watched) confirmed(request string) {
+func (w *sharedKeyHarness) confirmOne(request string) {
 	w.t.Helper()
 	id := w.create(0, request, transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
@@ -91,7 +91,7 @@ func (w *watched) confirmed(request string) {
 	}
 }
 
-func (w *watched) cursor() txn.Cursor {
+func (w *sharedKeyHarness) cursor() txn.Cursor {
 	w.t.Helper()
 	info, err := w.admin.Submitter(context.Background(), w.submitters[0])
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *watched) cursor() txn.Cursor {
 }
 
 // awaitProtected makes empty blocks until the submitter is protected.
-func (w *watched) awaitProtected(reason string) txn.Protected {
+func (w *sharedKeyHarness) awaitProtected(reason string) txn.Protected {
 	w.t.Helper()
 	var p txn.Protected
 	w.eventually("it is protected", func() error {
@@ -122,7 +122,7 @@ func (w *watched) awaitProtected(reason string) txn.Protected {
 }
 
 // awaitCalls waits until the chain was asked so many times more.
-func (w *watched) awaitCalls(method chaintest.Method, more int32) {
+func (w *sharedKeyHarness) awaitCalls(method chaintest.Method, more int32) {
 	w.t.Helper()
 	var calls atomic.Int32
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -146,11 +146,11 @@ func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 	for name, mined := range map[string]bool{"in the pool": false, "mined": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWatched(t)
+			w := newSharedKeyHarness(t)
 			n := w.node()
-			w.confirmed("one")
+			w.confirmOne("one")
 			n.stop()
-			other := w.inject(w.outsider(1))
+			other := w.inject(w.foreignTx(1))
 			if mined {
 				w.chain.Mine(1)
 			}
@@ -179,40 +179,40 @@ func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		atSend  func(*watched) // when our bytes are on their way to the pool
-		pending func(*watched) // when the pool has them
+		atSend  func(*sharedKeyHarness) // when our bytes are on their way to the pool
+		pending func(*sharedKeyHarness) // when the pool has them
 	}{
-		"mined before ours": {atSend: func(w *watched) {
-			w.inject(w.outsider(1))
+		"mined before ours": {atSend: func(w *sharedKeyHarness) {
+			w.inject(w.foreignTx(1))
 			w.chain.Mine(1)
 		}},
 		"in the pool before ours": {
-			atSend:  func(w *watched) { w.inject(w.outsider(1)) },
-			pending: func(w *watched) { w.chain.Mine(1) },
+			atSend:  func(w *sharedKeyHarness) { w.inject(w.foreignTx(1)) },
+			pending: func(w *sharedKeyHarness) { w.chain.Mine(1) },
 		},
-		"replaces ours in the pool": {pending: func(w *watched) {
-			w.inject(w.outsider(1))
+		"replaces ours in the pool": {pending: func(w *sharedKeyHarness) {
+			w.inject(w.foreignTx(1))
 			w.chain.Mine(1)
 		}},
-		"several ahead": {pending: func(w *watched) {
+		"several ahead": {pending: func(w *sharedKeyHarness) {
 			for nonce := range uint64(3) {
-				w.inject(w.outsider(1 + nonce))
+				w.inject(w.foreignTx(1 + nonce))
 			}
 			w.chain.Mine(1)
 		}},
-		"several ahead, ours evicted": {pending: func(w *watched) {
+		"several ahead, ours evicted": {pending: func(w *sharedKeyHarness) {
 			w.chain.ForgetPool()
 			for nonce := range uint64(3) {
-				w.inject(w.outsider(1 + nonce))
+				w.inject(w.foreignTx(1 + nonce))
 				w.chain.Mine(1)
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWatched(t)
+			w := newSharedKeyHarness(t)
 			w.node()
-			w.confirmed("one")
+			w.confirmOne("one")
 			var once atomic.Bool
 			w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 				if call.Method == chaintest.MethodSend && c.atSend != nil &&
@@ -231,13 +231,13 @@ func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 			if c.pending != nil {
 				c.pending(w)
 			}
-			w.lost(id, w.outsider(1).Hash())
+			w.checkNonceUsed(id, w.foreignTx(1).Hash())
 		})
 	}
 }
 
 // lost awaits PROTECT because of a transaction's nonce, and checks what it says and what goes on.
-func (w *watched) lost(id txn.TxID, by txn.Hash) {
+func (w *sharedKeyHarness) checkNonceUsed(id txn.TxID, by txn.Hash) {
 	w.t.Helper()
 	p := w.awaitProtected(txn.ReasonNonceElsewhere)
 	if !strings.Contains(p.Evidence, by.Hex()) || !strings.Contains(p.Evidence, id.String()) {
@@ -280,12 +280,12 @@ func (w *watched) lost(id txn.TxID, by txn.Hash) {
 // end under protection.
 func TestProtected_Transaction_Tracked(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	id := w.create(0, "two", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	used := w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-used.Number)+1, chaintest.Drop); err != nil {
@@ -300,11 +300,11 @@ func TestProtected_Transaction_Tracked(t *testing.T) {
 // not rest on what it saw before.
 func TestKeyUsedElsewhere_IdleOwner_Protects(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	token := w.number("SELECT fencing_token FROM submitter_lease")
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	rested := time.Now().Add(rereadAfter + 500*time.Millisecond)
 	w.eventually("it has rested", func() error {
@@ -326,11 +326,11 @@ func TestKeyUsedElsewhere_IdleOwner_Protects(t *testing.T) {
 // The owner ends between its first look and its second. The next one has seen nothing yet.
 func TestSuspicion_Takeover_StillProtects(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	n := w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	n.stop()
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	n = w.node()
 	id := w.create(0, "two", transfer())
@@ -393,7 +393,7 @@ func TestLagNeverProtects(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWatched(t)
+			w := newSharedKeyHarness(t)
 			w.audit = 1 // as often as it may
 			ctx, cancel := context.WithCancel(t.Context())
 			mined := make(chan struct{})
@@ -447,9 +447,9 @@ func TestLagNeverProtects(t *testing.T) {
 // there is none. The chain says who used the nonce: it was ours.
 func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	n := w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	id := w.create(0, "two", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	n.stop()

@@ -28,7 +28,7 @@ func running(proxy *pgproxy.Proxy, name string) *atomic.Int32 {
 }
 
 // fullCommit matches a fenced statement of many changes.
-func fullCommit(m pgproxy.Message) bool {
+func isLargeCommit(m pgproxy.Message) bool {
 	size := 0
 	for _, p := range m.Params {
 		size += len(p)
@@ -36,10 +36,10 @@ func fullCommit(m pgproxy.Message) bool {
 	return m.Runs() && strings.Contains(m.SQL, "tx_moved") && size > 10_000
 }
 
-// TestReacquire_ManyUnknownOutcomes loses the answers to fenced statements of hundreds of
-// submitters. All have their leases again with a few statements and at once, each under a new
-// token, and none changes hands.
-func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
+// TestReacquire_ManyUnknownOutcomes_FewStatements loses the answers to fenced statements of
+// hundreds of submitters. All have their leases again with a few statements and at once, each under
+// a new token, and none changes hands.
+func TestReacquire_ManyUnknownOutcomes_FewStatements(t *testing.T) {
 	t.Parallel()
 	const submitters, lost = 300, 2
 	c := newCluster(t, submitters, 6*time.Second)
@@ -48,10 +48,10 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 			store.Intent{Submitter: c.submitters[i], RequestID: "one", Payload: transfer()})
 		return err
 	})
-	var log journal
+	var log jsonLog
 	var signed atomic.Int32
 	gather := make(chan struct{})
-	a, proxy := c.startBehind("a", func(o *Options) {
+	a, proxy := c.startWithProxy("a", func(o *Options) {
 		o.Logger = log.logger()
 		o.Gate = func(ctx context.Context, at Point, _ txn.SubmitterID) error {
 			if at == BeforeAllocate {
@@ -73,7 +73,7 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 	oneByOne, together := running(proxy, "AcquireLease"), running(proxy, "AcquireLeases")
 	var rules []*pgproxy.Rule
 	for range lost {
-		rules = append(rules, proxy.On(fullCommit, pgproxy.LoseReply))
+		rules = append(rules, proxy.On(isLargeCommit, pgproxy.LoseReply))
 	}
 	close(gather)
 	for _, r := range rules {
@@ -87,7 +87,7 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 		return nil
 	})
 	unknown := len(
-		log.of(t, "commit outcome unknown; reacquiring lease"))
+		log.find(t, "commit outcome unknown; reacquiring lease"))
 	t.Logf(
 		"%d commits of unknown fate; all was sent %s later, after %d bulk and %d single "+
 			"acquisitions",
@@ -109,7 +109,7 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 	if n := c.number("SELECT count(*) FROM tx_attempt"); n != submitters {
 		t.Errorf("%d attempts for %d transactions", n, submitters)
 	}
-	lines := append(log.of(t, "submitter lost"), log.leaseLost(t, whyFenced)...)
+	lines := append(log.find(t, "submitter lost"), log.leaseLost(t, whyFenced)...)
 	if len(lines) > 0 {
 		t.Errorf("%d owners were lost: %v", len(lines), lines[0])
 	}
@@ -121,10 +121,10 @@ func TestReacquire_ManyUnknownOutcomes(t *testing.T) {
 func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
-	var log journal
-	a, proxy := c.startBehind("a",
+	var log jsonLog
+	a, proxy := c.startWithProxy("a",
 		func(o *Options) { o.Logger, o.RenewInterval = log.logger(), 100*time.Millisecond })
-	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
 	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
 	c.chain.Mine(1)
@@ -150,7 +150,7 @@ func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 		}
 		return nil
 	})
-	lines := append(log.of(t, "submitter lost"), log.leaseLost(t, whyFenced)...)
+	lines := append(log.find(t, "submitter lost"), log.leaseLost(t, whyFenced)...)
 	if len(lines) > 0 {
 		t.Errorf("%v", lines)
 	}
@@ -169,8 +169,8 @@ func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
-	a, proxy := c.startBehind("a", nil)
-	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	a, proxy := c.startWithProxy("a", nil)
+	c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 	tx, err := c.db.Pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -207,8 +207,8 @@ func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
-	a, proxy := c.startBehind("a", nil)
-	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	a, proxy := c.startWithProxy("a", nil)
+	c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
 	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
 	c.chain.Mine(1)
@@ -238,7 +238,7 @@ func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
-	a, proxy := c.startBehind("a", nil)
+	a, proxy := c.startWithProxy("a", nil)
 	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
 	c.createOn(a, 0, "one")
 	<-held.Fired()

@@ -23,7 +23,7 @@ import (
 // onEach runs a test on each kind of chain.
 func onEach(t *testing.T, test func(t *testing.T, kind string)) {
 	t.Parallel()
-	for _, kind := range venues {
+	for _, kind := range chainKinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			test(t, kind)
@@ -32,32 +32,34 @@ func onEach(t *testing.T, test func(t *testing.T, kind string)) {
 }
 
 // Three replacements, and each of the four forms is the one that gets into a block.
-func TestBump_AnyAttemptIncluded(t *testing.T) {
+func TestBump_AnyAttemptIncluded_Confirmed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		for no := 1; no <= 4; no++ {
 			t.Run(fmt.Sprint(no), func(t *testing.T) {
 				t.Parallel()
-				v := newChainHarness(t, kind, bumped(quick), nil)
-				v.stopping(func(n int) bool { return n > no })
+				v := newChainHarness(t, kind, withBump(quick), nil)
+				v.dropSends(func(n int) bool { return n > no })
 				v.node()
 				id := v.create(0, "one", transfer())
-				forms := v.awaitAttempts(id, 4)
-				v.has(id, "a pool has the form", func(tx txn.Tx) bool { return tx.Accepted >= no })
+				attempts := v.awaitAttempts(id, 4)
+				v.await(id, "a pool has the form",
+					func(tx txn.Tx) bool { return tx.Accepted >= no })
 				v.mine(1)
 				tx := v.finish(id)
-				if tx.State != txn.Confirmed || tx.TxHash != forms[no-1].Hash ||
+				if tx.State != txn.Confirmed || tx.TxHash != attempts[no-1].Hash ||
 					tx.Receipt.TxHash != tx.TxHash {
-					t.Errorf("%s with %s, want form %d of %d", tx.State, tx.TxHash, no, len(forms))
+					t.Errorf("%s with %s, want form %d of %d", tx.State, tx.TxHash, no,
+						len(attempts))
 				}
-				for i, f := range forms[1:] {
-					if old := forms[i].Fees; f.Kind != txn.Bump || f.Nonce != 0 ||
+				for i, f := range attempts[1:] {
+					if old := attempts[i].Fees; f.Kind != txn.Bump || f.Nonce != 0 ||
 						!f.Fees.Cap.Gt(&old.Cap) ||
 						!f.Fees.Tip.Gt(&old.Tip) {
 						t.Errorf("form %d offers %s after %s", f.No, f.Fees.Cap.Dec(),
 							old.Cap.Dec())
 					}
 				}
-				v.stopping(nil)
+				v.dropSends(nil)
 				if next := v.finish(v.create(0, "two", transfer())); *next.Nonce != 1 ||
 					next.State != txn.Confirmed {
 					t.Errorf("the next one is %s with nonce %d", next.State, *next.Nonce)
@@ -68,23 +70,23 @@ func TestBump_AnyAttemptIncluded(t *testing.T) {
 }
 
 // The first form was in a block. That block goes, and the newest form gets in.
-func TestReorg_OtherAttemptIncluded(t *testing.T) {
+func TestReorg_OtherAttemptIncluded_Confirmed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		v := newChainHarness(t, kind, bumped(quick), nil)
-		v.stopping(func(n int) bool { return n > 1 })
+		v := newChainHarness(t, kind, withBump(quick), nil)
+		v.dropSends(func(n int) bool { return n > 1 })
 		v.node()
 		id := v.create(0, "one", transfer())
-		forms := v.awaitAttempts(id, 2)
+		attempts := v.awaitAttempts(id, 2)
 		v.mine(1)
-		v.has(id, "the first form is in a block",
-			func(tx txn.Tx) bool { return tx.Receipt != nil && tx.TxHash == forms[0].Hash })
-		v.stopping(func(n int) bool { return n == 1 })
-		if err := v.reorg(v.above(id)); err != nil {
+		v.await(id, "the first form is in a block",
+			func(tx txn.Tx) bool { return tx.Receipt != nil && tx.TxHash == attempts[0].Hash })
+		v.dropSends(func(n int) bool { return n == 1 })
+		if err := v.reorg(v.blocksFrom(id)); err != nil {
 			t.Fatal(err)
 		}
 		v.awaitEvent(id, txn.EventReorged, 1)
 		tx := v.finish(id)
-		if tx.State != txn.Confirmed || tx.TxHash == forms[0].Hash || v.nonceOnChain() != 1 {
+		if tx.State != txn.Confirmed || tx.TxHash == attempts[0].Hash || v.nonceOnChain() != 1 {
 			t.Errorf("%s with %s; %d nonces are used on chain", tx.State, tx.TxHash,
 				v.nonceOnChain())
 		}
@@ -92,10 +94,10 @@ func TestReorg_OtherAttemptIncluded(t *testing.T) {
 }
 
 // above is how many of the newest blocks must go for a transaction to be in none.
-func (v *chainHarness) above(id txn.TxID) int {
+func (v *chainHarness) blocksFrom(id txn.TxID) int {
 	v.t.Helper()
 	if v.memory == nil {
-		return v.depth(id)
+		return v.devBlocksFrom(id)
 	}
 	tx, err := v.admin.Tx(v.t.Context(), id)
 	if err != nil || tx.Receipt == nil {
@@ -137,7 +139,7 @@ func TestReorg_LowerNonceDropped_BothRebroadcast(t *testing.T) {
 		v.eventually("the first is sent", v.is(a, txn.Pending))
 		v.mine(1)
 		v.eventually("the second is sent", v.is(b, txn.Pending))
-		if err := v.reorg(v.above(a)); err != nil {
+		if err := v.reorg(v.blocksFrom(a)); err != nil {
 			t.Fatal(err)
 		}
 		v.awaitEvent(a, txn.EventReorged, 1)
@@ -153,13 +155,13 @@ func TestReorg_LowerNonceDropped_BothRebroadcast(t *testing.T) {
 	})
 }
 
-func TestCancel_IncludedOrNot(t *testing.T) {
+func TestCancel_Race(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		for name, wins := range map[string]bool{"wins": true, "loses": false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				v := newChainHarness(t, kind, quick, nil)
-				v.stopping(func(n int) bool { return n > 1 && !wins })
+				v.dropSends(func(n int) bool { return n > 1 && !wins })
 				v.node()
 				to := txn.Address{0xab}
 				id := v.create(0, "one", txn.Payload{To: &to, Value: *uint256.NewInt(7)})
@@ -168,12 +170,12 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 				if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
 					t.Fatal(got)
 				}
-				forms := v.awaitAttempts(id, 2)
+				attempts := v.awaitAttempts(id, 2)
 				_, mark := v.sent(0)
 				v.eventually("it is handed over again", func() error {
 					if again, _ := v.sent(mark); len(again) == 0 {
 						return errors.New("not yet")
-					} else if slices.Contains(again, forms[0].Hash) {
+					} else if slices.Contains(again, attempts[0].Hash) {
 						t.Error("what shall be cancelled is handed over")
 					}
 					return nil
@@ -192,10 +194,10 @@ func TestCancel_IncludedOrNot(t *testing.T) {
 				}
 				if !wins &&
 					(tx.State != txn.Confirmed || tx.Executed != txn.Success ||
-						tx.Reason != txn.ReasonCancelLost || tx.TxHash != forms[0].Hash) {
+						tx.Reason != txn.ReasonCancelLost || tx.TxHash != attempts[0].Hash) {
 					t.Errorf("%+v", tx.Status)
 				}
-				v.stopping(nil)
+				v.dropSends(nil)
 				if next := v.finish(behind); next.State != txn.Confirmed || *next.Nonce != 1 {
 					t.Errorf("the one behind it is %+v", next.Status)
 				}
@@ -223,9 +225,9 @@ func TestPool_DropsTransaction_Rebroadcast(t *testing.T) {
 }
 
 // onFees is a chain in memory with a cap on fees, and a policy with the same.
-func onFees(t *testing.T, most uint64) *chainHarness {
+func newFeeHarness(t *testing.T, most uint64) *chainHarness {
 	t.Helper()
-	p := bumped(quick)
+	p := withBump(quick)
 	p.BumpMaxFee = *uint256.NewInt(most)
 	v := newChainHarness(t, "memory", p, nil)
 	v.onMemory(
@@ -236,15 +238,15 @@ func onFees(t *testing.T, most uint64) *chainHarness {
 
 // The base fee climbs above all that may be offered, and comes back. Meanwhile the transaction says
 // so, and is handed over to a node that forgets.
-func TestBaseFee_AboveCap(t *testing.T) {
+func TestBaseFee_AboveCap_Stuck(t *testing.T) {
 	t.Parallel()
-	v := onFees(t, 10e9)
+	v := newFeeHarness(t, 10e9)
 	id := v.create(0, "one", transfer())
 	behind := v.create(0, "two", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.memory.SetBaseFee(*uint256.NewInt(200e9))
 	v.mine(2)
-	tx := v.has(id, "it says that the cap is reached",
+	tx := v.await(id, "it says that the cap is reached",
 		func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if tx.Reason != txn.ReasonFeeCapReached || tx.LastError == "" {
 		t.Fatalf("%+v", tx.Status)
@@ -266,9 +268,9 @@ func TestBaseFee_AboveCap(t *testing.T) {
 
 // What replaces may offer more than what is new: fees that rise above the cap of the one are
 // followed up to that of the other.
-func TestReplacement_OwnFeeCap(t *testing.T) {
+func TestReplacement_OwnFeeCap_Kept(t *testing.T) {
 	t.Parallel()
-	p := bumped(quick)
+	p := withBump(quick)
 	p.BumpMaxFee = *uint256.NewInt(10e9)
 	v := newChainHarness(t, "memory", p, nil)
 	v.onMemory(
@@ -295,12 +297,12 @@ func TestReplacement_OwnFeeCap(t *testing.T) {
 
 // All of the cap was offered, and a pool that wants more refuses it. When it wants less the
 // transaction goes on by itself.
-func TestFees_FallBelowCap(t *testing.T) {
+func TestFees_FallBelowCap_Confirmed(t *testing.T) {
 	t.Parallel()
-	v := onFees(t, 3e9)
+	v := newFeeHarness(t, 3e9)
 	v.memory.SetMinTip(*uint256.NewInt(100e9)) // nobody tells
 	id := v.create(0, "one", transfer())
-	v.has(id, "the cap is reached",
+	v.await(id, "the cap is reached",
 		func(tx txn.Tx) bool {
 			return tx.State == txn.Stuck &&
 				tx.Reason == txn.ReasonFeeCapReached
@@ -321,11 +323,11 @@ func TestFees_FallBelowCap(t *testing.T) {
 
 // The caps of the account and of the caller hold for the first form and for replacements; a change
 // of the account's is heard.
-func TestCapsOfAccountAndCaller(t *testing.T) {
+func TestFeeCap_SubmitterAndIntent_Kept(t *testing.T) {
 	t.Parallel()
-	v := newChainHarness(t, "memory", bumped(quick), nil)
+	v := newChainHarness(t, "memory", withBump(quick), nil)
 	v.node()
-	v.stopping(func(int) bool { return true })
+	v.dropSends(func(int) bool { return true })
 	set := func(most uint64) {
 		t.Helper()
 		if err := v.admin.SetPolicies(t.Context(), v.submitters[0],
@@ -338,7 +340,7 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 	}
 	set(2e9)
 	id := v.createWith("one", transfer(), txn.Terms{MaxFee: *uint256.NewInt(5e9)})
-	v.has(id, "the account's cap is reached",
+	v.await(id, "the account's cap is reached",
 		func(tx txn.Tx) bool { return tx.Reason == txn.ReasonFeeCapReached })
 	for _, a := range v.awaitAttempts(id, 1) {
 		if a.Fees.Cap.Gt(uint256.NewInt(2e9)) {
@@ -346,8 +348,8 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 		}
 	}
 	set(0)
-	v.has(id, "it goes on", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
-	v.stopping(nil)
+	v.await(id, "it goes on", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	v.dropSends(nil)
 	tx := v.finish(id)
 	attempts := v.awaitAttempts(id, 2)
 	if last := attempts[len(attempts)-1]; tx.State != txn.Confirmed ||
@@ -358,7 +360,7 @@ func TestCapsOfAccountAndCaller(t *testing.T) {
 }
 
 // An operator asks for more though the policy offers none.
-func TestSpeedUp(t *testing.T) {
+func TestSpeedUp_BumpsDisabled_Replaced(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
 	v.node()
@@ -367,8 +369,8 @@ func TestSpeedUp(t *testing.T) {
 	if got := v.decide(store.Ask{Kind: txn.CommandSpeedUp, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	forms := v.awaitAttempts(id, 2)
-	if tx := v.finish(id); tx.TxHash != forms[1].Hash || forms[1].Kind != txn.Bump {
+	attempts := v.awaitAttempts(id, 2)
+	if tx := v.finish(id); tx.TxHash != attempts[1].Hash || attempts[1].Kind != txn.Bump {
 		t.Errorf("%+v", tx.Status)
 	}
 }
@@ -413,10 +415,10 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 	}
 	cancelled := v.createWith("cancelled", transfer(),
 		txn.Terms{NotAfter: soon(), CancelLate: true})
-	forms := v.awaitAttempts(cancelled, 2)
+	attempts := v.awaitAttempts(cancelled, 2)
 	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No ||
 		tx.Reason != txn.ReasonDeadline ||
-		forms[1].Kind != txn.Cancel ||
+		attempts[1].Kind != txn.Cancel ||
 		*tx.Nonce != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -441,10 +443,10 @@ func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 				t.Parallel()
 				p := quick
 				if kind == txn.Bump {
-					p = bumped(p)
+					p = withBump(p)
 				}
 				v := newChainHarness(t, "memory", p, nil)
-				before := v.crashReplacing(point, kind)
+				before := v.crashDuringReplacement(point, kind)
 				wanted := 1
 				if point == AfterRecordReplacement {
 					wanted = 2
@@ -515,7 +517,7 @@ func (r *harness) recorded() (all []recorded) {
 }
 
 // crashReplacing runs a node until it passes the point, cuts it off, and tells what was recorded.
-func (v *chainHarness) crashReplacing(point Point, kind txn.AttemptKind) []recorded {
+func (v *chainHarness) crashDuringReplacement(point Point, kind txn.AttemptKind) []recorded {
 	v.t.Helper()
 	proxy, err := pgproxy.Start(v.db.URL)
 	if err != nil {
@@ -524,7 +526,7 @@ func (v *chainHarness) crashReplacing(point Point, kind txn.AttemptKind) []recor
 	var passed atomic.Bool
 	crashed := make(chan struct{})
 	n := v.startNodeOn(v.openStore("crash", proxy.URL()), func(o *Options) {
-		o.Chains[0].Chain = sifted{v.memory, v.sieve}
+		o.Chains[0].Chain = filteredChain{v.memory, v.sendFilter}
 		o.Gate = func(_ context.Context, at Point, _ txn.SubmitterID) error {
 			if at != point || !passed.CompareAndSwap(false, true) {
 				return nil

@@ -15,7 +15,7 @@ import (
 
 // runsBefore changes the chain below the depth at which anybody believed in it: the form of before
 // a REQUEUE gets into a block.
-func (w *watched) runsBefore(before txn.Signed) {
+func (w *sharedKeyHarness) includeRequeued(before txn.Signed) {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
 		w.t.Fatal(err)
@@ -29,7 +29,7 @@ func (w *watched) runsBefore(before txn.Signed) {
 
 // ranBefore checks the end of a transaction that ran before its REQUEUE, and that the submitter
 // goes on.
-func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
+func (w *sharedKeyHarness) checkExecutedBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	w.t.Helper()
 	tx := w.finish(id)
 	if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
@@ -51,7 +51,7 @@ func (w *watched) ranBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	if p := w.cursor().Protected; p != nil {
 		w.t.Errorf("protected again: %+v", p)
 	}
-	w.healthy()
+	w.checkInvariants()
 	report, err := audit.Run(w.t.Context(),
 		audit.Options{Store: w.admin, Chain: w.chain, Submitter: w.submitters[0]})
 	if err != nil || len(report.Violations) > 0 || report.Unanswered > 0 {
@@ -82,7 +82,7 @@ func TestRequeued_ExecutedBefore(t *testing.T) {
 				n.stop()
 				w.node()
 			}
-			w.runsBefore(old)
+			w.includeRequeued(old)
 			if c.exit {
 				if p := w.awaitProtected(txn.ProtectExecutedAfterRequeue); !strings.Contains(p.Evidence,
 					id.String()) {
@@ -102,7 +102,7 @@ func TestRequeued_ExecutedBefore(t *testing.T) {
 				c.exit != (p.Reason == txn.ProtectExecutedAfterRequeue) {
 				t.Errorf("%+v", p)
 			}
-			w.ranBefore(id, 1, old.Hash)
+			w.checkExecutedBefore(id, 1, old.Hash)
 			if got := w.gaps(); len(got) > 0 {
 				t.Errorf("gaps %v", got)
 			}
@@ -131,18 +131,18 @@ func TestRequeued_ExecutedBefore_WhenAllocated(t *testing.T) {
 		}
 		return err
 	})
-	w.runsBefore(old)
+	w.includeRequeued(old)
 	w.awaitProtected(txn.ProtectExecutedAfterRequeue)
 	w.chain.Intercept(nil)
 	w.want(w.resolve(txn.ActionFail, id), txn.ResultRefused, "nonce 2")
-	w.ranBefore(id, 2, old.Hash)
+	w.checkExecutedBefore(id, 2, old.Hash)
 	if got := w.gaps(); !slices.Equal(got, []string{"1-1 true"}) {
 		t.Errorf("gaps %v", got)
 	}
 }
 
 // What was given back and did not run is cancelled by its owner, under protection too.
-func TestCancellingARequeuedTransaction(t *testing.T) {
+func TestCancel_Requeued_Applied(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 0)
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
@@ -153,5 +153,5 @@ func TestCancellingARequeuedTransaction(t *testing.T) {
 		w.cursor().Protected == nil {
 		t.Errorf("%+v", tx.Status)
 	}
-	w.healthy()
+	w.checkInvariants()
 }

@@ -54,11 +54,11 @@ func (r *harness) backup() (restore func()) {
 // and leaves the protection of the restore, behind an endpoint that lags. The next nonce turns out
 // to be used: by what, nobody here can tell, so nothing that is still queued is sent before
 // somebody says once more that it was compared.
-func TestRestored_LaggingEndpoint(t *testing.T) {
+func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	n := w.node()
-	w.confirmed("zero")
+	w.confirmOne("zero")
 	n.stop()
 	first, second := w.create(0, "one", transfer()), w.create(0, "two", transfer())
 	restore, at := w.backup(), w.chain.MineEmpty(1).Number
@@ -82,7 +82,7 @@ func TestRestored_LaggingEndpoint(t *testing.T) {
 		w.want(w.exit(action), txn.ResultRefused, "RESUME_KEEP_QUEUE")
 	}
 	w.want(w.exit(txn.ActionResumeKeep), txn.Applied)
-	w.has(first, "it has a nonce", func(tx txn.Tx) bool { return tx.Nonce != nil })
+	w.await(first, "it has a nonce", func(tx txn.Tx) bool { return tx.Nonce != nil })
 	w.chain.Intercept(nil)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
@@ -103,5 +103,5 @@ func TestRestored_LaggingEndpoint(t *testing.T) {
 			t.Errorf("%+v", tx.Status)
 		}
 	}
-	w.healthy()
+	w.checkInvariants()
 }

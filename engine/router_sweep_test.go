@@ -15,13 +15,13 @@ import (
 )
 
 // table is a router that is asked for its decisions alone: nothing runs, and there is no database.
-type table struct {
+type routerHarness struct {
 	*router
 	clock *clock.Fake
 	chain txn.ChainID
 }
 
-func newTable(t *testing.T, most int) *table {
+func newRouterHarness(t *testing.T, most int) *routerHarness {
 	t.Helper()
 	s, err := store.Open(t.Context(),
 		store.Config{URL: "postgres:///none", Node: "self", LeaseDuration: 10 * time.Second})
@@ -44,11 +44,11 @@ func newTable(t *testing.T, most int) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &table{e.router, now, c.ID()}
+	return &routerHarness{e.router, now, c.ID()}
 }
 
 // own gives the router owners that do nothing.
-func (tb *table) own(ids ...txn.SubmitterID) {
+func (tb *routerHarness) own(ids ...txn.SubmitterID) {
 	for _, id := range ids {
 		tb.actors[id] = &actor{e: tb.e, id: id, wakes: make(chan struct{}, 1)}
 		tb.chainOf[id] = tb.chain
@@ -56,14 +56,17 @@ func (tb *table) own(ids ...txn.SubmitterID) {
 }
 
 // see makes these nodes the live ones.
-func (tb *table) see(nodes ...store.NodeInfo) { tb.e.members.saw(nodes, tb.clock.Now()) }
+func (tb *routerHarness) setLive(nodes ...store.NodeInfo) {
+	tb.e.members.saw(nodes,
+		tb.clock.Now())
+}
 
-func (tb *table) node(id string, accepting bool) store.NodeInfo {
+func (tb *routerHarness) node(id string, accepting bool) store.NodeInfo {
 	return store.NodeInfo{ID: id, Chains: []txn.ChainID{tb.chain}, Accepting: accepting}
 }
 
 // going sweeps once, as far as hand-overs go, and lists those that were asked to leave.
-func (tb *table) going() (ids []txn.SubmitterID) {
+func (tb *routerHarness) leaving() (ids []txn.SubmitterID) {
 	now := tb.clock.Now()
 	tb.rebalance(tb.e.members.now(now), now)
 	for id, a := range tb.actors {
@@ -83,17 +86,17 @@ func numbers(n int) []txn.SubmitterID {
 	return ids
 }
 
-// TestSweepsAreSpread: nodes that started together do not sweep together, and each sweeps once in
-// an interval, a quarter more or less.
-func TestSweepsAreSpread(t *testing.T) {
+// TestSweep_StartedTogether_Spread: nodes that started together do not sweep together, and each
+// sweeps once in an interval, a quarter more or less.
+func TestSweep_StartedTogether_Spread(t *testing.T) {
 	t.Parallel()
-	a, b := newTable(t, 1), newTable(t, 1)
+	a, b := newRouterHarness(t, 1), newRouterHarness(t, 1)
 	b.e.members.self = "other"
 	const interval, sweeps = 1024 * time.Millisecond, 200
 	var at [2]time.Duration
 	far := 0
 	for range sweeps {
-		for i, tb := range []*table{a, b} {
+		for i, tb := range []*routerHarness{a, b} {
 			d := tb.jittered(interval)
 			if d < interval*3/4 || d > interval*5/4 {
 				t.Fatalf("a sweep after %s", d)
@@ -114,40 +117,41 @@ func TestSweepsAreSpread(t *testing.T) {
 	}
 }
 
-// TestHandOver goes through who gets what, and when.
-func TestHandOver(t *testing.T) {
+// TestRebalance goes through who gets what, and when.
+func TestRebalance(t *testing.T) {
 	t.Parallel()
 	const lease = 10 * time.Second
 	for name, c := range map[string]struct {
-		other func(tb *table) store.NodeInfo
+		other func(tb *routerHarness) store.NodeInfo
 		wait  time.Duration // after it was first seen
 		want  bool
 	}{
 		"a node that has been there for a " +
-			"while": {func(tb *table) store.NodeInfo { return tb.node("other", true) }, lease,
+			"while": {func(tb *routerHarness) store.NodeInfo { return tb.node("other", true) },
+			lease,
 			true},
 		"a node that has " +
-			"just come": {func(tb *table) store.NodeInfo {
+			"just come": {func(tb *routerHarness) store.NodeInfo {
 			return tb.node("other",
 				true)
 		}, lease - 1, false},
 		"a node that accepts " +
-			"nothing": {func(tb *table) store.NodeInfo {
+			"nothing": {func(tb *routerHarness) store.NodeInfo {
 			return tb.node("other",
 				false)
 		}, lease, false},
-		"a node that works on other chains alone": {func(*table) store.NodeInfo {
+		"a node that works on other chains alone": {func(*routerHarness) store.NodeInfo {
 			return store.NodeInfo{ID: "other", Chains: []txn.ChainID{1}, Accepting: true}
 		}, lease, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tb := newTable(t, 0)
+			tb := newRouterHarness(t, 0)
 			tb.own(numbers(100)...)
-			tb.see(tb.node("self", true), c.other(tb))
+			tb.setLive(tb.node("self", true), c.other(tb))
 			tb.clock.Advance(c.wait)
-			tb.see(tb.node("self", true), c.other(tb))
-			got := tb.going()
+			tb.setLive(tb.node("self", true), c.other(tb))
+			got := tb.leaving()
 			if c.want != (len(got) > 0) {
 				t.Errorf("%d are handed over", len(got))
 			}
@@ -160,25 +164,25 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// TestHandOverIsBounded joins a node where there is much: some at a time go, and only when those
-// have gone, more.
-func TestHandOverIsBounded(t *testing.T) {
+// TestRebalance_ManySubmitters_Limited joins a node where there is much: some at a time go, and
+// only when those have gone, more.
+func TestRebalance_ManySubmitters_Limited(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	tb.own(numbers(1000)...)
 	both := []store.NodeInfo{tb.node("self", true), tb.node("other", true)}
-	tb.see(both...)
+	tb.setLive(both...)
 	tb.clock.Advance(10 * time.Second)
-	tb.see(both...)
+	tb.setLive(both...)
 	for range 2 {
-		if got := tb.going(); len(got) != moveLimit {
+		if got := tb.leaving(); len(got) != moveLimit {
 			t.Fatalf("%d are on their way, want %d", len(got), moveLimit)
 		}
 	}
-	for _, id := range tb.going()[:10] {
+	for _, id := range tb.leaving()[:10] {
 		delete(tb.actors, id)
 	}
-	if got := tb.going(); len(got) != moveLimit {
+	if got := tb.leaving(); len(got) != moveLimit {
 		t.Fatalf("%d are on their way after ten have gone, want %d", len(got), moveLimit)
 	}
 }
@@ -187,42 +191,42 @@ func TestHandOverIsBounded(t *testing.T) {
 // nothing over, and takes nothing that may be another's before the grace.
 func TestPlacement_StaleView_NothingMoves(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	tb.own(numbers(100)...)
 	both := []store.NodeInfo{tb.node("self", true), tb.node("other", true)}
-	tb.see(both...)
+	tb.setLive(both...)
 	tb.clock.Advance(10 * time.Second)
-	tb.see(both...)
+	tb.setLive(both...)
 	tb.clock.Advance(10*time.Second + 1)
-	if got := tb.going(); len(got) > 0 {
+	if got := tb.leaving(); len(got) > 0 {
 		t.Errorf("%d are handed over", len(got))
 	}
-	place := tb.e.members.now(tb.clock.Now())
-	if got := tb.claim(place, numbers(100), tb.clock.Now()); len(got) > 0 {
+	nodes := tb.e.members.now(tb.clock.Now())
+	if got := tb.claim(nodes, numbers(100), tb.clock.Now()); len(got) > 0 {
 		t.Errorf("%d are taken at once", len(got))
 	}
 	tb.clock.Advance(10 * time.Second)
-	if got := tb.claim(place, numbers(100), tb.clock.Now()); len(got) != 100 {
+	if got := tb.claim(nodes, numbers(100), tb.clock.Now()); len(got) != 100 {
 		t.Errorf("%d are taken after the grace", len(got))
 	}
 }
 
-// TestOrphansOfOthers leaves an orphan to its node, takes it after the grace, and does not hand it
-// back to the node that did not take it; but to another one.
-func TestOrphansOfOthers(t *testing.T) {
+// TestOrphan_PreferredElsewhere_TakenAfterGrace leaves an orphan to its node, takes it after the
+// grace, and does not hand it back to the node that did not take it; but to another one.
+func TestOrphan_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	both := []store.NodeInfo{tb.node("self", true), tb.node("other", true)}
 	see := func(nodes ...store.NodeInfo) placement {
-		tb.see(nodes...)
+		tb.setLive(nodes...)
 		return tb.e.members.now(tb.clock.Now())
 	}
 	ids := numbers(100)
 	for _, id := range ids {
 		tb.chainOf[id] = tb.chain
 	}
-	place := see(both...)
-	first := tb.claim(place, ids, tb.clock.Now())
+	nodes := see(both...)
+	first := tb.claim(nodes, ids, tb.clock.Now())
 	if len(first) < 30 || len(first) > 70 {
 		t.Fatalf("%d of 100 are ours at once, want about half", len(first))
 	}
@@ -244,7 +248,7 @@ func TestOrphansOfOthers(t *testing.T) {
 	// each time that it does not take them it is tried later
 	for _, graces := range []int{3, 6, 12, 24, 48, 96, 96} {
 		for range graces {
-			if got := tb.going(); len(got) > 0 {
+			if got := tb.leaving(); len(got) > 0 {
 				t.Fatalf("%d are handed back to the node that did not take them", len(got))
 			}
 			tb.clock.Advance(10 * time.Second)
@@ -252,7 +256,7 @@ func TestOrphansOfOthers(t *testing.T) {
 		}
 		tb.clock.Advance(1)
 		see(both...)
-		if got := tb.going(); !slices.Equal(got, rest[:min(len(rest), moveLimit)]) {
+		if got := tb.leaving(); !slices.Equal(got, rest[:min(len(rest), moveLimit)]) {
 			t.Fatalf("%d of %d are handed over after %d graces", len(got), len(rest), graces)
 		}
 		tb.claim(see(both...), rest, tb.clock.Now())
@@ -266,9 +270,9 @@ func TestOrphansOfOthers(t *testing.T) {
 	three := append(both, tb.node("third", true))
 	see(three...)
 	tb.clock.Advance(10 * time.Second)
-	place = see(three...)
-	for _, id := range tb.going() {
-		if place.preferred(id, tb.chain, "") == "third" {
+	nodes = see(three...)
+	for _, id := range tb.leaving() {
+		if nodes.preferred(id, tb.chain, "") == "third" {
 			return
 		}
 	}
@@ -279,7 +283,7 @@ func TestOrphansOfOthers(t *testing.T) {
 // that happened for the first time.
 func TestOrphan_Again_NewGrace(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	ids := numbers(50)
 	tb.claim(placement{}, ids, tb.clock.Now())
 	tb.clock.Advance(6 * time.Second)
@@ -293,7 +297,7 @@ func TestOrphan_Again_NewGrace(t *testing.T) {
 // TestAccepts_FullNode_NeedsRoom: not with room for one, which would be given and refused in turn.
 func TestAccepts_FullNode_NeedsRoom(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 80)
+	tb := newRouterHarness(t, 80)
 	for _, c := range []struct {
 		owned int
 		want  bool
@@ -313,7 +317,7 @@ func TestAccepts_FullNode_NeedsRoom(t *testing.T) {
 // TestMail_OwnerLostLease_Forwarded goes to the other nodes, even while the owner has not ended.
 func TestMail_OwnerLostLease_Forwarded(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	tb.own(1, 2)
 	tb.actors[2].over.Store(true)
 	others := tb.deliver([]txn.SubmitterID{1, 2, 3})

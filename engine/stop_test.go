@@ -21,9 +21,9 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 1, 3*time.Second)
-			var log journal
-			a, proxy := c.startBehind("a", func(o *Options) { o.Logger = log.logger() })
-			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+			var log jsonLog
+			a, proxy := c.startWithProxy("a", func(o *Options) { o.Logger = log.logger() })
+			c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 			rule := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
 			began := time.Now()
 			a.stop()
@@ -31,7 +31,7 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 			if took := time.Since(began); a.err != nil || took > c.lease {
 				t.Errorf("the stop took %s and said: %v", took, a.err)
 			}
-			if lines := log.of(t, told); len(lines) != 1 || lines[0]["level"] != "WARN" {
+			if lines := log.find(t, told); len(lines) != 1 || lines[0]["level"] != "WARN" {
 				t.Errorf("told: %v", lines)
 			}
 		})
@@ -46,9 +46,9 @@ func TestStop_Clean_NoWarnings(t *testing.T) {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 2, 9*time.Second)
-			var log journal
-			a, proxy := c.startBehind("a", func(o *Options) { o.Logger = log.logger() })
-			c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+			var log jsonLog
+			a, proxy := c.startWithProxy("a", func(o *Options) { o.Logger = log.logger() })
+			c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 			rule := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
 			c.createOn(a, 1, "two")
 			<-rule.Fired()
@@ -58,7 +58,7 @@ func TestStop_Clean_NoWarnings(t *testing.T) {
 				t.Errorf("the stop took %s", took)
 			}
 			rule.Release()
-			for _, line := range log.louder(t) {
+			for _, line := range log.warnings(t) {
 				t.Errorf("%v", line)
 			}
 		})
@@ -66,7 +66,7 @@ func TestStop_Clean_NoWarnings(t *testing.T) {
 }
 
 // louder lists what was logged as a warning or worse.
-func (j *journal) louder(t *testing.T) (found []map[string]any) {
+func (j *jsonLog) warnings(t *testing.T) (found []map[string]any) {
 	t.Helper()
 	j.mu.Lock()
 	defer j.mu.Unlock()

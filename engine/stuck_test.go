@@ -15,34 +15,34 @@ import (
 )
 
 // lines keeps what is logged.
-type lines struct {
+type textLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (l *lines) Write(b []byte) (int, error) {
+func (l *textLog) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.Write(b)
 }
 
-func (l *lines) String() string {
+func (l *textLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+func (l *textLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // asked is a policy that keeps what it was asked.
-type asked struct {
+type recordingPolicy struct {
 	mu     sync.Mutex
 	ids    []string
 	at     []time.Time
 	answer func(ctx context.Context, n int) (txn.StuckAction, error)
 }
 
-func (a *asked) Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, error) {
+func (a *recordingPolicy) Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, error) {
 	a.mu.Lock()
 	a.ids, a.at = append(a.ids, c.ActionID), append(a.at, time.Now())
 	n := len(a.ids)
@@ -50,7 +50,7 @@ func (a *asked) Decide(ctx context.Context, c txn.StuckCase) (txn.StuckAction, e
 	return a.answer(ctx, n)
 }
 
-func (a *asked) times() int {
+func (a *recordingPolicy) times() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.ids)
@@ -58,13 +58,13 @@ func (a *asked) times() int {
 
 // stuckVenue is a chain that loses all it is sent, a policy that soon calls that stuck, and
 // somebody to ask.
-func stuckVenue(t *testing.T, by *asked) *chainHarness {
+func newStuckHarness(t *testing.T, by *recordingPolicy) *chainHarness {
 	t.Helper()
 	p := quick
 	p.ResubmitMax = 3
 	v := newChainHarness(t, "memory", p,
 		func(o *Options) { o.Stuck, o.StuckTimeout = by, 100*time.Millisecond })
-	v.stopping(func(int) bool { return true })
+	v.dropSends(func(int) bool { return true })
 	return v
 }
 
@@ -88,13 +88,13 @@ func TestStuckPolicy_Decision_Applied(t *testing.T) {
 	} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
-			by := &asked{answer: func(_ context.Context, n int) (txn.StuckAction, error) {
+			by := &recordingPolicy{answer: func(_ context.Context, n int) (txn.StuckAction, error) {
 				if n == 1 {
 					return action, nil
 				}
 				return txn.StuckWait, nil
 			}}
-			v := stuckVenue(t, by)
+			v := newStuckHarness(t, by)
 			var counted reading
 			asking := v.adjust
 			v.adjust = func(o *Options) { asking(o); counted = measure(t, o) }
@@ -108,13 +108,13 @@ func TestStuckPolicy_Decision_Applied(t *testing.T) {
 			})
 			state := want(v, id)
 			if action != "DANCE" && action != txn.StuckWait {
-				v.counts(counted, 1, "fencepost_stuck_decision", "action", string(action))
+				v.awaitCount(counted, 1, "fencepost_stuck_decision", "action", string(action))
 			}
-			if forms := v.awaitAttempts(id, 1); len(forms) > 1 {
-				v.counts(counted, float64(len(forms)-1), "fencepost_tx_replaced", "kind",
-					string(forms[1].Kind))
+			if attempts := v.awaitAttempts(id, 1); len(attempts) > 1 {
+				v.awaitCount(counted, float64(len(attempts)-1), "fencepost_tx_replaced", "kind",
+					string(attempts[1].Kind))
 			}
-			v.stopping(nil)
+			v.dropSends(nil)
 			if tx := v.finish(id); tx.State != state {
 				t.Errorf("%+v", tx.Status)
 			}
@@ -140,8 +140,8 @@ func TestStuckPolicy_Fails_Waits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			by := &asked{answer: answer}
-			v := stuckVenue(t, by)
+			by := &recordingPolicy{answer: answer}
+			v := newStuckHarness(t, by)
 			v.node()
 			id := v.create(0, "one", transfer())
 			v.eventually("it is asked again", func() error {
@@ -150,7 +150,7 @@ func TestStuckPolicy_Fails_Waits(t *testing.T) {
 				}
 				return nil
 			})
-			v.stopping(nil)
+			v.dropSends(nil)
 			if tx := v.finish(id); tx.State != txn.Confirmed || len(v.awaitAttempts(id, 1)) != 1 {
 				t.Errorf("%+v", tx.Status)
 			}
@@ -160,17 +160,17 @@ func TestStuckPolicy_Fails_Waits(t *testing.T) {
 
 // The owner ends while the policy is asked. Whoever takes over waits as long as between any two
 // askings: the claim is in the ledger.
-func TestStuckPolicy_AskedOncePerRequest(t *testing.T) {
+func TestStuckPolicy_OwnerCrashes_AskedAfterInterval(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
-	by := &asked{answer: func(ctx context.Context, n int) (txn.StuckAction, error) {
+	by := &recordingPolicy{answer: func(ctx context.Context, n int) (txn.StuckAction, error) {
 		if n == 1 {
 			close(begun)
 			<-ctx.Done()
 		}
 		return txn.StuckWait, nil
 	}}
-	v := stuckVenue(t, by)
+	v := newStuckHarness(t, by)
 	const interval = 2 * time.Second
 	v.policy.ResubmitInterval, v.policy.ResubmitMax = interval, 1
 	timeout := v.adjust
@@ -196,22 +196,23 @@ func TestStuckPolicy_AskedOncePerRequest(t *testing.T) {
 }
 
 // What a pool shows is kept for whoever decides, and what cannot be found out holds up nothing.
-func TestDiagnosis_Reported(t *testing.T) {
+func TestDiagnosis_PoolState_Reported(t *testing.T) {
 	t.Parallel()
 	p := quick
 	p.Diagnose = true
 	v := newChainHarness(t, "memory", p, nil)
 	v.node()
 	id := v.create(0, "one", transfer())
-	v.has(id, "it is found in the pool", func(tx txn.Tx) bool { return tx.Diagnosis == txn.InPool })
-	v.stopping(func(int) bool { return true })
+	v.await(id, "it is found in the pool",
+		func(tx txn.Tx) bool { return tx.Diagnosis == txn.InPool })
+	v.dropSends(func(int) bool { return true })
 	v.forget()
-	v.has(id, "it is missed", func(tx txn.Tx) bool { return tx.Diagnosis == txn.PossiblyLost })
+	v.await(id, "it is missed", func(tx txn.Tx) bool { return tx.Diagnosis == txn.PossiblyLost })
 	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodPooled}
 	})
-	v.has(id, "nothing is known", func(tx txn.Tx) bool { return tx.Diagnosis == txn.Undiagnosed })
-	v.stopping(nil)
+	v.await(id, "nothing is known", func(tx txn.Tx) bool { return tx.Diagnosis == txn.Undiagnosed })
+	v.dropSends(nil)
 	if tx := v.finish(id); tx.State != txn.Confirmed {
 		t.Errorf("%+v", tx.Status)
 	}

@@ -13,12 +13,12 @@ import (
 // What is told of an account that disagrees with the ledger: at the first look, and at a later
 // block.
 const (
-	onceTold  = "account differs from the ledger; checking at a later block"
-	twiceTold = "account still differs from the ledger; allocation paused"
+	firstSuspicion    = "account differs from the ledger; checking at a later block"
+	repeatedSuspicion = "account still differs from the ledger; allocation paused"
 )
 
 // loudNode starts a node whose log is kept.
-func (w *watched) loudNode(name string, log *journal) *testNode {
+func (w *sharedKeyHarness) loggedNode(name string, log *jsonLog) *testNode {
 	w.t.Helper()
 	return w.startNode(name, func(o *Options) {
 		o.Chains[0].Chain, o.Logger, o.AuditInterval = w.chain, log.logger(), NoAudit
@@ -30,9 +30,9 @@ func (w *watched) loudNode(name string, log *journal) *testNode {
 // used that nonce.
 func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
-	var quiet, log journal
-	first := w.loudNode("first", &quiet)
+	w := newSharedKeyHarness(t)
+	var quiet, log jsonLog
+	first := w.loggedNode("first", &quiet)
 	id := w.create(0, "one", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	first.stop()
@@ -43,7 +43,7 @@ func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 		}
 		return chaintest.Fault{}
 	})
-	w.loudNode("second", &log)
+	w.loggedNode("second", &log)
 	w.eventually("it is in a block", w.is(id, txn.Included))
 	w.chain.MineEmpty(int(w.policy.Confirmations))
 	if tx := w.awaitFinal(id); tx.State != txn.Confirmed {
@@ -52,7 +52,7 @@ func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 	if !once.Load() {
 		t.Fatal("nobody has looked at the account")
 	}
-	if lines := log.of(t, onceTold, twiceTold); len(lines) > 0 {
+	if lines := log.find(t, firstSuspicion, repeatedSuspicion); len(lines) > 0 {
 		t.Errorf("%v", lines)
 	}
 }
@@ -61,31 +61,31 @@ func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 // look is for whoever looks closely, the next one for all.
 func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
-	var log journal
-	w.loudNode("a", &log)
+	w := newSharedKeyHarness(t)
+	var log jsonLog
+	w.loggedNode("a", &log)
 	id := w.create(0, "one", transfer())
 	w.eventually("it is sent", w.is(id, txn.Pending))
-	w.inject(w.outsider(0))
+	w.inject(w.foreignTx(0))
 	w.chain.Mine(1)
 	w.eventually("it is suspected", func() error {
-		if len(log.of(t, onceTold)) == 0 {
+		if len(log.find(t, firstSuspicion)) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
-	if loud := log.of(t, twiceTold); len(loud) > 0 {
+	if loud := log.find(t, repeatedSuspicion); len(loud) > 0 {
 		t.Errorf("at one and the same block: %v", loud)
 	}
 	w.chain.MineEmpty(1)
 	w.eventually("it is told", func() error {
-		if len(log.of(t, twiceTold)) == 0 {
+		if len(log.find(t, repeatedSuspicion)) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	w.awaitProtected(txn.ReasonNonceElsewhere)
-	once, twice := log.of(t, onceTold), log.of(t, twiceTold)
+	once, twice := log.find(t, firstSuspicion), log.find(t, repeatedSuspicion)
 	if len(once) != 1 || once[0]["level"] != "DEBUG" || len(twice) != 1 ||
 		twice[0]["level"] != "WARN" {
 		t.Errorf("told %v, then %v", once, twice)

@@ -9,13 +9,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestUnwatchedComeUpInTurn leaves those that nobody watches to their node, and takes them after
-// the grace, although they do not come up in each sweep.
-func TestUnwatchedComeUpInTurn(t *testing.T) {
+// TestUnwatched_PreferredElsewhere_TakenAfterGrace leaves those that nobody watches to their node,
+// and takes them after the grace, although they do not come up in each sweep.
+func TestUnwatched_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	see := func() placement {
-		tb.see(tb.node("self", true), tb.node("other", true))
+		tb.setLive(tb.node("self", true), tb.node("other", true))
 		return tb.e.members.now(tb.clock.Now())
 	}
 	ids := numbers(100)
@@ -47,7 +47,7 @@ func TestUnwatchedComeUpInTurn(t *testing.T) {
 // more, and no more often, so that the others come up.
 func TestUnwatched_Leftovers_SearchRepeatedOnce(t *testing.T) {
 	t.Parallel()
-	tb := newTable(t, 0)
+	tb := newRouterHarness(t, 0)
 	for i, c := range []struct {
 		left bool
 		want txn.SubmitterID

@@ -14,13 +14,13 @@ func TestProtect_ByCommandDuringReorg_Kept(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
 	v.node()
-	id, behind := v.finalAndOneBehind()
+	id, behind := v.finalAndQueued()
 	v.loseBlockOf(id)
-	v.has(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.await(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if got := v.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.Applied {
 		t.Fatalf("answered %s", got)
 	}
-	v.quoting(true)
+	v.setQuotes(true)
 	if again := v.finish(id); again.State != txn.Confirmed {
 		t.Errorf("%+v", again.Status)
 	}

@@ -16,43 +16,44 @@ import (
 
 // thawed is the clock of a process that stood still for a while: time has gone on, and its timers
 // have not fired yet.
-type thawed struct {
+type frozenClock struct {
 	clock.Real
-	stood atomic.Int64
+	frozenFor atomic.Int64
 }
 
-func (c *thawed) Now() time.Time { return c.Real.Now().Add(time.Duration(c.stood.Load())) }
+func (c *frozenClock) Now() time.Time { return c.Real.Now().Add(time.Duration(c.frozenFor.Load())) }
 
 // outside counts the calls that begin after the process stood still.
-type outside struct {
+type callCounter struct {
 	*chaintest.Chain
 	Signer
-	clock *thawed
+	clock *frozenClock
 	calls atomic.Int32
 }
 
-func (o *outside) count() {
-	if o.clock.stood.Load() > 0 {
+func (o *callCounter) count() {
+	if o.clock.frozenFor.Load() > 0 {
 		o.calls.Add(1)
 	}
 }
 
-func (o *outside) Account(ctx context.Context, a txn.Address, settled uint64) (txn.Account, error) {
+func (o *callCounter) Account(ctx context.Context, a txn.Address, settled uint64) (txn.Account,
+	error) {
 	o.count()
 	return o.Chain.Account(ctx, a, settled)
 }
 
-func (o *outside) Quote(ctx context.Context, d txn.Draft) (txn.Quote, txn.Outcome) {
+func (o *callCounter) Quote(ctx context.Context, d txn.Draft) (txn.Quote, txn.Outcome) {
 	o.count()
 	return o.Chain.Quote(ctx, d)
 }
 
-func (o *outside) Send(ctx context.Context, s txn.Signed) txn.Outcome {
+func (o *callCounter) Send(ctx context.Context, s txn.Signed) txn.Outcome {
 	o.count()
 	return o.Chain.Send(ctx, s)
 }
 
-func (o *outside) Sign(ctx context.Context, name string, u txn.Unsigned) (txn.Signed, error) {
+func (o *callCounter) Sign(ctx context.Context, name string, u txn.Unsigned) (txn.Signed, error) {
 	o.count()
 	return o.Signer.Sign(ctx, name, u)
 }
@@ -70,18 +71,18 @@ func TestLease_MayHaveLapsed_NoCall(t *testing.T) {
 		t.Run(string(at), func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 1, lease)
-			now, proxy := &thawed{}, c.behind()
-			stand := func() { now.stood.CompareAndSwap(0, int64(lease)) }
+			now, proxy := &frozenClock{}, c.newProxy()
+			stand := func() { now.frozenFor.CompareAndSwap(0, int64(lease)) }
 			proxy.On(func(m pgproxy.Message) bool {
 				if at == whileReading && m.Runs() && strings.Contains(m.SQL, "InboxTxs") {
 					stand()
 				}
 				return false
 			}, pgproxy.CutMidway)
-			var log journal
-			var seen *outside
+			var log jsonLog
+			var seen *callCounter
 			n := c.startOn(c.open("a", proxy.URL()), func(o *Options) {
-				seen = &outside{Chain: c.chain, Signer: o.Signer, clock: now}
+				seen = &callCounter{Chain: c.chain, Signer: o.Signer, clock: now}
 				o.Clock, o.Signer, o.Chains[0].Chain, o.Logger = now, seen, seen, log.logger()
 				o.Gate = func(_ context.Context, p Point, _ txn.SubmitterID) error {
 					if p == at {

@@ -19,12 +19,13 @@ import (
 )
 
 // picky signs for others what it does not sign for some payloads.
-type picky struct {
+type rejectingSigner struct {
 	Signer
 	refuse func(txn.Payload) error
 }
 
-func (p picky) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed, error) {
+func (p rejectingSigner) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed,
+	error) {
 	if err := p.refuse(u.Payload); err != nil {
 		return txn.Signed{}, err
 	}
@@ -44,7 +45,7 @@ func (v *chainHarness) reverting() txn.Payload {
 }
 
 // A head that can never be sent ends without a nonce, and the one behind it goes on.
-func TestQueueHead_NeverSendable(t *testing.T) {
+func TestQueueHead_NeverSendable_NoNonce(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		to := txn.Address{0xaa}
 		heads := map[string]struct {
@@ -79,7 +80,7 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				v := newChainHarness(t, kind, quick, func(o *Options) {
-					o.Signer = picky{o.Signer, func(p txn.Payload) error {
+					o.Signer = rejectingSigner{o.Signer, func(p txn.Payload) error {
 						if p.Value.Eq(uint256.NewInt(13)) {
 							return head.refuse
 						}
@@ -106,7 +107,7 @@ func TestQueueHead_NeverSendable(t *testing.T) {
 // Where gas limits are trusted a head that brings one is not simulated: it takes its nonce, reverts
 // on the chain, and the one behind it goes on. One that cannot be enough for its data still ends
 // without a nonce.
-func TestQueueHead_TrustedGasLimits(t *testing.T) {
+func TestQueueHead_TrustedGasLimit_NotSimulated(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
 	v.onMemory(chaintest.New(chaintest.Options{TrustGasLimits: true}))
@@ -136,7 +137,7 @@ func TestQueueHead_TrustedGasLimits(t *testing.T) {
 
 // What keeps a head from being sent goes away. It kept its place, took no nonce, and goes on by
 // itself; so does the one behind it.
-func TestHeadsThatWait(t *testing.T) {
+func TestQueueHead_TemporaryFailure_Waits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		signer error // until after
@@ -171,7 +172,7 @@ func TestHeadsThatWait(t *testing.T) {
 			t.Parallel()
 			var signs atomic.Bool
 			v := newChainHarness(t, "memory", quick, func(o *Options) {
-				o.Signer = picky{o.Signer, func(txn.Payload) error {
+				o.Signer = rejectingSigner{o.Signer, func(txn.Payload) error {
 					if signs.Load() {
 						return nil
 					}
@@ -185,7 +186,7 @@ func TestHeadsThatWait(t *testing.T) {
 			most := txn.Terms{MaxFee: *uint256.NewInt(100e9)}
 			id, behind := v.createWith("head", transfer(), most), v.createWith("behind", transfer(),
 				most)
-			tx := v.has(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == c.reason })
+			tx := v.await(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == c.reason })
 			if tx.State != txn.Queued || tx.Sub != cmp.Or(c.sub, txn.BackingOff) ||
 				tx.Nonce != nil ||
 				tx.WaitingSince.IsZero() {
@@ -208,7 +209,7 @@ func TestHeadsThatWait(t *testing.T) {
 // transaction, or after that, when its pool has dropped it for that. The nonce is kept. At each
 // time until there is money again it says that this is what it waits for, also when it is STUCK by
 // its hand-overs; then it goes on by itself, and so do those behind it.
-func TestFunds_SpentAfterAllocation(t *testing.T) {
+func TestFunds_SpentAfterAllocation_Unfunded(t *testing.T) {
 	t.Parallel()
 	const few = 4
 	for name, c := range map[string]struct {
@@ -233,7 +234,7 @@ func TestFunds_SpentAfterAllocation(t *testing.T) {
 			v.drainedAtSend(c.taken)
 			v.node()
 			id, behind := v.create(0, "head", transfer()), v.create(0, "behind", transfer())
-			v.unfunded(id, 3*few, c.max, c.taken)
+			v.awaitUnfunded(id, 3*few, c.max, c.taken)
 			v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
 			v.eventually("it goes on", v.is(id, txn.Pending))
 			if got := v.events(id); !slices.Equal(got, c.want) {
@@ -268,10 +269,10 @@ func (v *chainHarness) drainedAtSend(taken bool) {
 
 // unfunded watches a transaction through so many refused hand-overs: it says at each time that it
 // waits for money.
-func (v *chainHarness) unfunded(id txn.TxID, moves, most int, taken bool) {
+func (v *chainHarness) awaitUnfunded(id txn.TxID, moves, most int, taken bool) {
 	v.t.Helper()
-	v.has(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
-	v.has(id, "it is handed over often", func(tx txn.Tx) bool {
+	v.await(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
+	v.await(id, "it is handed over often", func(tx txn.Tx) bool {
 		want := txn.Allocated
 		if taken {
 			want = txn.Tracking
@@ -290,9 +291,9 @@ func (v *chainHarness) unfunded(id txn.TxID, moves, most int, taken bool) {
 
 // A transaction that ran and reverted ends; whether the queue goes on is the account's choice,
 // which may be changed under its owner.
-func TestRevert_QueueContinues(t *testing.T) {
+func TestRevert_FailurePolicy_Applied(t *testing.T) {
 	t.Parallel()
-	told := &journal{}
+	told := &jsonLog{}
 	v := newChainHarness(t, "memory", quick, func(o *Options) { o.Logger = told.logger() })
 	to := txn.Address{0xfd}
 	var reverts atomic.Bool
@@ -337,7 +338,7 @@ func TestRevert_QueueContinues(t *testing.T) {
 		p.At.IsZero() {
 		t.Errorf("it is paused by %+v", p)
 	}
-	if lines := told.of(t, "submitter paused; resume it to continue allocation"); len(
+	if lines := told.find(t, "submitter paused; resume it to continue allocation"); len(
 		lines) != 1 ||
 		lines[0]["reason"] != v.info().Pause.Reason ||
 		lines[0]["level"] != "WARN" {

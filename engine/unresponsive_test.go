@@ -14,28 +14,32 @@ import (
 )
 
 // silent is a chain of which no call is ever answered.
-type silent struct {
+type unresponsiveChain struct {
 	Chain
 	id   txn.ChainID
 	held *atomic.Int64 // calls that wait
 }
 
-func (s silent) wait(ctx context.Context) error {
+func (s unresponsiveChain) wait(ctx context.Context) error {
 	s.held.Add(1)
 	defer s.held.Add(-1)
 	<-ctx.Done()
 	return errors.Join(txn.ErrUnavailable, ctx.Err())
 }
 
-func (s silent) ID() txn.ChainID { return s.id }
+func (s unresponsiveChain) ID() txn.ChainID { return s.id }
 
-func (s silent) Head(ctx context.Context) (txn.Block, error) { return txn.Block{}, s.wait(ctx) }
+func (s unresponsiveChain) Head(ctx context.Context) (txn.Block, error) {
+	return txn.Block{},
+		s.wait(ctx)
+}
 
-func (s silent) Account(ctx context.Context, _ txn.Address, _ uint64) (txn.Account, error) {
+func (s unresponsiveChain) Account(ctx context.Context, _ txn.Address, _ uint64) (txn.Account,
+	error) {
 	return txn.Account{}, s.wait(ctx)
 }
 
-func (s silent) Heads(context.Context) <-chan struct{} { return nil }
+func (s unresponsiveChain) Heads(context.Context) <-chan struct{} { return nil }
 
 // A chain that answers nothing holds up its own submitters alone: while each of them waits inside a
 // call, those of another chain on the same node go on, one transaction after the other.
@@ -58,7 +62,7 @@ func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	var held atomic.Int64
 	v.adjust = func(o *Options) {
 		dead := o.Chains[0]
-		dead.Chain = silent{chaintest.New(chaintest.Options{}), silently, &held}
+		dead.Chain = unresponsiveChain{chaintest.New(chaintest.Options{}), silently, &held}
 		o.Chains = append(o.Chains, dead)
 	}
 	v.node()

@@ -14,9 +14,9 @@ import (
 // A node crashes between a first hand-over and its record. Its successor is told that the bytes can
 // never pass, by a node that did not take them: that is not believed, since another may have them.
 // Of what its own first hand-over is about, the successor does believe it.
-func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
+func TestBroadcast_CrashBeforeRecord_RejectionNotBelieved(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	proxy, err := pgproxy.Start(w.db.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	fresh := w.create(0, "two", transfer())
-	tx := w.has(fresh, "given up", func(tx txn.Tx) bool { return tx.Rejected != "" })
+	tx := w.await(fresh, "given up", func(tx txn.Tx) bool { return tx.Rejected != "" })
 	if tx.Pooled != 0 {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -80,18 +80,18 @@ func TestBroadcast_CrashBeforeRecord_OutcomeFromNextOwner(t *testing.T) {
 		tx.Executed != txn.No {
 		t.Errorf("%+v", tx.Status)
 	}
-	w.healthy()
+	w.checkInvariants()
 }
 
 // What a successor takes for pooled is the newest form, if nobody has said what became of it; but
 // none that cancels.
-func TestSuccessor_LoadedAttempt_MayBePooled(t *testing.T) {
+func TestMayBePooled(t *testing.T) {
 	t.Parallel()
 	original, cancel := txn.Attempt{No: 1, Kind: txn.Original}, txn.Attempt{No: 2, Kind: txn.Cancel}
 	for name, c := range map[string]struct {
-		said   txn.Status
-		forms  []txn.Attempt
-		pooled int
+		said     txn.Status
+		attempts []txn.Attempt
+		pooled   int
 	}{
 		"nothing was said": {txn.Status{}, []txn.Attempt{original}, 1},
 		"nothing, and it shall not run": {txn.Status{CancelRequested: true},
@@ -104,7 +104,7 @@ func TestSuccessor_LoadedAttempt_MayBePooled(t *testing.T) {
 			[]txn.Attempt{original, cancel}, 0},
 	} {
 		c.said.Nonce = new(txn.Nonce)
-		if got := mayBePooled(&txn.Tx{Status: c.said, Attempts: c.forms}); got != c.pooled {
+		if got := mayBePooled(&txn.Tx{Status: c.said, Attempts: c.attempts}); got != c.pooled {
 			t.Errorf("%s: %d", name, got)
 		}
 	}

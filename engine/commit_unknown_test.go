@@ -13,10 +13,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestLostAnswersOfTheDatabase loses the answer to one fenced commit after the other: each was
+// TestCommit_RepliesLost_NewTokens loses the answer to one fenced commit after the other: each was
 // done, and its owner does not know. It must find out under a new token, and send nothing but what
 // is recorded.
-func TestLostAnswersOfTheDatabase(t *testing.T) {
+func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 	t.Parallel()
 	const transactions, losses = 6, 8
 	r := newHarness(t, 1, blockPeriod)

@@ -15,7 +15,7 @@ import (
 
 // storm is what callers, operators and a chain do whose nodes cannot agree on what an account has,
 // until it is over.
-type storm struct {
+type randomRun struct {
 	*cluster
 	node   *testNode
 	counts []reading // of each node
@@ -26,22 +26,22 @@ type storm struct {
 	over bool
 }
 
-func (s *storm) draw(n int) int {
+func (s *randomRun) draw(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rand.IntN(n)
 }
 
 // said is what may be said to a hand-over, and to whoever asks for prices.
-var said = map[chaintest.Method][]chaintest.Fault{
+var randomFaults = map[chaintest.Method][]chaintest.Fault{
 	chaintest.MethodSend: {
 		chaintest.Say(
 			"insufficient funds"), chaintest.Say("insufficient funds"),
-		chaintest.Say("insufficient funds"), lie(txn.InsufficientFunds), {}, {},
+		chaintest.Say("insufficient funds"), falseReply(txn.InsufficientFunds), {}, {},
 		chaintest.Evict(), chaintest.LoseReply(),
-		chaintest.Unavailable(), chaintest.Say("transaction underpriced"), lost(txn.Invalid, 0),
-		lie(txn.Invalid), chaintest.Say("replacement transaction underpriced"),
-		chaintest.FalseNonceTooLow(), lost(txn.RateLimited, time.Millisecond),
+		chaintest.Unavailable(), chaintest.Say("transaction underpriced"), rejected(txn.Invalid, 0),
+		falseReply(txn.Invalid), chaintest.Say("replacement transaction underpriced"),
+		chaintest.FalseNonceTooLow(), rejected(txn.RateLimited, time.Millisecond),
 		chaintest.Say("already known"),
 	},
 	chaintest.MethodQuote: {
@@ -54,16 +54,16 @@ var said = map[chaintest.Method][]chaintest.Fault{
 		{},
 		{},
 		{},
-		lie(txn.InsufficientFunds),
-		lie(txn.ExecutionReverted),
-		lie(txn.FeeCapBelowBaseFee),
+		falseReply(txn.InsufficientFunds),
+		falseReply(txn.ExecutionReverted),
+		falseReply(txn.FeeCapBelowBaseFee),
 		chaintest.Unavailable(),
 	},
-	chaintest.MethodFees: {{}, {}, {}, lie(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
+	chaintest.MethodFees: {{}, {}, {}, falseReply(txn.FeeCapBelowBaseFee), chaintest.Unavailable()},
 }
 
-func (s *storm) intercept(_ context.Context, call chaintest.Call) chaintest.Fault {
-	from := said[call.Method]
+func (s *randomRun) intercept(_ context.Context, call chaintest.Call) chaintest.Fault {
+	from := randomFaults[call.Method]
 	if len(from) == 0 {
 		return chaintest.Fault{}
 	}
@@ -76,7 +76,7 @@ func (s *storm) intercept(_ context.Context, call chaintest.Call) chaintest.Faul
 }
 
 // takeover ends the node, if there is one, and starts the next.
-func (s *storm) takeover() {
+func (s *randomRun) takeover() {
 	if s.node != nil {
 		s.node.stop()
 	}
@@ -84,7 +84,7 @@ func (s *storm) takeover() {
 	s.node = s.start("a", func(o *Options) {
 		o.PollInterval, o.StuckTimeout = 50*time.Millisecond, time.Second
 		s.counts = append(s.counts, measure(s.t, o))
-		o.Stuck = &asked{
+		o.Stuck = &recordingPolicy{
 			answer: func(context.Context, int) (txn.StuckAction,
 				error) {
 				return says[s.draw(len(says))], nil
@@ -94,7 +94,7 @@ func (s *storm) takeover() {
 }
 
 // create queues one more, unless the account is stopped.
-func (s *storm) create() {
+func (s *randomRun) create() {
 	of := s.submitters[s.draw(len(s.submitters))]
 	if tx, _, err := s.admin.CreateTx(s.t.Context(),
 		store.Intent{Submitter: of, RequestID: fmt.Sprint(len(s.ids)), Payload: transfer()}); err == nil {
@@ -103,7 +103,7 @@ func (s *storm) create() {
 }
 
 // ask asks for something that may be refused.
-func (s *storm) ask(of txn.SubmitterID, k store.Ask) {
+func (s *randomRun) ask(of txn.SubmitterID, k store.Ask) {
 	if k.Kind == txn.CommandExitProtect {
 		k.Expect = int64(
 			s.number(
@@ -117,7 +117,7 @@ func (s *storm) ask(of txn.SubmitterID, k store.Ask) {
 }
 
 // gust is one thing that happens.
-func (s *storm) gust() {
+func (s *randomRun) randomStep() {
 	id := s.ids[s.draw(len(s.ids))]
 	of := id.Submitter()
 	switch what := s.draw(40); {
@@ -141,7 +141,7 @@ func (s *storm) gust() {
 	case what < 9:
 		s.ask(of, store.Ask{Kind: txn.CommandProtect, Action: txn.ProtectByOperator})
 	case what < 12:
-		s.goOn(of)
+		s.resume(of)
 	case what < 20:
 		s.chain.Mine(1)
 	case what < 22:
@@ -153,18 +153,18 @@ func (s *storm) gust() {
 	}
 }
 
-func (s *storm) goOn(of txn.SubmitterID) {
+func (s *randomRun) resume(of txn.SubmitterID) {
 	s.ask(of, store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume})
 	s.ask(of, store.Ask{Kind: txn.CommandResume})
 }
 
-// TestFunds_AnyAmounts_LedgerAccepts drives owners on a real ledger through any answers about money
-// and much else, reorgs, takeovers and commands. The ledger refuses nothing that they write, and
-// once the storm is over all ends.
-func TestFunds_AnyAmounts_LedgerAccepts(t *testing.T) {
+// TestOwner_RandomFaults_NoCommitRejected drives owners on a real ledger through any answers about
+// money and much else, reorgs, takeovers and commands. The ledger refuses nothing that they write,
+// and once the storm is over all ends.
+func TestOwner_RandomFaults_NoCommitRejected(t *testing.T) {
 	t.Parallel()
-	const gusts = 200
-	s := &storm{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}
+	const steps = 200
+	s := &randomRun{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}
 	s.policy = quick
 	s.policy.ResubmitMax, s.policy.ResubmitMaxAge, s.policy.AuditDepth = 4, 2*time.Second, 6
 	s.policy.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 200 * time.Millisecond,
@@ -176,9 +176,9 @@ func TestFunds_AnyAmounts_LedgerAccepts(t *testing.T) {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for range gusts {
+	for range steps {
 		<-tick.C
-		s.gust()
+		s.randomStep()
 	}
 	s.mu.Lock()
 	s.over = true
@@ -188,7 +188,7 @@ func TestFunds_AnyAmounts_LedgerAccepts(t *testing.T) {
 		s.chain.Mine(1)
 		if rounds++; rounds%100 == 1 {
 			for _, of := range s.submitters {
-				s.goOn(of)
+				s.resume(of)
 			}
 		}
 		if n := s.openTransactions(); n > 0 {

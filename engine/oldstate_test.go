@@ -10,7 +10,7 @@ import (
 )
 
 // prune has the node keep the state of the newest blocks alone, enough for what is final.
-func (w *watched) prune() {
+func (w *sharedKeyHarness) prune() {
 	if w.policy.Confirmations+1 >= w.policy.AuditDepth {
 		w.t.Fatalf("%+v leaves nothing to lose", w.policy)
 	}
@@ -21,17 +21,17 @@ func (w *watched) prune() {
 
 // No endpoint keeps state as old as a decision is to rest on. It is refused with what to do, and
 // goes on by the word of whoever has looked elsewhere.
-func TestDecisionsWithoutOldState(t *testing.T) {
+func TestResolve_NoOldState_NeedsUnproven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		proven, unproven txn.Action
 		want             txn.State
 	}{{txn.ActionFail, txn.ActionFailUnproven, txn.Failed},
 		{txn.ActionRequeue, txn.ActionRequeueUnproven, txn.Confirmed}} {
-		w := newWatched(t)
+		w := newSharedKeyHarness(t)
 		w.node()
 		w.prune()
-		w.confirmed("one")
+		w.confirmOne("one")
 		w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 			return chaintest.Fault{
 				Lost:      call.Method == chaintest.MethodSend,
@@ -39,11 +39,11 @@ func TestDecisionsWithoutOldState(t *testing.T) {
 			}
 		})
 		id := w.createWith("two", transfer(), txn.Terms{})
-		w.has(id, "with a node, as it says",
+		w.await(id, "with a node, as it says",
 			func(tx txn.Tx) bool { return tx.State == txn.Tracking })
-		w.inject(w.outsider(1))
+		w.inject(w.foreignTx(1))
 		w.chain.Mine(1)
-		w.has(id, "known to have lost its nonce", func(tx txn.Tx) bool {
+		w.await(id, "known to have lost its nonce", func(tx txn.Tx) bool {
 			w.chain.MineEmpty(1)
 			return tx.State == txn.Stuck && tx.Reason == txn.ReasonNonceElsewhere
 		})
@@ -55,17 +55,17 @@ func TestDecisionsWithoutOldState(t *testing.T) {
 		if end := w.finish(id); end.State != c.want {
 			t.Errorf("%s: %s %s", c.unproven, end.State, end.LastError)
 		}
-		w.healthy()
+		w.checkInvariants()
 	}
 }
 
 // Whoever says UNPROVEN does not decide on what may still be ours: what can be seen is looked at.
-func TestUnprovenIsNoBlindDecision(t *testing.T) {
+func TestFailUnproven_StillIncludable_Rejected(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.node()
 	w.prune()
-	w.confirmed("one")
+	w.confirmOne("one")
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{
 			Lost:      call.Method == chaintest.MethodSend,
@@ -73,21 +73,21 @@ func TestUnprovenIsNoBlindDecision(t *testing.T) {
 		}
 	})
 	id := w.createWith("two", transfer(), txn.Terms{})
-	w.has(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	w.await(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "is unused",
 		"may still be included")
 }
 
 // Numbers that were used elsewhere are passed over although the state from before is gone.
-func TestAligningWithoutOldState(t *testing.T) {
+func TestAlign_NoOldState_Applied(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.node()
 	w.prune()
-	w.confirmed("one")
+	w.confirmOne("one")
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
@@ -98,7 +98,7 @@ func TestAligningWithoutOldState(t *testing.T) {
 }
 
 // The chain is away while it is asked who used a nonce: that is no state that nobody keeps.
-func TestExitProtect_ChainUnavailable(t *testing.T) {
+func TestFail_ChainUnavailable_Rejected(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 12)
 	w.chain.MineEmpty(int(w.policy.AuditDepth))

@@ -25,7 +25,7 @@ func TestChain_Slow_LeaseKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWatched(t)
+			w := newSharedKeyHarness(t)
 			const progress = leaseDuration * 3 / 2
 			w.startNode("a", func(o *Options) {
 				o.Chains[0].Chain = w.chain
@@ -136,9 +136,10 @@ func TestAccountRead_Slow_Used(t *testing.T) {
 }
 
 // heedful is a signer that gives up when it is told to.
-type heedful struct{ Signer }
+type cancelableSigner struct{ Signer }
 
-func (h heedful) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed, error) {
+func (h cancelableSigner) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed,
+	error) {
 	if ctx.Err() != nil {
 		return txn.Signed{}, ctx.Err()
 	}
@@ -148,9 +149,9 @@ func (h heedful) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.S
 // A node that never says what gas a cancel takes leaves the signer time to sign it.
 func TestCancel_EstimateHangs_StillSigned(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.startNode("a", func(o *Options) {
-		o.Chains[0].Chain, o.Signer = w.chain, heedful{o.Signer}
+		o.Chains[0].Chain, o.Signer = w.chain, cancelableSigner{o.Signer}
 		o.ProgressTimeout, o.AuditInterval = leaseDuration*3/2, NoAudit
 	})
 	id := w.create(0, "one", transfer())

@@ -19,7 +19,7 @@ import (
 // same, and nothing overtakes what is before it.
 func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodQuote}
 	})
@@ -29,11 +29,11 @@ func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 		ids = append(ids, w.create(0, fmt.Sprint(i), transfer()))
 	}
 	far := ids[queueHead+2]
-	w.plant(fmt.Sprintf("UPDATE managed_tx SET requeued = 1 WHERE tx_id = '%s'", far))
+	w.corrupt(fmt.Sprintf("UPDATE managed_tx SET requeued = 1 WHERE tx_id = '%s'", far))
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &far}), txn.Applied)
-	w.has(far, "the wish is written down",
+	w.await(far, "the wish is written down",
 		func(tx txn.Tx) bool { return tx.CancelRequested && tx.State == txn.Queued })
-	w.plant(
+	w.corrupt(
 		// it had no nonce
 		fmt.Sprintf("UPDATE managed_tx SET requeued = 0 WHERE tx_id = '%s'", far))
 	w.chain.Intercept(nil)
@@ -53,18 +53,19 @@ func TestAuditor_ProtectedMeanwhile_FoundAgain(t *testing.T) {
 	t.Parallel()
 	const before = 3 * auditOverlap
 	c := chaintest.New(chaintest.Options{})
-	w := &watched{harness: newLedger(t, 1, c.ID(), dbtest.WithoutGuard()), chain: c, audit: -1}
+	w := &sharedKeyHarness{harness: newLedger(t, 1, c.ID(), dbtest.WithoutGuard()), chain: c,
+		audit: -1}
 	w.policy = guarded
 	w.chain.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000000"))
 	for nonce := range uint64(before) {
-		w.inject(w.outsider(nonce))
+		w.inject(w.foreignTx(nonce))
 	}
 	w.chain.Mine(1)
 	w.chain.MineEmpty(5)
 	n := w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
-	w.plant("DELETE FROM tx_event WHERE seq = 3")
+	w.corrupt("DELETE FROM tx_event WHERE seq = 3")
 	u, err := newAuditor(n.engine)
 	if err != nil {
 		t.Fatal(err)

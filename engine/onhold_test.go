@@ -13,15 +13,15 @@ import (
 )
 
 // notSent creates a transaction that no node can be handed, with one before it that is final.
-func (w *watched) notSent(terms txn.Terms) txn.TxID {
+func (w *sharedKeyHarness) createUnsent(terms txn.Terms) txn.TxID {
 	w.t.Helper()
 	w.node()
-	w.confirmed("one")
+	w.confirmOne("one")
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodSend}
 	})
 	id := w.createWith("two", transfer(), terms)
-	w.has(id, "allocated", func(tx txn.Tx) bool { return tx.State == txn.Allocated })
+	w.await(id, "allocated", func(tx txn.Tx) bool { return tx.State == txn.Allocated })
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
 	return id
 }
@@ -31,13 +31,13 @@ func (w *watched) notSent(terms txn.Terms) txn.TxID {
 // nothing of ours is handed over, and there is a way on.
 func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
-	id := w.notSent(txn.Terms{})
+	w := newSharedKeyHarness(t)
+	id := w.createUnsent(txn.Terms{})
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
 	w.chain.Intercept(nil)
-	w.inject(w.outsider(1))
+	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
-	w.has(id, "known to have lost its nonce", func(tx txn.Tx) bool {
+	w.await(id, "known to have lost its nonce", func(tx txn.Tx) bool {
 		w.chain.MineEmpty(1)
 		return tx.State == txn.Stuck && tx.Reason == txn.ReasonNonceElsewhere
 	})
@@ -46,20 +46,20 @@ func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	w.want(w.resolve(txn.ActionRequeue, id), txn.ResultRefused, "FAIL")
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 	w.want(w.exit(txn.ActionResume), txn.Applied)
-	w.confirmed("three")
+	w.confirmOne("three")
 	if ran := w.executions(); !slices.Equal(ran, []txn.Nonce{0, 2}) {
 		t.Errorf("executed under %v", ran)
 	}
-	w.healthy()
+	w.checkInvariants()
 }
 
 // With cancel_late, what nobody has is not brought to a pool after its deadline because a
 // protection forbids to sign its cancel.
 func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
 	t.Parallel()
-	w := newWatched(t)
+	w := newSharedKeyHarness(t)
 	late := time.Now().Add(1500 * time.Millisecond)
-	id := w.notSent(txn.Terms{NotAfter: late, CancelLate: true})
+	id := w.createUnsent(txn.Terms{NotAfter: late, CancelLate: true})
 	w.eventually("its deadline passes", func() error {
 		if !time.Now().After(late.Add(100 * time.Millisecond)) {
 			return errors.New("not yet")

@@ -76,7 +76,7 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 				store.Intent{Submitter: c.submitters[0], RequestID: "one", Payload: transfer()}); err != nil {
 				t.Fatal(err)
 			}
-			proxy := c.behind()
+			proxy := c.newProxy()
 			lost := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.LoseReply)
 			c.startOn(c.open("a", proxy.URL()),
 				func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
@@ -110,8 +110,8 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
-	a, proxy := c.startBehind("a", func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
-	c.eventually("sent", c.has(c.createOn(a, 0, "one")))
+	a, proxy := c.startWithProxy("a", func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
+	c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
 	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
 	c.chain.Mine(1)

@@ -47,17 +47,17 @@ func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestNotify_NoEndlessForwarding creates a transaction of a submitter that neither of two nodes can
-// take: the one that wrote it tells the other, which keeps it to itself.
-func TestNotify_NoEndlessForwarding(t *testing.T) {
+// TestNotify_NoNodeCanAcquire_SentOnce creates a transaction of a submitter that neither of two
+// nodes can take: the one that wrote it tells the other, which keeps it to itself.
+func TestNotify_NoNodeCanAcquire_SentOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 2, 5*time.Second)
 			in := func(o *Options) { o.Mode = mode }
-			a, atA := c.startBehind("a", in)
-			b, atB := c.startBehind("b", in)
+			a, atA := c.startWithProxy("a", in)
+			b, atB := c.startWithProxy("b", in)
 			c.eventually("both know of both", func() error {
 				if len(a.engine.members.now(time.Now()).candidates)+len(
 					b.engine.members.now(time.Now()).candidates) != 4 {
@@ -90,7 +90,7 @@ func TestNotify_NoEndlessForwarding(t *testing.T) {
 			})
 			for i := range 3 { // as long as it takes for some more to be told and done
 				id := c.createOn(b, 1, fmt.Sprint(i))
-				c.eventually("sent", c.has(id))
+				c.eventually("sent", c.sent(id))
 				c.chain.Mine(4)
 				c.awaitFinal(id)
 			}
@@ -102,7 +102,7 @@ func TestNotify_NoEndlessForwarding(t *testing.T) {
 }
 
 // has tells whether a transaction has been sent.
-func (c *cluster) has(id txn.TxID) func() error {
+func (c *cluster) sent(id txn.TxID) func() error {
 	return func() error {
 		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued ||
 			tx.State == txn.Allocated {
