@@ -92,12 +92,12 @@ func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	asked := &asked{}
+	recorder := &contextStore{}
 	n := h.serve(func(o *Options) {
-		asked.Store, o.Store, o.Tokens = o.Store, asked, []string{"one-0123456789abcdef"}
+		recorder.Store, o.Store, o.Tokens = o.Store, recorder, []string{"one-0123456789abcdef"}
 	})
 	url, of := "http://"+n.conn.Target(), []string{"Authorization", "Bearer one-0123456789abcdef"}
-	for tongue, call := range map[string]func(){
+	for protocol, call := range map[string]func(){
 		"gRPC": func() {
 			_, _ = n.txs.GetTx(role{token: "one-0123456789abcdef"}.in(h.ctx),
 				byKey("alice", "never"))
@@ -124,25 +124,25 @@ func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 				"/api/v1/tx/by-request/events?submitter=alice&request_id=never", "", of...)
 		},
 	} {
-		asked.ctx.Store(nil)
+		recorder.ctx.Store(nil)
 		call()
-		if ctx := asked.ctx.Load(); ctx == nil {
-			t.Errorf("%s: the handler was not called", tongue)
+		if ctx := recorder.ctx.Load(); ctx == nil {
+			t.Errorf("%s: the handler was not called", protocol)
 		} else if _, err := n.server.authn.Rights(metadata.NewIncomingContext(*ctx, nil),
 			pb.TxService_GetTx_FullMethodName); err != nil {
-			t.Errorf("%s: the handler's context has no caller: %v", tongue, err)
+			t.Errorf("%s: the handler's context has no caller: %v", protocol, err)
 		}
 	}
 }
 
 // asked is a ledger that keeps the context of the newest call.
-type asked struct {
+type contextStore struct {
 	Store
 	ctx atomic.Pointer[context.Context]
 }
 
-func (a *asked) TxByRequest(ctx context.Context, of txn.SubmitterID,
+func (c *contextStore) TxByRequest(ctx context.Context, of txn.SubmitterID,
 	key string) (store.TxInfo, error) {
-	a.ctx.Store(&ctx)
-	return a.Store.TxByRequest(ctx, of, key)
+	c.ctx.Store(&ctx)
+	return c.Store.TxByRequest(ctx, of, key)
 }

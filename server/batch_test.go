@@ -20,7 +20,7 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-func ask(submitter, request, value string) *pb.CreateTxRequest {
+func createRequest(submitter, request, value string) *pb.CreateTxRequest {
 	return &pb.CreateTxRequest{
 		Submitter: submitter,
 		RequestId: request,
@@ -28,12 +28,12 @@ func ask(submitter, request, value string) *pb.CreateTxRequest {
 	}
 }
 
-func (n *node) batch(asks ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
+func (n *node) batch(requests ...*pb.CreateTxRequest) []*pb.BatchCreateTxResult {
 	n.t.Helper()
-	r, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{Requests: asks})
+	r, err := n.txs.BatchCreateTx(n.ctx, &pb.BatchCreateTxRequest{Requests: requests})
 	n.must(err)
-	if len(r.GetResults()) != len(asks) {
-		n.t.Fatalf("%d results for %d requests", len(r.GetResults()), len(asks))
+	if len(r.GetResults()) != len(requests) {
+		n.t.Fatalf("%d results for %d requests", len(r.GetResults()), len(requests))
 	}
 	return r.GetResults()
 }
@@ -45,12 +45,12 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 	n := h.serve()
 	h.register("alice")
 	h.register("bob")
-	asks := make([]*pb.CreateTxRequest, 1000)
-	for i := range asks {
-		asks[i] = ask([]string{"alice", "bob"}[i%2], fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
+	requests := make([]*pb.CreateTxRequest, 1000)
+	for i := range requests {
+		requests[i] = createRequest([]string{"alice", "bob"}[i%2], fmt.Sprint("r", (i*7919)%1000), fmt.Sprint(i))
 	}
-	for i, r := range n.batch(asks...) {
-		if tx := r.GetTx(); !r.GetCreated() || tx.GetRequestId() != asks[i].GetRequestId() ||
+	for i, r := range n.batch(requests...) {
+		if tx := r.GetTx(); !r.GetCreated() || tx.GetRequestId() != requests[i].GetRequestId() ||
 			tx.GetPayload().GetValue() != fmt.Sprint(i) {
 			t.Fatalf("result %d is %v", i, r)
 		}
@@ -62,7 +62,7 @@ func TestBatch_OneStatement_OrderKept(t *testing.T) {
 		"managed_tx) x WHERE before > value"); n != 0 {
 		t.Errorf("%d of a batch are queued before one that was named before them", n)
 	}
-	for i, r := range n.batch(asks...) { // a batch that is repeated
+	for i, r := range n.batch(requests...) { // a batch that is repeated
 		if r.GetCreated() || r.GetTx().GetPayload().GetValue() != fmt.Sprint(i) {
 			t.Fatalf("again, result %d is %v", i, r)
 		}
@@ -82,7 +82,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 	h.own(h.register("protected")).protect()
 	old := n.create("alice", "old")
 	dated, err := n.txs.CreateTx(h.ctx,
-		late(ask("alice", "dated", "1"), time.Now().Add(300*time.Millisecond)))
+		late(createRequest("alice", "dated", "1"), time.Now().Add(300*time.Millisecond)))
 	h.must(err)
 	deadline := dated.GetTx().GetTerms().GetNotAfter()
 	h.eventually("the deadline", func() bool { return time.Now().After(deadline.AsTime()) })
@@ -92,10 +92,10 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		ask     *pb.CreateTxRequest
 		code    codes.Code
 		reason  string
-		says    string
+		message string
 		created bool
 	}{
-		{"good", ask("alice", "a", "1"), codes.OK, "", "", true},
+		{"good", createRequest("alice", "a", "1"), codes.OK, "", "", true},
 		{
 			"without a payload",
 			&pb.CreateTxRequest{Submitter: "alice", RequestId: "b"},
@@ -106,7 +106,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"with a nonce",
-			nonced(ask("alice", "c", "1")),
+			nonced(createRequest("alice", "c", "1")),
 			codes.InvalidArgument,
 			"UNKNOWN_FIELD",
 			"payload.nonce",
@@ -114,7 +114,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"with a NUL",
-			ask("alice", "d\x00", "1"),
+			createRequest("alice", "d\x00", "1"),
 			codes.InvalidArgument,
 			"INVALID_FIELD",
 			"NUL",
@@ -134,7 +134,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"of nobody",
-			ask("nobody", "f", "1"),
+			createRequest("nobody", "f", "1"),
 			codes.NotFound,
 			"SUBMITTER_NOT_FOUND",
 			"register it",
@@ -142,7 +142,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"of somebody paused",
-			ask("paused", "g", "1"),
+			createRequest("paused", "g", "1"),
 			codes.FailedPrecondition,
 			"SUBMITTER_PAUSED",
 			"resume it",
@@ -150,7 +150,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"of somebody protected",
-			ask("protected", "h", "1"),
+			createRequest("protected", "h", "1"),
 			codes.FailedPrecondition,
 			"SUBMITTER_PROTECTED",
 			"protection 1",
@@ -158,7 +158,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"of somebody protected, again",
-			ask("protected", "i", "1"),
+			createRequest("protected", "i", "1"),
 			codes.FailedPrecondition,
 			"SUBMITTER_PROTECTED",
 			"protection 1",
@@ -176,19 +176,19 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 			"above the limit",
 			false,
 		},
-		{"known", ask("alice", "old", "1"), codes.OK, "", "", false},
+		{"known", createRequest("alice", "old", "1"), codes.OK, "", "", false},
 		{
 			"known otherwise",
-			ask("alice", "old", "2"),
+			createRequest("alice", "old", "2"),
 			codes.AlreadyExists,
 			"IDEMPOTENCY_KEY_REUSED",
 			`request_id "old"`,
 			false,
 		},
-		{"twice", ask("alice", "a", "1"), codes.OK, "", "", false},
+		{"twice", createRequest("alice", "a", "1"), codes.OK, "", "", false},
 		{
 			"twice otherwise",
-			ask("alice", "a", "2"),
+			createRequest("alice", "a", "2"),
 			codes.AlreadyExists,
 			"IDEMPOTENCY_KEY_REUSED",
 			`request_id "a"`,
@@ -196,7 +196,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"late and known",
-			late(ask("alice", "dated", "1"), deadline.AsTime()),
+			late(createRequest("alice", "dated", "1"), deadline.AsTime()),
 			codes.OK,
 			"",
 			"",
@@ -204,19 +204,19 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 		},
 		{
 			"late and new",
-			late(ask("alice", "k", "1"), deadline.AsTime()),
+			late(createRequest("alice", "k", "1"), deadline.AsTime()),
 			codes.InvalidArgument,
 			"INVALID_FIELD",
 			"terms.not_after: ",
 			false,
 		},
-		{"good as well", ask("alice", "l", "1"), codes.OK, "", "", true},
+		{"good as well", createRequest("alice", "l", "1"), codes.OK, "", "", true},
 	}
-	asks := []*pb.CreateTxRequest{}
+	requests := []*pb.CreateTxRequest{}
 	for _, c := range cases {
-		asks = append(asks, c.ask)
+		requests = append(requests, c.ask)
 	}
-	results := n.batch(asks...)
+	results := n.batch(requests...)
 	for i, c := range cases {
 		r := results[i]
 		if c.code == codes.OK {
@@ -227,8 +227,8 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 			continue
 		}
 		s := wantStatus(t, grpcstatus.ErrorProto(r.GetError()), c.code, c.reason)
-		if !strings.Contains(s.Message(), c.says) || r.GetCreated() {
-			t.Errorf("%s: %v does not say %q", c.name, r, c.says)
+		if !strings.Contains(s.Message(), c.message) || r.GetCreated() {
+			t.Errorf("%s: %v does not say %q", c.name, r, c.message)
 		}
 	}
 	if results[10].GetTx().GetTxId() != old.GetTxId() ||
@@ -251,14 +251,14 @@ func nonced(r *pb.CreateTxRequest) *pb.CreateTxRequest {
 }
 
 // silent is a ledger that answers no create.
-type silent struct{ Store }
+type downStore struct{ Store }
 
-func (silent) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
-	fates := make([]store.Created, len(intents))
-	for i := range fates {
-		fates[i].Err = store.ErrUnavailable
+func (downStore) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
+	results := make([]store.Created, len(intents))
+	for i := range results {
+		results[i].Err = store.ErrUnavailable
 	}
-	return fates
+	return results
 }
 
 // The call fails if the ledger responds for no request of the batch, so clients retry it. If any
@@ -267,15 +267,15 @@ func TestBatch_LedgerDown_CallFails(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	n := h.serve(func(o *Options) { o.Store = silent{h.store} })
+	n := h.serve(func(o *Options) { o.Store = downStore{h.store} })
 	_, err := n.txs.BatchCreateTx(
 		h.ctx,
 		&pb.BatchCreateTxRequest{
-			Requests: []*pb.CreateTxRequest{ask("alice", "a", "1"), ask("alice", "b", "1")},
+			Requests: []*pb.CreateTxRequest{createRequest("alice", "a", "1"), createRequest("alice", "b", "1")},
 		},
 	)
 	wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
-	results := n.batch(ask("alice", "a", "1"), ask("alice", "", "1"))
+	results := n.batch(createRequest("alice", "a", "1"), createRequest("alice", "", "1"))
 	wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Unavailable,
 		"STORE_UNAVAILABLE")
 	wantStatus(t, grpcstatus.ErrorProto(results[1].GetError()), codes.InvalidArgument,
@@ -287,17 +287,17 @@ func TestBatch_InternalError_CauseHidden(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	n := h.serve(func(o *Options) { o.Store = defective{h.store} })
-	results := n.batch(ask("alice", "a", "1"))
+	n := h.serve(func(o *Options) { o.Store = failingStore{h.store} })
+	results := n.batch(createRequest("alice", "a", "1"))
 	s := wantStatus(t, grpcstatus.ErrorProto(results[0].GetError()), codes.Internal, "INTERNAL")
 	if strings.Contains(s.Message(), "secret") {
 		t.Errorf("the caller is told %q", s.Message())
 	}
 }
 
-type defective struct{ Store }
+type failingStore struct{ Store }
 
-func (defective) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
+func (failingStore) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
 	return []store.Created{{Err: errors.New("a secret of the driver")}}
 }
 
@@ -347,7 +347,7 @@ func TestPageToken_EquivalentFilter_Continues(t *testing.T) {
 }
 
 func labelled(submitter, request string, labels map[string]string) *pb.CreateTxRequest {
-	r := ask(submitter, request, "1")
+	r := createRequest(submitter, request, "1")
 	r.Labels = labels
 	return r
 }

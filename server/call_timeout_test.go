@@ -21,7 +21,7 @@ import (
 )
 
 // brief makes a whole call short.
-func brief(l *Limits) {
+func shortTimeouts(l *Limits) {
 	l.PingAfter, l.Answer, l.CommandWait = 200*time.Millisecond, 300*time.Millisecond,
 		10*time.Millisecond
 }
@@ -31,7 +31,7 @@ func brief(l *Limits) {
 func TestCall_NoRequestSent_SlotReleased(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	n := h.serve(limits(brief))
+	n := h.serve(limits(shortTimeouts))
 	for _, method := range []string{pb.SubmitterService_GetSubmitter_FullMethodName,
 		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
 		stream, err := n.conn.NewStream(h.ctx,
@@ -51,7 +51,7 @@ func TestWatch_LongerThanCallTimeout_Continues(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	n := h.serve(limits(brief))
+	n := h.serve(limits(shortTimeouts))
 	stream, lines := n.watch(watchAll()), n.stream("/api/v1/events")
 	_, err := stream.Recv()
 	h.must(err)
@@ -72,7 +72,7 @@ func TestResponse_NotRead_SlotReleased(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	n := h.serve(limits(brief))
+	n := h.serve(limits(shortTimeouts))
 	conn, err := net.Dial("tcp", n.conn.Target())
 	h.must(err)
 	defer conn.Close()
@@ -139,11 +139,11 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 	first, err := n.watch(watchAll()).Recv()
 	h.must(err)
 	for i := 0; i < rows; i += 1000 {
-		var asks []*pb.CreateTxRequest
+		var requests []*pb.CreateTxRequest
 		for j := range 1000 {
-			asks = append(asks, ask("alice", fmt.Sprint(i+j), "1"))
+			requests = append(requests, createRequest("alice", fmt.Sprint(i+j), "1"))
 		}
-		n.batch(asks...)
+		n.batch(requests...)
 	}
 	again := watchAll()
 	again.ResumeToken = first.GetResumeToken()
@@ -160,16 +160,16 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 			},
 		},
 	)
-	told := 1
+	received := 1
 	for {
 		if _, err = stream.Recv(); err != nil {
 			break
 		}
-		told++
+		received++
 	}
 	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
-	if told > rows/2 { // what is on its way is
-		t.Errorf("%d events are told of %d", told, rows)
+	if received > rows/2 { // what is on its way is
+		t.Errorf("%d events are told of %d", received, rows)
 	}
 }
 

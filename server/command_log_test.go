@@ -19,7 +19,7 @@ func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
 	n := h.serve()
-	refused := func(says string) {
+	refused := func(message string) {
 		t.Helper()
 		_, err := n.txs.CreateTx(h.ctx,
 			&pb.CreateTxRequest{Submitter: "alice", RequestId: "r", Payload: payload()})
@@ -27,8 +27,8 @@ func TestPaused_Reason_OperatorTextHidden(t *testing.T) {
 			grpcstatus.ErrorProto(n.batch(&pb.CreateTxRequest{Submitter: "alice", RequestId: "r",
 				Payload: payload()})[0].GetError())} {
 			if s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PAUSED"); !strings.Contains(
-				s.Message(), says) {
-				t.Errorf("%v does not say %q", s, says)
+				s.Message(), message) {
+				t.Errorf("%v does not say %q", s, message)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 	_, err := io.WriteString(z, `{"submitter":"alice"}`)
 	n.must(err)
 	n.must(z.Close())
-	for name, one := range map[string]struct{ body, encoding, says string }{
+	for name, one := range map[string]struct{ body, encoding, message string }{
 		"plain as gzip":    {`{"submitter":"alice"}`, "gzip", "is not gzip"},
 		"half of gzip":     {packed.String()[:packed.Len()-5], "gzip", "is not gzip"},
 		"more behind gzip": {packed.String() + "abc", "gzip", "is not gzip"},
@@ -40,19 +40,19 @@ func TestBody_NotAsDeclared_Rejected(t *testing.T) {
 	} {
 		a := n.http("POST", "/api/v1/tx", one.body, "Content-Encoding", one.encoding)
 		s := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-		if !strings.Contains(s.Message(), one.says) || a.header.Get("Grpc-Status") != "" ||
+		if !strings.Contains(s.Message(), one.message) || a.header.Get("Grpc-Status") != "" ||
 			a.header.Get("Grpc-Message") != "" {
 			t.Errorf("%s: %q, with the head %v", name, s.Message(), a.header)
 		}
 		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, one.body, "Content-Encoding",
 			one.encoding); a.code != http.StatusBadRequest ||
-			!a.tells("INVALID_FIELD") {
+			!a.hasReason("INVALID_FIELD") {
 			t.Errorf("%s over Connect: %d %s", name, a.code, a.body)
 		}
 	}
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "", "Content-Type",
 		"application/json"); a.code != http.StatusBadRequest ||
-		!a.tells("INVALID_FIELD") {
+		!a.hasReason("INVALID_FIELD") {
 		t.Errorf("nothing over Connect: %d %s", a.code, a.body)
 	}
 	for _, path := range []string{"/api/v1/tx/by-request?submitter=alice&request_id=a",
@@ -70,7 +70,7 @@ func TestBody_BrokenChunk_Rejected(t *testing.T) {
 		conn, err := net.Dial("tcp", n.conn.Target())
 		n.must(err)
 		defer conn.Close()
-		n.must(conn.SetDeadline(time.Now().Add(patience)))
+		n.must(conn.SetDeadline(time.Now().Add(testTimeout)))
 		_, err = fmt.Fprintf(conn,
 			"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: "+
 				"chunked\r\n\r\nzz\r\n{}",
@@ -111,7 +111,7 @@ func TestQuery_Malformed_Rejected(t *testing.T) {
 	n.create("alice", "r")
 	for _, path := range []string{"/api/v1/tx", "/api/v1/events", "/api/v1/submitters",
 		"/api/v1/submitters/alice/events", "/api/v1/tx/by-request"} {
-		for query, says := range map[string]string{
+		for query, message := range map[string]string{
 			"submitter=%zz":              "query: cannot be read",
 			"submitter=bob;page_size=1":  "query: cannot be read",
 			"a=b&%":                      "query: cannot be read",
@@ -121,7 +121,7 @@ func TestQuery_Malformed_Rejected(t *testing.T) {
 		} {
 			s := n.http("GET", path+"?"+query, "").wantError(t, http.StatusBadRequest,
 				codes.InvalidArgument, "INVALID_FIELD")
-			if !strings.HasPrefix(s.Message(), says) {
+			if !strings.HasPrefix(s.Message(), message) {
 				t.Errorf("%s?%s: it says %q", path, query, s.Message())
 			}
 		}
@@ -141,7 +141,7 @@ func TestPath_UnsupportedProtocol_ErrorNamesFormats(t *testing.T) {
 	t.Parallel()
 	n := newHarness(t).serve()
 	create := pb.TxService_CreateTx_FullMethodName
-	for name, a := range map[string]httpAnswer{
+	for name, a := range map[string]httpResponse{
 		"gRPC-Web text": n.http("POST", create, "AAAAAAA=", "Content-Type",
 			"application/grpc-web-text"), "no type": n.http("POST", create, ""),
 		"PUT":       n.http("PUT", create, "{}"),
@@ -164,10 +164,10 @@ func TestPath_UnsupportedProtocol_ErrorNamesFormats(t *testing.T) {
 		strings.Repeat("é", 5000), "/fencepost.v1.TxService/\xff\xfe"} {
 		s := wantStatus(t, n.conn.Invoke(n.ctx, name, &pb.GetTxRequest{}, &pb.GetTxResponse{}),
 			codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := s.Message(); !strings.HasPrefix(says, `method "/fencepost.v1.TxService/`) ||
-			len(says) > 400 ||
-			!utf8.ValidString(says) {
-			t.Errorf("a method of %d bytes is answered %q", len(name), says)
+		if message := s.Message(); !strings.HasPrefix(message, `method "/fencepost.v1.TxService/`) ||
+			len(message) > 400 ||
+			!utf8.ValidString(message) {
+			t.Errorf("a method of %d bytes is answered %q", len(name), message)
 		}
 	}
 	if a := n.http("POST", "/", "{}"); a.code != http.StatusNotFound {

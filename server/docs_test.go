@@ -21,7 +21,7 @@ func TestErrorsDoc_ListsEveryReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type row struct{ code, http, says string }
+	type row struct{ code, http, message string }
 	rows := map[string]row{}
 	for _, m := range regexp.MustCompile(`(?m)^\| ([A-Z_]+) \| ([A-Z_]+) \| (\d+) \| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
 		rows[m[1]] = row{m[2], m[3], m[4]}
@@ -39,8 +39,8 @@ func TestErrorsDoc_ListsEveryReason(t *testing.T) {
 			fmt.Sprint(web.HTTPStatus(code)) != r.http {
 			t.Errorf("%s: %s is not %s over HTTP (%v)", name, r.code, r.http, err)
 		}
-		if len(strings.Split(strings.TrimSuffix(r.says, "."), ". ")) < 2 {
-			t.Errorf("%s has no remedy: %q", name, r.says)
+		if len(strings.Split(strings.TrimSuffix(r.message, "."), ". ")) < 2 {
+			t.Errorf("%s has no remedy: %q", name, r.message)
 		}
 	}
 	if len(rows) != values.Len()-1 {

@@ -38,21 +38,21 @@ func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 	_, err := stream.Recv()
 	h.must(err)
 	labelled := func(count, length int) *pb.CreateTxRequest {
-		a := ask("alice", "r", "1")
+		a := createRequest("alice", "r", "1")
 		a.Labels = map[string]string{}
 		for i := range count {
 			a.Labels[strings.Repeat("Ä", length)+fmt.Sprint(i)] = "x"
 		}
 		return a
 	}
-	strange := ask("alice", "r", "1")
+	strange := createRequest("alice", "r", "1")
 	strange.ProtoReflect().SetUnknown(unknowns(500_000))
 	create := func(a *pb.CreateTxRequest) func() error {
 		return func() error { _, err := n.txs.CreateTx(h.ctx, a); return err }
 	}
 	for name, one := range map[string]struct {
-		call         func() error
-		reason, says string
+		call            func() error
+		reason, message string
 	}{
 		"unknown fields": {create(strange), "UNKNOWN_FIELD", "CreateTxRequest has no field 1000"},
 		"labels": {create(labelled(100_000, 1)), "INVALID_FIELD",
@@ -73,8 +73,8 @@ func TestError_HugeInvalidRequest_FitsTrailers(t *testing.T) {
 		}, "INVALID_FIELD", "update_mask: contains"},
 	} {
 		s := wantStatus(t, one.call(), codes.InvalidArgument, one.reason)
-		if !strings.Contains(s.Message(), one.says) {
-			t.Errorf("%s: it says %q, and not %q", name, s.Message(), one.says)
+		if !strings.Contains(s.Message(), one.message) {
+			t.Errorf("%s: it says %q, and not %q", name, s.Message(), one.message)
 		}
 		if size := len(s.Message()) + proto.Size(s.Proto())*4/3; size > 6<<10 {
 			t.Errorf("%s: the error is %d bytes long", name, size)
@@ -107,7 +107,7 @@ func TestBatch_TooManyItems_RejectedWithoutReading(t *testing.T) {
 		&pb.BatchCreateTxRequest{Requests: slices.Repeat([]*pb.CreateTxRequest{{}}, 100_000)})
 	s := wantStatus(t, err, codes.InvalidArgument, "INVALID_FIELD")
 	a := n.http("POST", "/api/v1/tx/batch", `{"requests":[{}`+strings.Repeat(",{}", 100_000)+`]}`)
-	if told := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD"); told.Message() != s.Message() {
-		t.Errorf("gRPC says %q and JSON %q", s.Message(), told.Message())
+	if received := a.wantError(t, http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD"); received.Message() != s.Message() {
+		t.Errorf("gRPC says %q and JSON %q", s.Message(), received.Message())
 	}
 }

@@ -26,10 +26,10 @@ import (
 
 // named knows one submitter for every name, and nothing else: a fuzzed request gets as far as one
 // does without a ledger.
-type named struct{ Store }
+type fakeStore struct{ Store }
 
-func (named) Lookup(context.Context, string) (txn.SubmitterID, error) { return 1, nil }
-func (named) TxByRequest(context.Context, txn.SubmitterID, string) (store.TxInfo, error) {
+func (fakeStore) Lookup(context.Context, string) (txn.SubmitterID, error) { return 1, nil }
+func (fakeStore) TxByRequest(context.Context, txn.SubmitterID, string) (store.TxInfo, error) {
 	return store.TxInfo{}, store.ErrTxNotFound
 }
 
@@ -47,7 +47,7 @@ func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 // that is checked without the ledger. Whatever comes in, there is no panic and no defect: it is
 // refused with the reason and the fields, or it is sound.
 func FuzzRequest(f *testing.F) {
-	s, err := New(Options{Store: named{}})
+	s, err := New(Options{Store: fakeStore{}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -84,20 +84,20 @@ func FuzzRequest(f *testing.F) {
 		}
 		err := s.validator.Check(request)
 		if err == nil {
-			err = s.beyondRules(t, request)
+			err = s.checkHandler(t, request)
 		}
 		checkRefusal(t, request, err)
 	})
 }
 
 // beyondRules is what handlers check themselves before the ledger is asked.
-func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
+func (s *Server) checkHandler(t *testing.T, request proto.Message) error {
 	txs, ctx := s.txs, auth.WithRights(t.Context(), auth.Everything())
 	switch r := request.(type) {
 	case *pb.CreateTxRequest:
 		intent, err := txs.intent(ctx, r)
 		if err == nil {
-			sound(t, intent)
+			checkIntent(t, intent)
 		}
 		return err
 	case *pb.BatchCreateTxRequest:
@@ -106,7 +106,7 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 		b.checkAll(ctx)
 		for i, err := range b.errs {
 			if checkRefusal(t, r.GetRequests()[i], err); err == nil {
-				sound(t, b.intents[i])
+				checkIntent(t, b.intents[i])
 			}
 		}
 		return nil
@@ -127,7 +127,7 @@ func (s *Server) beyondRules(t *testing.T, request proto.Message) error {
 }
 
 // sound says what must hold of a transaction that is handed to the ledger.
-func sound(t *testing.T, i store.Intent) {
+func checkIntent(t *testing.T, i store.Intent) {
 	t.Helper()
 	for _, text := range []string{i.RequestID} {
 		if n := utf8.RuneCountInString(text); n < 1 || n > 128 ||

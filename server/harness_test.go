@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
-const patience = 20 * time.Second // for what must happen; nothing waits that long unless it fails
+const testTimeout = 20 * time.Second // for what must happen; nothing waits that long unless it fails
 
 // leaseDuration outlives any test: nobody renews here.
 const leaseDuration = 10 * time.Minute
@@ -90,12 +90,12 @@ func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(patience)
+	limit := time.After(testTimeout)
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-limit:
-			h.t.Fatalf("%s did not come about within %v", what, patience)
+			h.t.Fatalf("%s did not come about within %v", what, testTimeout)
 		}
 	}
 }
@@ -194,11 +194,11 @@ func (n *node) watch(ask *pb.WatchTxRequest) pb.TxService_WatchTxClient {
 // would.
 type owner struct {
 	*harness
-	store *store.Store
-	id    txn.SubmitterID
-	lease *store.Lease
-	next  txn.Nonce
-	says  string // in every event
+	store   *store.Store
+	id      txn.SubmitterID
+	lease   *store.Lease
+	next    txn.Nonce
+	message string // in every event
 }
 
 func (h *harness) own(id txn.SubmitterID) *owner {
@@ -240,7 +240,7 @@ func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.St
 		w.Next.Sub, w.Next.Nonce, w.Next.TxHash = txn.None, &nonce, w.Attempt.Hash
 		c.Take = &txn.Take{Nonce: nonce}
 	}
-	w.Next.LastError = o.says
+	w.Next.LastError = o.message
 	if more != nil {
 		more(&w.Next)
 	}
@@ -289,7 +289,7 @@ func (o *owner) confirm(id txn.TxID) {
 }
 
 // live takes a queued transaction to its end: five events in all.
-func (o *owner) live(id txn.TxID) {
+func (o *owner) finalize(id txn.TxID) {
 	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include, o.confirm} {
 		step(id)
 	}
@@ -308,7 +308,7 @@ func (o *owner) work(ctx context.Context) {
 			o.apply(c)
 		}
 		if len(inbox.Commands) == 0 && len(inbox.Queue) > 0 {
-			o.live(inbox.Queue[0].ID)
+			o.finalize(inbox.Queue[0].ID)
 		}
 	}
 }

@@ -27,13 +27,13 @@ const (
 
 // refusal is one bad input and the answer to it.
 type refusal struct {
-	name   string
-	method string
-	ask    proto.Message
-	code   codes.Code
-	reason string
-	field  string // named by BadRequest, if any
-	says   string // part of the sentence
+	name    string
+	method  string
+	ask     proto.Message
+	code    codes.Code
+	reason  string
+	field   string // named by BadRequest, if any
+	message string // part of the sentence
 }
 
 // with adds a field of a number to a message that does not have it.
@@ -91,12 +91,12 @@ const (
 )
 
 // bad is a refusal for what is in a field.
-func bad(name, method string, ask proto.Message, field, says string) refusal {
-	return refusal{name, method, ask, codes.InvalidArgument, "INVALID_FIELD", field, says}
+func bad(name, method string, ask proto.Message, field, message string) refusal {
+	return refusal{name, method, ask, codes.InvalidArgument, "INVALID_FIELD", field, message}
 }
 
-func unknown(name, method string, ask proto.Message, field, says string) refusal {
-	return refusal{name, method, ask, codes.InvalidArgument, "UNKNOWN_FIELD", field, says}
+func unknown(name, method string, ask proto.Message, field, message string) refusal {
+	return refusal{name, method, ask, codes.InvalidArgument, "UNKNOWN_FIELD", field, message}
 }
 
 func noSubmitter(method string, ask proto.Message) refusal {
@@ -867,8 +867,8 @@ func TestInvalidRequest_Rejected(t *testing.T) {
 
 func (r refusal) check(t *testing.T, n *node) {
 	s := wantStatus(t, n.call(r.method, r.ask), r.code, r.reason)
-	if !strings.Contains(s.Message(), r.says) {
-		t.Errorf("the message %q does not say %q", s.Message(), r.says)
+	if !strings.Contains(s.Message(), r.message) {
+		t.Errorf("the message %q does not say %q", s.Message(), r.message)
 	}
 	fields := []string{}
 	for _, d := range s.Details() {
@@ -885,7 +885,7 @@ func (r refusal) check(t *testing.T, n *node) {
 
 // call calls a method by name; of a stream it waits for the end.
 func (n *node) call(method string, ask proto.Message) error {
-	ctx, cancel := context.WithTimeout(n.ctx, patience)
+	ctx, cancel := context.WithTimeout(n.ctx, testTimeout)
 	defer cancel()
 	if method != watchTx {
 		return n.conn.Invoke(ctx, "/fencepost.v1."+method, ask, &pb.CreateTxResponse{})

@@ -24,14 +24,14 @@ import (
 )
 
 // answer is what HTTP gave.
-type httpAnswer struct {
+type httpResponse struct {
 	code   int
 	header http.Header
 	body   []byte
 }
 
 // http calls a path of a node; body may be empty.
-func (n *node) http(method, path, body string, header ...string) httpAnswer {
+func (n *node) http(method, path, body string, header ...string) httpResponse {
 	n.t.Helper()
 	r := n.request(method, path, body, header...)
 	response, err := http.DefaultClient.Do(r)
@@ -39,7 +39,7 @@ func (n *node) http(method, path, body string, header ...string) httpAnswer {
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
 	n.must(err)
-	return httpAnswer{response.StatusCode, response.Header, all}
+	return httpResponse{response.StatusCode, response.Header, all}
 }
 
 func (n *node) request(method, path, body string, header ...string) *http.Request {
@@ -57,7 +57,7 @@ func (n *node) request(method, path, body string, header ...string) *http.Reques
 }
 
 // field reads a field of a JSON object by its path.
-func (a httpAnswer) field(t testing.TB, path string) string {
+func (a httpResponse) field(t testing.TB, path string) string {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal(a.body, &value); err != nil {
@@ -70,7 +70,7 @@ func (a httpAnswer) field(t testing.TB, path string) string {
 	return fmt.Sprint(value)
 }
 
-func (a httpAnswer) want(t testing.TB, code int, fields ...string) {
+func (a httpResponse) want(t testing.TB, code int, fields ...string) {
 	t.Helper()
 	if a.code != code {
 		t.Errorf("answer %d %s, want %d", a.code, a.body, code)
@@ -84,15 +84,15 @@ func (a httpAnswer) want(t testing.TB, code int, fields ...string) {
 }
 
 // wantError checks that an answer is a google.rpc.Status.
-func (a httpAnswer) wantError(t testing.TB, code int, of codes.Code,
+func (a httpResponse) wantError(t testing.TB, code int, of codes.Code,
 	reason string) *grpcstatus.Status {
 	t.Helper()
-	var told statuspb.Status
-	if err := protojson.Unmarshal(a.body, &told); err != nil || a.code != code ||
+	var received statuspb.Status
+	if err := protojson.Unmarshal(a.body, &received); err != nil || a.code != code ||
 		a.header.Get("Content-Type") != "application/json" {
 		t.Fatalf("answer %d %s (%v), want %d", a.code, a.body, err, code)
 	}
-	return wantStatus(t, grpcstatus.ErrorProto(&told), of, reason)
+	return wantStatus(t, grpcstatus.ErrorProto(&received), of, reason)
 }
 
 // Covers Connect calls without the Connect-Protocol-Version header.
@@ -199,12 +199,12 @@ func TestJSON_SubmitterOperations(t *testing.T) {
 		http.StatusOK, "submitter.maxFee", "7")
 	// whoever follows the remedy must not be refused again
 	for _, mask := range []string{"maxfee", "max_fee"} {
-		told := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
+		received := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
 			http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
-		if says := told.Message(); !strings.Contains(says,
+		if message := received.Message(); !strings.Contains(message,
 			"onFailure,maxFee") &&
-			!strings.Contains(says, "docs/openapi.yaml says how") {
-			t.Errorf("a mask of %s is answered %q", mask, says)
+			!strings.Contains(message, "docs/openapi.yaml says how") {
+			t.Errorf("a mask of %s is answered %q", mask, message)
 		}
 	}
 	n.http("POST", "/api/v1/submitters/bob/pause", `{"reason":"audit"}`).want(t, http.StatusOK,
@@ -261,7 +261,7 @@ func TestJSON_Errors_StatusWithReason(t *testing.T) {
 	h.own(h.register("paused")).pause()
 	n := h.serve()
 	n.create("alice", "used")
-	post := func(body string) httpAnswer { return n.http("POST", "/api/v1/tx", body) }
+	post := func(body string) httpResponse { return n.http("POST", "/api/v1/tx", body) }
 	good := `"payload":{"to":"` + recipient + `"}`
 	post(`{"submitter":"alice","requestId":"r",`+good+`,"nonce":"1"}`).wantError(t, 400,
 		codes.InvalidArgument, "UNKNOWN_FIELD")
@@ -304,7 +304,7 @@ func TestJSON_Errors_StatusWithReason(t *testing.T) {
 		"tx/by-request/events?submitter=alice&requestId=used&request.request_id=other"} {
 		n.http("GET", "/api/v1/"+path, "").wantError(t, 400, codes.InvalidArgument, "INVALID_FIELD")
 	}
-	down := h.serve(func(o *Options) { o.Store = silent{h.store} })
+	down := h.serve(func(o *Options) { o.Store = downStore{h.store} })
 	a := down.http("POST", "/api/v1/tx/batch",
 		`{"requests":[{"submitter":"alice","requestId":"r",`+good+`}]}`)
 	a.wantError(t, 503, codes.Unavailable, "STORE_UNAVAILABLE")
@@ -360,7 +360,7 @@ func (l *lines) message() *pb.WatchTxResponse {
 	return m
 }
 
-func TestWatch_NDJSON(t *testing.T) {
+func TestWatch_Lines(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
@@ -391,7 +391,7 @@ func TestWatch_NDJSON(t *testing.T) {
 		}
 		switch seq {
 		case 1:
-			o.live(txID(t, id))
+			o.finalize(txID(t, id))
 		case 3:
 			token = m.GetResumeToken()
 		}
@@ -429,7 +429,7 @@ func TestWatch_ServerSentEvents(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
-	o.live(txID(t, id))
+	o.finalize(txID(t, id))
 	path := "/api/v1/tx/" + id + "/events?until_final=true"
 	last, seen := "", 0
 	for l := n.stream(path, "Accept", "text/html;q=0.5, text/event-stream"); ; {

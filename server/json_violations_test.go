@@ -17,18 +17,18 @@ import (
 )
 
 // wantFault checks which field is at fault, and what is said of it.
-func wantFault(t testing.TB, s *grpcstatus.Status, field, says string) {
+func wantFault(t testing.TB, s *grpcstatus.Status, field, message string) {
 	t.Helper()
 	for _, d := range s.Details() {
 		if b, ok := d.(*errdetails.BadRequest); ok {
 			for _, v := range b.GetFieldViolations() {
-				if v.GetField() == field && strings.Contains(v.GetDescription(), says) {
+				if v.GetField() == field && strings.Contains(v.GetDescription(), message) {
 					return
 				}
 			}
 		}
 	}
-	t.Errorf("%v: no fault of %s that says %q", s.Proto(), field, says)
+	t.Errorf("%v: no fault of %s that says %q", s.Proto(), field, message)
 }
 
 func withData(id, data string) string {
@@ -49,13 +49,13 @@ func TestBytes_HexInJSON_Rejected(t *testing.T) {
 	h := newHarness(t)
 	h.register("alice")
 	n := h.serve()
-	for data, says := range badBytes {
+	for data, message := range badBytes {
 		wantFault(
 			t,
 			n.http("POST", "/api/v1/tx", withData("r", data)).wantError(t, 400,
 				codes.InvalidArgument, "INVALID_FIELD"),
 			"payload.data",
-			says,
+			message,
 		)
 		wantFault(
 			t,
@@ -67,19 +67,19 @@ func TestBytes_HexInJSON_Rejected(t *testing.T) {
 				"INVALID_FIELD",
 			),
 			"requests[1].payload.data",
-			says,
+			message,
 		)
 		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, withData("r", data)); a.code != 400 ||
 			a.field(t, "code") != "invalid_argument" ||
-			!strings.Contains(a.field(t, "message"), says) {
+			!strings.Contains(a.field(t, "message"), message) {
 			t.Errorf("Connect: %s: %d %s", data, a.code, a.body)
 		}
 		a := n.http("POST", pb.TxService_CreateTx_FullMethodName, framed(withData("r", data)),
 			"Content-Type", "application/grpc-web+json")
-		if told := strings.ToLower(fmt.Sprint(a.header, string(a.body))); !strings.Contains(
-			strings.ReplaceAll(told, " ", ""), "grpc-status:3") &&
-			!strings.Contains(told, "grpc-status:[3]") {
-			t.Errorf("gRPC-Web: %s: %s", data, told)
+		if received := strings.ToLower(fmt.Sprint(a.header, string(a.body))); !strings.Contains(
+			strings.ReplaceAll(received, " ", ""), "grpc-status:3") &&
+			!strings.Contains(received, "grpc-status:[3]") {
+			t.Errorf("gRPC-Web: %s: %s", data, received)
 		}
 	}
 	if rows := h.count("managed_tx"); rows != 0 {
@@ -132,7 +132,7 @@ func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 	in := func(payload string) string {
 		return `{"submitter":"alice","requestId":"r","payload":{` + payload + `}}`
 	}
-	for _, c := range []struct{ path, body, reason, field, says string }{
+	for _, c := range []struct{ path, body, reason, field, message string }{
 		{"tx", in(`"value":1.5`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
 		{"tx", in(`"value":1`), "INVALID_FIELD", "payload.value", "a decimal string of wei"},
 		{"tx", in(`"to":7`), "INVALID_FIELD", "payload.to", "in quotes"},
@@ -168,7 +168,7 @@ func TestJSON_InvalidValue_FieldAndRemedy(t *testing.T) {
 	} {
 		s := n.http("POST", "/api/v1/"+c.path, c.body).wantError(t, 400, codes.InvalidArgument,
 			c.reason)
-		wantFault(t, s, c.field, c.says)
+		wantFault(t, s, c.field, c.message)
 	}
 }
 
@@ -196,10 +196,10 @@ func TestQuery_InvalidValue_FieldAndAllowedValues(t *testing.T) {
 		"tx/00000000-0000-4000-8000-000000000000/cancel": "POST"} {
 		a := n.http("DELETE", "/api/v1/"+path, "")
 		s := a.wantError(t, 405, codes.Unimplemented, "UNKNOWN_METHOD")
-		if says := "DELETE /api/v1/" + path + ": this path takes " +
+		if message := "DELETE /api/v1/" + path + ": this path takes " +
 			strings.ReplaceAll(allowed, ", ", " or "); a.header.Get(
 			"Allow") != allowed ||
-			s.Message() != says {
+			s.Message() != message {
 			t.Errorf("DELETE %s: Allow is %q, and it says %q", path, a.header.Get("Allow"),
 				s.Message())
 		}
@@ -216,10 +216,10 @@ func TestUnknownField_Typo_NearestSuggested(t *testing.T) {
 	} {
 		s := n.http("POST", "/api/v1/tx", body).wantError(t, 400, codes.InvalidArgument,
 			"UNKNOWN_FIELD")
-		if says := s.Message(); want == "" && strings.Contains(says, "mean") ||
-			!strings.Contains(says, want) ||
-			!strings.Contains(says, "knows no such field there; remove it") {
-			t.Errorf("%s: it says %q, want %q", body, says, want)
+		if message := s.Message(); want == "" && strings.Contains(message, "mean") ||
+			!strings.Contains(message, want) ||
+			!strings.Contains(message, "knows no such field there; remove it") {
+			t.Errorf("%s: it says %q, want %q", body, message, want)
 		}
 	}
 }

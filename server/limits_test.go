@@ -96,7 +96,7 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 			first = id
 		}
 	}
-	_, err := n.txs.CreateTx(h.ctx, ask("alice", "r3", "1"))
+	_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r3", "1"))
 	s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL")
 	wantRetry(t, s, time.Second, 45*time.Second)
 	for _, part := range []string{`submitter "alice"`, "3 transactions", "queue.max_per_submitter"} {
@@ -107,8 +107,8 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 	if again := n.create("alice", "r0"); again.GetTxId() != first {
 		t.Errorf("what was accepted is now %v", again)
 	}
-	results := n.batch(ask("alice", "r1", "1"), ask("alice", "r4", "1"), ask("bob", "b1", "1"),
-		ask("alice", "r5", "1"))
+	results := n.batch(createRequest("alice", "r1", "1"), createRequest("alice", "r4", "1"), createRequest("bob", "b1", "1"),
+		createRequest("alice", "r5", "1"))
 	for i, r := range results {
 		if refused := i%2 == 1; refused != (r.GetError() != nil) || r.GetCreated() != (i == 2) {
 			t.Errorf("of a batch, %d: %v", i, r)
@@ -137,7 +137,7 @@ func TestQueue_Full_RetryableError(t *testing.T) {
 	_, err = h.store.CancelQueued(h.ctx, txID(t, first))
 	h.must(err)
 	h.eventually("there is room again", func() bool {
-		r, err := n.txs.CreateTx(h.ctx, ask("alice", "r3", "1"))
+		r, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r3", "1"))
 		return err == nil && r.GetCreated()
 	})
 }
@@ -148,7 +148,7 @@ func TestQueue_LedgerFull_ErrorNamesSetting(t *testing.T) {
 	h.register("alice")
 	n := h.serve(func(o *Options) { o.Store = h.bounded("b", 0, 1) })
 	n.create("alice", "r0")
-	_, err := n.txs.CreateTx(h.ctx, ask("alice", "r1", "1"))
+	_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r1", "1"))
 	if s := wantStatus(t, err, codes.ResourceExhausted, "QUEUE_FULL"); !strings.Contains(
 		s.Message(), "queue.max_total") {
 		t.Errorf("it says %q", s.Message())
@@ -173,7 +173,7 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				request := fmt.Sprint(c, "/", i)
-				r, err := nodes[c%2].txs.CreateTx(h.ctx, ask("alice", request, "1"))
+				r, err := nodes[c%2].txs.CreateTx(h.ctx, createRequest("alice", request, "1"))
 				if err == nil && r.GetCreated() {
 					mu.Lock()
 					accepted = append(accepted, request)
@@ -190,7 +190,7 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 		t.Fatalf("%d are accepted, %d rows, want %d to %d", n, h.count("managed_tx"), limit, most)
 	}
 	for i, request := range slices.Concat(accepted[:10], accepted[len(accepted)-10:]) {
-		if r, err := nodes[i%2].txs.CreateTx(h.ctx, ask("alice", request, "1")); err != nil ||
+		if r, err := nodes[i%2].txs.CreateTx(h.ctx, createRequest("alice", request, "1")); err != nil ||
 			r.GetCreated() {
 			t.Errorf("%s, which was accepted: %v, %v", request, r, err)
 		}
@@ -198,20 +198,20 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 }
 
 // held answers for no submitter before it is let go.
-type held struct {
+type blockingStore struct {
 	Store
-	asked chan struct{} // a value for each call
-	let   chan struct{}
+	called  chan struct{} // a value for each call
+	release chan struct{}
 }
 
-func (h held) Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error) {
-	h.asked <- struct{}{}
+func (b blockingStore) Submitter(ctx context.Context, id txn.SubmitterID) (store.SubmitterInfo, error) {
+	b.called <- struct{}{}
 	select {
-	case <-h.let:
+	case <-b.release:
 	case <-ctx.Done():
 		return store.SubmitterInfo{}, ctx.Err()
 	}
-	return h.Store.Submitter(ctx, id)
+	return b.Store.Submitter(ctx, id)
 }
 
 // The limit covers all connections and protocols except health. A call whose client went away does
@@ -220,7 +220,7 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	blocked := held{h.store, make(chan struct{}, 10), make(chan struct{})}
+	blocked := blockingStore{h.store, make(chan struct{}, 10), make(chan struct{})}
 	reader := metric.NewManualReader()
 	n := h.serve(limits(func(l *Limits) { l.Calls = 2 }), func(o *Options) {
 		o.Store, o.MeterProvider = blocked, metric.NewMeterProvider(metric.WithReader(reader))
@@ -236,8 +236,8 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 		}
 		ended <- nil
 	}()
-	<-blocked.asked
-	<-blocked.asked
+	<-blocked.called
+	<-blocked.called
 
 	_, err := n.subs.GetSubmitter(h.ctx, get)
 	s := wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY")
@@ -257,7 +257,7 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 			http.DefaultClient,
 			"http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName,
 			options...)
-		_, err := client.CallUnary(h.ctx, connect.NewRequest(ask("alice", "r", "1")))
+		_, err := client.CallUnary(h.ctx, connect.NewRequest(createRequest("alice", "r", "1")))
 		if c := (*connect.Error)(nil); !asError(err, &c) ||
 			c.Code() != connect.CodeResourceExhausted ||
 			len(c.Details()) != 2 {
@@ -277,10 +277,10 @@ func TestCalls_TooManyAtOnce_RejectedBeforeReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.eventually("a call is taken again", func() bool {
-		_, err := n.txs.CreateTx(h.ctx, ask("alice", "r", "1"))
+		_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r", "1"))
 		return err == nil
 	})
-	close(blocked.let)
+	close(blocked.release)
 	h.must(<-ended)
 	h.eventually("all calls have left", func() bool { return n.server.limiter.Calls() == 0 })
 	if _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{}); err != nil {
@@ -327,7 +327,7 @@ func TestCalls_Heavy_CountMore(t *testing.T) {
 		"list": func() error { _, err := n.txs.ListTxs(h.ctx, &pb.ListTxsRequest{}); return err },
 		"batch": func() error {
 			_, err := n.txs.BatchCreateTx(h.ctx,
-				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", "r", "1")}})
+				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createRequest("alice", "r", "1")}})
 			return err
 		},
 	} {
@@ -378,13 +378,13 @@ func TestWatches_TooManyAtOnce_Rejected(t *testing.T) {
 }
 
 // busy is a node's ledger that holds as much as it may.
-type busy struct{ Store }
+type busyStore struct{ Store }
 
-func (busy) CreateTx(context.Context, store.Intent) (store.TxInfo, bool, error) {
+func (busyStore) CreateTx(context.Context, store.Intent) (store.TxInfo, bool, error) {
 	return store.TxInfo{}, false, fmt.Errorf("store: create: %w", store.ErrBusy)
 }
 
-func (busy) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
+func (busyStore) CreateTxs(_ context.Context, intents []store.Intent) []store.Created {
 	return slices.Repeat([]store.Created{{Err: fmt.Errorf("store: create: %w", store.ErrBusy)}},
 		len(intents))
 }
@@ -394,14 +394,14 @@ func TestCreate_TooManyDatabaseOperations_WholeCallRejected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	n := h.serve(func(o *Options) { o.Store = busy{h.store} })
-	_, err := n.txs.CreateTx(h.ctx, ask("alice", "r", "1"))
+	n := h.serve(func(o *Options) { o.Store = busyStore{h.store} })
+	_, err := n.txs.CreateTx(h.ctx, createRequest("alice", "r", "1"))
 	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
 		1500*time.Millisecond)
 	_, err = n.txs.BatchCreateTx(
 		h.ctx,
 		&pb.BatchCreateTxRequest{
-			Requests: []*pb.CreateTxRequest{ask("alice", "r", "1"), ask("alice", "s", "1")},
+			Requests: []*pb.CreateTxRequest{createRequest("alice", "r", "1"), createRequest("alice", "s", "1")},
 		},
 	)
 	wantRetry(t, wantStatus(t, err, codes.ResourceExhausted, "NODE_BUSY"), time.Second,
@@ -409,13 +409,13 @@ func TestCreate_TooManyDatabaseOperations_WholeCallRejected(t *testing.T) {
 }
 
 // measuring keeps how much call data the largest page had that was read of the ledger.
-type measuring struct {
+type measuringStore struct {
 	Store
 	mu   *sync.Mutex
 	most *int
 }
 
-func (m measuring) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
+func (m measuringStore) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
 	infos, err := m.Store.Txs(ctx, filter)
 	bytes := 0
 	for _, info := range infos {
@@ -433,17 +433,17 @@ func TestPage_Large_ReadInParts(t *testing.T) {
 	h := newHarness(t)
 	h.register("alice")
 	most := 0
-	m := measuring{h.store, &sync.Mutex{}, &most}
+	m := measuringStore{h.store, &sync.Mutex{}, &most}
 	n := h.serve(func(o *Options) { o.Store = m }, limits(func(l *Limits) { l.PageEvents = 1000 }))
 	const rows, size = 60, 126 << 10
 	want := map[string]bool{}
-	var asks []*pb.CreateTxRequest
+	var requests []*pb.CreateTxRequest
 	for i := range rows {
-		a := ask("alice", fmt.Sprint("r", i), "1")
+		a := createRequest("alice", fmt.Sprint("r", i), "1")
 		a.Payload.Data = make([]byte, size)
-		if asks = append(asks, a); len(asks) == 30 {
-			n.batch(asks...)
-			asks = nil
+		if requests = append(requests, a); len(requests) == 30 {
+			n.batch(requests...)
+			requests = nil
 		}
 		want[a.RequestId] = true
 	}

@@ -42,12 +42,12 @@ func TestCodec_Marshal_BufferFitsMessage(t *testing.T) {
 }
 
 // paging tells of the first row of each page that is read of it.
-type paging struct {
+type pageObserver struct {
 	Store
 	first chan weak.Pointer[byte]
 }
 
-func (p paging) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
+func (p pageObserver) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
 	infos, err := p.Store.Txs(ctx, filter)
 	if len(infos) > 2 {
 		p.first <- weak.Make(&infos[0].Payload.Data[0])
@@ -59,16 +59,16 @@ func (p paging) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo,
 func TestSnapshots_Sent_Released(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	p := paging{h.store, make(chan weak.Pointer[byte], 100)}
+	p := pageObserver{h.store, make(chan weak.Pointer[byte], 100)}
 	n := h.serve(func(o *Options) { o.Store = p })
-	n.large()
-	stream, err := n.another().conn.NewStream(h.ctx, &grpc.StreamDesc{ServerStreams: true},
+	n.fillPage()
+	stream, err := n.ownConn().conn.NewStream(h.ctx, &grpc.StreamDesc{ServerStreams: true},
 		pb.TxService_WatchTx_FullMethodName)
 	h.must(err)
 	h.must(stream.SendMsg(watchAll()))
 	h.must(stream.CloseSend())
 	first := <-p.first
-	for limit := time.After(patience); first.Value() != nil; runtime.GC() {
+	for limit := time.After(testTimeout); first.Value() != nil; runtime.GC() {
 		select {
 		case <-limit:
 			t.Fatal("the first of a page is still held")

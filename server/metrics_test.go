@@ -45,9 +45,9 @@ func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	reader, log := sdk.NewManualReader(), &buffer{}
-	gate := newGate(t, h.db.TCPAddr())
+	proxy := newProxy(t, h.db.TCPAddr())
 	s, err := store.Open(h.ctx,
-		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+		store.Config{URL: h.db.Through(proxy.address()), Schema: h.db.Schema, Node: "b/boot"})
 	h.must(err)
 	t.Cleanup(s.Close)
 	n := h.serve(func(o *Options) {
@@ -64,20 +64,20 @@ func TestMetrics_ClientWrites_CountedAndLogged(t *testing.T) {
 	h.register("alice")
 	first := n.create("alice", "r1")
 	n.create("alice", "r1")
-	wantStatus(t, n.call(createTx, ask("nobody", "r1", "0")), codes.NotFound, "SUBMITTER_NOT_FOUND")
-	wantStatus(t, n.call(createTx, ask("alice", "", "0")), codes.InvalidArgument, "INVALID_FIELD")
-	second := n.batch(ask("alice", "r2", "0"), ask("alice", "r1", "77"), ask("alice", "", "0"),
-		ask("alice", "r2", "0"))[0].GetTx()
+	wantStatus(t, n.call(createTx, createRequest("nobody", "r1", "0")), codes.NotFound, "SUBMITTER_NOT_FOUND")
+	wantStatus(t, n.call(createTx, createRequest("alice", "", "0")), codes.InvalidArgument, "INVALID_FIELD")
+	second := n.batch(createRequest("alice", "r2", "0"), createRequest("alice", "r1", "77"), createRequest("alice", "", "0"),
+		createRequest("alice", "r2", "0"))[0].GetTx()
 	cancelled, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: second.GetTxId()})
 	h.must(err)
-	gate.shut(true)
-	wantStatus(t, n.call(createTx, ask("alice", "r3", "0")), codes.Unavailable, "STORE_UNAVAILABLE")
+	proxy.setDown(true)
+	wantStatus(t, n.call(createTx, createRequest("alice", "r3", "0")), codes.Unavailable, "STORE_UNAVAILABLE")
 	wantStatus(
 		t,
 		n.call(
 			batchCreate,
 			&pb.BatchCreateTxRequest{
-				Requests: []*pb.CreateTxRequest{ask("alice", "r3", "0"), ask("alice", "r4", "0")},
+				Requests: []*pb.CreateTxRequest{createRequest("alice", "r3", "0"), createRequest("alice", "r4", "0")},
 			},
 		),
 		codes.Unavailable,

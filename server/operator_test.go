@@ -23,7 +23,7 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 	quiet, queued, taken := n.create("alice", "r1").GetTxId(), n.create("alice",
 		"r2").GetTxId(), n.create("alice", "r3").GetTxId()
 	o.allocate(txID(t, taken))
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	for _, c := range []*pb.CancelTxRequest{
 		{TxId: quiet},
 		{TxId: queued, Reason: "not needed", Operator: "ann"},
@@ -48,10 +48,10 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 	h.must(err)
 	log, err := n.subs.ListCommands(h.ctx, &pb.ListCommandsRequest{Submitter: "alice"})
 	h.must(err)
-	told := []string{}
+	received := []string{}
 	for _, c := range slices.Backward(log.GetCommands()) {
-		told = append(
-			told,
+		received = append(
+			received,
 			fmt.Sprintf("%s %s %q by %s: %s", c.GetKind(), c.GetTxId(), c.GetReason(),
 				c.GetOperator(), c.GetResult()),
 		)
@@ -60,8 +60,8 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 		`CANCEL ` + queued + ` "not needed" by ann: APPLIED`, `CANCEL ` + taken + ` "wrong amount" by cat: APPLIED`, `PAUSE  "moving funds" by dan: APPLIED`,
 		`RESUME  "moved" by eve: APPLIED`, `UPDATE  "too dear" by fay: APPLIED`,
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("recorded\n%q, want\n%q", told, want)
+	if !slices.Equal(received, want) {
+		t.Errorf("recorded\n%q, want\n%q", received, want)
 	}
 }
 
@@ -84,14 +84,14 @@ func TestLog_Decision_NamesCaller(t *testing.T) {
 		}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	})
 	ctx := role{token: ivo.Tokens[0]}.in(h.ctx)
-	r, err := n.txs.CreateTx(ctx, ask("alice", "r1", "0"))
+	r, err := n.txs.CreateTx(ctx, createRequest("alice", "r1", "0"))
 	h.must(err)
 	id := r.GetTx().GetTxId()
-	r, err = n.txs.CreateTx(ctx, ask("alice", "r2", "0"))
+	r, err = n.txs.CreateTx(ctx, createRequest("alice", "r2", "0"))
 	h.must(err)
 	queued := r.GetTx().GetTxId()
 	o.allocate(txID(t, id))
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	_, err = n.txs.CancelTx(ctx, &pb.CancelTxRequest{TxId: id, Reason: "secret", Operator: "root"})
 	h.must(err)
 	_, err = n.txs.CancelTx(ctx,

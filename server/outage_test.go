@@ -23,15 +23,15 @@ func TestDatabase_Down_RetryableErrors(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	gate := newGate(t, h.db.TCPAddr())
+	proxy := newProxy(t, h.db.TCPAddr())
 	s, err := store.Open(h.ctx,
-		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+		store.Config{URL: h.db.Through(proxy.address()), Schema: h.db.Schema, Node: "b/boot"})
 	h.must(err)
 	t.Cleanup(s.Close)
 	n := h.serve(func(o *Options) { o.Store = s })
 	tx := n.create("alice", "r1")
-	gate.shut(true)
-	asks := map[string]func(context.Context) error{
+	proxy.setDown(true)
+	requests := map[string]func(context.Context) error{
 		"create": func(ctx context.Context) error {
 			_, err := n.txs.CreateTx(ctx,
 				&pb.CreateTxRequest{Submitter: "alice", RequestId: "r2", Payload: payload()})
@@ -56,10 +56,10 @@ func TestDatabase_Down_RetryableErrors(t *testing.T) {
 			return err
 		},
 	}
-	for name, ask := range asks {
+	for name, ask := range requests {
 		s := wantStatus(t, ask(h.ctx), codes.Unavailable, "STORE_UNAVAILABLE")
 		if !strings.Contains(s.Message(), "unchanged") ||
-			strings.Contains(s.Message(), gate.address()) {
+			strings.Contains(s.Message(), proxy.address()) {
 			t.Errorf("%s: the message is %q", name, s.Message())
 		}
 	}
@@ -68,8 +68,8 @@ func TestDatabase_Down_RetryableErrors(t *testing.T) {
 	if r.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("without its database the node is %v: a restart would not help", r.GetStatus())
 	}
-	gate.shut(false)
-	h.eventually("recovery", func() bool { return asks["create"](h.ctx) == nil })
+	proxy.setDown(false)
+	h.eventually("recovery", func() bool { return requests["create"](h.ctx) == nil })
 }
 
 // The connections stay open, but nothing responds.
@@ -77,9 +77,9 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	gate := newGate(t, h.db.TCPAddr())
+	proxy := newProxy(t, h.db.TCPAddr())
 	s, err := store.Open(h.ctx,
-		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+		store.Config{URL: h.db.Through(proxy.address()), Schema: h.db.Schema, Node: "b/boot"})
 	h.must(err)
 	t.Cleanup(s.Close)
 	n := h.serve(
@@ -91,8 +91,8 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	stream := n.watch(watchID(tx.GetTxId()))
 	_, err = stream.Recv()
 	h.must(err)
-	gate.held.Lock()
-	speak := sync.OnceFunc(gate.held.Unlock)
+	proxy.paused.Lock()
+	speak := sync.OnceFunc(proxy.paused.Unlock)
 	defer speak()
 	silent := []error{
 		n.call(getTx, byID(tx.GetTxId())),
@@ -105,8 +105,8 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	for _, err := range silent {
 		wantStatus(t, err, codes.Unavailable, "STORE_UNAVAILABLE")
 	}
-	o.live(txID(t, tx.GetTxId()))
-	for _, want := range life[1:] {
+	o.finalize(txID(t, tx.GetTxId()))
+	for _, want := range lifecycle[1:] {
 		m, err := stream.Recv()
 		if h.must(err); m.GetEvent().GetKind() != want {
 			t.Errorf("when the database speaks again the stream tells %v, want %v", m, want)
@@ -148,9 +148,9 @@ func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	gate := newGate(t, h.db.TCPAddr())
+	proxy := newProxy(t, h.db.TCPAddr())
 	s, err := store.Open(h.ctx,
-		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+		store.Config{URL: h.db.Through(proxy.address()), Schema: h.db.Schema, Node: "b/boot"})
 	h.must(err)
 	t.Cleanup(s.Close)
 	n := h.serve(func(o *Options) { o.Store = s })
@@ -163,24 +163,24 @@ func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 		_, err := stream.Recv()
 		h.must(err)
 	}
-	gate.shut(true)
+	proxy.setDown(true)
 	h.eventually("the failure", func() bool {
 		return !n.server.feed.Healthy()
 	})
 	late := n.watch(watchID(id)) // begins in the middle of it
-	o.live(txID(t, id))
+	o.finalize(txID(t, id))
 	began := time.Now()
 	h.eventually("a heartbeat that was due",
 		func() bool { return time.Since(began) > 1200*time.Millisecond })
-	gate.shut(false)
+	proxy.setDown(false)
 	for i := range 5 {
 		m, err := late.Recv()
-		if h.must(err); m.GetEvent().GetKind() != life[i] {
+		if h.must(err); m.GetEvent().GetKind() != lifecycle[i] {
 			t.Errorf("the stream that began in the outage tells %v", m)
 		}
 	}
 	for _, stream := range []pb.TxService_WatchTxClient{many, one} {
-		for _, want := range life[1:] {
+		for _, want := range lifecycle[1:] {
 			m, err := stream.Recv()
 			if h.must(err); m.GetEvent().GetKind() != want {
 				t.Errorf("after the outage comes %v, want %v", m, want)
@@ -194,9 +194,9 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	gate := newGate(t, h.db.TCPAddr())
+	proxy := newProxy(t, h.db.TCPAddr())
 	s, err := store.Open(h.ctx,
-		store.Config{URL: h.db.Through(gate.address()), Schema: h.db.Schema, Node: "b/boot"})
+		store.Config{URL: h.db.Through(proxy.address()), Schema: h.db.Schema, Node: "b/boot"})
 	h.must(err)
 	t.Cleanup(s.Close)
 	n, healthy := h.serve(
@@ -211,7 +211,7 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 		}
 		tokens = append(tokens, m.GetResumeToken())
 		if i == len(streams)-1 {
-			gate.shut(true)
+			proxy.setDown(true)
 		}
 	}
 	for _, stream := range streams {
@@ -229,7 +229,7 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 			t.Errorf("resumed on another node: %v, %v", m, err)
 		}
 	}
-	gate.shut(false)
+	proxy.setDown(false)
 	h.eventually("recovery", func() bool {
 		m, err := n.watch(watchID(id)).Recv()
 		return err == nil && m.GetEvent().GetSeq() == 1
@@ -237,34 +237,34 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 }
 
 // gate is a way to the database that can be shut.
-type gate struct {
+type proxy struct {
 	listener net.Listener
 	target   string
 
 	mu     sync.Mutex
-	held   sync.RWMutex // locked: nothing passes, and nobody is told
+	paused sync.RWMutex // locked: nothing is forwarded, and connections stay open
 	closed bool
 	conns  map[net.Conn]struct{}
 }
 
 // valve writes while the gate is not held.
-type valve struct {
-	gate *gate
-	to   net.Conn
+type pausableWriter struct {
+	proxy *proxy
+	to    net.Conn
 }
 
-func (v valve) Write(p []byte) (int, error) {
-	v.gate.held.RLock()
-	defer v.gate.held.RUnlock()
+func (v pausableWriter) Write(p []byte) (int, error) {
+	v.proxy.paused.RLock()
+	defer v.proxy.paused.RUnlock()
 	return v.to.Write(p)
 }
 
-func newGate(t *testing.T, target string) *gate {
+func newProxy(t *testing.T, target string) *proxy {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
+	g := &proxy{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
 	var open sync.WaitGroup
 	open.Go(func() {
 		for {
@@ -277,15 +277,15 @@ func newGate(t *testing.T, target string) *gate {
 	})
 	t.Cleanup(func() {
 		listener.Close()
-		g.shut(true)
+		g.setDown(true)
 		open.Wait()
 	})
 	return g
 }
 
-func (g *gate) address() string { return g.listener.Addr().String() }
+func (g *proxy) address() string { return g.listener.Addr().String() }
 
-func (g *gate) pass(from net.Conn) {
+func (g *proxy) pass(from net.Conn) {
 	defer from.Close()
 	to, err := net.Dial("tcp", g.target)
 	if err != nil {
@@ -298,7 +298,7 @@ func (g *gate) pass(from net.Conn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
 		both.Go(func() {
-			io.Copy(valve{g, way[0]}, way[1])
+			io.Copy(pausableWriter{g, way[0]}, way[1])
 			way[0].Close()
 			way[1].Close()
 		})
@@ -310,7 +310,7 @@ func (g *gate) pass(from net.Conn) {
 	delete(g.conns, to)
 }
 
-func (g *gate) admit(conns ...net.Conn) bool {
+func (g *proxy) admit(conns ...net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range conns {
@@ -320,7 +320,7 @@ func (g *gate) admit(conns ...net.Conn) bool {
 }
 
 // shut cuts every connection and lets none through, or lets them through again.
-func (g *gate) shut(closed bool) {
+func (g *proxy) setDown(closed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = closed

@@ -90,7 +90,7 @@ func replacement(s *txn.Replace) txn.Replacement {
 }
 
 // deciding decides on what comes until the test, or the function that it returns, ends it.
-func (o *owner) deciding(account txn.Account) (end func()) {
+func (o *owner) runDecisions(account txn.Account) (end func()) {
 	ctx, stop := context.WithCancel(o.ctx)
 	var working sync.WaitGroup
 	working.Go(func() {
@@ -104,7 +104,7 @@ func (o *owner) deciding(account txn.Account) (end func()) {
 }
 
 // lose makes a transaction STUCK whose nonce somebody else has used, and protects its submitter.
-func (o *owner) lose(id txn.TxID) {
+func (o *owner) loseNonce(id txn.TxID) {
 	tx := o.read(id)
 	w := txn.Write{
 		Tx:      id,
@@ -176,7 +176,7 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n := h.serve()
 	before := n.create("alice", "r0").GetTxId()
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	for range 2 {
 		if p := n.protect(); p.GetProtectionId() != 1 || p.GetReason() != "BY_OPERATOR" ||
 			p.GetEvidence() != "key may have leaked" ||
@@ -187,9 +187,9 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	_, err := n.txs.CreateTx(h.ctx,
 		&pb.CreateTxRequest{Submitter: "alice", RequestId: "r1", Payload: payload()})
 	s := wantStatus(t, err, codes.FailedPrecondition, "SUBMITTER_PROTECTED")
-	for _, says := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`} {
-		if !strings.Contains(s.Message(), says) {
-			t.Errorf("%q is not in %q", says, s.Message())
+	for _, message := range []string{"protection 1 (BY_OPERATOR)", `"fencepost submitter show alice"`} {
+		if !strings.Contains(s.Message(), message) {
+			t.Errorf("%q is not in %q", message, s.Message())
 		}
 	}
 	if again := n.create("alice", "r0").GetTxId(); again != before {
@@ -229,20 +229,20 @@ func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n := h.serve()
 	o.protect()
-	end := o.deciding(
+	end := o.runDecisions(
 		txn.Account{Latest: 4, Pending: 4, Settled: 3, Head: 100, HeadHash: txn.Hash{100}})
-	for decision, says := range map[pb.ProtectionDecision]string{
+	for decision, message := range map[pb.ProtectionDecision]string{
 		resume: `submitter "alice": the account's next nonce is 4 on chain`,
 		align:  `submitter "alice": the account is not settled`,
 	} {
 		_, err := n.exit(1, decision)
 		if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.HasPrefix(
-			s.Message(), says) {
-			t.Errorf("%v: %q, want %q", decision, s.Message(), says)
+			s.Message(), message) {
+			t.Errorf("%v: %q, want %q", decision, s.Message(), message)
 		}
 	}
 	end()
-	o.deciding(at(4))
+	o.runDecisions(at(4))
 	s, err := n.exit(1, align)
 	h.must(err)
 	if s.GetProtection() != nil || s.GetNextNonce() != 4 {
@@ -284,7 +284,7 @@ func TestExitProtect_Restored_NeedsKeepQueue(t *testing.T) {
 	if o.lease, err = h.store.AcquireOne(h.ctx, o.id); err != nil {
 		t.Fatal(err)
 	}
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	s := n.submitter()
 	if !s.GetQueueHead().GetRestored() || s.GetProtection().GetReason() != txn.ProtectRestored {
 		t.Errorf("after: %v", s)
@@ -311,7 +311,7 @@ func TestProtect_NeverStarted_Rejected(t *testing.T) {
 	lease, err := h.store.AcquireOne(h.ctx, id)
 	h.must(err)
 	o := &owner{harness: h, store: h.store, id: id, lease: lease}
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	_, err = h.serve().subs.ProtectSubmitter(h.ctx,
 		&pb.ProtectSubmitterRequest{Submitter: "alice", Reason: "r"})
 	if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
@@ -354,7 +354,7 @@ func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 			},
 		},
 	)
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	if p := n.protect(); p.GetProtectionId() != 2 || p.GetReason() != txn.ProtectByOperator {
 		t.Errorf("protected: %v", p)
 	}
@@ -368,7 +368,7 @@ func TestDecisions_NoOwner_OneCommand(t *testing.T) {
 	o, free := h.own(h.register("alice")), h.own(h.register("free"))
 	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
-	o.lose(txID(t, id))
+	o.loseNonce(txID(t, id))
 	for range 2 {
 		for _, r := range []struct {
 			method string
@@ -398,7 +398,7 @@ func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n := h.serve()
 	done, lost := n.create("alice", "done").GetTxId(), n.create("alice", "lost").GetTxId()
-	o.live(txID(t, done))
+	o.finalize(txID(t, done))
 	refused := func(id string, decision pb.StuckDecision, word string) {
 		t.Helper()
 		_, err := n.resolve(id, decision)
@@ -409,23 +409,23 @@ func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 		}
 	}
 	refused(done, fail, "CONFIRMED")
-	end := o.deciding(at(1))
+	end := o.runDecisions(at(1))
 	refused(lost, fail, "not in flight")
 	end()
 	o.allocate(txID(t, lost))
-	end = o.deciding(at(1))
+	end = o.runDecisions(at(1))
 	refused(lost, requeue, "ALLOCATED")
 	end()
-	o.lose(txID(t, lost))
+	o.loseNonce(txID(t, lost))
 	if b := n.submitter().GetBlocking(); b.GetTxId() != lost || b.GetNonce() != 1 ||
 		b.GetState() != pb.TxState_TX_STATE_STUCK ||
 		b.GetReason() != txn.ReasonNonceElsewhere {
 		t.Errorf("blocking: %v", b)
 	}
-	end = o.deciding(at(1))
+	end = o.runDecisions(at(1))
 	refused(lost, fail, "nonce 1 is ")
 	end()
-	o.deciding(at(2))
+	o.runDecisions(at(2))
 	before := h.count("submitter_command")
 	for range 2 {
 		tx, err := n.resolve(lost, requeue)
@@ -451,9 +451,9 @@ func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 }
 
 // unaware is the real store as it is for a node that looks just before another one adds a command.
-type unaware struct{ Store }
+type staleStore struct{ Store }
 
-func (unaware) Inboxes(context.Context, []txn.SubmitterID,
+func (staleStore) Inboxes(context.Context, []txn.SubmitterID,
 	int) (map[txn.SubmitterID]store.Inbox, error) {
 	return nil, nil
 }
@@ -464,10 +464,10 @@ func TestResolveStuck_ConcurrentFail_BothOK(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	n := h.serve(func(o *Options) { o.Store = unaware{h.store} })
+	n := h.serve(func(o *Options) { o.Store = staleStore{h.store} })
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
-	o.lose(txID(t, id))
+	o.loseNonce(txID(t, id))
 	answers := make(chan error, 3)
 	ask := func(decision pb.StuckDecision) {
 		tx, err := n.resolve(id, decision)
@@ -501,7 +501,7 @@ func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	n := h.serve(func(o *Options) { o.Store = unaware{h.store} })
+	n := h.serve(func(o *Options) { o.Store = staleStore{h.store} })
 	o.protect()
 	answers := make(chan error, 3)
 	ask := func(decision pb.ProtectionDecision) {
@@ -566,7 +566,7 @@ func TestListCommands_Pages(t *testing.T) {
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
-	end := o.deciding(at(0))
+	end := o.runDecisions(at(0))
 	n.protect()
 	_, err := n.exit(1, resume)
 	h.must(err)

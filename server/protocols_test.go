@@ -53,9 +53,9 @@ func TestProtocols_SameService(t *testing.T) {
 				t.Errorf("%s over %s: %v, %v", name, version, r, err)
 			}
 			_, err = get.CallUnary(h.ctx, connect.NewRequest(byKey("alice", "never")))
-			var told *connect.Error
-			if connect.CodeOf(err) != connect.CodeNotFound || !asError(err, &told) ||
-				len(told.Details()) == 0 {
+			var received *connect.Error
+			if connect.CodeOf(err) != connect.CodeNotFound || !asError(err, &received) ||
+				len(received.Details()) == 0 {
 				t.Errorf("%s over %s: %v", name, version, err)
 			}
 			watch := connect.NewClient[pb.WatchTxRequest, pb.WatchTxResponse](

@@ -44,7 +44,7 @@ func TestCompressedBody_ExpandsBeyondLimit_Rejected(t *testing.T) {
 			t.Errorf("%s: a body of %d bytes costs %d MiB, and is answered %d %s", path,
 				packed.Len(), used>>20, a.code, a.body)
 		}
-		if !strings.HasPrefix(path, "/api/") && !a.tells("PAYLOAD_TOO_LARGE") {
+		if !strings.HasPrefix(path, "/api/") && !a.hasReason("PAYLOAD_TOO_LARGE") {
 			t.Errorf("%s: answered %d %s", path, a.code, a.body)
 		}
 		if strings.HasPrefix(path, "/api/") {
@@ -60,7 +60,7 @@ func (n *node) upload(path, kind string) net.Conn {
 	conn, err := net.Dial("tcp", n.conn.Target())
 	n.must(err)
 	n.t.Cleanup(func() { conn.Close() })
-	n.must(conn.SetDeadline(time.Now().Add(patience)))
+	n.must(conn.SetDeadline(time.Now().Add(testTimeout)))
 	if !strings.HasPrefix(path, "/api/") {
 		kind += "\r\nConnect-Protocol-Version: 1"
 	}
@@ -72,7 +72,7 @@ func (n *node) upload(path, kind string) net.Conn {
 }
 
 // answerTo reads the answer on a connection, which the node closes then.
-func (n *node) answerTo(conn net.Conn) httpAnswer {
+func (n *node) readResponse(conn net.Conn) httpResponse {
 	n.t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	n.must(err)
@@ -80,7 +80,7 @@ func (n *node) answerTo(conn net.Conn) httpAnswer {
 	n.must(err)
 	_, err = io.Copy(io.Discard, conn)
 	n.must(err)
-	return httpAnswer{r.StatusCode, r.Header, body}
+	return httpResponse{r.StatusCode, r.Header, body}
 }
 
 var uploads = map[string]string{
@@ -94,9 +94,9 @@ func TestUpload_Slow_TimesOut(t *testing.T) {
 	h := newHarness(t)
 	n := h.serve(limits(func(l *Limits) { l.PingAfter = 100 * time.Millisecond }))
 	for path, kind := range uploads {
-		if a := n.answerTo(n.upload(path, kind)); path == "/api/v1/tx" {
+		if a := n.readResponse(n.upload(path, kind)); path == "/api/v1/tx" {
 			a.wantError(t, http.StatusRequestTimeout, codes.DeadlineExceeded, "BODY_LATE")
-		} else if !a.tells("BODY_LATE") {
+		} else if !a.hasReason("BODY_LATE") {
 			t.Errorf("%s: a body that is late is answered %d %s", path, a.code, a.body)
 		}
 	}
@@ -139,7 +139,7 @@ func TestUpload_Unauthenticated_RejectedBeforeBody(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve(func(o *Options) { o.Tokens = []string{"one-0123456789abcdef"} },
-		limits(func(l *Limits) { l.PingAfter = 5 * patience }))
+		limits(func(l *Limits) { l.PingAfter = 5 * testTimeout }))
 	for path, kind := range uploads {
 		conn := n.upload(path, kind)
 		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -159,7 +159,7 @@ func TestConnection_Silent_Closed(t *testing.T) {
 	conn, err := net.Dial("tcp", n.conn.Target())
 	h.must(err)
 	defer conn.Close()
-	conn.SetReadDeadline(time.Now().Add(patience))
+	conn.SetReadDeadline(time.Now().Add(testTimeout))
 	if read, err := io.ReadAll(conn); err != nil || len(read) != 0 {
 		t.Errorf("a silent connection is told %q, and ends with %v", read, err)
 	}

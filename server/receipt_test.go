@@ -30,22 +30,22 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 			o.replace(id, form)
 		}
 		o.include(id)
-		told := map[string]*pb.Receipt{}
+		received := map[string]*pb.Receipt{}
 		r, err := n.txs.GetTx(h.ctx, byKey("alice", request))
 		h.must(err)
-		if told["GetTx by request"] = r.GetTx().GetReceipt(); r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
+		if received["GetTx by request"] = r.GetTx().GetReceipt(); r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
 			t.Errorf("%s: %v", form, r)
 		}
 		r, err = n.txs.GetTx(h.ctx,
 			&pb.GetTxRequest{Key: &pb.GetTxRequest_TxId{TxId: tx.GetTxId()}})
 		h.must(err)
-		told["GetTx"] = r.GetTx().GetReceipt()
+		received["GetTx"] = r.GetTx().GetReceipt()
 		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"},
 			"ListTxs of what is open": {Submitter: "alice",
 				States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
 			list, err := n.txs.ListTxs(h.ctx, ask)
 			h.must(err)
-			told[what] = list.GetTxs()[0].GetReceipt()
+			received[what] = list.GetTxs()[0].GetReceipt()
 		}
 		for what, stream := range map[string]pb.TxService_WatchTxClient{
 			"its events": n.watch(
@@ -56,12 +56,12 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 				m, err = stream.Recv()
 				h.must(err)
 			}
-			told[what] = m.GetEvent().GetReceipt()
+			received[what] = m.GetEvent().GetReceipt()
 		}
 		snapshot, err := n.watch(watchSubmitter("alice")).Recv()
 		h.must(err)
-		told["a snapshot"] = snapshot.GetSnapshot().GetReceipt()
-		for what, receipt := range told {
+		received["a snapshot"] = snapshot.GetSnapshot().GetReceipt()
+		for what, receipt := range received {
 			if receipt.GetKind() != string(form) || !receipt.GetSuccess() {
 				t.Errorf("%s in %s: %v", form, what, receipt)
 			}

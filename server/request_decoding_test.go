@@ -19,7 +19,7 @@ import (
 var connectDetail = regexp.MustCompile(`"value":\s*"([^"]*)"`)
 
 // tells says whether an answer of Connect has a reason among its details.
-func (a httpAnswer) tells(reason string) bool {
+func (a httpResponse) hasReason(reason string) bool {
 	for _, m := range connectDetail.FindAllSubmatch(a.body, -1) {
 		if detail, err := base64.RawStdEncoding.DecodeString(string(m[1])); err == nil &&
 			strings.Contains(string(detail), reason) {
@@ -51,21 +51,21 @@ func TestDecode_MalformedMessage_Rejected(t *testing.T) {
 		wantStatus(t, stream.RecvMsg(&emptypb.Empty{}), codes.InvalidArgument, "INVALID_FIELD")
 		if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, raw, "Content-Type",
 			"application/proto", "Connect-Protocol-Version", "1"); a.code != http.StatusBadRequest ||
-			!a.tells("INVALID_FIELD") {
+			!a.hasReason("INVALID_FIELD") {
 			t.Errorf("%s over Connect is answered %d %s", name, a.code, a.body)
 		}
 	}
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, "{", "Connect-Protocol-Version",
 		"1"); a.code != http.StatusBadRequest ||
-		!a.tells("INVALID_FIELD") {
+		!a.hasReason("INVALID_FIELD") {
 		t.Errorf("half an object over Connect is answered %d %s", a.code, a.body)
 	}
 }
 
 // endlessly is a body of spaces, of which nobody says how long it is.
-type endlessly struct{ left int }
+type spaces struct{ left int }
 
-func (e *endlessly) Read(p []byte) (int, error) {
+func (e *spaces) Read(p []byte) (int, error) {
 	if e.left -= len(p); e.left < 0 {
 		return 0, io.EOF
 	}
@@ -87,7 +87,7 @@ func TestBody_TooLarge_Rejected(t *testing.T) {
 	} {
 		for _, sized := range []bool{true, false} {
 			r := n.request("POST", path, "{", "Connect-Protocol-Version", "1")
-			r.Body, r.ContentLength = io.NopCloser(&endlessly{2 * limit}), -1
+			r.Body, r.ContentLength = io.NopCloser(&spaces{2 * limit}), -1
 			if sized {
 				r.Body, r.ContentLength = io.NopCloser(
 					strings.NewReader(strings.Repeat(" ", limit+1))), int64(
@@ -99,11 +99,11 @@ func TestBody_TooLarge_Rejected(t *testing.T) {
 			body, err := io.ReadAll(response.Body)
 			n.must(err)
 			response.Body.Close()
-			a := httpAnswer{response.StatusCode, response.Header, body}
+			a := httpResponse{response.StatusCode, response.Header, body}
 			if strings.HasPrefix(path, "/api/") {
 				a.wantError(t, http.StatusRequestEntityTooLarge, codes.InvalidArgument,
 					"PAYLOAD_TOO_LARGE")
-			} else if a.code != http.StatusBadRequest || !a.tells("PAYLOAD_TOO_LARGE") {
+			} else if a.code != http.StatusBadRequest || !a.hasReason("PAYLOAD_TOO_LARGE") {
 				t.Errorf("%s (size told: %v): answered %d %s", path, sized, a.code, a.body)
 			}
 		}
@@ -127,7 +127,7 @@ func TestBody_LargeOutsideBatch_Rejected(t *testing.T) {
 	n.http("POST", "/api/v1/tx", packed.String(), "Content-Encoding", "gzip").wantError(t,
 		http.StatusRequestEntityTooLarge, codes.InvalidArgument, "PAYLOAD_TOO_LARGE")
 	if a := n.http("POST", pb.TxService_CreateTx_FullMethodName, packed.String(),
-		"Content-Encoding", "gzip"); !a.tells(
+		"Content-Encoding", "gzip"); !a.hasReason(
 		"PAYLOAD_TOO_LARGE") {
 		t.Errorf("a packed call that is too large is answered %d %s", a.code, a.body)
 	}

@@ -18,7 +18,7 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
-	o.lose(txID(t, id))
+	o.loseNonce(txID(t, id))
 	ask := &pb.ResolveStuckRequest{
 		TxId:          id,
 		Decision:      fail,
@@ -49,7 +49,7 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	if got := o.read(tx.ID).State; got != txn.Stuck {
 		t.Fatalf("it is %s", got)
 	}
-	defer o.deciding(at(1))()
+	defer o.runDecisions(at(1))()
 	ask.ExpectVersion++
 	for range 2 {
 		r, err := n.subs.ResolveStuck(h.ctx, ask)
@@ -90,12 +90,12 @@ func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 			return err
 		}
 		o.allocate(txID(t, id))
-		o.lose(txID(t, id))
+		o.loseNonce(txID(t, id))
 		first := int64(0)
 		if versioned {
 			first = o.read(txID(t, id)).Version
 		}
-		end := o.deciding(at(1))
+		end := o.runDecisions(at(1))
 		h.must(ask(first))
 		end()
 		o.commit(
@@ -104,10 +104,10 @@ func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 			},
 		)
 		o.allocate(txID(t, id))
-		o.lose(txID(t, id))
+		o.loseNonce(txID(t, id))
 		looked := o.read(txID(t, id)).Version
 		o.include(txID(t, id)) // after all
-		o.deciding(at(1))
+		o.runDecisions(at(1))
 		before := h.count("submitter_command")
 		wantStatus(t, ask(looked), codes.FailedPrecondition, "DECISION_REFUSED")
 		h.must(ask(first))
@@ -128,8 +128,8 @@ func TestResolveStuck_OtherDecision_Rejected(t *testing.T) {
 	n := h.serve()
 	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
-	o.lose(txID(t, id))
-	end := o.deciding(at(1))
+	o.loseNonce(txID(t, id))
+	end := o.runDecisions(at(1))
 	for range 2 {
 		_, err := n.resolve(id, fail)
 		h.must(err)
@@ -160,8 +160,8 @@ func TestCancelTx_Requeued_OwnerDecides(t *testing.T) {
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
-	o.lose(txID(t, id))
-	end := o.deciding(at(1))
+	o.loseNonce(txID(t, id))
+	end := o.runDecisions(at(1))
 	_, err := n.resolve(id, requeue)
 	h.must(err)
 	end()

@@ -25,7 +25,7 @@ import (
 )
 
 // theirs is an account and one transaction of it, as requests name them.
-type theirs struct{ name, account, tx, request string }
+type rightsTarget struct{ name, account, tx, request string }
 
 // row is one way to ask something of an RPC, and who may: "caller", "operator" or "operator of
 // all". One that names no account is narrowed to the caller's.
@@ -33,29 +33,29 @@ type row struct {
 	method string
 	who    string
 	path   string // over HTTP
-	ask    func(theirs) proto.Message
+	ask    func(rightsTarget) proto.Message
 	free   bool // it names no account
 }
 
 func byName(method, who, path string, ask func(string) proto.Message) []row {
 	return []row{
-		{method, who, path, func(a theirs) proto.Message { return ask(a.name) }, false},
+		{method, who, path, func(a rightsTarget) proto.Message { return ask(a.name) }, false},
 		{
 			method,
 			who,
 			strings.ReplaceAll(path, "NAME", "ACCOUNT"),
-			func(a theirs) proto.Message { return ask(a.account) },
+			func(a rightsTarget) proto.Message { return ask(a.account) },
 			false,
 		},
 	}
 }
 
 func byTx(method, who, path string, ask func(string) proto.Message) []row {
-	return []row{{method, who, path, func(a theirs) proto.Message { return ask(a.tx) }, false}}
+	return []row{{method, who, path, func(a rightsTarget) proto.Message { return ask(a.tx) }, false}}
 }
 
 func free(method, who, path string, ask proto.Message) []row {
-	return []row{{method, who, path, func(theirs) proto.Message { return ask }, true}}
+	return []row{{method, who, path, func(rightsTarget) proto.Message { return ask }, true}}
 }
 
 const (
@@ -85,14 +85,14 @@ func rows() []row {
 				getTx,
 				caller,
 				"GET /api/v1/tx/by-request?submitter=NAME&request_id=REQUEST",
-				func(a theirs) proto.Message { return byKey(a.name, a.request) },
+				func(a rightsTarget) proto.Message { return byKey(a.name, a.request) },
 				false,
 			},
 			{
 				getTx,
 				caller,
 				"GET /api/v1/tx/by-request?submitter=ACCOUNT&request_id=REQUEST",
-				func(a theirs) proto.Message { return byKey(a.account, a.request) },
+				func(a rightsTarget) proto.Message { return byKey(a.account, a.request) },
 				false,
 			},
 		},
@@ -115,7 +115,7 @@ func rows() []row {
 				watchTx,
 				caller,
 				"GET /api/v1/tx/by-request/events?submitter=NAME&request_id=REQUEST",
-				func(a theirs) proto.Message {
+				func(a rightsTarget) proto.Message {
 					return &pb.WatchTxRequest{
 						Target: &pb.WatchTxRequest_Request{Request: key(a.name, a.request)},
 					}
@@ -128,7 +128,7 @@ func rows() []row {
 		free(listSubs, caller, "GET /api/v1/submitters", &pb.ListSubmittersRequest{}),
 		byName(listCommands, caller, "GET /api/v1/submitters/NAME/commands",
 			func(s string) proto.Message { return &pb.ListCommandsRequest{Submitter: s} }),
-		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(a theirs) proto.Message {
+		[]row{{register, operatorOfAll, "POST /api/v1/submitters", func(a rightsTarget) proto.Message {
 			_, address, _, _ := txn.ParseAccountID(a.account)
 			return &pb.RegisterSubmitterRequest{
 				Name:    a.name,
@@ -250,12 +250,12 @@ func TestRights(t *testing.T) {
 				20*time.Millisecond
 		})
 	all := roles[len(roles)-1]
-	accounts := map[string]theirs{
-		"alice": n.theirs("alice", all),
-		"bob":   n.theirs("bob", all),
-		"carol": theirsOfNobody(t, "carol"),
+	accounts := map[string]rightsTarget{
+		"alice": n.rightsTarget("alice", all),
+		"bob":   n.rightsTarget("bob", all),
+		"carol": unknownTarget(t, "carol"),
 	}
-	o.live(txID(t, accounts["alice"].tx))
+	o.finalize(txID(t, accounts["alice"].tx))
 
 	table := rows()
 	checkRows(t, table)
@@ -294,11 +294,11 @@ func checkRows(t *testing.T, table []row) {
 }
 
 // theirs makes an account's transaction.
-func (n *node) theirs(name string, by role) theirs {
+func (n *node) rightsTarget(name string, by role) rightsTarget {
 	r, err := n.txs.CreateTx(by.in(n.ctx),
 		&pb.CreateTxRequest{Submitter: name, RequestId: "r1", Payload: payload()})
 	n.must(err)
-	return theirs{name, accountOf(name), r.GetTx().GetTxId(), "r1"}
+	return rightsTarget{name, accountOf(name), r.GetTx().GetTxId(), "r1"}
 }
 
 func accountOf(name string) string {
@@ -307,13 +307,13 @@ func accountOf(name string) string {
 	return txn.AccountID(chainID, a)
 }
 
-func theirsOfNobody(t *testing.T, name string) theirs {
+func unknownTarget(t *testing.T, name string) rightsTarget {
 	t.Helper()
 	id, err := txn.NewTxID(time.Now(), 4711)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return theirs{name, accountOf(name), id.String(), "r1"}
+	return rightsTarget{name, accountOf(name), id.String(), "r1"}
 }
 
 func (r role) in(ctx context.Context) context.Context {
@@ -323,42 +323,42 @@ func (r role) in(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+r.token)
 }
 
-func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]theirs) {
-	told := map[string][]string{}
+func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]rightsTarget) {
+	received := map[string][]string{}
 	for name, a := range accounts {
 		want := r.may(row.who, name == "alice", row.free)
-		for tongue, s := range map[string]*grpcstatus.Status{"gRPC": n.overGRPC(t, r, row, a),
+		for protocol, s := range map[string]*grpcstatus.Status{"gRPC": n.overGRPC(t, r, row, a),
 			"HTTP": n.overHTTP(t, r, row, a)} {
 			denied := s.Code() == codes.PermissionDenied || s.Code() == codes.Unauthenticated
 			if denied && s.Code() != want || !denied && want != codes.OK {
-				t.Errorf("of %s over %s: %v, want %v", name, tongue, s, want)
+				t.Errorf("of %s over %s: %v, want %v", name, protocol, s, want)
 			}
 			if reason := status.ReasonOf(s); denied &&
 				reason != map[codes.Code]string{codes.PermissionDenied: "PERMISSION_DENIED",
 					codes.Unauthenticated: "UNAUTHENTICATED"}[want] {
-				t.Errorf("of %s over %s: %v with the reason %q", name, tongue, s, reason)
+				t.Errorf("of %s over %s: %v with the reason %q", name, protocol, s, reason)
 			}
 			text := strings.NewReplacer(a.name, "NAME", a.account, "ACCOUNT", a.tx, "TX").Replace(
 				s.Message())
 			if denied && !strings.Contains(text, "; ") {
-				t.Errorf("of %s over %s: there is no remedy in %q", name, tongue, text)
+				t.Errorf("of %s over %s: there is no remedy in %q", name, protocol, text)
 			}
-			told[name] = append(told[name], fmt.Sprint(denied, s.Code() == want, text))
+			received[name] = append(received[name], fmt.Sprint(denied, s.Code() == want, text))
 		}
 	}
-	if slices.Sort(told["bob"]); r.may(row.who, false, row.free) == codes.PermissionDenied {
-		if slices.Sort(told["carol"]); !slices.Equal(told["bob"], told["carol"]) {
-			t.Errorf("what there is is told as %q, what there is not as %q", told["bob"],
-				told["carol"])
+	if slices.Sort(received["bob"]); r.may(row.who, false, row.free) == codes.PermissionDenied {
+		if slices.Sort(received["carol"]); !slices.Equal(received["bob"], received["carol"]) {
+			t.Errorf("what there is is told as %q, what there is not as %q", received["bob"],
+				received["carol"])
 		}
 	}
 }
 
 // overGRPC calls, and tells how it ended: a batch as its first request, a stream that tells
 // something well.
-func (n *node) overGRPC(t *testing.T, r role, row row, a theirs) *grpcstatus.Status {
+func (n *node) overGRPC(t *testing.T, r role, row row, a rightsTarget) *grpcstatus.Status {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(r.in(n.ctx), patience)
+	ctx, cancel := context.WithTimeout(r.in(n.ctx), testTimeout)
 	defer cancel()
 	if row.method == watchTx {
 		stream, err := n.txs.WatchTx(ctx, row.ask(a).(*pb.WatchTxRequest))
@@ -385,7 +385,7 @@ func inBatch(answer proto.Message) *grpcstatus.Status {
 	return grpcstatus.New(codes.OK, "")
 }
 
-func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Status {
+func (n *node) overHTTP(t *testing.T, r role, row row, a rightsTarget) *grpcstatus.Status {
 	t.Helper()
 	verb, path, _ := strings.Cut(
 		strings.NewReplacer("NAME", a.name, "ACCOUNT", a.account, "TX", a.tx, "REQUEST",
@@ -418,12 +418,12 @@ func (n *node) overHTTP(t *testing.T, r role, row row, a theirs) *grpcstatus.Sta
 		n.must(protojson.Unmarshal(answer.body, b))
 		return inBatch(b)
 	}
-	told := grpcstatus.New(codes.OK, "").Proto()
-	n.must(protojson.Unmarshal(answer.body, told))
-	if s := grpcstatus.FromProto(told); web.HTTPStatus(s.Code()) != answer.code {
+	received := grpcstatus.New(codes.OK, "").Proto()
+	n.must(protojson.Unmarshal(answer.body, received))
+	if s := grpcstatus.FromProto(received); web.HTTPStatus(s.Code()) != answer.code {
 		t.Errorf("%s %s: %d for %v", verb, path, answer.code, s)
 	}
-	return grpcstatus.FromProto(told)
+	return grpcstatus.FromProto(received)
 }
 
 // A watch of all includes submitters that are registered while it runs.
@@ -621,7 +621,7 @@ func TestRights_NoCallers_EverythingAllowed(t *testing.T) {
 	for name, tweak := range map[string]func(*Options){"nothing": func(*Options) {},
 		"tokens": func(o *Options) { o.Tokens = []string{roles[2].token} }} {
 		n := h.serve(tweak, limits(func(l *Limits) { l.CommandWait = 20 * time.Millisecond }))
-		a := n.theirs("alice", roles[2])
+		a := n.rightsTarget("alice", roles[2])
 		for _, row := range rows() {
 			if s := n.overGRPC(t, roles[2], row, a); s.Code() == codes.PermissionDenied ||
 				s.Code() == codes.Unauthenticated {

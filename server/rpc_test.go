@@ -81,7 +81,7 @@ func TestGetTx_Lifecycle(t *testing.T) {
 		p.GetGasLimit() != 50_000 {
 		t.Errorf("the payload came back as %v", p)
 	}
-	o.live(txID(t, tx.GetTxId()))
+	o.finalize(txID(t, tx.GetTxId()))
 
 	byKey, err := n.txs.GetTx(h.ctx, byKey("alice", "r1"))
 	h.must(err)
@@ -120,12 +120,12 @@ func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	n := h.serve()
 	want := 0
 	for part := range 2 {
-		asks := make([]*pb.CreateTxRequest, 33)
-		for i := range asks {
-			asks[i] = ask("alice", fmt.Sprint(part, "-", i), "1")
-			asks[i].Payload.Data = make([]byte, 126<<10)
+		requests := make([]*pb.CreateTxRequest, 33)
+		for i := range requests {
+			requests[i] = createRequest("alice", fmt.Sprint(part, "-", i), "1")
+			requests[i].Payload.Data = make([]byte, 126<<10)
 		}
-		for _, r := range n.batch(asks...) {
+		for _, r := range n.batch(requests...) {
 			if want++; !r.GetCreated() || r.GetTx().GetPayload().GetValue() != "1" ||
 				r.GetTx().GetPayload().GetData() != nil {
 				t.Fatalf("result %d of a batch is %v", want, r)
@@ -153,9 +153,9 @@ func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	n.http("GET", "/api/v1/tx", "").want(t, 200)
 	one := h.serve(func(o *Options) { o.Limits.PayloadBytes = 6 << 20 })
 	one.dial(one.conn.Target(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
-	large := ask("alice", "large", "1")
-	large.Payload.Data = make([]byte, 5<<20)
-	one.batch(large)
+	fillPage := createRequest("alice", "large", "1")
+	fillPage.Payload.Data = make([]byte, 5<<20)
+	one.batch(fillPage)
 	r, err := one.txs.ListTxs(h.ctx, &pb.ListTxsRequest{PageSize: 10})
 	h.must(err)
 	if len(r.GetTxs()) != 1 || r.GetNextPageToken() == "" {
@@ -243,7 +243,7 @@ func TestCancelTx(t *testing.T) {
 		},
 		{
 			"confirmed",
-			o.live,
+			o.finalize,
 			pb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FINAL,
 			pb.TxState_TX_STATE_CONFIRMED,
 			0,

@@ -26,12 +26,12 @@ import (
 )
 
 // hooked is the real store with one read that a test can bend.
-type hooked struct {
+type hookedStore struct {
 	Store
 	tx func(ctx context.Context) error
 }
 
-func (h hooked) Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error) {
+func (h hookedStore) Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error) {
 	if err := h.tx(ctx); err != nil {
 		return store.TxInfo{}, err
 	}
@@ -71,7 +71,7 @@ func TestPanic_Internal_CauseOnlyInLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := &buffer{}
 			n := h.serve(func(o *Options) {
-				o.Store, o.Logger = hooked{
+				o.Store, o.Logger = hookedStore{
 					h.store,
 					defect,
 				}, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -171,7 +171,7 @@ func TestDrain_StreamsEnd_CallsFinish(t *testing.T) {
 		}
 		return nil
 	}
-	n := h.serve(func(o *Options) { o.Store, o.Limits.Grace = hooked{h.store, hook}, time.Minute })
+	n := h.serve(func(o *Options) { o.Store, o.Limits.Grace = hookedStore{h.store, hook}, time.Minute })
 	tx := n.create("alice", "r1")
 	streams := []pb.TxService_WatchTxClient{
 		n.watch(
@@ -234,7 +234,7 @@ func TestDrain_CallBeyondGrace_Aborted(t *testing.T) {
 		return ctx.Err()
 	}
 	n := h.serve(
-		func(o *Options) { o.Store, o.Limits.Grace = hooked{h.store, hook}, 10*time.Millisecond })
+		func(o *Options) { o.Store, o.Limits.Grace = hookedStore{h.store, hook}, 10*time.Millisecond })
 	tx := n.create("alice", "r1")
 	stuck := make(chan error, 1)
 	go func() {
@@ -254,9 +254,9 @@ func TestOptions_Invalid_Rejected(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Options{
 		"no store": {},
-		"negative": {Store: hooked{}, Limits: Limits{Grace: -1}},
-		"calls":    {Store: hooked{}, Limits: Limits{Calls: -1}},
-		"relation": {Store: hooked{},
+		"negative": {Store: hookedStore{}, Limits: Limits{Grace: -1}},
+		"calls":    {Store: hookedStore{}, Limits: Limits{Calls: -1}},
+		"relation": {Store: hookedStore{},
 			Limits: Limits{FeedGap: time.Second, FeedPoll: time.Millisecond}},
 	} {
 		if _, err := New(o); err == nil {

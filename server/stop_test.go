@@ -60,12 +60,12 @@ func statusOfREST(r *http.Request) error {
 func (n *node) protocolCalls() map[string]func(id string) error {
 	calls := map[string]func(string) error{
 		"gRPC": func(id string) error {
-			_, err := n.txs.CreateTx(n.ctx, ask("alice", id, "1"))
+			_, err := n.txs.CreateTx(n.ctx, createRequest("alice", id, "1"))
 			return err
 		},
 		"gRPC batch": func(id string) error {
 			_, err := n.txs.BatchCreateTx(n.ctx,
-				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{ask("alice", id, "1")}})
+				&pb.BatchCreateTxRequest{Requests: []*pb.CreateTxRequest{createRequest("alice", id, "1")}})
 			return err
 		},
 		"gRPC read": func(string) error {
@@ -95,7 +95,7 @@ func (n *node) protocolCalls() map[string]func(id string) error {
 			create := connect.NewClient[pb.CreateTxRequest, pb.CreateTxResponse](over,
 				"http://"+n.conn.Target()+pb.TxService_CreateTx_FullMethodName, options...)
 			calls[name+" over "+version] = func(id string) error {
-				_, err := create.CallUnary(n.ctx, connect.NewRequest(ask("alice", id, "1")))
+				_, err := create.CallUnary(n.ctx, connect.NewRequest(createRequest("alice", id, "1")))
 				return statusOf(err)
 			}
 		}
@@ -163,13 +163,13 @@ func TestStop_BodyIncomplete_ReturnsDraining(t *testing.T) {
 	h.eventually("the call is in progress",
 		func() bool { return n.server.limiter.Calls() == 1 })
 	n.stop()
-	h.must(conn.SetReadDeadline(time.Now().Add(patience)))
+	h.must(conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	h.must(err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	h.must(err)
-	httpAnswer{response.StatusCode, response.Header, text}.wantError(t, http.StatusServiceUnavailable, codes.Unavailable, "DRAINING")
+	httpResponse{response.StatusCode, response.Header, text}.wantError(t, http.StatusServiceUnavailable, codes.Unavailable, "DRAINING")
 	h.must(<-n.served)
 	n.served <- nil
 }

@@ -132,20 +132,20 @@ func TestDeadline_FarYear_Readable(t *testing.T) {
 }
 
 // skewed is a clock that is wrong.
-type skewed struct {
+type skewedClock struct {
 	clock.Real
 	by time.Duration
 }
 
-func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
+func (c skewedClock) Now() time.Time { return c.Real.Now().Add(c.by) }
 
 // A new request after its deadline is rejected. The database's clock decides, not the node's.
 func TestCreateTx_RepeatedAfterDeadline_SameTransaction(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	ahead, behind := h.serve(func(o *Options) { o.Clock = skewed{by: time.Hour} }), h.serve(
-		func(o *Options) { o.Clock = skewed{by: -time.Hour} })
+	ahead, behind := h.serve(func(o *Options) { o.Clock = skewedClock{by: time.Hour} }), h.serve(
+		func(o *Options) { o.Clock = skewedClock{by: -time.Hour} })
 	soon := time.Now().Add(700 * time.Millisecond)
 	ask := &pb.CreateTxRequest{
 		Submitter: "alice",
@@ -201,7 +201,7 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	}
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
-	end := o.deciding(at(0))
+	end := o.runDecisions(at(0))
 	for attempts := 2; attempts <= 3; attempts++ {
 		tx, err := speedUp(id)
 		h.must(err)
@@ -220,7 +220,7 @@ func TestSpeedUpTx_InFlight_ReplacedOncePerCall(t *testing.T) {
 	}
 	end()
 	o.include(txID(t, id))
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	refused(id, "already included")
 	o.confirm(txID(t, id))
 	refused(id, "CONFIRMED")
@@ -267,7 +267,7 @@ func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
 	n := h.serve()
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	const goOn, pause = pb.FailurePolicy_FAILURE_POLICY_CONTINUE,
 		pb.FailurePolicy_FAILURE_POLICY_PAUSE
 	if s := n.submitter(); s.GetOnFailure() != goOn || s.GetMaxFee() != "" {
@@ -318,7 +318,7 @@ func TestUpdateSubmitter_Concurrent_BothKept(t *testing.T) {
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
 	n := h.serve()
-	o.deciding(at(0))
+	o.runDecisions(at(0))
 	other, err := h.db.Pool.Begin(h.ctx)
 	h.must(err)
 	_, err = other.Exec(h.ctx, "UPDATE submitter SET max_fee = 7")
@@ -351,7 +351,7 @@ func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 	id, other := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
-	end := o.deciding(at(0))
+	end := o.runDecisions(at(0))
 	_, err := n.resolve(id, retry)
 	if s := wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED"); !strings.Contains(
 		s.Message(), "not STUCK") {
@@ -364,7 +364,7 @@ func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 				s.Sub, s.Reason, s.SubmitAttempts = txn.None,
 					txn.ReasonResubmitExhausted, 9
 			})
-		end = o.deciding(at(0))
+		end = o.runDecisions(at(0))
 		for range 2 {
 			tx, err := n.resolve(id, retry)
 			h.must(err)
@@ -382,7 +382,7 @@ func TestResolveStuck_Retry_OncePerStuckState(t *testing.T) {
 	if _, err := n.resolve(id, retry); err != nil {
 		t.Errorf("repeated at the end: %v", err)
 	}
-	o.live(txID(t, other))
+	o.finalize(txID(t, other))
 	_, err = n.resolve(other, retry)
 	wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
 }
@@ -396,7 +396,7 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 	id := n.create("alice", "r1").GetTxId()
 	o.allocate(txID(t, id))
 	o.submit(txID(t, id))
-	end := o.deciding(at(0))
+	end := o.runDecisions(at(0))
 	for _, decision := range []pb.StuckDecision{bump, cancel} {
 		_, err := n.resolve(id, decision)
 		wantStatus(t, err, codes.FailedPrecondition, "DECISION_REFUSED")
@@ -407,7 +407,7 @@ func TestResolveStuck_BumpAndCancel_AppliedOnce(t *testing.T) {
 			s.Sub, s.Reason, s.SubmitAttempts = txn.None,
 				txn.ReasonResubmitExhausted, 9
 		})
-	end = o.deciding(at(0))
+	end = o.runDecisions(at(0))
 	defer end()
 	for _, decision := range []pb.StuckDecision{bump, cancel} {
 		seen, err := n.txs.GetTx(t.Context(),
@@ -494,7 +494,7 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 }
 
 // tell tells blocks above the receipt's.
-func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.BlockRef) {
+func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, received []txn.BlockRef) {
 	tx := o.read(id)
 	w := txn.Write{
 		Tx:      id,
@@ -503,7 +503,7 @@ func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, told []txn.B
 		Kind:    txn.EventConfirmations,
 		Next:    tx.Status,
 		NewFork: newFork,
-		Above:   told,
+		Above:   received,
 	}
 	w.Next.Version, w.Next.Above = tx.Version+1, all
 	o.commit(txn.Change{Writes: []txn.Write{w}})

@@ -52,8 +52,8 @@ func TestMethod_Unknown_ReasonOnEveryProtocol(t *testing.T) {
 				h.ctx,
 				ask,
 			)
-			var told *connect.Error
-			if !asError(err, &told) || reasonOfConnect(told) != want {
+			var received *connect.Error
+			if !asError(err, &received) || reasonOfConnect(received) != want {
 				t.Errorf("%s with %s: %v", name, token, err)
 			}
 		}

@@ -18,20 +18,20 @@ import (
 )
 
 // large queues transactions of which a page of a list is full.
-func (n *node) large() {
+func (n *node) fillPage() {
 	n.t.Helper()
 	n.register("alice")
-	var asks []*pb.CreateTxRequest
+	var requests []*pb.CreateTxRequest
 	for i := range 20 {
-		a := ask("alice", fmt.Sprint("large", i), "1")
+		a := createRequest("alice", fmt.Sprint("large", i), "1")
 		a.Payload.Data = make([]byte, 126<<10)
-		asks = append(asks, a)
+		requests = append(requests, a)
 	}
-	n.batch(asks...)
+	n.batch(requests...)
 }
 
 // another is the same node over a connection of its own, whose windows stay small.
-func (n *node) another() *node {
+func (n *node) ownConn() *node {
 	n.t.Helper()
 	m := *n
 	m.dial(n.conn.Target(), grpc.WithInitialWindowSize(65535),
@@ -40,7 +40,7 @@ func (n *node) another() *node {
 }
 
 // unread asks for a page and does not read it.
-func (n *node) unread(ctx context.Context) grpc.ClientStream {
+func (n *node) listUnread(ctx context.Context) grpc.ClientStream {
 	n.t.Helper()
 	stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
 		pb.TxService_ListTxs_FullMethodName)
@@ -60,18 +60,18 @@ func TestResponses_Unread_HoldCallSlots(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve(limits(func(l *Limits) { l.Calls = 3 * limit.HeavyCall }))
-	n.large()
-	reading, leaving, hanging := n.another(), n.another(), n.another()
+	n.fillPage()
+	reading, leaving, hanging := n.ownConn(), n.ownConn(), n.ownConn()
 	ctx, leave := context.WithCancel(h.ctx)
 	for i, stream := range []func() grpc.ClientStream{
-		func() grpc.ClientStream { return leaving.unread(ctx) },
-		func() grpc.ClientStream { return hanging.unread(h.ctx) },
+		func() grpc.ClientStream { return leaving.listUnread(ctx) },
+		func() grpc.ClientStream { return hanging.listUnread(h.ctx) },
 	} {
 		stream()
 		h.eventually("a page waits",
 			func() bool { return n.server.limiter.UnreadBytes() > (i+1)*pageBytes })
 	}
-	page := reading.unread(h.ctx)
+	page := reading.listUnread(h.ctx)
 	h.eventually("three pages wait",
 		func() bool { return n.server.limiter.UnreadBytes() > 3*pageBytes })
 	s := wantStatus(t, n.get(), codes.ResourceExhausted, "NODE_BUSY")
@@ -98,12 +98,12 @@ func TestConnection_TooMuchUnread_CallsRejected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve()
-	n.large()
-	lazy := n.another()
+	n.fillPage()
+	lazy := n.ownConn()
 	var pages []grpc.ClientStream
 	for n.server.limiter.UnreadBytes() < limit.MaxUnreadBytes {
 		before := n.server.limiter.UnreadBytes()
-		pages = append(pages, lazy.unread(h.ctx))
+		pages = append(pages, lazy.listUnread(h.ctx))
 		h.eventually("another page waits",
 			func() bool { return n.server.limiter.UnreadBytes() > before+pageBytes })
 	}
@@ -128,10 +128,10 @@ func TestLists_OneConnection_LimitedShare(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve(limits(func(l *Limits) { l.Calls = 2 * limit.ListShare * limit.HeavyCall }))
-	n.large()
-	lazy := n.another()
+	n.fillPage()
+	lazy := n.ownConn()
 	for range 2 * limit.ListShare {
-		lazy.unread(h.ctx)
+		lazy.listUnread(h.ctx)
 	}
 	h.eventually("two pages wait",
 		func() bool { return n.server.limiter.UnreadBytes() > 2*pageBytes })
@@ -160,12 +160,12 @@ func TestConnection_Stalled_Closed(t *testing.T) {
 		l.PingAfter, l.Answer, l.CommandWait = 100*time.Millisecond, time.Second,
 			100*time.Millisecond
 	}))
-	n.large()
+	n.fillPage()
 	stream := n.watch(watchAll())
 	_, err := stream.Recv()
 	h.must(err)
-	lazy := n.another()
-	page := lazy.unread(h.ctx)
+	lazy := n.ownConn()
+	page := lazy.listUnread(h.ctx)
 	h.eventually("a page waits", func() bool { return n.server.limiter.UnreadBytes() > pageBytes })
 	h.eventually("the connection is ended",
 		func() bool { return n.server.limiter.UnreadBytes() == 0 })
@@ -201,7 +201,7 @@ func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	if !strings.Contains(s.Message(), "health calls") {
 		t.Errorf("it says %q", s.Message())
 	}
-	other := n.another()
+	other := n.ownConn()
 	h.must(watch(other, ctx))
 	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "NODE_BUSY"); !strings.Contains(
 		s.Message(), "watch.max_streams") {
@@ -233,10 +233,10 @@ func TestHealth_TooManyCallsOverHTTP_Rejected(t *testing.T) {
 		stream, err := client.CallServerStream(ctx,
 			connect.NewRequest(&healthpb.HealthCheckRequest{}))
 		h.must(err)
-		told := stream.Receive()
-		if c := (*connect.Error)(nil); told != (i < limit.MaxHealthCalls) ||
-			!told && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {
-			t.Errorf("watch %d: %v, %v", i, told, stream.Err())
+		received := stream.Receive()
+		if c := (*connect.Error)(nil); received != (i < limit.MaxHealthCalls) ||
+			!received && (!asError(stream.Err(), &c) || c.Code() != connect.CodeResourceExhausted) {
+			t.Errorf("watch %d: %v, %v", i, received, stream.Err())
 		}
 	}
 }

@@ -153,7 +153,7 @@ func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 				writers.Go(func() {
 					ask := watchID(id)
 					ask.UntilFinal = true
-					if got := kinds(toTheEnd(t, nodes[j%2].watch(ask))); !slices.Equal(got, life) {
+					if got := kinds(readAll(t, nodes[j%2].watch(ask))); !slices.Equal(got, lifecycle) {
 						t.Errorf("the watch of one transaction tells %v", got)
 					}
 				})
@@ -232,14 +232,14 @@ func TestResume_NodeBehindToken_Waits(t *testing.T) {
 }
 
 // counting is the real store, and how often it was read.
-type counting struct {
+type countingStore struct {
 	Store
 	heads, pages, own, other *atomic.Int64
 	tailer                   int // limit of the feed's own reads
 }
 
-func newCounting(s Store, pageEvents int) counting {
-	return counting{
+func newCountingStore(s Store, pageEvents int) countingStore {
+	return countingStore{
 		s,
 		new(atomic.Int64),
 		new(atomic.Int64),
@@ -249,12 +249,12 @@ func newCounting(s Store, pageEvents int) counting {
 	}
 }
 
-func (c counting) FeedHead(ctx context.Context) (int64, string, error) {
+func (c countingStore) FeedHead(ctx context.Context) (int64, string, error) {
 	c.heads.Add(1)
 	return c.Store.FeedHead(ctx)
 }
 
-func (c counting) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
+func (c countingStore) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
 	after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
 	if limit == c.tailer {
 		c.pages.Add(1)
@@ -264,24 +264,24 @@ func (c counting) EventsSince(ctx context.Context, page []store.EventInfo, since
 	return c.Store.EventsSince(ctx, page, since, until, after, of, limit)
 }
 
-func (c counting) EventsSinceOf(ctx context.Context, since, until string, after store.EventKey,
+func (c countingStore) EventsSinceOf(ctx context.Context, since, until string, after store.EventKey,
 	ids []txn.TxID, limit int) ([]store.EventInfo, error) {
 	c.own.Add(1)
 	return c.Store.EventsSinceOf(ctx, since, until, after, ids, limit)
 }
 
-func (c counting) EventsOfTx(ctx context.Context, id txn.TxID, after int64,
+func (c countingStore) EventsOfTx(ctx context.Context, id txn.TxID, after int64,
 	limit int) ([]store.EventInfo, error) {
 	c.own.Add(1)
 	return c.Store.EventsOfTx(ctx, id, after, limit)
 }
 
-func (c counting) Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error) {
+func (c countingStore) Tx(ctx context.Context, id txn.TxID) (store.TxInfo, error) {
 	c.other.Add(1)
 	return c.Store.Tx(ctx, id)
 }
 
-func (c counting) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
+func (c countingStore) Txs(ctx context.Context, filter store.TxFilter) ([]store.TxInfo, error) {
 	c.other.Add(1)
 	return c.Store.Txs(ctx, filter)
 }
@@ -291,14 +291,14 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	s := newCounting(h.store, 100)
+	s := newCountingStore(h.store, 100)
 	n := h.serve(func(o *Options) { o.Store, o.Limits.FeedPoll = s, 200*time.Millisecond })
 	id := n.create("alice", "r1").GetTxId()
-	asks := []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()}
+	requests := []*pb.WatchTxRequest{watchID(id), watchSubmitter("alice"), watchAll()}
 	streams := make([]pb.TxService_WatchTxClient, 1000)
 	var opening sync.WaitGroup
 	for i := range streams {
-		ask := proto.CloneOf(asks[i%3])
+		ask := proto.CloneOf(requests[i%3])
 		ask.Heartbeat = durationpb.New(5 * time.Minute)
 		opening.Go(func() {
 			stream, err := n.txs.WatchTx(h.ctx, ask)
@@ -317,7 +317,7 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 	for _, c := range []*atomic.Int64{s.heads, s.pages, s.own, s.other} {
 		c.Store(0)
 	}
-	o.live(txID(t, id))
+	o.finalize(txID(t, id))
 	for i, stream := range streams {
 		for want := range 4 {
 			m, err := stream.Recv()
@@ -340,7 +340,7 @@ func TestFeed_NoStreams_NotRead(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")
-	s := newCounting(h.store, 100)
+	s := newCountingStore(h.store, 100)
 	n := h.serve(func(o *Options) { o.Store = s })
 	n.create("alice", "r1")
 	if got := s.heads.Load(); got != 0 {
@@ -368,7 +368,7 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	s := newCounting(h.store, 10)
+	s := newCountingStore(h.store, 10)
 	n := h.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
 	// Else the transport would buffer more and more for a client on the same machine.
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
@@ -378,11 +378,11 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 		_, err := c.stream.Recv()
 		h.must(err)
 	}
-	o.says = strings.Repeat("x",
+	o.message = strings.Repeat("x",
 		4000) // so that the events do not fit into what the transport buffers
 	for range 20 {
 		id := n.create("alice", rand()).GetTxId()
-		o.live(txID(t, id))
+		o.finalize(txID(t, id))
 		fast.until(id, 5)
 	}
 	marker := n.create("alice", rand()).GetTxId()
@@ -417,8 +417,8 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 		}, {"alice", create("alice", map[string]string{"order": "18", "note": "x"})},
 		{"bob", create("bob", map[string]string{"note": "x"})},
 	}
-	asks := map[string]*pb.WatchTxRequest{"alice": watchSubmitter("alice"), "": watchAll()}
-	asks["alice"].Labels, asks[""].Labels = []string{
+	requests := map[string]*pb.WatchTxRequest{"alice": watchSubmitter("alice"), "": watchAll()}
+	requests["alice"].Labels, requests[""].Labels = []string{
 		"order=17",
 	}, []string{
 		"order=17",
@@ -426,7 +426,7 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 		"order=17",
 	}
 	watchers := map[string]*collector{}
-	for who, ask := range asks {
+	for who, ask := range requests {
 		watchers[who] = collect(t, n.watch(ask))
 		snapshot, err := watchers[who].stream.Recv()
 		h.must(err)
@@ -444,7 +444,7 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 		}
 	}
 	for _, l := range lives {
-		owners[l[0]].live(txID(t, l[1]))
+		owners[l[0]].finalize(txID(t, l[1]))
 	}
 	marker := create("alice", all)
 	for who, c := range watchers {
@@ -454,7 +454,7 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 		delete(want, first+"/1") // a snapshot showed it
 		c.until(marker, 1).compare(fmt.Sprintf("the watch of %q", who), want)
 		for i := range c.got {
-			ask := proto.CloneOf(asks[who])
+			ask := proto.CloneOf(requests[who])
 			slices.Reverse(ask.Labels) // in whatever order they are named
 			e := c.got[i].GetEvent()
 			if delete(want, fmt.Sprint(e.GetTxId(), "/", e.GetSeq())); len(want) == 0 {

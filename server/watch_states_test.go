@@ -17,15 +17,15 @@ import (
 )
 
 // stick takes a transaction into the state that failures are watched for.
-func (o *owner) stick(id txn.TxID) { o.move(id, txn.EventStuck, txn.Stuck, nil) }
+func (o *owner) markStuck(id txn.TxID) { o.move(id, txn.EventStuck, txn.Stuck, nil) }
 
-func (o *owner) unstick(id txn.TxID) {
+func (o *owner) unmarkStuck(id txn.TxID) {
 	o.move(id, txn.EventUnstuck, txn.Tracking, func(s *txn.Status) { s.Sub = txn.Pending })
 }
 
 // struggle takes a queued transaction to its end, by way of STUCK: seven events in all.
-func (o *owner) struggle(id txn.TxID) {
-	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.stick, o.unstick, o.include,
+func (o *owner) finalizeViaStuck(id txn.TxID) {
+	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.markStuck, o.unmarkStuck, o.include,
 		o.confirm} {
 		step(id)
 	}
@@ -49,20 +49,20 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 	first := create("alice", "a")
 	alice.allocate(first)
 	alice.submit(first)
-	alice.stick(first)
+	alice.markStuck(first)
 	create("alice", "a") // never anything but QUEUED
 
-	asks := []*pb.WatchTxRequest{watchAll(), watchAll(), watchSubmitter("alice")}
-	asks[0].States = []pb.TxState{stuckState, confirmedState, stuckState}
-	asks[1].States, asks[1].Labels = []pb.TxState{stuckState}, []string{"team=a"}
-	asks[2].States = []pb.TxState{confirmedState} // which no snapshot has
+	requests := []*pb.WatchTxRequest{watchAll(), watchAll(), watchSubmitter("alice")}
+	requests[0].States = []pb.TxState{stuckState, confirmedState, stuckState}
+	requests[1].States, requests[1].Labels = []pb.TxState{stuckState}, []string{"team=a"}
+	requests[2].States = []pb.TxState{confirmedState} // which no snapshot has
 	where := []string{
 		"e.state IN ('STUCK', 'CONFIRMED')",
 		"e.state = 'STUCK' AND t.labels->>'team' = 'a'",
 		"e.state = 'CONFIRMED' AND s.name = 'alice'",
 	}
-	watchers := make([]*collector, len(asks))
-	for i, ask := range asks {
+	watchers := make([]*collector, len(requests))
+	for i, ask := range requests {
 		watchers[i] = collect(t, nodes[0].watch(ask))
 		for _, snapshot := range []bool{true, false} {
 			if snapshot && i == 2 {
@@ -75,29 +75,29 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 			}
 		}
 	}
-	alice.unstick(first)
+	alice.unmarkStuck(first)
 	alice.include(first)
 	alice.confirm(first)
 	for range 3 {
-		alice.struggle(create("alice", "a"))
-		bob.struggle(create("bob", "b"))
-		bob.live(create("bob", "a"))
+		alice.finalizeViaStuck(create("alice", "a"))
+		bob.finalizeViaStuck(create("bob", "b"))
+		bob.finalize(create("bob", "a"))
 	}
 	last := create("alice", "a")
-	alice.struggle(last)
+	alice.finalizeViaStuck(last)
 	ends := []uint64{7, 4, 7}
 	for i, c := range watchers {
 		want := h.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where[i])
 		delete(want, fmt.Sprint(first, "/4")) // a snapshot showed it
 		c.holes = true
 		c.until(last.String(), ends[i]).compare(
-			fmt.Sprintf("the watch for %v", asks[i].GetStates()), want)
+			fmt.Sprintf("the watch for %v", requests[i].GetStates()), want)
 		for n, m := range c.got {
 			delete(want, fmt.Sprint(m.GetEvent().GetTxId(), "/", m.GetEvent().GetSeq()))
 			if len(want) == 0 {
 				break
 			}
-			ask := proto.CloneOf(asks[i])
+			ask := proto.CloneOf(requests[i])
 			slices.Reverse(ask.States) // in whatever order they are named
 			ask.ResumeToken = m.GetResumeToken()
 			resumed := collect(t, nodes[n%2].watch(ask))
@@ -116,34 +116,34 @@ func TestWatchOne_States_EndsWithTransaction(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n, other := h.serve(), h.serve(func(o *Options) { o.Store = h.open("b") })
 	id := n.create("alice", "r1").GetTxId()
-	asks := map[string]*pb.WatchTxRequest{"stuck": watchID(id), "stuck or confirmed": watchID(id)}
-	asks["stuck"].States, asks["stuck or confirmed"].States = []pb.TxState{
+	requests := map[string]*pb.WatchTxRequest{"stuck": watchID(id), "stuck or confirmed": watchID(id)}
+	requests["stuck"].States, requests["stuck or confirmed"].States = []pb.TxState{
 		stuckState,
 	}, []pb.TxState{
 		confirmedState,
 		stuckState,
 	}
 	streams := map[string]pb.TxService_WatchTxClient{}
-	for name, ask := range asks {
+	for name, ask := range requests {
 		ask.UntilFinal = true
 		streams[name] = n.watch(ask)
 		if m, err := streams[name].Recv(); err != nil || m.GetHeartbeat() == nil {
 			t.Fatalf("%s: begins with %v: %v", name, m, err)
 		}
 	}
-	o.struggle(txID(t, id))
+	o.finalizeViaStuck(txID(t, id))
 	want := map[string][]uint64{"stuck": {4}, "stuck or confirmed": {4, 7}}
-	for name, ask := range asks {
-		told := toTheEnd(t, streams[name])
-		if got := seqs(told); !slices.Equal(got, want[name]) {
+	for name, ask := range requests {
+		received := readAll(t, streams[name])
+		if got := seqs(received); !slices.Equal(got, want[name]) {
 			t.Errorf("%s: told %v, want %v", name, got, want[name])
 		}
-		if got := seqs(toTheEnd(t, other.watch(ask))); !slices.Equal(got, want[name]) {
+		if got := seqs(readAll(t, other.watch(ask))); !slices.Equal(got, want[name]) {
 			t.Errorf("%s: told %v of what has ended, want %v", name, got, want[name])
 		}
-		for i, m := range told {
+		for i, m := range received {
 			ask.ResumeToken = m.GetResumeToken()
-			if got := seqs(toTheEnd(t, other.watch(ask))); !slices.Equal(got, want[name][i+1:]) {
+			if got := seqs(readAll(t, other.watch(ask))); !slices.Equal(got, want[name][i+1:]) {
 				t.Errorf("%s: resumed after %d events it tells %v", name, i+1, got)
 			}
 		}
@@ -164,7 +164,7 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	s := newCounting(h.store, 2)
+	s := newCountingStore(h.store, 2)
 	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }))
 	other := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
 		func(o *Options) { o.Store = s })
@@ -179,7 +179,7 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 		if ask.GetTxId() == "" {
 			id = txID(t, n.create("alice", rand()).GetTxId())
 		}
-		o.live(id)
+		o.finalize(id)
 		for stands := false; !stands; {
 			if m, err = stream.Recv(); err != nil || m.GetHeartbeat() == nil ||
 				m.GetHeartbeat().GetBehind() {
@@ -212,7 +212,7 @@ func (h *harness) leftAfter(token string, ask *pb.WatchTxRequest) bool {
 	at, err := feed.ParseToken(token, what)
 	h.must(err)
 	if ask.GetTxId() != "" {
-		return at.Seq() < h.must1(h.store.Tx(h.ctx, what.Tx)).Version
+		return at.Seq() < h.mustTx(h.store.Tx(h.ctx, what.Tx)).Version
 	}
 	_, head, err := h.store.FeedHead(h.ctx)
 	h.must(err)
@@ -222,19 +222,19 @@ func (h *harness) leftAfter(token string, ask *pb.WatchTxRequest) bool {
 	return len(events) > 0
 }
 
-func (h *harness) must1(info store.TxInfo, err error) store.TxInfo {
+func (h *harness) mustTx(info store.TxInfo, err error) store.TxInfo {
 	h.t.Helper()
 	h.must(err)
 	return info
 }
 
 // eager is a clock whose timers of one duration have fired whenever somebody looks.
-type eager struct {
+type eagerClock struct {
 	clock.Real
 	of time.Duration
 }
 
-func (e eager) NewTimer(d time.Duration) *clock.Timer {
+func (e eagerClock) NewTimer(d time.Duration) *clock.Timer {
 	if d != e.of {
 		return e.Real.NewTimer(d)
 	}
@@ -252,17 +252,17 @@ func TestHeartbeat_StreamBehind_MarkedBehind(t *testing.T) {
 	o := h.own(h.register("alice"))
 	const beat = 7 * time.Second
 	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 2, 2 }),
-		func(o *Options) { o.Clock = eager{of: beat} })
+		func(o *Options) { o.Clock = eagerClock{of: beat} })
 	ask := watchAll()
 	ask.States, ask.Heartbeat = []pb.TxState{stuckState}, durationpb.New(beat)
 	m, err := n.watch(ask).Recv()
 	h.must(err)
 	ask.ResumeToken = m.GetResumeToken()
 	for range 3 {
-		o.live(txID(t, n.create("alice", rand()).GetTxId()))
+		o.finalize(txID(t, n.create("alice", rand()).GetTxId()))
 	}
 	stuck := n.create("alice", rand()).GetTxId()
-	o.struggle(txID(t, stuck))
+	o.finalizeViaStuck(txID(t, stuck))
 	for behind := 0; ; behind++ {
 		m, err := n.watch(ask).Recv() // and no more of this stream
 		h.must(err)

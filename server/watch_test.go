@@ -30,14 +30,14 @@ func watchAll() *pb.WatchTxRequest {
 }
 
 // life is what a transaction that goes well tells.
-var life = []pb.TxEventKind{
+var lifecycle = []pb.TxEventKind{
 	pb.TxEventKind_TX_EVENT_KIND_QUEUED, pb.TxEventKind_TX_EVENT_KIND_ALLOCATED,
 	pb.TxEventKind_TX_EVENT_KIND_SUBMITTED,
 	pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
 }
 
 // toTheEnd reads a stream until it ends with OK.
-func toTheEnd(t testing.TB, stream pb.TxService_WatchTxClient) (all []*pb.WatchTxResponse) {
+func readAll(t testing.TB, stream pb.TxService_WatchTxClient) (all []*pb.WatchTxResponse) {
 	t.Helper()
 	for {
 		m, err := stream.Recv()
@@ -71,9 +71,9 @@ func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 	stream := n.watch(ask)
 	first, err := stream.Recv()
 	h.must(err)
-	o.live(txID(t, id))
-	all := append([]*pb.WatchTxResponse{first}, toTheEnd(t, stream)...)
-	if !slices.Equal(kinds(all), life) {
+	o.finalize(txID(t, id))
+	all := append([]*pb.WatchTxResponse{first}, readAll(t, stream)...)
+	if !slices.Equal(kinds(all), lifecycle) {
 		t.Fatalf("told %v", kinds(all))
 	}
 	for i, m := range all {
@@ -98,7 +98,7 @@ func TestWatchOne_UntilFinal_ResumesAnywhere(t *testing.T) {
 			if i > 0 {
 				ask.ResumeToken = all[i-1].GetResumeToken()
 			}
-			if got := kinds(toTheEnd(t, other.watch(ask))); !slices.Equal(got, life[i:]) {
+			if got := kinds(readAll(t, other.watch(ask))); !slices.Equal(got, lifecycle[i:]) {
 				t.Errorf("resumed after %d events it tells %v", i, got)
 			}
 		}
@@ -111,7 +111,7 @@ func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n := h.serve()
 	id := txID(t, n.create("alice", "r1").GetTxId())
-	o.live(id)
+	o.finalize(id)
 	o.move(id, txn.EventReorged, txn.Stuck,
 		func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
 	ask := watchID(id.String())
@@ -130,18 +130,18 @@ func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 			Success:     true,
 		}
 	})
-	if got := kinds(toTheEnd(t, stream)); !slices.Equal(got, life[4:]) {
+	if got := kinds(readAll(t, stream)); !slices.Equal(got, lifecycle[4:]) {
 		t.Errorf("after the reorg it tells %v", got)
 	}
 }
 
 // lossy is the real store whose feed lacks an event.
-type lossy struct {
+type lossyStore struct {
 	Store
 	lost txn.Kind
 }
 
-func (l lossy) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
+func (l lossyStore) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
 	after store.EventKey, of txn.SubmitterID, limit int) ([]store.EventInfo, error) {
 	events, err := l.Store.EventsSince(ctx, page, since, until, after, of, limit)
 	return slices.DeleteFunc(events, func(e store.EventInfo) bool { return e.Kind == l.lost }), err
@@ -152,16 +152,16 @@ func TestWatchOne_WrongFeedEvent_LedgerRead(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	n := h.serve(func(o *Options) { o.Store = lossy{h.store, txn.EventSubmitted} })
+	n := h.serve(func(o *Options) { o.Store = lossyStore{h.store, txn.EventSubmitted} })
 	id := n.create("alice", "r1").GetTxId()
 	ask := watchID(id)
 	ask.UntilFinal = true
 	stream := n.watch(ask)
 	first, err := stream.Recv()
 	h.must(err)
-	o.live(txID(t, id))
-	if got := kinds(append([]*pb.WatchTxResponse{first}, toTheEnd(t, stream)...)); !slices.Equal(
-		got, life) {
+	o.finalize(txID(t, id))
+	if got := kinds(append([]*pb.WatchTxResponse{first}, readAll(t, stream)...)); !slices.Equal(
+		got, lifecycle) {
 		t.Errorf("told %v", got)
 	}
 }
@@ -177,7 +177,7 @@ func TestWatchMany_Start_SnapshotsFirst(t *testing.T) {
 	for _, name := range []string{"final", "flying", "queued", "waiting", "last"} {
 		ids[name] = n.create("alice", name).GetTxId()
 	}
-	o.live(txID(t, ids["final"]))
+	o.finalize(txID(t, ids["final"]))
 	o.allocate(txID(t, ids["flying"]))
 	bobs := n.create("bob", "other").GetTxId()
 

@@ -12,12 +12,12 @@ import (
 
 // midway is the real store, and what happens just before or after it tells how far transactions
 // have come.
-type midway struct {
+type hookedStandings struct {
 	Store
 	before, after func()
 }
 
-func (m midway) Standings(ctx context.Context,
+func (m hookedStandings) Standings(ctx context.Context,
 	ids []txn.TxID) (map[txn.TxID]store.Standing, error) {
 	m.before()
 	standings, err := m.Store.Standings(ctx, ids)
@@ -35,14 +35,14 @@ func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 	for _, when := range []string{"before", "after"} {
 		for _, resumed := range []bool{false, true} {
 			id := n.create("alice", rand()).GetTxId()
-			_, token := begins(t, n.watch(watchIDs(id)))
+			_, token := readSnapshots(t, n.watch(watchIDs(id)))
 			for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include} {
 				step(txID(t, id))
 			}
 			between := h.serve(
 				limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
 				func(opts *Options) {
-					s := midway{h.open(rand()), func() {}, func() {}}
+					s := hookedStandings{h.open(rand()), func() {}, func() {}}
 					if confirm := func() { o.confirm(txID(t, id)) }; when == "before" {
 						s.before = confirm
 					} else {
@@ -55,7 +55,7 @@ func TestWatchTxs_FinalDuringStart_ReportedOnce(t *testing.T) {
 			if resumed {
 				ask.ResumeToken = token
 			}
-			all := toTheEnd(t, between.watch(ask))
+			all := readAll(t, between.watch(ask))
 			last := all[len(all)-1]
 			if shown := all[0].GetSnapshot().GetVersion(); resumed &&
 				last.GetEvent().GetSeq() != 5 ||
@@ -72,11 +72,11 @@ func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 	o := h.own(h.register("alice"))
 	text := h.serve().create("alice", "r").GetTxId()
 	id := txID(t, text)
-	o.live(id)
+	o.finalize(id)
 	n := h.serve(
 		limits(func(l *Limits) { l.FeedPoll = 500 * time.Millisecond }),
 		func(opts *Options) {
-			opts.Store = midway{h.open(rand()), func() {}, func() {
+			opts.Store = hookedStandings{h.open(rand()), func() {}, func() {
 				o.move(id, txn.EventReorged, txn.Stuck,
 					func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
 			}}
@@ -101,7 +101,7 @@ func TestWatchTxs_SnapshotNotFinal_Waits(t *testing.T) {
 			Success:     true,
 		}
 	})
-	all := toTheEnd(t, stream)
+	all := readAll(t, stream)
 	if len(all) == 0 || all[len(all)-1].GetEvent().GetState() != pb.TxState_TX_STATE_CONFIRMED {
 		t.Errorf("it ends with %v", all)
 	}

@@ -32,7 +32,7 @@ func untilFinal(ask *pb.WatchTxRequest) *pb.WatchTxRequest {
 }
 
 // madeUp is an id of an account that no transaction has.
-func madeUp(t testing.TB, of txn.SubmitterID, seconds int) txn.TxID {
+func unusedID(t testing.TB, of txn.SubmitterID, seconds int) txn.TxID {
 	t.Helper()
 	id, err := txn.NewTxID(time.Unix(int64(seconds), 0), of)
 	if err != nil {
@@ -50,7 +50,7 @@ func reversed(ids []string) (same []string) {
 }
 
 // begins reads the snapshots of a stream, and the heartbeat that ends them.
-func begins(t testing.TB,
+func readSnapshots(t testing.TB,
 	stream pb.TxService_WatchTxClient) (versions map[string]uint64, token string) {
 	t.Helper()
 	versions = map[string]uint64{}
@@ -102,9 +102,9 @@ func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 			}
 		}
 	}
-	owners[0].live(txID(t, ids[0])) // which is final when the stream begins
+	owners[0].finalize(txID(t, ids[0])) // which is final when the stream begins
 	watcher := collect(t, nodes[0].watch(watchIDs(ids...)))
-	shown, _ := begins(t, watcher.stream)
+	shown, _ := readSnapshots(t, watcher.stream)
 	if len(shown) != len(ids) || shown[ids[0]] != 5 {
 		t.Fatalf("of %v it shows %v", ids, shown)
 	}
@@ -146,41 +146,41 @@ func TestWatchTxs_UntilFinal_EndsWithLast(t *testing.T) {
 	for range 4 {
 		ids = append(ids, n.create("alice", rand()).GetTxId())
 	}
-	o.live(txID(t, ids[2]))
+	o.finalize(txID(t, ids[2]))
 	stream := n.watch(untilFinal(watchIDs(ids...)))
-	shown, token := begins(t, stream)
+	shown, token := readSnapshots(t, stream)
 	if len(shown) != 4 || shown[ids[2]] != 5 {
 		t.Fatalf("it shows %v", shown)
 	}
 	for _, i := range []int{3, 0, 1} {
-		o.live(txID(t, n.create("alice", rand()).GetTxId()))
-		o.live(txID(t, ids[i]))
+		o.finalize(txID(t, n.create("alice", rand()).GetTxId()))
+		o.finalize(txID(t, ids[i]))
 	}
-	told := toTheEnd(t, stream)
+	received := readAll(t, stream)
 	var want []string
 	for _, i := range []int{3, 0, 1} {
 		for seq := range 4 {
 			want = append(want, fmt.Sprint(ids[i], "/", seq+2))
 		}
 	}
-	if got := keysOf(told); !slices.Equal(got, want) {
+	if got := keysOf(received); !slices.Equal(got, want) {
 		t.Fatalf("it tells %v, want %v", got, want)
 	}
 	for i := range len(want) + 1 {
 		ask := untilFinal(watchIDs(reversed(ids)...))
 		if ask.ResumeToken = token; i > 0 {
-			ask.ResumeToken = told[i-1].GetResumeToken()
+			ask.ResumeToken = received[i-1].GetResumeToken()
 		}
-		if got := keysOf(toTheEnd(t, other.watch(ask))); !slices.Equal(got, want[i:]) {
+		if got := keysOf(readAll(t, other.watch(ask))); !slices.Equal(got, want[i:]) {
 			t.Errorf("resumed after %d events it tells %v", i, got)
 		}
 	}
 	// All are final from the start.
 	again := other.watch(untilFinal(watchIDs(ids...)))
-	if shown, _ := begins(t, again); len(shown) != 4 || shown[ids[0]] != 5 {
+	if shown, _ := readSnapshots(t, again); len(shown) != 4 || shown[ids[0]] != 5 {
 		t.Errorf("of what is final it shows %v", shown)
 	}
-	if rest := toTheEnd(t, again); len(rest) != 0 {
+	if rest := readAll(t, again); len(rest) != 0 {
 		t.Errorf("of what is final it tells %v", rest)
 	}
 }
@@ -208,7 +208,7 @@ func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 	first := txID(t, ids[0])
 	o.allocate(first)
 	o.submit(first)
-	o.stick(first)
+	o.markStuck(first)
 	ask := func(states ...pb.TxState) *pb.WatchTxRequest {
 		r := untilFinal(watchIDs(ids...))
 		r.States = states
@@ -216,26 +216,26 @@ func TestWatchTxs_States_MatchingOnly(t *testing.T) {
 	}
 	stuck, both := n.watch(ask(stuckState)), n.watch(ask(confirmedState, stuckState))
 	for _, stream := range []pb.TxService_WatchTxClient{stuck, both} {
-		if shown, _ := begins(t, stream); len(shown) != 1 || shown[ids[0]] != 4 {
+		if shown, _ := readSnapshots(t, stream); len(shown) != 1 || shown[ids[0]] != 4 {
 			t.Errorf("it shows %v", shown)
 		}
 	}
-	o.unstick(first)
+	o.unmarkStuck(first)
 	o.include(first)
 	o.confirm(first)
-	o.live(txID(t, ids[1]))
-	o.struggle(txID(t, ids[2]))
-	told := toTheEnd(t, stuck)
-	if got := keysOf(told); !slices.Equal(got, []string{ids[2] + "/4"}) {
+	o.finalize(txID(t, ids[1]))
+	o.finalizeViaStuck(txID(t, ids[2]))
+	received := readAll(t, stuck)
+	if got := keysOf(received); !slices.Equal(got, []string{ids[2] + "/4"}) {
 		t.Errorf("of what is stuck it tells %v", got)
 	}
-	if got := keysOf(toTheEnd(t, both)); !slices.Equal(got,
+	if got := keysOf(readAll(t, both)); !slices.Equal(got,
 		[]string{ids[0] + "/7", ids[1] + "/5", ids[2] + "/4", ids[2] + "/7"}) {
 		t.Errorf("of what is stuck or confirmed it tells %v", got)
 	}
 	resume := ask(stuckState)
-	resume.ResumeToken = told[len(told)-1].GetResumeToken()
-	if rest := toTheEnd(t, other.watch(resume)); len(keysOf(rest)) != 0 {
+	resume.ResumeToken = received[len(received)-1].GetResumeToken()
+	if rest := readAll(t, other.watch(resume)); len(keysOf(rest)) != 0 {
 		t.Errorf("resumed it tells %v", rest)
 	}
 }
@@ -247,15 +247,15 @@ func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 	o := h.own(h.register("alice"))
 	n := h.serve()
 	one, two := n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()
-	live := n.watch(untilFinal(watchIDs(one, two)))
-	_, token := begins(t, live)
-	o.live(txID(t, one))
+	finalize := n.watch(untilFinal(watchIDs(one, two)))
+	_, token := readSnapshots(t, finalize)
+	o.finalize(txID(t, one))
 	o.move(txID(t, one), txn.EventReorged, txn.Stuck,
 		func(s *txn.Status) { s.Executed, s.Receipt = txn.Unknown, nil })
-	o.live(txID(t, two))
+	o.finalize(txID(t, two))
 	resume := untilFinal(watchIDs(one, two))
 	resume.ResumeToken = token
-	streams := []pb.TxService_WatchTxClient{live, n.watch(resume)}
+	streams := []pb.TxService_WatchTxClient{finalize, n.watch(resume)}
 	for _, stream := range streams {
 		for range 9 {
 			if _, err := stream.Recv(); err != nil {
@@ -273,7 +273,7 @@ func TestWatchTxs_ReorgAfterFinality_Continues(t *testing.T) {
 		}
 	})
 	for i, stream := range streams {
-		if got := keysOf(toTheEnd(t, stream)); !slices.Equal(got, []string{one + "/7"}) {
+		if got := keysOf(readAll(t, stream)); !slices.Equal(got, []string{one + "/7"}) {
 			t.Errorf("after the reorg stream %d tells %v", i, got)
 		}
 	}
@@ -284,13 +284,13 @@ func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
-	s := newCounting(h.store, 2)
+	s := newCountingStore(h.store, 2)
 	n := h.serve(limits(func(l *Limits) { l.RingEvents, l.PageEvents = 4, 2 }),
 		func(o *Options) { o.Store = s })
 	ids := []string{n.create("alice", "r1").GetTxId(), n.create("alice", "r2").GetTxId()}
-	_, token := begins(t, n.watch(watchIDs(ids...)))
+	_, token := readSnapshots(t, n.watch(watchIDs(ids...)))
 	for range 5 {
-		o.live(txID(t, n.create("alice", rand()).GetTxId()))
+		o.finalize(txID(t, n.create("alice", rand()).GetTxId()))
 	}
 	o.allocate(txID(t, ids[1]))
 	s.own.Store(0)
@@ -308,7 +308,7 @@ func TestWatchTxs_Resumed_SkipsOtherEvents(t *testing.T) {
 	}
 	many := make([]txn.TxID, 100)
 	for i := range many {
-		many[i] = madeUp(t, 1, i)
+		many[i] = unusedID(t, 1, i)
 	}
 	tokenOf := func(ids []txn.TxID) string {
 		return feed.MultiToken(feed.Target{Txs: feed.NewIDSet(ids)}, store.Position{})
@@ -340,55 +340,55 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 		h.must(err)
 		return r.GetTx().GetTxId()
 	}
-	mine, theirs := create("alice"), create("bob")
-	gone, goneToo := madeUp(t, ofAlice, 1).String(), madeUp(t, ofAlice, 2).String()
-	never := madeUp(t, bob, 1).String()
+	mine, bobs := create("alice"), create("bob")
+	gone, goneToo := unusedID(t, ofAlice, 1).String(), unusedID(t, ofAlice, 2).String()
+	never := unusedID(t, bob, 1).String()
 	const foreign = "7b0c9a52-6f0e-4a39-9d0c-0c8ad1a0f001"
-	told := func(ask *pb.WatchTxRequest, code codes.Code, reason string) string {
+	received := func(ask *pb.WatchTxRequest, code codes.Code, reason string) string {
 		t.Helper()
 		stream, err := n.txs.WatchTx(caller.in(h.ctx), ask)
 		h.must(err)
 		_, err = stream.Recv()
 		return wantStatus(t, err, code, reason).Message()
 	}
-	for _, id := range []string{theirs, never} {
-		one := told(watchID(id), codes.PermissionDenied, "PERMISSION_DENIED")
-		if several := told(watchIDs(mine, foreign, gone, id), codes.PermissionDenied,
+	for _, id := range []string{bobs, never} {
+		one := received(watchID(id), codes.PermissionDenied, "PERMISSION_DENIED")
+		if several := received(watchIDs(mine, foreign, gone, id), codes.PermissionDenied,
 			"PERMISSION_DENIED"); several != one {
 			t.Errorf("of one it is told %q, of several %q", one, several)
 		}
 	}
-	if one, several := told(watchID(gone), codes.NotFound, "TX_NOT_FOUND"),
-		told(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
+	if one, several := received(watchID(gone), codes.NotFound, "TX_NOT_FOUND"),
+		received(watchIDs(mine, gone), codes.NotFound, "TX_NOT_FOUND"); several != one {
 		t.Errorf("of one it is told %q, of several %q", one, several)
 	}
-	if says := told(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(
-		says, "transactions "+gone+", "+goneToo+": not found") {
-		t.Errorf("of two that are gone it is told %q", says)
+	if message := received(watchIDs(goneToo, mine, gone), codes.NotFound, "TX_NOT_FOUND"); !strings.HasPrefix(
+		message, "transactions "+gone+", "+goneToo+": not found") {
+		t.Errorf("of two that are gone it is told %q", message)
 	}
 	lost := []string{mine}
 	for i := range 20 {
-		lost = append(lost, madeUp(t, ofAlice, i).String())
+		lost = append(lost, unusedID(t, ofAlice, i).String())
 	}
-	if says := told(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND"); !strings.Contains(says,
+	if message := received(watchIDs(lost...), codes.NotFound, "TX_NOT_FOUND"); !strings.Contains(message,
 		" and 4 more: ") {
-		t.Errorf("of twenty that are gone it is told %q", says)
+		t.Errorf("of twenty that are gone it is told %q", message)
 	}
-	twice := told(watchIDs(mine, strings.ToUpper(mine)), codes.InvalidArgument, "INVALID_FIELD")
+	twice := received(watchIDs(mine, strings.ToUpper(mine)), codes.InvalidArgument, "INVALID_FIELD")
 	if want := "txs.tx_ids[1]: repeats " + mine; !strings.HasPrefix(twice, want) {
 		t.Errorf("of one that is named twice it is told %q", twice)
 	}
 	stream, err := n.txs.WatchTx(caller.in(h.ctx), watchIDs(mine))
 	h.must(err)
-	_, token := begins(t, stream)
+	_, token := readSnapshots(t, stream)
 	two := watchIDs(mine, gone)
 	two.ResumeToken = token
-	told(two, codes.InvalidArgument, "INVALID_FIELD")
+	received(two, codes.InvalidArgument, "INVALID_FIELD")
 	restored := watchIDs(gone) // which a restored ledger lacks
 	restored.ResumeToken =
 		feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{txID(t, gone)})},
 			store.Position{Epoch: 99, Seen: "1:1:"})
-	told(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+	received(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
 // severalRefusals are what a watch of several can be asked wrongly.
@@ -431,7 +431,7 @@ func severalRefusals(other, tx, alien string) []refusal {
 	}
 }
 
-func TestWatchTxs_NDJSON(t *testing.T) {
+func TestWatchTxs_Lines(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	o := h.own(h.register("alice"))
@@ -444,8 +444,8 @@ func TestWatchTxs_NDJSON(t *testing.T) {
 		t.Errorf("it begins with %v and %v", a, b)
 	}
 	l.message()
-	o.live(txID(t, one))
-	o.live(txID(t, two))
+	o.finalize(txID(t, one))
+	o.finalize(txID(t, two))
 	token := ""
 	for range 8 {
 		m := l.message()
@@ -469,11 +469,11 @@ func TestWatchTxs_NDJSON(t *testing.T) {
 		"?tx_ids=" + one + "&tx_ids=" + one: "INVALID_FIELD", "?submitter=alice": "UNKNOWN_FIELD"} {
 		n.http("GET", path+query, "").wantError(t, 400, codes.InvalidArgument, reason)
 	}
-	n.http("GET", path+"?tx_ids="+madeUp(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound,
+	n.http("GET", path+"?tx_ids="+unusedID(t, o.id, 1).String(), "").wantError(t, 404, codes.NotFound,
 		"TX_NOT_FOUND")
 	hundred := make([]string, 100)
 	for i := range hundred {
-		hundred[i] = madeUp(t, o.id, i).String()
+		hundred[i] = unusedID(t, o.id, i).String()
 	}
 	n.http("GET", path+"?tx_ids="+strings.Join(hundred, "&tx_ids="), "").wantError(t, 404,
 		codes.NotFound, "TX_NOT_FOUND")
