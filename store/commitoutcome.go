@@ -92,6 +92,9 @@ func describeError(err error) error {
 	if refused, is := errors.AsType[refusedSession](err); is {
 		return fmt.Errorf("%w: %w", ErrUnavailable, accessDenied(refused))
 	}
+	if other, is := errors.AsType[refusedServer](err); is {
+		return fmt.Errorf("%w: %w", ErrUnavailable, other)
+	}
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrUnavailable, netReason(err))
 	}

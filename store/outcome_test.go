@@ -286,4 +286,7 @@ func TestCommit_Failover_Settles(t *testing.T) {
 	if !strings.Contains(value[string](k, "SELECT pg_is_in_recovery()::TEXT"), "false") {
 		t.Error("the standby is one still")
 	}
+	if is := value[string](k, "SELECT timeline_before || ' ' || timeline FROM ledger"); is != "1 2" {
+		t.Errorf("timelines before and after the fail-over: %s", is)
+	}
 }

@@ -55,6 +55,12 @@ type RecoverReport struct {
 	FeedEpoch  int64
 }
 
+// MoveReport is the result of [Store.Move].
+type MoveReport struct {
+	Events    int64 // that lost the numbers of the old server
+	FeedEpoch int64
+}
+
 // Recover makes a ledger safe to go on with after a restore, or after a fail-over that lost
 // commits. What the lost part signed is not known any more. So, in one transaction: every fencing
 // token is raised beyond all that can have been given, every cursor is protected
@@ -64,34 +70,58 @@ type RecoverReport struct {
 // before it locks anything, so that to be refused costs those who work nothing.
 func (s *Store) Recover(ctx context.Context) (RecoverReport, error) {
 	var report RecoverReport
-	conn, err := s.taker.Acquire(ctx)
-	if err != nil {
-		return report, s.failed(ctx, "recover the ledger", err)
-	}
-	defer conn.Release()
-	if live, err := inUse(ctx, db.New(conn)); live != nil || err != nil {
-		return report, s.notRecovered(ctx, live, err)
-	}
-	var live error
-	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		q := db.New(tx)
-		if live, err = stopped(ctx, q); live != nil || err != nil {
-			return errors.Join(live, err)
+	err := s.onStopped(ctx, "recover the ledger", func(tx pgx.Tx) (err error) {
+		if report, err = recoverAll(ctx, db.New(tx)); err != nil {
+			return err
 		}
-		report, err = recoverAll(ctx, q)
+		_, err = adopt(ctx, tx, true)
 		return err
 	})
-	if live != nil || err != nil {
-		return RecoverReport{}, s.notRecovered(ctx, live, err)
+	if err != nil {
+		return RecoverReport{}, err
 	}
 	return report, nil
 }
 
-func (s *Store) notRecovered(ctx context.Context, live, err error) error {
-	if live != nil {
-		return fmt.Errorf("store: recover the ledger: %w", live)
+// Move makes a complete copy of a ledger work on this server and database, such as one by pg_dump
+// and pg_restore. In one transaction it makes all events older than those to come, raises the epoch
+// of the feed, and records the server. Each account is compared with the chain before it takes its
+// next nonce. Nodes must be stopped, as for [Store.Recover].
+func (s *Store) Move(ctx context.Context) (MoveReport, error) {
+	var report MoveReport
+	err := s.onStopped(ctx, "move the ledger", func(tx pgx.Tx) (err error) {
+		if report.FeedEpoch, err = db.New(tx).RaiseFeedEpoch(ctx); err != nil {
+			return err
+		}
+		report.Events, err = adopt(ctx, tx, false)
+		return err
+	})
+	if err != nil {
+		return MoveReport{}, err
 	}
-	return s.failed(ctx, "recover the ledger", err)
+	return report, nil
+}
+
+// onStopped runs a transaction on a ledger that no node works on: ErrLedgerLive otherwise.
+func (s *Store) onStopped(ctx context.Context, verb string, do func(pgx.Tx) error) error {
+	conn, err := s.taker.Acquire(ctx)
+	if err != nil {
+		return s.failed(ctx, verb, err)
+	}
+	defer conn.Release()
+	live, err := inUse(ctx, db.New(conn))
+	if live == nil && err == nil {
+		err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if live, err = stopped(ctx, db.New(tx)); live != nil || err != nil {
+				return errors.Join(live, err)
+			}
+			return do(tx)
+		})
+	}
+	if live != nil {
+		return fmt.Errorf("store: %s: %w", verb, live)
+	}
+	return s.failed(ctx, verb, err)
 }
 
 // inUse tells what still lives.

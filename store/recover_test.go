@@ -31,13 +31,14 @@ func TestRecover(t *testing.T) {
 	_, err := s.Heartbeat(k.ctx, nil, true)
 	k.must(err)
 
+	before := value[int64](k, "SELECT feed_epoch FROM ledger")
 	refused := func(what, says string) {
 		t.Helper()
 		if _, err := operator.Recover(k.ctx); !errors.Is(err, ErrLedgerLive) ||
 			!containsText(err, says) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if epoch := value[int64](k, "SELECT feed_epoch FROM ledger"); epoch != 1 {
+		if epoch := value[int64](k, "SELECT feed_epoch FROM ledger"); epoch != before {
 			t.Fatalf("%s: refused, and the feed's epoch is %d", what, epoch)
 		}
 	}
@@ -51,7 +52,7 @@ func TestRecover(t *testing.T) {
 	report, err := operator.Recover(k.ctx)
 	k.must(err)
 	if report != (RecoverReport{Submitters: 2, Paused: 1, FeedEpoch: report.FeedEpoch}) ||
-		report.FeedEpoch < 2 {
+		report.FeedEpoch <= before {
 		t.Fatalf("report %+v", report)
 	}
 	if epoch, _, err := s.FeedHead(k.ctx); err != nil || epoch != report.FeedEpoch {

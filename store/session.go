@@ -49,7 +49,10 @@ func (s *Store) session(role string, statement, lock time.Duration) (*pgx.ConnCo
 		if err := makeDurable(ctx, conn); err != nil {
 			return err
 		}
-		return verifySession(ctx, conn, ours)
+		if err := verifySession(ctx, conn, ours); err != nil {
+			return err
+		}
+		return s.verifyServer(ctx, conn)
 	}
 	if s.cfg.Dial != nil {
 		cfg.DialFunc = s.cfg.Dial

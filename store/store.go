@@ -98,6 +98,9 @@ type Config struct {
 	MaxQueuedTotal int // transactions that may wait in all; 0: no limit
 	OwnerConns     int // pool of owners: loads, inboxes, sweeps; 0: 4
 
+	// work on the ledger wherever it was copied to; for Recover and Move alone
+	Adopts bool
+
 	// makes every connection; nil: the net package's
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Logger *slog.Logger // nil: none
@@ -176,6 +179,7 @@ type Store struct {
 	notices *notices
 	lookups lookups
 	settled head
+	same    sameServer
 }
 
 // Open makes a store. It asks nothing of the database, which may be down: see [Store.CheckSchema].

@@ -691,6 +691,15 @@ func TestRecover(t *testing.T) {
 	if done.Submitters != 1 || done.Paused != 1 || len(done.FeedEpoch) != 13 {
 		t.Errorf("recovered: %+v", done)
 	}
+	var adopted struct {
+		Events    *int
+		FeedEpoch string
+	}
+	out, _, _ = migrating(t, "", line+" --moved --json")
+	l.unmarshal(out, &adopted)
+	if adopted.Events == nil || *adopted.Events != 0 || len(adopted.FeedEpoch) != 13 {
+		t.Errorf("adopted in place: %s", out)
+	}
 	if _, errs, code := migrating(
 		t, "postgres://user:hidden@127.0.0.1:1/none", "recover --yes",
 	); code != exitFailed ||

@@ -12,10 +12,10 @@ import (
 
 func (p *program) recoverCommand() *cobra.Command {
 	var f databaseFlags
-	var sure bool
+	var sure, moved bool
 	c := &cobra.Command{
-		Use:   "recover --config FILE --yes",
-		Short: "Make a ledger safe after a restore or lost commits",
+		Use:   "recover --config FILE [--moved] --yes",
+		Short: "Make a ledger safe after a restore, lost commits or a move",
 		Args:  arguments(),
 		Long: `Make a ledger safe after a restore from a backup, or after a fail-over to a standby that
 lagged. Transactions signed after the backup may be on chain, unknown to the ledger. In one database
@@ -32,35 +32,49 @@ transaction, this command
 
 Queued transactions may have run after the backup; only the chain shows which.
 
+With --moved the database is a complete copy: nothing was written to the old one after it was
+copied, as with pg_dump, pg_restore or logical replication while all nodes are stopped. No account is
+stopped. Each is compared with the chain before it takes its next nonce, and protected if the chain
+is ahead. Earlier resume tokens are rejected. Make sure that no node can reach the old database.
+
 Stop all nodes first: the command is refused while a node is alive or a lease is held. It may be
 repeated.`,
-		Example: "  fencepost recover --config fencepost.yaml --yes",
+		Example: "  fencepost recover --config fencepost.yaml --yes\n" +
+			"  fencepost recover --config fencepost.yaml --moved --yes",
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !sure {
-			return misused(c,
-				"this stops every account until an operator decides on each; confirm with --yes")
+			what := "this stops every account until an operator decides on each"
+			if moved {
+				what = "an incomplete copy can send transactions twice"
+			}
+			return misused(c, "%s; confirm with --yes", what)
 		}
 		at, err := p.database(c, f)
 		if err != nil {
 			return err
 		}
-		return node.Unreachable(p.recoverLedger(c, at.url, at.schema), at.url, at.key)
+		return node.Unreachable(p.recoverLedger(c, at.url, at.schema, moved), at.url, at.key)
 	}
 	f.add(c)
+	c.Flags().BoolVar(&moved, "moved", false, "the database is a complete copy on another server")
 	c.Flags().BoolVar(&sure, "yes", false, "confirm")
 	return c
 }
 
-func (p *program) recoverLedger(c *cobra.Command, url, schema string) error {
-	s, err := store.Open(c.Context(),
-		store.Config{URL: url, Schema: schema, Node: "recover/" + uuid.NewString()})
+func (p *program) recoverLedger(c *cobra.Command, url, schema string, moved bool) error {
+	s, err := store.Open(c.Context(), store.Config{
+		URL: url, Schema: schema, Node: "recover/" + uuid.NewString(), Adopts: true,
+	})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	if err := s.CheckSchema(c.Context()); err != nil {
 		return err
+	}
+	if moved {
+		return p.moveLedger(c, s)
 	}
 	report, err := s.Recover(c.Context())
 	if err != nil {
@@ -83,4 +97,23 @@ type recovered struct {
 	Submitters int    `json:"submitters"` // under PROTECT
 	Paused     int    `json:"paused"`
 	FeedEpoch  string `json:"feedEpoch"`
+}
+
+func (p *program) moveLedger(c *cobra.Command, s *store.Store) error {
+	report, err := s.Move(c.Context())
+	if err != nil {
+		return err
+	}
+	human := line(
+		"ledger adopted: feed epoch %d, %s from the old server\n"+
+			"next: start the nodes; accounts whose nonce on chain is ahead are protected: "+
+			"see \"fencepost submitter list\"",
+		report.FeedEpoch, count(int(report.Events), "event"))
+	return p.print(adopted{report.Events, fmt.Sprint(report.FeedEpoch)}, human)
+}
+
+// adopted is the result of --moved, as printed.
+type adopted struct {
+	Events    int64  `json:"events"` // of the old server
+	FeedEpoch string `json:"feedEpoch"`
 }

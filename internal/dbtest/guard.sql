@@ -53,6 +53,10 @@ END $$;
 CREATE FUNCTION guard_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE tx managed_tx;
 BEGIN
+    -- A ledger that was moved: numbers of another server become older than any of this one.
+    IF TG_OP = 'UPDATE' AND NEW.xid = '3' AND to_jsonb(NEW) - 'xid' = to_jsonb(OLD) - 'xid' THEN
+        RETURN NULL;
+    END IF;
     IF TG_OP <> 'INSERT' THEN
         RAISE EXCEPTION 'guard: an event is changed';
     END IF;

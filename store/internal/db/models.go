@@ -25,9 +25,14 @@ type GooseDbVersion struct {
 }
 
 type Ledger struct {
-	OnlyRow       bool
-	FeedEpoch     int64
-	MinNodeSchema int64
+	OnlyRow        bool
+	FeedEpoch      int64
+	MinNodeSchema  int64
+	SystemID       *int64
+	DatabaseOid    *int64
+	Timeline       *int32
+	TimelineBefore *int32
+	TimelineXid    pgtype.Uint64
 }
 
 type ManagedTx struct {
@@ -88,6 +93,7 @@ type Node struct {
 	Accepting bool
 	StartedAt time.Time
 	ExpiresAt time.Time
+	Lasts     pgtype.Interval
 }
 
 type NonceGap struct {
@@ -118,6 +124,7 @@ type Submitter struct {
 	CreatedAt   time.Time
 	OnFailure   string
 	MaxFee      *string
+	Timeline    *int32
 }
 
 type SubmitterCommand struct {
@@ -145,6 +152,7 @@ type SubmitterLease struct {
 	AcquiredAt   time.Time
 	ExpiresAt    time.Time
 	Released     bool
+	Lasts        pgtype.Interval
 }
 
 type SubmitterNonceCursor struct {

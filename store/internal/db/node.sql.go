@@ -111,15 +111,23 @@ SELECT n.node_id, n.chain_ids, n.accepting, n.started_at, n.expires_at
  LIMIT $1::INT
 `
 
-func (q *Queries) LiveNodes(ctx context.Context, maxRows int32) ([]Node, error) {
+type LiveNodesRow struct {
+	NodeID    string
+	ChainIds  []int64
+	Accepting bool
+	StartedAt time.Time
+	ExpiresAt time.Time
+}
+
+func (q *Queries) LiveNodes(ctx context.Context, maxRows int32) ([]LiveNodesRow, error) {
 	rows, err := q.db.Query(ctx, liveNodes, maxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Node
+	var items []LiveNodesRow
 	for rows.Next() {
-		var i Node
+		var i LiveNodesRow
 		if err := rows.Scan(
 			&i.NodeID,
 			&i.ChainIds,

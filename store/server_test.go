@@ -1,0 +1,180 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/txn"
+)
+
+// copyTo copies the rows of this ledger to an empty schema elsewhere, as pg_dump and pg_restore do.
+func (k *kit) copyTo(other *kit) {
+	k.t.Helper()
+	rows, err := k.db.Pool.Query(k.ctx, `SELECT tablename FROM pg_tables
+		WHERE schemaname = $1 AND tablename NOT IN ('goose_db_version', 'spent')`, k.db.Schema)
+	k.must(err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	k.must(err)
+	from, to := k.session().PgConn(), other.session().PgConn()
+	run := func(sql string) {
+		_, err := to.Exec(k.ctx, sql).ReadAll()
+		k.must(err)
+	}
+	run("SET session_replication_role = replica")
+	for _, table := range tables {
+		run("DELETE FROM " + table)
+		var data bytes.Buffer
+		_, err := from.CopyTo(k.ctx, &data, "COPY "+table+" TO STDOUT")
+		k.must(err)
+		_, err = to.CopyFrom(k.ctx, io.Reader(&data), "COPY "+table+" FROM STDIN")
+		k.must(err)
+	}
+	for _, sequence := range []string{"queue_seq", "command_id", "submitter_submitter_id_seq"} {
+		run(fmt.Sprintf("SELECT setval('%s', 1000000)", sequence))
+	}
+}
+
+// spendXids uses up numbers of transactions until the next one is above n.
+func (k *kit) spendXids(n int64) {
+	k.t.Helper()
+	k.exec("CREATE TABLE IF NOT EXISTS spent (n INT)")
+	for k.nextXid() <= n {
+		k.exec(`DO $$ BEGIN FOR i IN 1..500 LOOP
+			BEGIN INSERT INTO spent VALUES (i); EXCEPTION WHEN OTHERS THEN NULL; END;
+		END LOOP; DELETE FROM spent; END $$`)
+	}
+}
+
+func (k *kit) nextXid() int64 {
+	k.t.Helper()
+	return value[int64](k, "SELECT pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT")
+}
+
+// copied is a ledger with events, and a copy of it on another server that has given out far fewer
+// numbers of transactions.
+func copied(t *testing.T, events int) (old, moved *kit, id txn.SubmitterID) {
+	t.Helper()
+	old = privateKit(t, startServer(t, "", nil).URL("postgres"))
+	moved = privateKit(t, startServer(t, "", nil).URL("postgres"))
+	for _, k := range []*kit{old, moved} {
+		_, err := Migrate(k.ctx, k.db.URL, k.db.Schema)
+		k.must(err)
+	}
+	old.spendXids(moved.nextXid() + 2000)
+	s := old.open("a")
+	id = old.submitter(s, "alice")
+	for n := range events {
+		old.queue(s, id, fmt.Sprint("old ", n))
+	}
+	old.copyTo(moved)
+	return old, moved, id
+}
+
+// TestServer_CopiedLedger_RefusedUntilMoved dumps a ledger and restores it on another server. A
+// watcher there gets each new event once and no old one, also when the numbers of transactions pass
+// those of the old server.
+func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
+	t.Parallel()
+	old, k, id := copied(t, 25)
+	before := old.follow(old.open("b"), 10)
+	s := k.open("a")
+	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrOtherServer) ||
+		!errors.Is(err, ErrAccessDenied) || !containsText(err, "recover --moved") {
+		t.Fatalf("a node on the copy: %v", err)
+	}
+	if _, err := s.Acquire(k.ctx, []txn.SubmitterID{id}); !errors.Is(err, ErrOtherServer) {
+		t.Fatalf("a lease of the copy: %v", err)
+	}
+	report, err := k.open("operator", adopts).Move(k.ctx)
+	k.must(err)
+	if report.Events != 25 {
+		t.Errorf("%d events are from the old server, want 25", report.Events)
+	}
+	k.must(s.CheckSchema(k.ctx))
+	if p, err := ParsePosition(before.token); err != nil || p.Epoch == report.FeedEpoch {
+		t.Errorf("position %+v, %v; the feed has epoch %d", p, err, report.FeedEpoch)
+	}
+	f := k.follow(s, 10)
+	f.read()
+	slow := k.begin(id, "slow") // keeps a hole below the numbers of the old server
+	top := old.nextXid()
+	for n := range 5 {
+		k.queue(s, id, fmt.Sprint("new ", n))
+		f.read()
+		k.spendXids(top * int64(n+1) / 4)
+	}
+	k.must(slow.Commit(k.ctx))
+	f.read()
+	if len(f.seen) != 6 {
+		t.Fatalf("%d events, want the 6 new ones", len(f.seen))
+	}
+	for _, e := range f.seen {
+		if e.Seq != 1 || strings.HasPrefix(string(e.Kind), "old") {
+			t.Errorf("event %+v", e)
+		}
+	}
+	k.lawful(s, id)
+}
+
+func adopts(c *Config) { c.Adopts = true }
+
+// TestServer_OtherDatabase_Refused copies a ledger to another database of the same server, and
+// directs a running node to it.
+func TestServer_OtherDatabase_Refused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	id := k.submitter(k.open("a"), "alice")
+	k.exec("UPDATE ledger SET database_oid = database_oid + 1")
+	if _, err := k.open("b").Load(k.ctx, &Lease{submitter: id}); !errors.Is(err, ErrOtherServer) {
+		t.Errorf("a ledger of another database: %v", err)
+	}
+	_, err := k.open("operator", adopts).Recover(k.ctx)
+	k.must(err)
+	k.must(k.open("b").CheckSchema(k.ctx))
+}
+
+func TestSameServer(t *testing.T) {
+	t.Parallel()
+	first := serverID{system: 1, database: 2, timeline: 3}
+	for name, c := range map[string]struct {
+		next    serverID
+		refused bool
+	}{
+		"the same":         {next: first},
+		"a promotion":      {next: serverID{system: 1, database: 2, timeline: 4}},
+		"another server":   {next: serverID{system: 9, database: 2, timeline: 3}, refused: true},
+		"another database": {next: serverID{system: 1, database: 9, timeline: 3}, refused: true},
+		"an old primary":   {next: serverID{system: 1, database: 2, timeline: 2}, refused: true},
+	} {
+		var m sameServer
+		if err := m.judge(first); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.judge(c.next); errors.Is(err, ErrOtherServer) != c.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestServer_NotRecorded_FirstConnectionRecords covers a migration by a role that could not read
+// the identity.
+func TestServer_NotRecorded_FirstConnectionRecords(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	is := "SELECT system_id || '/' || database_oid || '/' || timeline FROM ledger"
+	want := value[string](k, is)
+	k.exec("UPDATE ledger SET system_id = NULL, database_oid = NULL, timeline = NULL")
+	k.must(k.open("a").CheckSchema(k.ctx))
+	if got := value[string](k, is); got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+	if value[bool](k, "SELECT timeline_xid IS NOT NULL FROM ledger") {
+		t.Error("the first record counts as a fail-over")
+	}
+}
