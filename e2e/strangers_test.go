@@ -24,6 +24,8 @@ func TestStrangers_MemoryBounded(t *testing.T) {
 	for name, attack := range map[string]func(*testing.T, *node){
 		"rejected calls with a zero window": zeroWindow(3, 10_000),
 		"many connections, zero window":     zeroWindow(20, 250),
+		"frames before the first request":   framesBeforeRequest,
+		"many small frames":                 smallFrames,
 		"large headers before the request":  longHeaders,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +192,23 @@ func preRequest(t *testing.T, n *node, send func(*stranger)) {
 	for _, s := range all {
 		s.settle(t)
 	}
+}
+
+func framesBeforeRequest(t *testing.T, n *node) {
+	const unknown = 0x42
+	preRequest(t, n, func(s *stranger) {
+		for range 60 {
+			_ = s.WriteRawFrame(unknown, 0, 0, make([]byte, 16<<10))
+		}
+	})
+}
+
+func smallFrames(t *testing.T, n *node) {
+	preRequest(t, n, func(s *stranger) {
+		for range 100 {
+			_ = s.WriteWindowUpdate(0, 1)
+		}
+	})
 }
 
 func longHeaders(t *testing.T, n *node) {

@@ -185,6 +185,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 				return s.access.Begin(method).End(ctx, nil, err)
 			})),
 		grpc.MaxHeaderListSize(headerBytes),
+		grpc.ReadBufferSize(connBufferBytes),
 		grpc.MaxConcurrentStreams(s.limits.StreamsPerConnection),
 		// A vanished client holds a stream until a ping times out.
 		grpc.KeepaliveParams(
@@ -257,6 +258,10 @@ func (s *Server) newHTTP(handler http.Handler) *http.Server {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
+
+// connBufferBytes is the read buffer of a connection, which every client gets without credentials.
+// grpc-go takes 32 KiB by default.
+const connBufferBytes = 4 << 10
 
 // headerBytes is the size limit of the headers of a call, token and path included. They are read
 // before the caller is authenticated, and each call holds its own. The default of grpc-go is 16

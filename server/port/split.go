@@ -166,7 +166,7 @@ func (s *Split) tell(raw net.Conn) (*Conn, *side, error) {
 		}
 		conn.Conn, conn.auth = secured, auth
 	}
-	isGRPC, err := conn.sniff(s.deadline)
+	isGRPC, err := conn.detect(s.deadline)
 	if err != nil {
 		return nil, nil, err
 	}

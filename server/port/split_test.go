@@ -233,6 +233,27 @@ func open() *opening {
 	return o
 }
 
+func (o *opening) sent() []byte { return o.bytes.Bytes() }
+
+// raw writes a frame of a length.
+func (o *opening) raw(kind http2.FrameType, length int) *opening {
+	o.framer.WriteRawFrame(kind, 0, 0, make([]byte, length))
+	return o
+}
+
+// fields writes a request with these headers.
+func (o *opening) fields(all ...[2]string) *opening {
+	var block bytes.Buffer
+	e := hpack.NewEncoder(&block)
+	for _, f := range all {
+		e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+	}
+	o.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+	})
+	return o
+}
+
 // request writes a request; in parts of so many bytes of its headers.
 func (o *opening) request(contentType string, part int) *opening {
 	var block bytes.Buffer
@@ -281,7 +302,7 @@ func told(t *testing.T, text []byte, piece int,
 	})
 	talking.Go(func() { io.Copy(io.Discard, bufio.NewReader(client)) })
 	c := &Conn{Conn: server}
-	isGRPC, err = c.sniff(func() time.Time { return time.Now().Add(patience) })
+	isGRPC, err = c.detect(func() time.Time { return time.Now().Add(patience) })
 	if err == nil {
 		server.SetReadDeadline(time.Time{})
 		reads, err = io.ReadAll(c)
@@ -400,7 +421,7 @@ func TestWhoWaitsIsGRPC(t *testing.T) {
 			client.Close()
 		})
 		talking.Go(func() { io.Copy(io.Discard, client) })
-		isGRPC, err := c.sniff(func() time.Time { return time.Now().Add(2 * time.Millisecond) })
+		isGRPC, err := c.detect(func() time.Time { return time.Now().Add(2 * time.Millisecond) })
 		close(next)
 		if err != nil || !isGRPC {
 			t.Fatalf("after %d bytes: gRPC %v (%v)", stop, isGRPC, err)
@@ -416,20 +437,65 @@ func TestWhoWaitsIsGRPC(t *testing.T) {
 	}
 }
 
-// What is kept of a connection that has made no request is bounded: by the number of its frames,
-// and by their length.
-func TestFramesAreNoLongerThanAgreed(t *testing.T) {
+func TestDetection_Bounded(t *testing.T) {
 	t.Parallel()
 	const unknown = 0x42
-	for length, fits := range map[int]bool{maxFrame: true, maxFrame + 1: false} {
-		o := open()
-		if err := o.framer.WriteRawFrame(unknown, 0, 0, make([]byte, length)); err != nil {
-			t.Fatal(err)
-		}
-		if isGRPC, _, err := told(t, o.request("application/grpc", 1<<10).bytes.Bytes(), 1<<20,
-			time.Minute); (err == nil) != fits ||
-			isGRPC != fits {
-			t.Errorf("after a frame of %d bytes: gRPC %v (%v)", length, isGRPC, err)
-		}
+	long := strings.Repeat("\x01", maxDetection)
+	for name, c := range map[string]struct {
+		sends  []byte
+		isGRPC bool
+		fails  bool
+	}{
+		"a long frame": {
+			open().raw(unknown, maxDetection).request("application/grpc", 1<<10).sent(),
+			false, true,
+		},
+		"many frames": {
+			open().raw(unknown, maxDetection/2).raw(unknown, maxDetection/2).sent(), false, true,
+		},
+		"frames within the bound": {
+			open().raw(unknown, maxDetection-1<<10).request("application/grpc", 1<<10).sent(),
+			true, false,
+		},
+		"long headers before the content type": {
+			open().fields([2]string{":method", "POST"}, [2]string{"x", long},
+				[2]string{"content-type", "application/grpc"}).sent(), false, false,
+		},
+		"long headers after the content type": {
+			open().fields([2]string{":method", "POST"},
+				[2]string{"content-type", "application/grpc"}, [2]string{"x", long}).sent(),
+			true, false,
+		},
+		"long headers of a GET": {
+			open().fields([2]string{":method", "GET"}, [2]string{"x", long}).sent(), false, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			isGRPC, reads, err := told(t, c.sends, 1<<20, time.Minute)
+			if (err != nil) != c.fails || isGRPC != c.isGRPC {
+				t.Errorf("gRPC %v, %v", isGRPC, err)
+			}
+			if want := append(c.sends, tail...); !c.fails && !bytes.Equal(reads, want) {
+				t.Errorf("the server reads %d bytes, want %d", len(reads), len(want))
+			}
+		})
+	}
+}
+
+// TestPending_Drained_Released: a connection keeps no bytes of its detection once they are read.
+func TestPending_Drained_Released(t *testing.T) {
+	t.Parallel()
+	client, server := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	const request = "GET / HTTP/1.1\r\n"
+	go client.Write([]byte(request))
+	c := &Conn{Conn: server}
+	if _, err := c.detect(func() time.Time { return time.Now().Add(time.Minute) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, len(request))); err != nil || c.pending != nil {
+		t.Errorf("%d bytes are kept, %v", cap(c.pending), err)
 	}
 }
