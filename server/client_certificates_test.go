@@ -90,12 +90,12 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 	node := a.pair(&x509.Certificate{DNSNames: []string{"node.test"}})
 	const token, other = "both-0123456789abcdef", "other-0123456789abcdef"
 	n := h.serve(func(o *Options) {
-		o.Credentials = credentials.NewTLS(&tls.Config{
+		o.TLS = &tls.Config{
 			Certificates: []tls.Certificate{
 				node,
 			}, ClientCAs: a.pool(), ClientAuth: tls.RequireAndVerifyClientCert,
 			NextProtos: []string{"h2", "http/1.1"},
-		})
+		}
 		o.Callers = []auth.Caller{
 			{
 				Name: "names",
@@ -186,7 +186,7 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 			t.Errorf("%s: a watch gives %v, want %v", name, err, c.want)
 		}
 		h.must(conn.Close())
-		for _, protocol := range [][]string{{"http/1.1"}, {"h2"}} {
+		for _, protocol := range [][]string{{"http/1.1"}, {"h2"}, nil} {
 			for _, path := range []string{"/api/v1/submitters", "/api/v1/submitters/alice/events"} {
 				if got, want := n.secureGet(config, protocol, path, c.token),
 					cmp.Or(web.HTTPStatus(c.want), http.StatusOK); got != want {
@@ -201,8 +201,8 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 func (n *node) secureGet(config *tls.Config, protocols []string, path, token string) int {
 	n.t.Helper()
 	transport := &http.Transport{TLSClientConfig: config.Clone(), Protocols: new(http.Protocols)}
-	transport.TLSClientConfig.NextProtos = protocols // without any the node closes the connection
-	transport.Protocols.SetHTTP1(slices.Contains(protocols, "http/1.1"))
+	transport.TLSClientConfig.NextProtos = protocols // nil: no ALPN
+	transport.Protocols.SetHTTP1(!slices.Contains(protocols, "h2"))
 	transport.Protocols.SetHTTP2(slices.Contains(protocols, "h2"))
 	defer transport.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(n.ctx, http.MethodGet, "https://"+n.conn.Target()+path,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +12,6 @@ import (
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/server/auth"
@@ -26,9 +26,8 @@ type Options struct {
 	Logger *slog.Logger // nil: discards
 	Clock  clock.Clock  // nil: the system clock
 	Limits Limits       // zero fields: the defaults
-	// Credentials of the listener; nil: plain text. HTTP/1.1 over TLS needs "http/1.1" among the
-	// protocols (ALPN) of the TLS configuration.
-	Credentials credentials.TransportCredentials
+	// TLS configures the listener; nil: plain text. NextProtos default to "h2" and "http/1.1".
+	TLS *tls.Config
 
 	// AllowedOrigins are the web sites whose pages may call from a browser, such as
 	// "https://example.com"; "*" allows any. Empty: none.

@@ -41,6 +41,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,7 +53,6 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -92,7 +92,7 @@ type Server struct {
 	inner      *grpc.Server // for the transcoded protocols
 	http       *http.Server
 	methods    map[string]bool // full method names
-	creds      credentials.TransportCredentials
+	tls        *tls.Config
 
 	// draining ends with the cause status.ErrDraining when the node starts to stop; cutoff when the
 	// grace of the calls in progress is over.
@@ -142,7 +142,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.health = health.NewServer()
-	s.creds = o.Credentials
+	s.tls = o.TLS
 	s.makeServices()
 	s.grpc = grpc.NewServer(s.options(o)...)
 	s.inner = grpc.NewServer(append(s.common(o), grpc.ForceServerCodecV2(contract.NewCodec()),
@@ -194,7 +194,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 		grpc.KeepaliveEnforcementPolicy(
 			keepalive.EnforcementPolicy{MinTime: s.limits.PingTimeout, PermitWithoutStream: true}),
 	)
-	if o.Credentials != nil {
+	if o.TLS != nil {
 		options = append(options, grpc.Creds(port.Received{}))
 	}
 	return options
@@ -345,7 +345,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 	split := port.New(listener,
-		port.Options{Credentials: s.creds, Patience: s.limits.PingAfter, Clock: s.clock})
+		port.Options{TLS: s.tls, Patience: s.limits.PingAfter, Clock: s.clock})
 	served := make(chan error, 3)
 	for _, serve := range []func() error{split.Run,
 		func() error { return s.grpc.Serve(s.limiter.Listen(split.GRPC())) },

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/dbtest"
@@ -58,7 +58,7 @@ func newLedger(t *testing.T) *ledger {
 	) // not renewed here
 	l.must(err)
 	t.Cleanup(l.store.Close)
-	l.serve("127.0.0.1:0", nil)
+	l.serve("127.0.0.1:0")
 	return l
 }
 
@@ -69,13 +69,17 @@ func (l *ledger) must(err error) {
 	}
 }
 
-// serve starts a node.
-func (l *ledger) serve(address string, creds credentials.TransportCredentials) {
+// serve starts a node, with the TLS certificate if there is one.
+func (l *ledger) serve(address string, certificates ...tls.Certificate) {
 	l.t.Helper()
+	var secure *tls.Config
+	if len(certificates) > 0 {
+		secure = &tls.Config{Certificates: certificates}
+	}
 	s, err := server.New(
 		server.Options{
-			Store:       l.store,
-			Credentials: creds,
+			Store: l.store,
+			TLS:   secure,
 			Limits: server.Limits{
 				CommandPoll: 5 * time.Millisecond,
 				CommandWait: 500 * time.Millisecond,

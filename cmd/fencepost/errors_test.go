@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc/credentials"
-
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
@@ -121,7 +119,7 @@ func TestErrors_WrongPort(t *testing.T) {
 	l := newLedger(t)
 	pair, ca := certificate(t)
 	plain := l.addr
-	l.serve("127.0.0.1:0", credentials.NewServerTLSFromCert(&pair))
+	l.serve("127.0.0.1:0", pair)
 	page := httptest.NewServer(http.NotFoundHandler())
 	defer page.Close()
 	for name, c := range map[string]struct {

@@ -387,7 +387,7 @@ func TestTxWatch_NodeRestarts_Resumes(t *testing.T) {
 	parsed, err := txn.ParseTxID(id)
 	l.must(err)
 	l.live(parsed, true)
-	l.serve(l.addr, nil)
+	l.serve(l.addr)
 	out, _, code := one.end()
 	if got := strings.Join(steps(t, out), ", "); code != exitDone || got != goodLife {
 		t.Errorf("gave %d: %s", code, got)

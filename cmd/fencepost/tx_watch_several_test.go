@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -18,7 +17,7 @@ func TestTxWatchSeveral(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	l.serve("127.0.0.1:0", insecure.NewCredentials())
+	l.serve("127.0.0.1:0")
 	ended := l.create("bad-0")
 	watching := l.create("r1")
 	l.work()

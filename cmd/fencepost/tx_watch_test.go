@@ -20,7 +20,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -226,7 +225,7 @@ func TestTLS(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	pair, ca := certificate(t)
-	l.serve("127.0.0.1:0", credentials.NewServerTLSFromCert(&pair))
+	l.serve("127.0.0.1:0", pair)
 	if out := l.good(
 		"submitter", "list", "--tls-ca", ca, "--tls-name", "node.test",
 	); !strings.Contains(

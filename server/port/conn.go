@@ -13,7 +13,8 @@ import (
 // Conn is a connection whose protocol was detected. Read returns the bytes that this took first.
 type Conn struct {
 	net.Conn
-	auth credentials.AuthInfo
+	socket net.Conn // below the encryption
+	auth   credentials.AuthInfo
 
 	pending []byte // already read from Conn, and next to be read by the server
 	// Until the acknowledgement of our settings is removed from the stream: the part of the next
@@ -78,7 +79,7 @@ func isAck(head []byte) bool {
 
 // SyscallConn returns the socket, for its options.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
-	if s, ok := c.Conn.(syscall.Conn); ok {
+	if s, ok := c.socket.(syscall.Conn); ok {
 		return s.SyscallConn()
 	}
 	return nil, errors.ErrUnsupported

@@ -216,7 +216,7 @@ func (d *detector) read(n int) error {
 	return nil
 }
 
-// readSome appends what one read returns, of at most n bytes.
+// readSome appends the bytes of one read, at most n.
 func (d *detector) readSome(n int) error {
 	start := len(d.pending)
 	d.pending = append(d.pending, make([]byte, n)...)
@@ -229,9 +229,8 @@ func (d *detector) readSome(n int) error {
 
 // writeFrame writes a frame of the whole connection.
 func (c *Conn) writeFrame(kind http2.FrameType, flags http2.Flags, payload []byte) error {
-	frame := make([]byte, frameHeader, frameHeader+8)
-	frame[2], frame[3], frame[4] = byte(len(payload)), byte(kind), byte(flags)
-	_, err := c.Conn.Write(append(frame, payload...))
+	head := [frameHeader]byte{2: byte(len(payload)), 3: byte(kind), 4: byte(flags)}
+	_, err := c.Conn.Write(append(head[:], payload...))
 	return err
 }
 

@@ -1,26 +1,27 @@
-// Package port lets gRPC and HTTP share one listening port, so that each keeps a transport of its
-// own: gRPC that of grpc-go with keepalive, flow control and draining, everything else (JSON,
-// Connect, gRPC-Web, over HTTP/1.1 or HTTP/2) that of net/http.
+// Package port lets gRPC and HTTP share one listening port. Each keeps its own transport: gRPC the
+// one of grpc-go, with keepalive, flow control and draining; JSON, Connect and gRPC-Web, over
+// HTTP/1.1 or HTTP/2, the one of net/http.
 //
-// # How a connection is told
+// # Detection
 //
-// A connection that does not begin with the preface of HTTP/2 is HTTP/1. One that does is told by
-// its first request: content-type application/grpc, with or without a "+codec", is gRPC. The first
-// request belongs to the connection as a whole: a proxy that mixes gRPC and JSON of its clients on
-// one connection to Fencepost has to keep two pools.
+// A connection that does not start with the preface of HTTP/2 is HTTP/1. Any other connection is
+// classified by its first request: a POST with content-type application/grpc, optionally with a
+// "+codec", is gRPC. The first request decides for the whole connection: a proxy that mixes gRPC
+// and JSON of its clients on one connection to Fencepost must use two pools.
 //
 // Most gRPC clients send no request before they have the settings of the server. So an empty
-// SETTINGS frame is sent at once, which promises nothing, and whoever gets the connection sends its
-// own settings after it. The client acknowledges both in their order; the first acknowledgement is
-// taken out of the stream, since nobody above has sent what it is for. A ping is answered here, and
-// tells nothing. A client that stays without a request is one of gRPC that keeps a connection
-// ready.
+// SETTINGS frame is sent at once. The server of the connection sends its own settings after it.
+// The client acknowledges both in order; the first acknowledgement is removed from the stream,
+// because that server has not sent the settings that it acknowledges. Pings are answered and
+// reveal nothing. A client that sends no request for a while is gRPC that keeps a connection ready.
 //
-// Credentials are applied here, before the look at the connection, and gRPC is told what they said.
+// The TLS handshake precedes the detection. A client that negotiates no protocol (ALPN) is served
+// too: older clients of HTTP/1.1 know no ALPN.
 package port
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -32,16 +33,16 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// Options say how connections are received.
+// Options configure a Split.
 type Options struct {
-	Credentials credentials.TransportCredentials // nil: plain text
-	// Patience is how long a connection may take for the handshake of its credentials and for its
-	// first bytes, and again until it is taken for one of gRPC that waits.
+	TLS *tls.Config // nil: plain text; without NextProtos: "h2" and "http/1.1"
+	// Patience is how long a connection may take for its handshake and first bytes. Without a
+	// request for as long again, it is classified as gRPC.
 	Patience time.Duration
 	Clock    clock.Clock
 }
 
-// Split is a listener whose connections go to two.
+// Split is a listener whose connections go to two servers.
 type Split struct {
 	options    Options
 	listener   net.Listener
@@ -53,22 +54,25 @@ type Split struct {
 	running   sync.WaitGroup
 }
 
-// New splits a listener, which is closed with the Split. Nothing is accepted before Run.
+// New splits a listener, which the Split closes. No connection is accepted before Run.
 func New(listener net.Listener, o Options) *Split {
+	if o.TLS != nil && len(o.TLS.NextProtos) == 0 {
+		o.TLS = o.TLS.Clone()
+		o.TLS.NextProtos = []string{"h2", "http/1.1"}
+	}
 	return &Split{
 		options: o, listener: listener, grpc: newSide(listener.Addr()),
 		http: newSide(listener.Addr()), undecided: map[net.Conn]bool{},
 	}
 }
 
-// GRPC is the listener of gRPC's connections.
+// GRPC returns the listener of gRPC connections.
 func (s *Split) GRPC() net.Listener { return s.grpc }
 
-// HTTP is the listener of all others.
+// HTTP returns the listener of all other connections.
 func (s *Split) HTTP() net.Listener { return s.http }
 
-// Run accepts connections until Close, and returns nil then. Errors of accepting that may pass are
-// waited out.
+// Run accepts connections until Close, then returns nil. It retries after temporary errors.
 func (s *Split) Run() error {
 	pause := minPause
 	for {
@@ -102,8 +106,8 @@ func passes(err error) bool {
 	return ok && temporary.Temporary()
 }
 
-// Close ends the accepting, and the connections that are not told yet: what was told is for the two
-// servers to end. It returns when all has ended.
+// Close stops accepting, and closes the connections that are not classified yet. The two servers
+// close theirs.
 func (s *Split) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -125,7 +129,7 @@ func (s *Split) isClosed() bool {
 	return s.closed
 }
 
-// keep notes a connection that is being told; not when there is nobody any more to give it to.
+// keep records a connection without a protocol. It reports false after Close.
 func (s *Split) keep(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,45 +145,51 @@ func (s *Split) forget(conn net.Conn) {
 	delete(s.undecided, conn)
 }
 
-// receive brings one connection to the side that it is for, or closes it.
+// receive passes one connection to its side, or closes it.
 func (s *Split) receive(raw net.Conn) {
 	if !s.keep(raw) {
 		raw.Close()
 		return
 	}
-	conn, to, err := s.tell(raw)
+	conn, to, err := s.classify(raw)
 	s.forget(raw)
 	if err != nil || to.put(conn) != nil {
 		raw.Close()
 	}
 }
 
-func (s *Split) tell(raw net.Conn) (*Conn, *side, error) {
+func (s *Split) classify(raw net.Conn) (*Conn, *side, error) {
 	if err := raw.SetDeadline(s.deadline()); err != nil {
 		return nil, nil, err
 	}
-	conn := &Conn{Conn: raw}
-	if s.options.Credentials != nil {
-		secured, auth, err := s.options.Credentials.ServerHandshake(raw)
-		if err != nil {
+	conn := &Conn{Conn: raw, socket: raw}
+	if s.options.TLS != nil {
+		secured := tls.Server(raw, s.options.TLS)
+		if err := secured.Handshake(); err != nil {
 			return nil, nil, err
 		}
-		conn.Conn, conn.auth = secured, auth
+		conn.Conn, conn.auth = secured, credentials.TLSInfo{
+			State: secured.ConnectionState(),
+			CommonAuthInfo: credentials.CommonAuthInfo{
+				SecurityLevel: credentials.PrivacyAndIntegrity,
+			},
+		}
 	}
 	isGRPC, err := conn.detect(s.deadline)
 	if err != nil {
 		return nil, nil, err
 	}
+	to := s.http
 	if isGRPC {
-		return conn, s.grpc, raw.SetDeadline(time.Time{})
+		to = s.grpc
 	}
-	return conn, s.http, raw.SetDeadline(time.Time{})
+	return conn, to, raw.SetDeadline(time.Time{})
 }
 
-// deadline is by the clock that sockets go by, whatever that of the node says.
+// deadline uses the clock of sockets, not the node's.
 func (s *Split) deadline() time.Time { return clock.Real{}.Now().Add(s.options.Patience) }
 
-// side is the listener of one of the two.
+// side is the listener of one of the two servers.
 type side struct {
 	address net.Addr
 	conns   chan net.Conn
@@ -218,5 +228,5 @@ func (s *side) Close() error {
 	return nil
 }
 
-// Addr is that of the port.
+// Addr returns the address of the port.
 func (s *side) Addr() net.Addr { return s.address }

@@ -67,7 +67,7 @@ func serve(t *testing.T, o Options) *both {
 			},
 		),
 	}
-	if o.Credentials != nil {
+	if o.TLS != nil {
 		options = append(options, grpc.Creds(Received{}))
 	}
 	native := grpc.NewServer(options...)
@@ -140,7 +140,7 @@ func h2c() *http.Transport {
 	return &http.Transport{Protocols: p}
 }
 
-func TestEachGoesToItsOwn(t *testing.T) {
+func TestSplit(t *testing.T) {
 	t.Parallel()
 	b := serve(t, Options{})
 	b.check(t, insecure.NewCredentials())
@@ -152,33 +152,35 @@ func TestEachGoesToItsOwn(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreForBoth(t *testing.T) {
+func TestTLS(t *testing.T) {
 	t.Parallel()
 	certificate, pool := certificate(t)
-	b := serve(
-		t,
-		Options{
-			Credentials: credentials.NewTLS(
-				&tls.Config{
-					Certificates: []tls.Certificate{certificate},
-					NextProtos:   []string{"h2", "http/1.1"},
-				},
-			),
-		},
-	)
+	b := serve(t, Options{TLS: &tls.Config{
+		Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2", "http/1.1"},
+	}})
 	b.check(t, credentials.NewClientTLSFromCert(pool, "localhost"))
 	if info, ok := b.auth().(credentials.TLSInfo); !ok || info.State.NegotiatedProtocol != "h2" {
-		t.Errorf("gRPC is told %v of the handshake", b.auth())
+		t.Errorf("gRPC gets %v of the handshake", b.auth())
 	}
-	config := &tls.Config{RootCAs: pool, ServerName: "localhost"}
-	older := config.Clone()
-	older.NextProtos = []string{"http/1.1"}
-	if got := get(t, &http.Transport{TLSClientConfig: older}, "https://"+b.address+"/a"); got != "HTTP/1.1 /a" {
-		t.Errorf("over HTTP/1.1: %q", got)
-	}
-	if got := get(t, &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true},
-		"https://"+b.address+"/b"); got != "HTTP/2.0 /b" {
-		t.Errorf("over HTTP/2: %q", got)
+	for name, c := range map[string]struct {
+		protocols []string
+		want      string
+	}{
+		"HTTP/1.1":     {[]string{"http/1.1"}, "HTTP/1.1 /"},
+		"HTTP/2":       {[]string{"h2", "http/1.1"}, "HTTP/2.0 /"},
+		"without ALPN": {nil, "HTTP/1.1 /"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &tls.Config{
+				RootCAs: pool, ServerName: "localhost", NextProtos: c.protocols,
+			}
+			transport := &http.Transport{
+				TLSClientConfig: config, ForceAttemptHTTP2: len(c.protocols) > 1,
+			}
+			if got := get(t, transport, "https://"+b.address+"/"); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 	conn, err := net.Dial("tcp", b.address)
 	if err != nil {
@@ -186,9 +188,9 @@ func TestCredentialsAreForBoth(t *testing.T) {
 	}
 	defer conn.Close()
 	conn.Write([]byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"))
-	if answer, err := io.ReadAll(conn); err == nil &&
-		bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
-		t.Errorf("plain text is answered: %q", answer)
+	if response, err := io.ReadAll(conn); err == nil &&
+		bytes.HasPrefix(response, []byte("HTTP/1.1 200")) {
+		t.Errorf("plain text is served: %q", response)
 	}
 }
 
@@ -218,7 +220,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// opening is what a client of HTTP/2 sends first.
+// opening is the start of an HTTP/2 connection, as clients send it.
 type opening struct {
 	bytes  bytes.Buffer
 	framer *http2.Framer
@@ -278,9 +280,9 @@ func (o *opening) request(contentType string, part int) *opening {
 	return o
 }
 
-// told sends bytes, in pieces, over a pipe and returns what was found out, and what the server gets
-// to read then: the bytes, and tail, without the acknowledgement that comes in between.
-func told(t *testing.T, text []byte, piece int,
+// detected sends bytes, in pieces, over a pipe. It returns the result of the detection, and the
+// bytes that the server reads then, with tail, without the acknowledgement in between.
+func detected(t *testing.T, text []byte, piece int,
 	patience time.Duration) (isGRPC bool, reads []byte, err error) {
 	t.Helper()
 	client, server := net.Pipe()
@@ -314,7 +316,7 @@ func told(t *testing.T, text []byte, piece int,
 
 var tail = []byte{0, 0, 3, byte(http2.FrameData), 0, 0, 0, 0, 1, 'e', 'n', 'd'}
 
-func TestTheFirstRequestTells(t *testing.T) {
+func TestDetection_FirstRequestDecides(t *testing.T) {
 	t.Parallel()
 	pinged := func(contentType string) []byte {
 		o := open()
@@ -333,7 +335,7 @@ func TestTheFirstRequestTells(t *testing.T) {
 	for name, c := range map[string]struct {
 		sends  []byte
 		isGRPC bool
-		reads  []byte // nil: what was sent
+		reads  []byte // nil: the bytes that were sent
 	}{
 		"gRPC": {open().request("application/grpc", 1<<10).bytes.Bytes(),
 			true, nil},
@@ -354,7 +356,7 @@ func TestTheFirstRequestTells(t *testing.T) {
 		"acknowledged before it began": {acked.bytes.Bytes(), true, without},
 	} {
 		for _, piece := range []int{1, 10, 1 << 20} {
-			isGRPC, reads, err := told(t, c.sends, piece, time.Minute)
+			isGRPC, reads, err := detected(t, c.sends, piece, time.Minute)
 			want := c.reads
 			if want == nil {
 				want = c.sends
@@ -370,15 +372,15 @@ func TestTheFirstRequestTells(t *testing.T) {
 			}
 		}
 	}
-	if isGRPC, reads, err := told(t, []byte("PRINT / HTTP/1.1\r\n"), 3, time.Minute); err != nil ||
-		isGRPC ||
-		!bytes.HasPrefix(reads, []byte("PRINT / HTTP/1.1\r\n")) {
+	const other = "PRINT / HTTP/1.1\r\n"
+	isGRPC, reads, err := detected(t, []byte(other), 3, time.Minute)
+	if err != nil || isGRPC || !bytes.HasPrefix(reads, []byte(other)) {
 		t.Errorf("HTTP/1.1: gRPC %v (%v), the server reads %q", isGRPC, err, reads)
 	}
 }
 
 // A client that pings before its first request gets its answer: some wait for it.
-func TestPingsAreAnswered(t *testing.T) {
+func TestDetection_Ping_Answered(t *testing.T) {
 	t.Parallel()
 	b := serve(t, Options{})
 	conn, err := net.Dial("tcp", b.address)
@@ -401,9 +403,8 @@ func TestPingsAreAnswered(t *testing.T) {
 	}
 }
 
-// A client without a request is one of gRPC, wherever it stopped, and nothing of what it sends is
-// lost.
-func TestWhoWaitsIsGRPC(t *testing.T) {
+// A client without a request is classified as gRPC, wherever it stopped, and no byte is lost.
+func TestDetection_NoRequest_GRPC(t *testing.T) {
 	t.Parallel()
 	whole := open().request("application/json", 1<<10).bytes.Bytes()
 	for stop := len(http2.ClientPreface); stop < len(whole)-1; stop++ {
@@ -472,7 +473,7 @@ func TestDetection_Bounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			isGRPC, reads, err := told(t, c.sends, 1<<20, time.Minute)
+			isGRPC, reads, err := detected(t, c.sends, 1<<20, time.Minute)
 			if (err != nil) != c.fails || isGRPC != c.isGRPC {
 				t.Errorf("gRPC %v, %v", isGRPC, err)
 			}

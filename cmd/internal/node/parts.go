@@ -169,7 +169,7 @@ func (n *Node) newEngine() (*engine.Engine, error) {
 
 func (n *Node) newServer() (*server.Server, error) {
 	o := server.Options{
-		Credentials: n.reloader.credentials(), Tokens: n.reloader.first.tokens,
+		TLS: n.reloader.serverTLS(), Tokens: n.reloader.first.tokens,
 		Callers: n.reloader.first.callers,
 		Store:   n.store, Tail: n.store.TailFeed(), Logger: n.log,
 		MeterProvider:  n.metrics.Provider(),

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/credentials"
-
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
 	"github.com/fencepost/fencepost/server/auth"
@@ -38,19 +36,17 @@ func newCredentialReloader(cfg *config.Config, log *slog.Logger) (*credentialRel
 	return d, nil
 }
 
-// credentials are the transport credentials of the server; nil: plain text.
-func (d *credentialReloader) credentials() credentials.TransportCredentials {
+// serverTLS is the TLS configuration of the server; nil: plain text.
+func (d *credentialReloader) serverTLS() *tls.Config {
 	if d.first.tls == nil {
 		return nil
 	}
-	return credentials.NewTLS(&tls.Config{
+	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: d.first.tls.NextProtos,
-		GetConfigForClient: func(
-			*tls.ClientHelloInfo,
-		) (*tls.Config, error) {
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return d.tls.Load(), nil
 		},
-	})
+	}
 }
 
 // run checks the files until ctx ends: for changes at each interval, and unconditionally on a

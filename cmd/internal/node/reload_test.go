@@ -259,10 +259,7 @@ func (d *credentialReloader) shown(t *testing.T) string {
 	t.Helper()
 	a, b := pipe(t)
 	handshake := make(chan error, 1)
-	go func() {
-		_, _, err := d.credentials().ServerHandshake(a)
-		handshake <- err
-	}()
+	go func() { handshake <- tls.Server(a, d.serverTLS()).Handshake() }()
 	client := tls.Client(b,
 		// nolint:gosec // who it is is what is asked
 		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
