@@ -10,15 +10,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestAcquire_LateStatement_LeaseUsed has a statement of the node's own, which it has long given
-// up, take the lease from the owner that lives there. Whether a commit or a renewal finds it out,
-// the submitter has an owner again at once, and not when that lease has lapsed.
+// TestAcquire_LateStatement_LeaseUsed runs an old acquisition of the same node after it was given
+// up: it takes the lease from the current owner. A commit or a renewal detects it, and the
+// submitter has an owner again before the lease expires.
 func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	for name, mine := range map[string]int{"found by a commit": 1, "found by a renewal": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, 1, 5*time.Minute) // longer than anything here waits
+			c := newCluster(t, 1, 5*time.Minute) // longer than the test
 			renewing := func(o *Options) {
 				if o.RenewInterval = time.Minute; mine == 0 {
 					o.RenewInterval = 100 * time.Millisecond
@@ -26,7 +26,7 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 			}
 			c.createOn(c.start("a", renewing), 0, "one")
 			c.start("b", renewing)
-			c.eventually("it is recorded as sent, and nothing is left to commit", func() error {
+			c.eventually("it is recorded as sent", func() error {
 				if n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'"); n != 1 {
 					return fmt.Errorf("%d are sent", n)
 				}
@@ -39,11 +39,10 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 				t.Fatalf("%v, %v", got, err)
 			}
 			c.chain.Mine(mine)
-			c.eventually("its owner goes on", func() error {
+			c.eventually("the owner proceeds", func() error {
 				h := c.holders()[c.submitters[0]]
 				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); h.node != owner ||
-					h.token != 3 ||
-					n != mine {
+					h.token != 3 || n != mine {
 					return fmt.Errorf("%d are included, the owner is %+v", n, h)
 				}
 				return nil
@@ -60,8 +59,8 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 	}
 }
 
-// TestAcquire_LostReply_LeaseUsed loses the answer to a node's first acquisition of a submitter:
-// the database counts it as that node's, and nobody there knows.
+// TestAcquire_LostReply_LeaseUsed loses the reply to the first acquisition of a submitter: the
+// database has the lease, the node does not know.
 func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"AcquireLeases", "AcquireLease"} {
@@ -69,7 +68,7 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 1, 5*time.Minute)
 			release := func() {}
-			if statement == "AcquireLease" { // which is asked when somebody holds the lease locked
+			if statement == "AcquireLease" { // used while the lease is locked
 				release = c.lockLease(c.submitters[0])
 			}
 			if _, _, err := c.admin.CreateTx(t.Context(),
@@ -84,7 +83,7 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 				c.eventually("it is waited for", func() error {
 					if n := c.number("SELECT count(*) FROM pg_stat_activity WHERE " +
 						"wait_event_type = 'Lock' AND query LIKE '%name: AcquireLease %'"); n == 0 {
-						return fmt.Errorf("nobody waits")
+						return fmt.Errorf("no session waits")
 					}
 					return nil
 				})
@@ -105,8 +104,8 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 	}
 }
 
-// TestReacquire_LostReply_LeaseUsed ends an owner that takes its lease anew, and then loses the
-// answer: by the database the lease is this node's, and no owner is left.
+// TestReacquire_LostReply_LeaseUsed ends an owner whose reacquisition lost its reply: the database
+// has the lease, and no owner is left.
 func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
@@ -120,7 +119,7 @@ func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	k := a.engine.keeper
 	k.mu.Lock()
 	for _, h := range k.held {
-		k.lose(h, "as it is once its deadline is past")
+		k.lose(h, whyExpired)
 	}
 	k.mu.Unlock()
 	proxy.CutAll()
@@ -132,8 +131,7 @@ func TestReacquire_LostReply_LeaseUsed(t *testing.T) {
 	})
 }
 
-// lockLease has a session hold a lease locked until it is released, as a commit that is under way
-// would.
+// lockLease locks a lease as a running commit does.
 func (c *cluster) lockLease(id txn.SubmitterID) (release func()) {
 	c.t.Helper()
 	tx, err := c.db.Pool.Begin(c.t.Context())

@@ -18,13 +18,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// mirror compares an owner's memory with the ledger after each commit, in the owner's own
-// goroutine.
+// mirror compares the memory of an owner with the ledger after each commit, in the goroutine of the
+// owner.
 type mirror struct {
 	t        *testing.T
 	e        *Engine
 	compared atomic.Int32
-	reload   func(*actor) bool // forget the memory now, as after a conflict
+	reload   func(*actor) bool // reports whether to drop the memory now, as after a conflict
 }
 
 func (m *mirror) gate(ctx context.Context, at Point, id txn.SubmitterID) error {
@@ -41,7 +41,7 @@ func (m *mirror) gate(ctx context.Context, at Point, id txn.SubmitterID) error {
 			a.loaded = false
 		}
 	default:
-		// a load that fails is tried again by others
+		// the owner itself retries a failed load
 		if ledger, err := m.e.Store.Load(ctx, a.lease); err == nil {
 			m.compare(a, ledger)
 		}
@@ -63,7 +63,7 @@ func (m *mirror) compare(a *actor, ledger store.Ledger) {
 	}
 	show := func(txs []txn.Tx) (lines []string) {
 		for _, tx := range txs {
-			tx.RefusedAt, tx.Doubted = 0, false // memory's alone
+			tx.RefusedAt, tx.Doubted = 0, false // not stored
 			lines = append(
 				lines,
 				fmt.Sprintf("%s %d %s %s %d %d %v %+v %q %d attempts", tx.ID, *tx.Nonce, tx.State,
@@ -85,16 +85,15 @@ func (w *sharedKeyHarness) mirrored(m *mirror) *testNode {
 	n := w.startNode(fmt.Sprint("m", w.nodes), func(o *Options) {
 		o.Chains[0].Chain = w.chain
 		o.Gate = func(ctx context.Context, at Point, id txn.SubmitterID) error {
-			return m.gate(ctx,
-				at, id)
+			return m.gate(ctx, at, id)
 		}
 	})
 	m.e = n.engine
 	return n
 }
 
-// TestActor_Memory_MatchesLedger goes through everything that a protection brings about, and
-// compares after each commit.
+// TestActor_Memory_MatchesLedger takes a submitter through a reorg, a protection and its decisions,
+// and compares memory and ledger after each commit.
 func TestActor_Memory_MatchesLedger(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -126,7 +125,8 @@ func TestActor_Memory_MatchesLedger(t *testing.T) {
 	}
 }
 
-// The owner reads its ledger anew while a transaction that was given back waits in its queue.
+// TestRequeue_LedgerReloaded_StillConfirmed makes the owner read its ledger again while a requeued
+// transaction waits.
 func TestRequeue_LedgerReloaded_StillConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -150,8 +150,9 @@ func TestRequeue_LedgerReloaded_StillConfirmed(t *testing.T) {
 	}
 }
 
-// A decision needs receipts that are newer than the view of the account, and the owner's view of
-// the chain is a block behind that. Nothing but the next block can wake the owner.
+// TestFail_ViewBehindAccount_WaitsForNextBlock submits a decision that needs receipts as new as the
+// account read, while the view of the chain is one block older. Only the next block can wake the
+// owner.
 func TestFail_ViewBehindAccount_WaitsForNextBlock(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -183,7 +184,7 @@ func TestFail_ViewBehindAccount_WaitsForNextBlock(t *testing.T) {
 		case call.Method == chaintest.MethodSend && mode.Load() == 0:
 			once.Do(func() { w.inject(w.foreignTx(1)); w.chain.Mine(1) })
 		case call.Method == chaintest.MethodSend:
-			return chaintest.Swallow() // and rest for an hour
+			return chaintest.Swallow() // the next rebroadcast is an hour away
 		case call.Method == chaintest.MethodReceipts:
 			receipts.Add(1)
 		case call.Method == chaintest.MethodHead && mode.Load() == 2:
@@ -214,7 +215,7 @@ func TestFail_ViewBehindAccount_WaitsForNextBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the receipts are asked for once more", func() error {
+	w.eventually("the receipts are read again", func() error {
 		if receipts.Load() == before {
 			return errors.New("not yet")
 		}
@@ -222,7 +223,7 @@ func TestFail_ViewBehindAccount_WaitsForNextBlock(t *testing.T) {
 	})
 	if result, done, err := w.admin.CommandResult(t.Context(), w.submitters[0], command); done ||
 		err != nil {
-		t.Fatalf("%s %v before the view has come as far as the account's", result, err)
+		t.Fatalf("%s %v before the view reached the block of the account", result, err)
 	}
 	w.chain.MineEmpty(1)
 	if tx := w.awaitFinal(id); tx.State != txn.Failed {
@@ -230,8 +231,8 @@ func TestFail_ViewBehindAccount_WaitsForNextBlock(t *testing.T) {
 	}
 }
 
-// What the account looked like on a branch that was left, or before an operator decided, is no
-// evidence for what comes after.
+// TestAccountRead_StateChanged_Discarded verifies that an account read on an abandoned branch, or
+// before a decision, is not evidence afterwards.
 func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 	t.Parallel()
 	nonce := txn.Nonce(3)
@@ -266,10 +267,10 @@ func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 		"a reorg": {write(txn.EventReorged,
 			func(s *txn.Status) { s.Sub, s.Receipt = txn.Pending, nil }), false},
 		"a decision": {txn.Change{Unprotect: &txn.Unprotection{ID: 1, Expect: 4, To: 4}}, false},
-		// of one that was thought lost
+		// of a transaction believed lost
 		"an inclusion": {write(txn.EventIncluded,
 			func(s *txn.Status) { s.Receipt = &txn.Receipt{BlockNumber: 10} }), false},
-		"a hand-over": {write(txn.EventResubmitted, func(*txn.Status) {}), true},
+		"a rebroadcast": {write(txn.EventResubmitted, func(*txn.Status) {}), true},
 	} {
 		c0 := chaintest.New(chaintest.Options{})
 		a := &actor{
@@ -283,7 +284,7 @@ func TestAccountRead_StateChanged_Discarded(t *testing.T) {
 		a.account, a.suspicion = &txn.Account{}, &txn.Suspicion{}
 		a.apply(&txn.View{Now: time.Unix(2, 0)}, &c.change)
 		if a.account != nil != c.kept || a.suspicion != nil != c.kept {
-			t.Errorf("after %s the account is %v and the suspicion %v", name, a.account,
+			t.Errorf("after %s: account %v, suspicion %v", name, a.account,
 				a.suspicion)
 		}
 	}

@@ -63,8 +63,7 @@ func (a *actor) applyGuard(v *txn.View, c *txn.Change) {
 			At:       v.Now,
 		}
 		a.ledger.Cursor = &guarded
-		a.log.Error("submitter protected", "reason",
-			p.Reason, "evidence", p.Evidence)
+		a.log.Error("submitter protected", "reason", p.Reason, "evidence", p.Evidence)
 	}
 	if u := c.Unprotect; u != nil {
 		freed := *a.ledger.Cursor

@@ -134,8 +134,7 @@ func (a *actor) applyToFinal(w *txn.Write) bool {
 	}
 	if i := placeOf(a.ended, w.Tx); i >= 0 {
 		a.unfollow(a.ended[i].Attempts)
-		a.revokeFinal(&a.ended[i], w,
-			"transaction reported as not executed is on chain")
+		a.revokeFinal(&a.ended[i], w, "transaction reported as not executed is on chain")
 		a.ended = slices.Delete(a.ended, i, i+1)
 		return true
 	}

@@ -282,8 +282,7 @@ func (u *auditor) protect(ctx context.Context, a *actor, ask store.Ask) (asked b
 
 // log is not the owner's logger, which changes with its lease.
 func (u *auditor) log(a *actor) *slog.Logger {
-	return u.e.Logger.With("submitter_id", int(a.id), "submitter",
-		a.standing.Load().submitter.Name)
+	return u.e.Logger.With("submitter_id", int(a.id), "submitter", a.standing.Load().submitter.Name)
 }
 
 func (u *auditor) count(ctx context.Context, result string) {

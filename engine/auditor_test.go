@@ -25,16 +25,16 @@ type meter struct {
 	reader *metric.ManualReader
 }
 
-// measured has a node audit as often as it may, and returns its counters.
+// auditing makes a node audit continuously, and returns its counters.
 func auditing(t *testing.T, o *Options) *meter {
 	m := &meter{t, metric.NewManualReader()}
 	o.Meter = metric.NewMeterProvider(metric.WithReader(m.reader)).Meter("")
-	// who has no owner is not audited, and a slow machine takes long
+	// only owned submitters are audited
 	o.AuditInterval, o.IdleAfter = 1, time.Hour
 	return m
 }
 
-// count is the sum of a counter, by the value of its one attribute; without those that are zero.
+// count returns the values of a counter by the value of its one attribute, without zeros.
 func (m *meter) count(name string) map[string]int64 {
 	m.t.Helper()
 	var all metricdata.ResourceMetrics
@@ -84,7 +84,7 @@ func (r *harness) awaitProtection(i int) *txn.Protected {
 	return r.protection(i)
 }
 
-// TestAuditor_SoundLedger_NoViolation audits several submitters all the time while they work,
+// TestAuditor_SoundLedger_NoViolation audits several submitters continuously while they work,
 // through takeovers.
 func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 				ids = append(ids, r.create(s, fmt.Sprint(round, i), transfer()))
 			}
 		}
-		// the last ones are on their way when the node stops, but for the first round
+		// except in the first round, the last ones are in flight when the node stops
 		for _, id := range ids[:len(ids)-submitters*min(round, 1)] {
 			r.awaitFinal(id)
 		}
@@ -125,7 +125,7 @@ func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	t.Logf("%d audits", audits)
 }
 
-// plant writes past every guard.
+// corrupt writes to the ledger without its triggers.
 func (r *harness) corrupt(query string) {
 	r.t.Helper()
 	tx, err := r.db.Pool.Begin(context.Background())
@@ -144,63 +144,62 @@ func (r *harness) corrupt(query string) {
 	}
 }
 
-// planted are the ways to break a law, with SQL in which $tx stands for the second transaction of a
-// submitter and $s for the submitter.
+// corruptions break one law each; $tx is the second transaction of a submitter, $s the submitter.
 var corruptions = []struct{ what, query, law string }{
 	{
-		"a number that nobody used",
+		"unused nonce",
 		"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce + 1 WHERE submitter_id = $s",
 		"L4",
 	},
 	{
-		"a number that is used and a gap",
+		"used nonce is also a gap",
 		"INSERT INTO nonce_gap (submitter_id, first_nonce, last_nonce, reason, fencing_token) " +
 			"VALUES ($s, 1, 1, 'x', 1)",
 		"L4",
 	},
 	{
-		"a cursor that fell",
+		"cursor moved back",
 		"UPDATE submitter_nonce_cursor SET next_nonce = next_nonce - 1 WHERE submitter_id = $s",
 		"L4",
 	},
-	{"an event that is lost", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = $tx", "L8"},
+	{"missing event", "DELETE FROM tx_event WHERE seq = 3 AND tx_id = $tx", "L8"},
 	{
-		"an event that is wrong",
+		"event with another state",
 		"UPDATE tx_event SET state = 'TRACKING' WHERE kind = 'CONFIRMED' AND tx_id = $tx",
 		"L8",
 	},
 	{
-		"a move that nobody told",
+		"move without event",
 		"UPDATE managed_tx SET version = version + 1 WHERE tx_id = $tx",
 		"L8",
 	},
 	{
-		"a token of nobody",
+		"unknown token",
 		"UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = $tx",
 		"L1",
 	},
-	{"a late write", "UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = $tx", "L2"},
+	{"write under an older token", "UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = $tx", "L2"},
 	{
-		"a cursor of nobody",
+		"cursor with an unknown token",
 		"UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = $s",
 		"L1",
 	},
-	{"signed bytes that are lost", "DELETE FROM tx_attempt WHERE tx_id = $tx", "L3"},
+	{"missing attempt", "DELETE FROM tx_attempt WHERE tx_id = $tx", "L3"},
 	{
-		"a receipt of another's",
+		"receipt of another transaction",
 		"UPDATE managed_tx SET receipt_tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx",
 		"L6",
 	},
 	{
-		"a hash of another's",
+		"hash of another transaction",
 		"UPDATE managed_tx SET tx_hash = decode(repeat('ee', 32), 'hex') WHERE tx_id = $tx",
 		"L3",
 	},
-	{"a requeue that nobody told", "UPDATE managed_tx SET requeued = 1 WHERE tx_id = $tx", "L10"},
+	{"requeue without event", "UPDATE managed_tx SET requeued = 1 WHERE tx_id = $tx", "L10"},
 }
 
-// What breaks a law is planted in the ledgers of submitters at work, another one in each. The
-// auditor must find them all and stop those submitters, and no other.
+// TestAuditor_BrokenLaw_Protects corrupts the ledger of each submitter in another way. The auditor
+// must protect those submitters and no other.
 func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, len(corruptions)+1, blockPeriod, dbtest.WithoutGuard())
@@ -222,7 +221,7 @@ func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	r.startNode("b", func(o *Options) { m = auditing(t, o) }) // under token 2
 	everywhere("3")
 	if found := m.count("fencepost_audit_violation"); len(found) > 0 {
-		t.Fatalf("before anything is wrong: %v", found)
+		t.Fatalf("violations in a sound ledger: %v", found)
 	}
 	for i, c := range corruptions {
 		second := fmt.Sprintf(
@@ -246,17 +245,17 @@ func TestAuditor_BrokenLaw_Protects(t *testing.T) {
 	last := len(corruptions)
 	if tx := r.awaitFinal(r.create(last, "4", transfer())); tx.State != txn.Confirmed ||
 		r.protection(last) != nil {
-		t.Errorf("the one in which nothing is wrong: %+v", tx.Status)
+		t.Errorf("the sound submitter: %+v", tx.Status)
 	}
 }
 
-// An operator who has seen a violation and resumes is not stopped again for the same one, but is
-// for another. The last release recorded a violation by words alone.
+// TestAuditor_SameViolation_ProtectsOnce resumes after a violation. The same violation does not
+// protect again, another does. The previous release recorded violations by text only.
 func TestAuditor_SameViolation_ProtectsOnce(t *testing.T) {
 	t.Parallel()
 	for name, recorded := range map[string]func(*harness, txn.TxID){
 		"recorded by key": func(*harness, txn.TxID) {},
-		"recorded by words": func(r *harness, tx txn.TxID) {
+		"recorded by text": func(r *harness, tx txn.TxID) {
 			r.corrupt(fmt.Sprintf("UPDATE submitter_command SET violations = NULL, reason = "+
 				"'L8: transaction %s: it has version 5 and 4 events, numbered 1 to 5' "+
 				"WHERE violations IS NOT NULL", tx))
@@ -285,7 +284,7 @@ func testProtectsOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	}
 	n.stop()
 	recorded(r, first)
-	// Others are recorded meanwhile, however many.
+	// Many other commands are recorded in between.
 	r.corrupt(
 		"INSERT INTO submitter_command (submitter_id, kind, applied_at, result) SELECT " +
 			"submitter_id, 'RESUME', clock_timestamp(), 'APPLIED' FROM submitter, " +
@@ -308,8 +307,8 @@ func testProtectsOnce(t *testing.T, recorded func(*harness, txn.TxID)) {
 	}
 }
 
-// Nothing is queued, so the owner itself does not look. Two looks at different blocks are enough,
-// and no fewer.
+// TestAuditor_KeyUsedElsewhere_Protects has an empty queue, so the owner does not read the account.
+// Two audits at different blocks protect, one does not.
 func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -326,7 +325,7 @@ func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 		return nil
 	})
 	if p := w.protection(0); p != nil {
-		t.Fatalf("after looks at one block: %+v", p)
+		t.Fatalf("protected after audits at one block: %+v", p)
 	}
 	w.chain.MineEmpty(1)
 	if p := w.awaitProtection(0); p.Reason != txn.ReasonNonceElsewhere ||
@@ -339,7 +338,7 @@ func TestAuditor_KeyUsedElsewhere_Protects(t *testing.T) {
 	}
 }
 
-// TestFullAudit compares a ledger with the chain, and finds each way in which they can differ.
+// TestFullAudit compares a ledger with the chain in every way in which they can differ.
 func TestFullAudit(t *testing.T) {
 	t.Parallel()
 	const second = "(SELECT tx_id FROM managed_tx WHERE nonce = 1)"
@@ -348,16 +347,16 @@ func TestFullAudit(t *testing.T) {
 	for name, c := range map[string]struct {
 		corrupt string
 		prepare func(*sharedKeyHarness)
-		checks  []string // that failed; none: nothing is wrong
+		checks  []string // expected to fail
 	}{
-		"all is well": {},
+		"sound": {},
 		"in another block": {corrupt: "UPDATE managed_tx SET receipt_block_hash = " +
 			"decode(repeat('ee', 32), 'hex') WHERE tx_id = " + second,
 			checks: []string{"other_block"}},
 		"reverted, by the ledger": {corrupt: "UPDATE managed_tx SET receipt_success = FALSE " +
 			"WHERE " +
 			"tx_id = " + second, checks: []string{"other_result"}},
-		"never ran, by the ledger": {
+		"not executed, by the ledger": {
 			corrupt: "UPDATE managed_tx SET state = 'FAILED_FINAL', executed = 'NO', " +
 				unreceipted +
 				" WHERE tx_id = " + second, checks: []string{"last_event", "unknown_execution"}},
@@ -406,8 +405,8 @@ func failedChecks(r audit.Report) (checks []string) {
 	return checks
 }
 
-// What gave up its nonce, and waits in the queue or was cancelled there, must not be on chain by
-// what was signed for it before.
+// TestFullAudit_RequeuedIncluded_Reported verifies that a transaction without a nonce, queued again
+// or cancelled there, is reported if an earlier attempt is on chain.
 func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 0)
@@ -439,7 +438,7 @@ func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 	}
 	w.chain.Mine(1)
 	finds(txn.Queued)
-	successor := w.openStore("successor", w.db.URL) // one that is wrong
+	successor := w.openStore("successor", w.db.URL) // which writes a wrong outcome
 	lease, err := successor.AcquireOne(t.Context(), w.submitters[0])
 	if err != nil {
 		t.Fatal(err)
@@ -463,7 +462,7 @@ func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 	finds(txn.Cancelled)
 }
 
-// rollback undoes all blocks, and makes as many others.
+// rollback replaces all blocks.
 func (w *sharedKeyHarness) rollback() {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
@@ -471,7 +470,8 @@ func (w *sharedKeyHarness) rollback() {
 	}
 }
 
-// An endpoint that lags, or does not answer, is no finding.
+// TestFullAudit_ChainLagsOrFails_NoFalseFinding verifies that a lagging or failing endpoint is not
+// a violation.
 func TestFullAudit_ChainLagsOrFails_NoFalseFinding(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -510,8 +510,8 @@ func TestFullAudit_ChainLagsOrFails_NoFalseFinding(t *testing.T) {
 	}
 }
 
-// What is protected for another reason is not asked to be protected again: the operator would lose
-// sight of the first reason. It is when that is settled.
+// TestAuditor_AlreadyProtected_Waits verifies that the auditor does not replace the reason of a
+// protection. It protects when that protection is lifted.
 func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod, dbtest.WithoutGuard())
@@ -523,7 +523,7 @@ func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 		t.Fatal(got)
 	}
 	r.corrupt(fmt.Sprintf("DELETE FROM tx_event WHERE seq = 3 AND tx_id = '%s'", id))
-	r.eventually("it is found again and again", func() error {
+	r.eventually("several audits report it", func() error {
 		if found := m.count("fencepost_audit_violation"); found["L8"] < 4 {
 			return fmt.Errorf("%v", found)
 		}
@@ -537,7 +537,7 @@ func TestAuditor_AlreadyProtected_Waits(t *testing.T) {
 		Expect: 1}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	r.eventually("it is protected because of that", func() error {
+	r.eventually("it is protected by the audit", func() error {
 		if p := r.protection(0); p == nil || p.Reason != txn.ProtectByAudit {
 			return fmt.Errorf("%+v", p)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A node crashes between a first hand-over and its record. Its successor is told that the bytes can
-// never pass, by a node that did not take them: that is not believed, since another may have them.
-// Of what its own first hand-over is about, the successor does believe it.
+// TestBroadcast_CrashBeforeRecord_RejectionNotBelieved crashes a node between a first broadcast and
+// its record. The successor does not believe a node that rejects the bytes for good, because
+// another may have them. It believes that about its own first broadcasts.
 func TestBroadcast_CrashBeforeRecord_RejectionNotBelieved(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -44,7 +44,7 @@ func TestBroadcast_CrashBeforeRecord_RejectionNotBelieved(t *testing.T) {
 	if w.number(
 		"SELECT count(*) FROM managed_tx WHERE nonce = 0 AND last_answer = '' AND "+
 			"pooled_attempt = 0") != 1 {
-		t.Fatal("its first hand-over was recorded")
+		t.Fatal("the first broadcast is recorded")
 	}
 	var refused atomic.Int32
 	w.chain.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -54,24 +54,24 @@ func TestBroadcast_CrashBeforeRecord_RejectionNotBelieved(t *testing.T) {
 		refused.Add(1)
 		return chaintest.Fault{
 			Lost:  true,
-			Reply: &txn.Outcome{Class: txn.Invalid, Detail: "this node never takes it"},
+			Reply: &txn.Outcome{Class: txn.Invalid, Detail: "never valid"},
 		}
 	})
 	w.node()
-	w.eventually("it is handed over twice more", func() error {
+	w.eventually("two rebroadcasts", func() error {
 		if refused.Load() < 2 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	if got := w.number("SELECT count(*) FROM tx_attempt"); got != 1 {
-		t.Errorf("%d forms are signed of what a pool has", got)
+		t.Errorf("%d attempts of a pooled transaction", got)
 	}
 	if tx := w.finish(id); tx.State != txn.Confirmed || tx.Executed != txn.Success {
 		t.Errorf("%+v", tx.Status)
 	}
 	fresh := w.create(0, "two", transfer())
-	tx := w.await(fresh, "given up", func(tx txn.Tx) bool { return tx.Rejected != "" })
+	tx := w.await(fresh, "rejected", func(tx txn.Tx) bool { return tx.Rejected != "" })
 	if tx.Pooled != 0 {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -83,8 +83,8 @@ func TestBroadcast_CrashBeforeRecord_RejectionNotBelieved(t *testing.T) {
 	w.checkInvariants()
 }
 
-// What a successor takes for pooled is the newest form, if nobody has said what became of it; but
-// none that cancels.
+// TestMayBePooled verifies which attempt a new owner takes for pooled: the newest without an
+// outcome, unless it is a cancel.
 func TestMayBePooled(t *testing.T) {
 	t.Parallel()
 	original, cancel := txn.Attempt{No: 1, Kind: txn.Original}, txn.Attempt{No: 2, Kind: txn.Cancel}
@@ -93,14 +93,14 @@ func TestMayBePooled(t *testing.T) {
 		attempts []txn.Attempt
 		pooled   int
 	}{
-		"nothing was said": {txn.Status{}, []txn.Attempt{original}, 1},
-		"nothing, and it shall not run": {txn.Status{CancelRequested: true},
+		"no outcome": {txn.Status{}, []txn.Attempt{original}, 1},
+		"no outcome, cancel requested": {txn.Status{CancelRequested: true},
 			[]txn.Attempt{original}, 1},
-		"it was refused": {txn.Status{LastOutcome: txn.PoolFull},
+		"rejected": {txn.Status{LastOutcome: txn.PoolFull},
 			[]txn.Attempt{original}, 0},
-		"nothing of what cancels": {txn.Status{Pooled: 1},
+		"cancel without outcome": {txn.Status{Pooled: 1},
 			[]txn.Attempt{original, cancel}, 1},
-		"nothing of what cancels something": {txn.Status{CancelRequested: true},
+		"cancel without outcome, cancel requested": {txn.Status{CancelRequested: true},
 			[]txn.Attempt{original, cancel}, 0},
 	} {
 		c.said.Nonce = new(txn.Nonce)

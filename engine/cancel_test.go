@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// cancelled has a transaction in flight and asks for its cancel.
+// sendAndCancel cancels a transaction in flight.
 func (v *chainHarness) sendAndCancel() txn.TxID {
 	v.t.Helper()
 	id := v.create(0, "one", transfer())
@@ -27,11 +27,11 @@ func (v *chainHarness) sendAndCancel() txn.TxID {
 	return id
 }
 
-// awaitSent waits until so many more hand-overs were made, and returns all since the mark.
+// awaitSent waits for more broadcasts and returns all since the mark.
 func (v *chainHarness) awaitSent(mark, more int) (all []txn.Hash) {
 	v.t.Helper()
 	_, from := v.sent(0)
-	v.eventually("more hand-overs", func() error {
+	v.eventually("more broadcasts", func() error {
 		if _, n := v.sent(0); n < from+more {
 			return fmt.Errorf("%d", n-from)
 		}
@@ -41,8 +41,8 @@ func (v *chainHarness) awaitSent(mark, more int) (all []txn.Hash) {
 	return all
 }
 
-// A chain on which a plain transfer takes more than on Ethereum: the cancel has what the chain asks
-// for.
+// TestCancel_ExpensiveTransfers_GasEstimated uses a chain on which a plain transfer needs more than
+// 21,000 gas.
 func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -56,8 +56,8 @@ func TestCancel_ExpensiveTransfers_GasEstimated(t *testing.T) {
 	}
 }
 
-// Nobody tells what it takes when the cancel is signed, and a node refuses it. Once the chain tells
-// there is another.
+// TestCancel_EstimateFailed_EstimatedAgain fails the gas estimate of a cancel, and a node rejects
+// it. Once the estimate works, another cancel is signed.
 func TestCancel_EstimateFailed_EstimatedAgain(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -73,12 +73,12 @@ func TestCancel_EstimateFailed_EstimatedAgain(t *testing.T) {
 	})
 	v.node()
 	id := v.sendAndCancel()
-	tx := v.await(id, "the cancel is refused",
+	tx := v.await(id, "the cancel is rejected",
 		func(tx txn.Tx) bool { return tx.State == txn.Stuck && tx.Reason == txn.ReasonRejected })
 	v.awaitSent(0, 5)
 	attempts := v.awaitAttempts(id, 2)
 	if len(attempts) != 2 || attempts[1].GasLimit != 21_000 {
-		t.Fatalf("%+v: %d forms, gas limit %d", tx.Status, len(attempts), attempts[1].GasLimit)
+		t.Fatalf("%+v: %d attempts, gas limit %d", tx.Status, len(attempts), attempts[1].GasLimit)
 	}
 	v.mu.Lock()
 	silent = false
@@ -87,14 +87,14 @@ func TestCancel_EstimateFailed_EstimatedAgain(t *testing.T) {
 		attempts[2].Kind != txn.Cancel {
 		t.Errorf("%+v", attempts[2])
 	}
-	v.await(id, "it is taken", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	v.await(id, "the new cancel is accepted", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	if tx := v.finish(id); tx.State != txn.Cancelled || tx.TxHash != attempts[2].Hash {
 		t.Errorf("%+v", tx.Status)
 	}
 }
 
-// Replacements are off, and a cancel that no block takes offers more all the same, until the cap of
-// replacements; then it says so.
+// TestCancel_NotIncluded_BumpedAutomatically disables bumping. A cancel that is not included is
+// bumped anyway.
 func TestCancel_NotIncluded_BumpedAutomatically(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
@@ -108,7 +108,7 @@ func TestCancel_NotIncluded_BumpedAutomatically(t *testing.T) {
 		for i, f := range attempts[1:] {
 			if old := attempts[i].Fees; f.Kind != txn.Cancel || !f.Fees.Cap.Gt(&old.Cap) ||
 				!f.Fees.Tip.Gt(&old.Tip) {
-				t.Errorf("form %d, %s, offers %s after %s", f.No, f.Kind, f.Fees.Cap.Dec(),
+				t.Errorf("attempt %d, %s, offers %s after %s", f.No, f.Kind, f.Fees.Cap.Dec(),
 					old.Cap.Dec())
 			}
 		}
@@ -131,15 +131,14 @@ func TestCancel_AtFeeCap_Stuck(t *testing.T) {
 	v.node()
 	v.dropSends(func(n int) bool { return n > 1 })
 	id := v.sendAndCancel()
-	v.await(id, "the cap is told",
+	v.await(id, "the cap is reported",
 		func(tx txn.Tx) bool {
-			return tx.State == txn.Stuck &&
-				tx.Reason == txn.ReasonFeeCapReached
+			return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached
 		})
 	attempts := v.awaitAttempts(id, 2)
 	for _, f := range attempts[1:] {
 		if f.Kind != txn.Cancel || f.Fees.Cap.Gt(&p.BumpMaxFee) {
-			t.Errorf("form %d, %s, offers %s", f.No, f.Kind, f.Fees.Cap.Dec())
+			t.Errorf("attempt %d, %s, offers %s", f.No, f.Kind, f.Fees.Cap.Dec())
 		}
 	}
 	v.dropSends(nil)
@@ -148,8 +147,8 @@ func TestCancel_AtFeeCap_Stuck(t *testing.T) {
 	}
 }
 
-// No node takes the cancel. What it should stop is handed over by itself no more, and once when an
-// operator says so.
+// TestRetry_CancelRejected_OriginalSentOnce has every node reject the cancel. The original is not
+// rebroadcast automatically, and once per decision of an operator.
 func TestRetry_CancelRejected_OriginalSentOnce(t *testing.T) {
 	t.Parallel()
 	p := quick
@@ -176,16 +175,16 @@ func TestRetry_CancelRejected_OriginalSentOnce(t *testing.T) {
 	if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	v.await(id, "nobody takes its cancel", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.await(id, "the cancel is rejected", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	_, mark := v.sent(0)
 	if again := v.awaitSent(mark, 3); slices.Contains(again, original) {
-		t.Error("the original is handed over by itself")
+		t.Error("the original is rebroadcast automatically")
 	}
 	_, mark = v.sent(0)
 	if got := v.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionRetry, Tx: &id}); got != txn.Applied {
 		t.Fatal(got)
 	}
-	v.eventually("its pool has it", func() error {
+	v.eventually("the pool has the original", func() error {
 		if again, _ := v.sent(mark); !slices.Contains(again, original) ||
 			len(v.memory.Pool()) != 1 {
 			return fmt.Errorf("%v", again)
@@ -194,7 +193,7 @@ func TestRetry_CancelRejected_OriginalSentOnce(t *testing.T) {
 	})
 	again := v.awaitSent(mark, 3)
 	if n := len(slices.DeleteFunc(again, func(h txn.Hash) bool { return h != original })); n != 1 {
-		t.Errorf("it is handed over %d times", n)
+		t.Errorf("%d broadcasts of the original, want 1", n)
 	}
 	if tx := v.finish(id); tx.State != txn.Confirmed || tx.Reason != txn.ReasonCancelLost ||
 		!tx.CancelRequested {
@@ -202,8 +201,8 @@ func TestRetry_CancelRejected_OriginalSentOnce(t *testing.T) {
 	}
 }
 
-// The nonce is released when the transaction is final, by the chain's tag too: not at any depth
-// before, and with the end itself.
+// TestRelease_FullDepth_OnlyWhenFinal verifies that a release depth of full finality releases the
+// nonce with the final move, not earlier.
 func TestRelease_FullDepth_OnlyWhenFinal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -223,7 +222,7 @@ func TestRelease_FullDepth_OnlyWhenFinal(t *testing.T) {
 			in := v.memory.Mine(1).Number
 			blocks := int(quick.Confirmations) - 1 // one too few
 			if c.tag != "" {
-				blocks += 50 // and then it is the tag that is missing
+				blocks += 50 // only the tag is missing
 			}
 			v.memory.MineEmpty(blocks)
 			v.await(first, "it is in a block", func(tx txn.Tx) bool { return tx.Receipt != nil })
@@ -249,8 +248,8 @@ func TestRelease_FullDepth_OnlyWhenFinal(t *testing.T) {
 	}
 }
 
-// How long the head of a queue has waited is told by the database: a node whose clock is wrong ends
-// nothing before its time, and a successor goes on from there.
+// TestQueueHead_WrongClock_WaitKept verifies that the database clock measures how long the head has
+// waited: a node with a wrong clock does not time it out early, and a successor continues the wait.
 func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 	t.Parallel()
 	for name, skew := range map[string]time.Duration{"ahead": 2 * time.Hour,
@@ -269,7 +268,7 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 			v.skew = skew
 			v.node()
 			tries := v.number("SELECT submit_attempts FROM managed_tx")
-			v.create(0, "two", transfer()) // has the queue read anew
+			v.create(0, "two", transfer()) // makes the owner read the queue again
 			v.eventually("it is tried again", func() error {
 				if v.number("SELECT max(submit_attempts) FROM managed_tx") <= tries &&
 					v.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NOT NULL") == 0 {
@@ -280,16 +279,15 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 			if tx, err := v.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Queued {
 				t.Fatalf("%+v %v", tx.Status, err)
 			}
-			if name == "behind" { // and one whose time has come is not kept by it
+			if name == "behind" { // a slow clock does not prolong the wait
 				if _, err := v.db.Pool.Exec(t.Context(), "UPDATE managed_tx SET waiting_since = "+
 					"clock_timestamp() - interval '61 minutes' WHERE waiting_since IS NOT NULL"); err != nil {
 					t.Fatal(err)
 				}
 				v.create(0, "three", transfer())
-				v.await(id, "its time is over",
+				v.await(id, "the wait times out",
 					func(tx txn.Tx) bool {
-						return tx.State == txn.Failed &&
-							tx.Reason == txn.ReasonPrepareTimeout
+						return tx.State == txn.Failed && tx.Reason == txn.ReasonPrepareTimeout
 					})
 				return
 			}
@@ -301,8 +299,8 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 	}
 }
 
-// A counter that has counted nothing is there, at zero, for each value that its label can have: a
-// query of increases sees its first event.
+// TestCounters_Start_AllPresent verifies that every label value has a series at zero, so that a
+// rate sees the first event.
 func TestCounters_Start_AllPresent(t *testing.T) {
 	t.Parallel()
 	var o Options
@@ -335,12 +333,12 @@ func TestCounters_Start_AllPresent(t *testing.T) {
 		"fencepost_receipt_check": 3, "fencepost_tx_resubmit": 2, "fencepost_tx_final": 3,
 	} {
 		if series[name] != want || counted.sum(name) != 0 {
-			t.Errorf("%s: %d series of %d, with %v in all", name, series[name], want,
+			t.Errorf("%s: %d series, want %d; sum %v", name, series[name], want,
 				counted.sum(name))
 		}
 		delete(series, name)
 	}
 	if len(series) > 0 {
-		t.Errorf("%v as well", series)
+		t.Errorf("unexpected series %v", series)
 	}
 }

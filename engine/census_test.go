@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestCensus_SlowCount_Rare: what waits is counted every ten seconds, and less often where that
-// takes more than a hundredth of the time.
+// TestCensus_SlowCount_Rare verifies that transactions are counted every ten seconds, and less
+// often where counting takes more than a hundredth of the time.
 func TestCensus_SlowCount_Rare(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{0: 10 * time.Second,

@@ -19,21 +19,20 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// chainHarness is one submitter on a chain on which nothing happens by itself: in memory, or
-// go-ethereum.
+// chainHarness is one submitter on a chain that mines only on request: in memory, or go-ethereum.
 type chainHarness struct {
 	*harness
 	*sendFilter
 	memory *chaintest.Chain // nil on go-ethereum
 	mine   func(n int)
-	reorg  func(depth int) error // its transactions vanish
-	forget func()                // the pool
+	reorg  func(depth int) error // drops the transactions of the removed blocks
+	forget func()                // empties the pool
 	nodes  int
 	skew   time.Duration // of the nodes' clocks
 	adjust func(*Options)
 }
 
-// skewed is a clock that is wrong.
+// skewed is a clock that is wrong by a fixed offset.
 type skewed struct {
 	clock.Real
 	by time.Duration
@@ -43,7 +42,7 @@ func (c skewed) Now() time.Time { return c.Real.Now().Add(c.by) }
 
 var chainKinds = []string{"memory", "geth"}
 
-// newChainHarness makes one; nodes that are started on it get the policy and what adjust changes.
+// newChainHarness returns a harness; its nodes use the policy and the adjusted options.
 func newChainHarness(t *testing.T, kind string, policy txn.Policy,
 	adjust func(*Options)) *chainHarness {
 	t.Helper()
@@ -96,14 +95,14 @@ func (v *chainHarness) node() *testNode {
 	})
 }
 
-// sieve sees what is sent, and keeps some of it from a chain that seems to have taken it.
+// sendFilter records broadcasts, and drops some of them although it reports them as accepted.
 type sendFilter struct {
 	mu       sync.Mutex
-	attempts map[txn.Nonce][]txn.Hash // that were sent, each once
-	all      []txn.Hash               // as often as they were sent
+	attempts map[txn.Nonce][]txn.Hash // distinct, in order of the first broadcast
+	all      []txn.Hash               // every broadcast
 	noQuotes bool
-	// whether the no-th form of a nonce is kept from the chain, from 1
-	stop func(no int) bool
+	// drop reports whether attempt no of a nonce is dropped; the first is 1
+	drop func(no int) bool
 }
 
 type filteredChain struct {
@@ -153,28 +152,27 @@ func (s *sendFilter) drops(signed txn.Signed) bool {
 		s.attempts[nonce] = append(s.attempts[nonce], signed.Hash)
 		no = len(s.attempts[nonce])
 	}
-	return s.stop != nil && s.stop(no)
+	return s.drop != nil && s.drop(no)
 }
 
 func (s *sendFilter) dropSends(by func(no int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stop = by
+	s.drop = by
 }
 
-// sent is every hash that was sent since a mark, and the next mark.
+// sent returns every broadcast hash since a mark, and the next mark.
 func (s *sendFilter) sent(from int) ([]txn.Hash, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]txn.Hash(nil), s.all[from:]...), len(s.all)
 }
 
-// awaitAttempts waits until so many forms of a transaction are recorded, and the newest was handed
-// over.
+// awaitAttempts waits until n attempts of a transaction are recorded and the n-th is broadcast.
 func (v *chainHarness) awaitAttempts(id txn.TxID, n int) []txn.Attempt {
 	v.t.Helper()
 	var attempts []txn.Attempt
-	v.eventually(fmt.Sprintf("%d forms", n), func() (err error) {
+	v.eventually(fmt.Sprintf("%d attempts", n), func() (err error) {
 		if attempts, err = v.admin.Attempts(context.Background(), id); err != nil {
 			return err
 		}
@@ -188,7 +186,7 @@ func (v *chainHarness) awaitAttempts(id txn.TxID, n int) []txn.Attempt {
 	return attempts
 }
 
-// finish makes blocks until a transaction is final.
+// finish mines until a transaction is final.
 func (v *chainHarness) finish(id txn.TxID) store.TxInfo {
 	v.t.Helper()
 	v.eventually("it is final", func() error {
@@ -202,7 +200,7 @@ func (v *chainHarness) finish(id txn.TxID) store.TxInfo {
 	return v.awaitFinal(id)
 }
 
-// has waits until a transaction satisfies a condition.
+// await waits until a transaction satisfies a condition.
 func (r *harness) await(id txn.TxID, what string, condition func(txn.Tx) bool) txn.Tx {
 	r.t.Helper()
 	var got store.TxInfo
@@ -225,7 +223,7 @@ func (r *harness) createWith(request string, p txn.Payload, terms txn.Terms) txn
 	return tx.ID
 }
 
-// awaitEvent waits until a transaction has told of something so many times.
+// awaitEvent waits until a transaction has at least so many events of a kind.
 func (r *harness) awaitEvent(id txn.TxID, kind txn.Kind, times int) {
 	r.t.Helper()
 	r.eventually(string(kind), func() error {
@@ -242,13 +240,13 @@ func (r *harness) awaitEvent(id txn.TxID, kind txn.Kind, times int) {
 	})
 }
 
-// quick is a policy whose waits are short.
+// quick is a policy with short waits.
 var quick = txn.Policy{
 	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 60 * time.Millisecond, ResubmitMax: 1000,
 	AuditDepth: 12, LagGrace: 300 * time.Millisecond, BumpPermille: 1125,
 }
 
-// bumped is the same, and offers more without delay.
+// withBump returns the policy with immediate bumping.
 func withBump(p txn.Policy) txn.Policy {
 	p.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 10 * time.Millisecond,
 		MaxAttempts: 3}

@@ -22,7 +22,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// cluster is several nodes on one ledger and one chain in memory.
+// cluster is several nodes on one ledger and one in-memory chain.
 type cluster struct {
 	*harness
 	chain *chaintest.Chain
@@ -59,7 +59,7 @@ func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
 	return c
 }
 
-// together does something for each number, several at a time.
+// together calls do for each number, 16 at a time.
 func (c *cluster) together(n int, do func(i int) error) {
 	c.t.Helper()
 	next := make(chan int)
@@ -99,7 +99,7 @@ func (c *cluster) openAs(node, url string) *store.Store {
 	return s
 }
 
-// start runs a node. Nothing is mined unless the test does.
+// start starts a node. Only the test mines.
 func (c *cluster) start(name string, adjust func(*Options)) *testNode {
 	c.t.Helper()
 	return c.startOn(c.open(name, c.db.URL), adjust)
@@ -123,7 +123,7 @@ func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
 	return c.run(o)
 }
 
-// startBehind runs a node behind a proxy that can part it from the database.
+// startWithProxy starts a node behind a proxy that can cut it off from the database.
 func (c *cluster) startWithProxy(name string, adjust func(*Options)) (*testNode, *pgproxy.Proxy) {
 	c.t.Helper()
 	proxy := c.newProxy()
@@ -140,7 +140,7 @@ func (c *cluster) newProxy() *pgproxy.Proxy {
 	return proxy
 }
 
-// mine makes blocks until the test ends.
+// mine mines periodically until the test ends.
 func (c *cluster) mine(period time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -149,7 +149,7 @@ func (c *cluster) mine(period time.Duration) {
 	c.t.Cleanup(cancel)
 }
 
-// holder is who holds a live lease, and since which token.
+// holder is the owner of a live lease and its token.
 type holder struct {
 	node  string
 	token int64
@@ -176,7 +176,7 @@ func (c *cluster) holders() map[txn.SubmitterID]holder {
 	return all
 }
 
-// placed waits until every submitter is held by the node that should hold it, of those given.
+// awaitPlacement waits until each submitter is owned by its preferred node of those given.
 func (c *cluster) awaitPlacement(what string, nodes ...*testNode) map[txn.SubmitterID]holder {
 	c.t.Helper()
 	want := c.placement(nodes...)
@@ -190,7 +190,7 @@ func (c *cluster) awaitPlacement(what string, nodes ...*testNode) map[txn.Submit
 			}
 		}
 		if right < len(c.submitters) {
-			return fmt.Errorf("%d of %d have a live owner, %d the right one", len(held),
+			return fmt.Errorf("%d of %d have an owner, %d the preferred one", len(held),
 				len(c.submitters), right)
 		}
 		return nil
@@ -206,7 +206,7 @@ func (c *cluster) placement(nodes ...*testNode) (p placement) {
 	return p
 }
 
-// one is a submitter that should be of this node.
+// submitterOf returns the index of a submitter that prefers this node.
 func (c *cluster) submitterOf(of *testNode, among ...*testNode) (i int) {
 	c.t.Helper()
 	p := c.placement(among...)
@@ -215,7 +215,7 @@ func (c *cluster) submitterOf(of *testNode, among ...*testNode) (i int) {
 			return i
 		}
 	}
-	c.t.Fatal("no submitter is placed there; have more of them")
+	c.t.Fatal("no submitter prefers this node; use more submitters")
 	return 0
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What was given back to the queue and is further behind than its owner reads is cancelled all the
-// same, and nothing overtakes what is before it.
+// TestCancel_BehindQueueHead_Applied cancels a requeued transaction that is further behind than its
+// owner reads. Nothing overtakes the transactions before it.
 func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -31,7 +31,7 @@ func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	far := ids[queueHead+2]
 	w.corrupt(fmt.Sprintf("UPDATE managed_tx SET requeued = 1 WHERE tx_id = '%s'", far))
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &far}), txn.Applied)
-	w.await(far, "the wish is written down",
+	w.await(far, "the request is recorded",
 		func(tx txn.Tx) bool { return tx.CancelRequested && tx.State == txn.Queued })
 	w.corrupt(
 		// it had no nonce
@@ -47,8 +47,8 @@ func TestCancel_BehindQueueHead_Applied(t *testing.T) {
 	}
 }
 
-// As long as something protects for another reason the auditor asks for nothing, and what it found
-// lies where it looks again.
+// TestAuditor_ProtectedMeanwhile_FoundAgain verifies that the auditor does not move past a
+// violation while another protection is in force.
 func TestAuditor_ProtectedMeanwhile_FoundAgain(t *testing.T) {
 	t.Parallel()
 	const before = 3 * auditOverlap
@@ -76,11 +76,11 @@ func TestAuditor_ProtectedMeanwhile_FoundAgain(t *testing.T) {
 		return u.memory[owner.id].from
 	}
 	if at := from(); at != 0 {
-		t.Errorf("it goes on at nonce %d", at)
+		t.Errorf("the next audit starts at nonce %d", at)
 	}
 	w.want(w.exit(txn.ActionResume), txn.Applied)
 	if at := from(); at != before+1-auditOverlap {
-		t.Errorf("it goes on at nonce %d", at)
+		t.Errorf("the next audit starts at nonce %d", at)
 	}
 	w.eventually("it is protected", func() error {
 		if p := w.cursor().Protected; p == nil || p.Reason != txn.ProtectByAudit {

@@ -13,9 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestCommit_RepliesLost_NewTokens loses the answer to one fenced commit after the other: each was
-// done, and its owner does not know. It must find out under a new token, and send nothing but what
-// is recorded.
+// TestCommit_RepliesLost_NewTokens loses the replies of fenced commits. The owner must reacquire
+// the lease under a new token, and send only recorded bytes.
 func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 	t.Parallel()
 	const transactions, losses = 6, 8
@@ -37,7 +36,7 @@ func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 		case <-rule.Fired():
 			lost++
 		case <-time.After(10 * time.Second):
-			t.Fatal("nothing is committed any more")
+			t.Fatal("no commit within 10 s")
 		}
 	}
 	for _, id := range ids {
@@ -46,7 +45,7 @@ func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 		}
 	}
 	if lost < losses {
-		t.Errorf("only %d answers were lost", lost)
+		t.Errorf("only %d replies were lost", lost)
 	}
 	if token := r.number("SELECT fencing_token FROM submitter_lease"); token <= losses {
 		t.Errorf(
@@ -64,8 +63,8 @@ func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 	r.checkLedger()
 }
 
-// everyThirdCommit lets two fenced statements pass: the first on a new connection carries no
-// change, it only has the statement planned.
+// everyThirdCommit skips two fenced statements: the first on a new connection only prepares the
+// statement.
 func everyThirdCommit() pgproxy.Match {
 	var seen atomic.Int32
 	commit := pgproxy.Running("tx_moved")
@@ -76,9 +75,8 @@ func (r *harness) openTransactions() int {
 	return r.number("SELECT count(*) FROM managed_tx WHERE terminal_at IS NULL")
 }
 
-// TestOwner_Frozen_TakenOver freezes a node between the execution of a fenced statement and its
-// end, where its session keeps the lease locked. Another node must get the lease all the same, and
-// the frozen one must find itself fenced.
+// TestOwner_Frozen_TakenOver freezes a node inside a fenced statement, whose session keeps the
+// lease locked. Another node must acquire it, and the frozen one must be fenced.
 func TestOwner_Frozen_TakenOver(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod)
@@ -102,8 +100,8 @@ func TestOwner_Frozen_TakenOver(t *testing.T) {
 	r.checkLedger()
 }
 
-// TestStartNonce_Corrected_Used registers an account with a start that does not fit, and then with
-// the right one, while a node waits for just that.
+// TestStartNonce_Corrected_Used registers an account with a wrong start nonce and corrects it while
+// a node waits.
 func TestStartNonce_Corrected_Used(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod)
@@ -124,7 +122,7 @@ func TestStartNonce_Corrected_Used(t *testing.T) {
 	register("7")
 	id := r.create(0, "one", transfer())
 	r.startNode("a", nil)
-	r.eventually("the mismatch is told", func() error {
+	r.eventually("the mismatch is reported", func() error {
 		if kinds := r.events(id); kinds[len(kinds)-1] != txn.EventDelayed {
 			return fmt.Errorf("events %v", kinds)
 		}

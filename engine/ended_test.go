@@ -16,8 +16,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// comesBack changes the chain down to where the nonce was used by somebody else, and lets the form
-// run that had lost it.
+// includeLost reorgs the chain below the foreign use of a nonce, and includes the attempt that had
+// lost it.
 func (w *sharedKeyHarness) includeLost(old txn.Signed) {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
@@ -31,16 +31,16 @@ func (w *sharedKeyHarness) includeLost(old txn.Signed) {
 	w.chain.MineEmpty(20)
 }
 
-// An operator has ended it, as deep as is asked for, and a reorg goes deeper: it ran. The account
-// is protected, whoever was told is told anew, and it ends by what the chain has. So under the
-// protection of its loss and after it, also when it was requeued and cancelled, and when another
-// node takes over, or nobody was there.
+// TestEnded_AttemptIncluded_OutcomeRevoked fails a transaction at the required depth, and a deeper
+// reorg includes it. The submitter is protected, the outcome is revoked, and the receipt decides.
+// Cases: under the protection or after it, after a requeue and a cancel, after a takeover, and
+// without an owner at that time.
 func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ exit, takeover, away, requeued bool }{
 		"failed": {exit: true}, "failed, still protected": {},
 		"its successor":       {exit: true, takeover: true},
-		"nobody was there":    {exit: true, away: true},
+		"no owner":            {exit: true, away: true},
 		"requeued, cancelled": {exit: true, requeued: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,23 +68,20 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 			}
 			w.includeLost(old)
 			if c.away {
-				w.node() // nothing asks for it but what had ended
+				w.node() // only the ended transaction needs an owner
 			}
 			if c.exit {
 				if p := w.awaitProtected(txn.ProtectExecutedAfterFinal); !strings.Contains(p.Evidence,
-					id.String()) ||
-					!strings.Contains(p.Evidence, old.Hash.Hex()) {
+					id.String()) || !strings.Contains(p.Evidence, old.Hash.Hex()) {
 					t.Errorf("evidence %s", p.Evidence)
 				}
 			}
-			w.eventually("its end is taken back, and it ends by its receipt",
+			w.eventually("the outcome is revoked, and the receipt decides",
 				w.newest(id, txn.EventReorged, txn.EventIncluded, txn.EventConfirmed))
 			tx := w.awaitFinal(id)
 			if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
 				tx.Reason != txn.ProtectExecutedAfterFinal ||
-				*tx.Nonce != 1 ||
-				tx.Receipt.TxHash != old.Hash ||
-				tx.TxHash != old.Hash {
+				*tx.Nonce != 1 || tx.Receipt.TxHash != old.Hash || tx.TxHash != old.Hash {
 				t.Errorf("%+v", tx.Status)
 			}
 			w.want(w.exit(txn.ActionResume), txn.Applied)
@@ -93,7 +90,7 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 				t.Errorf("%+v", tx.Status)
 			}
 			if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1, 2}) {
-				t.Errorf("payloads ran under nonces %v", got)
+				t.Errorf("payloads executed under nonces %v", got)
 			}
 			if got := w.gaps(); len(got) > 0 {
 				t.Errorf("gaps %v", got)
@@ -108,11 +105,12 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 	}
 }
 
-// FAIL waits for as long as REQUEUE does, and so does what is said without proof.
+// TestFail_AttemptsIncludable_WaitsForAuditDepth verifies that FAIL needs the same depth as
+// REQUEUE, also without proof.
 func TestFail_AttemptsIncludable_WaitsForAuditDepth(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t,
-		500) // far more than the blocks that were made while protection was awaited
+		500) // far more than the blocks mined before the protection
 	for _, action := range []txn.Action{txn.ActionFail, txn.ActionFailUnproven} {
 		w.want(w.resolve(action, id), txn.ResultRefused, "500", "may still be included")
 	}
@@ -120,12 +118,12 @@ func TestFail_AttemptsIncludable_WaitsForAuditDepth(t *testing.T) {
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 }
 
-// What had ended is followed for as long as a reorg is believed possible, whether there is work or
-// not, and no longer.
+// TestEnded_BelowAuditDepth_Dropped verifies that an ended transaction keeps an owner down to the
+// audit depth, and no longer.
 func TestEnded_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t, 60)
-	w.chain.MineEmpty(int(w.policy.AuditDepth)) // so deep are both: nothing else keeps an owner
+	w.chain.MineEmpty(int(w.policy.AuditDepth)) // nothing else keeps an owner
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 	ended := w.awaitFinal(id).FinalBlock
 	n.stop()
@@ -137,17 +135,17 @@ func TestEnded_BelowAuditDepth_Dropped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = w.chain.Run(ctx, clock.Real{}, 50*time.Millisecond) }()
-	w.eventually("it is given back", w.released(1))
+	w.eventually("it is released", w.released(1))
 	if last := w.number(token); last != first {
-		t.Errorf("it was given back and taken again: token %d, then %d", first, last)
+		t.Errorf("released and acquired again: token %d, then %d", first, last)
 	}
 	if head, err := w.chain.Head(t.Context()); err != nil ||
 		head.Number < ended+w.policy.AuditDepth {
-		t.Errorf("it is given back at block %d, and ended at block %d: %v", head.Number, ended, err)
+		t.Errorf("released at block %d, ended at block %d: %v", head.Number, ended, err)
 	}
 }
 
-// released waits until so many of the submitters' leases are given back.
+// released requires n released leases.
 func (w *sharedKeyHarness) released(n int) func() error {
 	return func() error {
 		if got := w.number("SELECT count(*) FROM submitter_lease WHERE released"); got != n {
@@ -157,7 +155,7 @@ func (w *sharedKeyHarness) released(n int) func() error {
 	}
 }
 
-// newest waits until the newest events of a transaction are these.
+// newest requires these newest events of a transaction.
 func (w *sharedKeyHarness) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 	return func() error {
 		all := w.events(id)
@@ -168,8 +166,8 @@ func (w *sharedKeyHarness) newest(id txn.TxID, kinds ...txn.Kind) func() error {
 	}
 }
 
-// While an account is protected a cancel is not signed, and what it should stop is not handed over;
-// when the protection ends it is signed at once.
+// TestCancel_Protected_SignedAfterExit verifies that a protected submitter signs no cancel and does
+// not rebroadcast the original. The cancel is signed when the protection ends.
 func TestCancel_Protected_SignedAfterExit(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -180,7 +178,7 @@ func TestCancel_Protected_SignedAfterExit(t *testing.T) {
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	w.want(w.decide(store.Ask{Kind: txn.CommandProtect}), txn.Applied)
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
-	w.eventually("it is held back, and waits for an interval", func() error {
+	w.eventually("it is on hold for an interval", func() error {
 		if w.number(
 			"SELECT count(*) FROM managed_tx WHERE cancel_requested AND submit_attempts = 0 AND "+
 				"due_at > clock_timestamp() + INTERVAL '30 min'") == 0 {

@@ -64,22 +64,22 @@ func TestSubmitters_Concurrent_QueueOrderKept(t *testing.T) {
 	r.checkLedger()
 }
 
-// checkLedger holds the ledger to L4 and L8.
+// checkLedger verifies L4 and L8.
 func (r *harness) checkLedger() {
 	r.t.Helper()
 	for what, query := range map[string]string{
-		"nonces that skip or repeat": "SELECT count(*) FROM (SELECT nonce, row_number() OVER " +
+		"nonces with gaps or duplicates": "SELECT count(*) FROM (SELECT nonce, row_number() OVER " +
 			"(PARTITION BY submitter_id ORDER BY nonce) - 1 AS want FROM managed_tx WHERE nonce " +
 			"IS NOT NULL) q WHERE nonce <> want",
 		"nonces out of queue order": "SELECT count(*) FROM (SELECT nonce, lag(nonce) OVER " +
 			"(PARTITION BY submitter_id ORDER BY queue_seq) AS before FROM managed_tx WHERE " +
 			"nonce IS NOT NULL) q WHERE nonce <= before",
-		"events with a hole": "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) " +
+		"events with gaps": "SELECT count(*) FROM (SELECT t.version, (SELECT count(*) " +
 			"FROM tx_event e WHERE e.tx_id = t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told " +
 			"FROM managed_tx t) q WHERE told <> version",
-		"more attempts than one": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP " +
+		"more than one attempt": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP " +
 			"BY tx_id HAVING count(*) > 1) q",
-		"included under another hash": "SELECT count(*) FROM managed_tx t WHERE receipt_tx_hash " +
+		"receipt of an unknown attempt": "SELECT count(*) FROM managed_tx t WHERE receipt_tx_hash " +
 			"IS NOT NULL AND NOT EXISTS " +
 			"(SELECT FROM tx_attempt a WHERE a.tx_id = t.tx_id AND a.tx_hash = t.receipt_tx_hash)",
 	} {
@@ -89,9 +89,9 @@ func (r *harness) checkLedger() {
 	}
 }
 
-// TestTransaction_CrashAtEveryPoint ends a node at each boundary of peek, sign, commit, send:
-// nothing is tidied up, and its lease has to lapse. Another one takes over; it must send the very
-// bytes that were recorded, and each transaction is executed once.
+// TestTransaction_CrashAtEveryPoint crashes a node at each boundary of peek, sign, commit, send;
+// its lease has to expire. The successor must send the recorded bytes, and each transaction is
+// executed once.
 func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range Points {
@@ -109,7 +109,7 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 			r.crashAt(point)
 			before := r.attempts()
 			if released := r.number("SELECT count(*) FROM submitter_lease WHERE released"); released != 0 {
-				t.Error("the crashed node gave its lease back")
+				t.Error("the crashed node released its lease")
 			}
 			r.startNode("b", nil)
 			for _, id := range ids {
@@ -120,7 +120,7 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 			after := r.attempts()
 			for id, raw := range before {
 				if !bytes.Equal(after[id], raw) {
-					t.Errorf("transaction %s was recorded with other bytes before the crash", id)
+					t.Errorf("the recorded bytes of %s changed", id)
 				}
 			}
 			nonce, err := r.chainClient().NonceAt(t.Context(), devchain.Address(0), nil)
@@ -133,9 +133,8 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 	}
 }
 
-// crashAt runs a node until the actor passes a point for the second time, so that the first
-// transaction is on its way, and then cuts it from the database for good: it cannot write, renew or
-// release any more.
+// crashAt runs a node until the actor passes a point for the second time, with the first
+// transaction in flight, and then cuts it off from the database for good.
 func (r *harness) crashAt(point Point) {
 	r.t.Helper()
 	proxy, err := pgproxy.Start(r.db.URL)
@@ -162,7 +161,7 @@ func (r *harness) crashAt(point Point) {
 	}
 }
 
-// attempts are the recorded bytes by transaction.
+// attempts returns the recorded bytes by transaction.
 func (r *harness) attempts() map[string][]byte {
 	r.t.Helper()
 	rows, err := r.db.Pool.Query(context.Background(), "SELECT tx_id::TEXT, raw_tx FROM tx_attempt")
@@ -208,9 +207,9 @@ func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 	r := newHarness(t, 1, blockPeriod)
 	r.startNode("a", func(o *Options) { o.IdleAfter = 1 })
 	r.awaitFinal(r.create(0, "one", transfer()))
-	r.eventually("the lease is given back", func() error {
+	r.eventually("the lease is released", func() error {
 		if held := r.number("SELECT count(*) FROM submitter_lease WHERE NOT released"); held != 0 {
-			return errors.New("it is held")
+			return errors.New("held")
 		}
 		return nil
 	})
@@ -220,7 +219,7 @@ func TestIdle_SubmitterReleased_AcquiredForNewWork(t *testing.T) {
 
 func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 	t.Parallel()
-	for name, fate := range map[string]devchain.Fate{"transactions come back": devchain.Return,
+	for name, transactions := range map[string]devchain.Fate{"transactions return": devchain.Return,
 		"transactions vanish": devchain.Drop} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,9 +227,9 @@ func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 			r.policy.Confirmations = 30
 			r.startNode("a", nil)
 			a, b := r.create(0, "a", transfer()), r.create(0, "b", transfer())
-			r.mineWhatIsPendingUntil("the second is included",
+			r.minePendingUntil("the second is included",
 				func() bool { return r.sub(b) == txn.Included })
-			if err := r.dev.Reorg(r.devBlocksFrom(b), fate); err != nil {
+			if err := r.dev.Reorg(r.devBlocksFrom(b), transactions); err != nil {
 				t.Fatal(err)
 			}
 			r.eventually("the reorg is told", func() error {
@@ -250,7 +249,7 @@ func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 	}
 }
 
-// depth is how many of the newest blocks must go for a transaction to be included no more.
+// devBlocksFrom returns the number of blocks from that of a transaction to the head.
 func (r *harness) devBlocksFrom(id txn.TxID) int {
 	r.t.Helper()
 	tx, err := r.admin.Tx(r.t.Context(), id)
@@ -264,9 +263,9 @@ func (r *harness) devBlocksFrom(id txn.TxID) int {
 	return int(head-tx.Receipt.BlockNumber) + 1
 }
 
-// mineWhatIsPendingUntil makes a block whenever a transaction waits for one, and no others: so
-// nothing gets deeper than it has to.
-func (r *harness) mineWhatIsPendingUntil(what string, condition func() bool) {
+// minePendingUntil mines a block whenever a transaction is pending, and no others, so that nothing
+// gets deeper than necessary.
+func (r *harness) minePendingUntil(what string, condition func() bool) {
 	r.t.Helper()
 	chain := r.chainClient()
 	r.mineUntil(what, func() bool {
@@ -281,7 +280,7 @@ func (r *harness) mineWhatIsPendingUntil(what string, condition func() bool) {
 	})
 }
 
-// mineUntil makes blocks one by one until a condition holds.
+// mineUntil mines one block at a time until a condition holds.
 func (r *harness) mineUntil(what string, condition func() bool) {
 	r.t.Helper()
 	r.eventually(what, func() error {
@@ -304,8 +303,8 @@ func (r *harness) sub(id txn.TxID) txn.Sub {
 	return tx.Sub
 }
 
-// TestPanic_OneSubmitter_OthersProceed has the owner of one submitter panic; the other one of the
-// node must go on.
+// TestPanic_OneSubmitter_OthersProceed makes the owner of one submitter panic; another on the same
+// node must proceed.
 func TestPanic_OneSubmitter_OthersProceed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 2, blockPeriod)

@@ -17,8 +17,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// moments are when a fault falls: on the hand-overs of which form of a transaction, and from which
-// on.
+// moments select the broadcasts that a fault applies to.
 var moments = []string{"first send", "resend", "bump", "cancel"}
 
 type sendFault struct {
@@ -34,36 +33,35 @@ func rejected(class txn.Class, after time.Duration) chaintest.Fault {
 	return chaintest.Fault{Lost: true, Reply: &txn.Outcome{Class: class, RetryAfter: after}}
 }
 
-// sendFaults is what can happen to a send: it does not arrive, its answer does not, or either says
-// what is not so.
+// sendFaults are the faults of a broadcast: a lost request, a lost reply, or a false reply.
 var sendFaults = []sendFault{
-	{"the request is lost", chaintest.LoseRequest()},
-	{"the reply is lost", chaintest.LoseReply()},
-	{"the chain is away", chaintest.Unavailable()},
+	{"request lost", chaintest.LoseRequest()},
+	{"reply lost", chaintest.LoseReply()},
+	{"chain unavailable", chaintest.Unavailable()},
 	{"accepted and dropped", chaintest.Swallow()},
 	{"accepted and evicted", chaintest.Evict()},
-	{"another hash is answered", rejected(txn.Ambiguous, 0)},
-	{"already known, which is not so", chaintest.Say("already known")},
-	{"nonce too low, which is not so", chaintest.FalseNonceTooLow()},
-	{"nonce too high, which is not so", chaintest.Say("nonce too high")},
-	{"the pool is full", chaintest.Say("txpool is full")},
+	{"other hash returned", rejected(txn.Ambiguous, 0)},
+	{"false already known", chaintest.Say("already known")},
+	{"false nonce too low", chaintest.FalseNonceTooLow()},
+	{"false nonce too high", chaintest.Say("nonce too high")},
+	{"pool full", chaintest.Say("txpool is full")},
 	{"underpriced", chaintest.Say("transaction underpriced")},
 	{"replacement underpriced", chaintest.Say("replacement transaction underpriced")},
 	{"fee cap below the base fee", chaintest.Say("max fee per gas less than block base fee")},
 	{"no funds", chaintest.Say("insufficient funds for gas * price + value")},
 	{"too many requests", rejected(txn.RateLimited, 20*time.Millisecond)},
 	{"not authorised", rejected(txn.Unauthorized, 0)},
-	{"another chain", rejected(txn.WrongChain, 0)},
-	{"never valid, which is not so", rejected(txn.Invalid, 0)},
-	{"words nobody knows", chaintest.Say("the hamster has left the wheel")},
-	{"taken, and called nonce too low", falseReply(txn.NonceTooLow)},
-	{"taken, and called invalid", falseReply(txn.Invalid)},
-	{"taken, and called underpriced", falseReply(txn.ReplacementUnderpriced)},
+	{"wrong chain", rejected(txn.WrongChain, 0)},
+	{"false invalid", rejected(txn.Invalid, 0)},
+	{"unknown message", chaintest.Say("the hamster has left the wheel")},
+	{"accepted, reported as nonce too low", falseReply(txn.NonceTooLow)},
+	{"accepted, reported as invalid", falseReply(txn.Invalid)},
+	{"accepted, reported as underpriced", falseReply(txn.ReplacementUnderpriced)},
 }
 
 const faultyTimes = 3
 
-// matrixCell is one fault at one moment, on an account of its own.
+// matrixCell is one fault at one moment, on its own account.
 type matrixCell struct {
 	fault  sendFault
 	moment string
@@ -73,14 +71,14 @@ type matrixCell struct {
 
 	mu       sync.Mutex
 	attempts []txn.Hash
-	sends    int // of the first form
+	sends    int // of the first attempt
 	hits     int
 	evict    txn.Hash
 
-	replaced bool // a form may be replaced before the fault has fallen on it as often as it shall
+	replaced bool // the attempt may be replaced before it had all its faults
 }
 
-// form is the number of the form on whose hand-overs the fault falls.
+// attempt is the number of the attempt that the fault applies to.
 func (c *matrixCell) attempt() int {
 	if c.moment == "first send" || c.moment == "resend" {
 		return 1
@@ -88,7 +86,7 @@ func (c *matrixCell) attempt() int {
 	return 2
 }
 
-// meets tells what happens to a hand-over of the cell's transaction.
+// faultFor returns the fault of a broadcast of the transaction.
 func (c *matrixCell) faultFor(hash txn.Hash) chaintest.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,18 +104,18 @@ func (c *matrixCell) faultFor(hash txn.Hash) chaintest.Fault {
 		c.sends++
 	}
 	due := no == c.attempt() && (c.moment != "resend" || c.sends > 1) ||
-		no > 2 && c.moment == "cancel" // which rises
+		no > 2 && c.moment == "cancel" // a cancel is bumped
 	if !due || c.hits == faultyTimes {
 		return chaintest.Fault{}
 	}
 	if c.hits++; c.moment == "resend" && c.hits == 1 {
-		c.evict = hash // so that the hand-over matters
+		c.evict = hash // so that the rebroadcast matters
 	}
 	return c.fault.Fault
 }
 
-// givesUp tells whether the fault is a word that is believed, whoever says it: that what no node
-// has taken can never pass.
+// endsTransaction reports whether the fault is believed from any node: no node has accepted the
+// transaction, and it is called invalid.
 func (c *matrixCell) endsTransaction() bool {
 	return c.moment == "first send" && c.fault.Reply != nil && c.fault.Reply.Class == txn.Invalid
 }
@@ -127,7 +125,7 @@ func (c *matrixCell) over() error {
 	defer c.mu.Unlock()
 	gone := (c.endsTransaction() || c.replaced) && len(c.attempts) > c.attempt()
 	if c.hits < faultyTimes && !gone {
-		return fmt.Errorf("%s at the %s has fallen %d times", c.fault.name, c.moment, c.hits)
+		return fmt.Errorf("%s at the %s: %d faults", c.fault.name, c.moment, c.hits)
 	}
 	return nil
 }
@@ -139,7 +137,7 @@ type matrix struct {
 	counter txn.Address
 }
 
-// Bump has only the cells of that moment replaced, once.
+// Bump replaces only cells of that moment, once.
 func (m *matrix) Bump(_ time.Time, tx *txn.Tx, _ *txn.Attempt, n int) bool {
 	return *tx.Nonce == 0 && n == 0 && m.cells[m.index(tx.Submitter)].moment == "bump"
 }
@@ -172,15 +170,15 @@ func (m *matrix) intercept(_ context.Context, call chaintest.Call) chaintest.Fau
 	return fault
 }
 
-// TestFaultMatrix has each fault of a send at each moment, three times in a row, in strict mode.
-// Once the faults are over every transaction becomes final, runs at most once, and leaves no gap
-// for the one behind it. With -v it prints what became of each.
+// TestFaultMatrix injects each fault of a broadcast at each moment, three times in a row. Then
+// every transaction becomes final, executes at most once, and blocks no other. With -v it prints
+// all outcomes.
 func TestFaultMatrix(t *testing.T) {
 	t.Parallel()
 	runMatrix(t, false, func(m *matrix) txn.BumpPolicy { return m })
 }
 
-// The same with the policy that nodes run with, which replaces whatever waits, in any cell.
+// TestFaultMatrix_Bumping uses the default policy, which replaces any waiting transaction.
 func TestFaultMatrix_Bumping(t *testing.T) {
 	t.Parallel()
 	runMatrix(t, true, func(*matrix) txn.BumpPolicy {
@@ -208,7 +206,7 @@ func runMatrix(t *testing.T, replaced bool, policy func(*matrix) txn.BumpPolicy)
 	m.start("a", func(o *Options) { o.PollInterval = 100 * time.Millisecond })
 	m.together(len(m.cells), m.ask)
 	m.eventually("the faults are over", func() error {
-		m.chain.MineEmpty(1) // the chain goes on, and includes nothing
+		m.chain.MineEmpty(1)
 		for _, c := range m.cells {
 			if err := c.over(); err != nil {
 				return err
@@ -226,7 +224,7 @@ func runMatrix(t *testing.T, replaced bool, policy func(*matrix) txn.BumpPolicy)
 	m.table()
 }
 
-// ask creates a cell's transactions, and cancels where that is its moment.
+// ask creates the transactions of a cell, and cancels if that is its moment.
 func (m *matrix) ask(i int) error {
 	c := m.cells[i]
 	for n, id := range []*txn.TxID{&c.id, &c.behind} {
@@ -276,7 +274,7 @@ func (m *matrix) table() {
 	m.t.Logf("\n%s", text.String())
 }
 
-// verify compares the ledger's word on a cell with what the chain did.
+// verify compares the outcome of a cell with the chain.
 func (m *matrix) verify(c *matrixCell) (string, error) {
 	tx, err := m.admin.Tx(m.t.Context(), c.id)
 	if err != nil {
@@ -286,9 +284,9 @@ func (m *matrix) verify(c *matrixCell) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ran := uint64(1) // the one behind it
+	executed := uint64(1) // the second transaction
 	if tx.State == txn.Confirmed {
-		ran++
+		executed++
 	}
 	info, err := m.admin.Submitter(m.t.Context(), m.submitters[c.i])
 	if err != nil {
@@ -303,18 +301,18 @@ func (m *matrix) verify(c *matrixCell) (string, error) {
 	case tx.State == txn.Failed && tx.Executed == txn.No && tx.Reason == txn.ReasonRejected &&
 		c.endsTransaction():
 	case tx.State != txn.Confirmed && (c.moment != "cancel" || tx.State != txn.Cancelled):
-		err = fmt.Errorf("it ended as %s: %s %s", tx.State, tx.Reason, tx.LastError)
+		err = fmt.Errorf("final as %s: %s %s", tx.State, tx.Reason, tx.LastError)
 	case behind.State != txn.Confirmed || *tx.Nonce != 0 || *behind.Nonce != 1 ||
 		account.Latest != 2:
 		err = fmt.Errorf(
-			"nonces %d and %d, the one behind it is %s, the account's next nonce is %d", *tx.Nonce,
+			"nonces %d and %d, the second is %s, next nonce on chain %d", *tx.Nonce,
 			*behind.Nonce, behind.State, account.Latest)
-	case times != ran:
-		err = fmt.Errorf("the payloads ran %d times, the ledger says %d", times, ran)
+	case times != executed:
+		err = fmt.Errorf("payloads executed %d times, want %d", times, executed)
 	case info.Cursor.Protected != nil:
-		err = errors.New("it is protected: " + info.Cursor.Protected.Evidence)
+		err = errors.New("protected: " + info.Cursor.Protected.Evidence)
 	case (c.moment == "bump" || c.moment == "cancel") && len(c.attempts) < 2:
-		err = errors.New("there was no other form")
+		err = errors.New("only one attempt")
 	}
-	return fmt.Sprintf("%s, ran %d×", tx.State, times-1), err
+	return fmt.Sprintf("%s, executed %d×", tx.State, times-1), err
 }

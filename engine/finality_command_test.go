@@ -8,26 +8,26 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestProtect_ByCommandDuringReorg_Kept: what an operator has stopped does not go on when a reorg
-// is over, though that had protected it before.
+// TestProtect_ByCommandDuringReorg_Kept verifies that a protection by an operator outlives the
+// reorg that had protected the submitter before.
 func TestProtect_ByCommandDuringReorg_Kept(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
 	v.node()
 	id, behind := v.finalAndQueued()
 	v.loseBlockOf(id)
-	v.await(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.await(id, "it is reported", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if got := v.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.Applied {
-		t.Fatalf("answered %s", got)
+		t.Fatal(got)
 	}
 	v.setQuotes(true)
 	if again := v.finish(id); again.State != txn.Confirmed {
 		t.Errorf("%+v", again.Status)
 	}
 	v.mine(int(v.policy.Confirmations) + 2)
-	// A command is carried out after all that was there to be seen before it.
+	// A command is decided after the changes seen before it.
 	if got := v.decide(store.Ask{Kind: txn.CommandProtect}); got != txn.ResultAlreadyProtected {
-		t.Errorf("it was not protected any more: %s", got)
+		t.Errorf("the protection was lifted: %s", got)
 	}
 	p := v.protection()
 	if p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator ||

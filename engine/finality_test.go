@@ -35,7 +35,7 @@ func (v *chainHarness) protection() *txn.Protected {
 	return info.Cursor.Protected
 }
 
-// finalAndOneBehind has one transaction final, and another behind it that nobody quotes.
+// finalAndQueued creates a final transaction, and a queued one for which quotes fail.
 func (v *chainHarness) finalAndQueued() (id, behind txn.TxID) {
 	v.t.Helper()
 	id = v.create(0, "one", transfer())
@@ -45,7 +45,7 @@ func (v *chainHarness) finalAndQueued() (id, behind txn.TxID) {
 	return id, v.create(0, "behind", transfer())
 }
 
-// final makes what is sent final, and no block more.
+// final mines until a transaction is exactly final.
 func (v *chainHarness) final(id txn.TxID) {
 	v.t.Helper()
 	v.mine(1 + int(v.policy.Confirmations))
@@ -59,10 +59,10 @@ func (v *chainHarness) loseBlockOf(id txn.TxID) {
 	}
 }
 
-// restored checks what is told of a reorg after finality, and that all goes on by itself.
+// checkRestored verifies the events of a reorg after finality, and the automatic recovery.
 func (v *chainHarness) checkRestored(id, behind txn.TxID) {
 	v.t.Helper()
-	tx := v.await(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	tx := v.await(id, "it is reported", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if tx.Reason != txn.ReasonReorgedFinal || tx.Executed != txn.Unknown || tx.Receipt != nil {
 		v.t.Errorf("%+v", tx.Status)
 	}
@@ -84,7 +84,7 @@ func (v *chainHarness) checkRestored(id, behind txn.TxID) {
 	}
 	if next := v.finish(behind); next.State != txn.Confirmed || *next.Nonce != 1 ||
 		v.protection() != nil {
-		v.t.Errorf("the one behind it is %+v, protection %+v", next.Status, v.protection())
+		v.t.Errorf("the next one is %+v, protection %+v", next.Status, v.protection())
 	}
 	v.checkLedger()
 }
@@ -99,10 +99,10 @@ func TestReorgAfterFinality(t *testing.T) {
 	})
 }
 
-// Nobody owned the submitter when it happened: whoever takes it next finds out, however far the
-// view has to reach down for that.
+// TestReorgAfterFinality_NoOwner_Detected reorgs while the submitter has no owner. The next owner
+// detects it, at any depth.
 func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
-	for _, blocks := range []int{0, 48} { // 48: more than is read one by one
+	for _, blocks := range []int{0, 48} { // 48: more than is read one at a time
 		t.Run(fmt.Sprint(blocks, " blocks later"), func(t *testing.T) {
 			t.Parallel()
 			p := quick
@@ -119,8 +119,8 @@ func TestReorgAfterFinality_NoOwner_Detected(t *testing.T) {
 	}
 }
 
-// Nobody has work for the submitter: it is owned all the same for as long as a reorg could reach
-// what was final, whoever owned it before.
+// TestReorgAfterFinality_IdleSubmitter_Detected verifies that a submitter without work has an owner
+// while a reorg could revoke its final transactions.
 func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -140,10 +140,9 @@ func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 				return nil
 			})
 			v.loseBlockOf(id)
-			v.await(id, "it is told",
+			v.await(id, "it is reported",
 				func(tx txn.Tx) bool {
-					return tx.State == txn.Stuck &&
-						tx.Reason == txn.ReasonReorgedFinal
+					return tx.State == txn.Stuck && tx.Reason == txn.ReasonReorgedFinal
 				})
 			if again := v.finish(id); again.State != txn.Confirmed {
 				t.Errorf("%+v", again.Status)
@@ -152,7 +151,8 @@ func TestReorgAfterFinality_IdleSubmitter_Detected(t *testing.T) {
 	}
 }
 
-// Where there is no room besides, work alone makes a submitter one that needs an owner.
+// TestOwnership_FullNode_WorkBeforeAudits verifies that a full node acquires submitters only for
+// work, not for audits.
 func TestOwnership_FullNode_WorkBeforeAudits(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
@@ -163,7 +163,7 @@ func TestOwnership_FullNode_WorkBeforeAudits(t *testing.T) {
 	}
 	r := newRouter(e)
 	if got := r.auditedAbove(c.ID()); got != txn.UnreachableBlock {
-		t.Errorf("before anything is known of the chain: %d", got)
+		t.Errorf("before the first head: %d", got)
 	}
 	c.MineEmpty(20)
 	if err := tracker.Update(t.Context()); err != nil {
@@ -181,12 +181,12 @@ func TestOwnership_FullNode_WorkBeforeAudits(t *testing.T) {
 	e.IdleAfter = 0
 	clear(r.actors)
 	if got := r.auditedAbove(c.ID()); got != txn.UnreachableBlock {
-		t.Errorf("the chain stands still: %d", got)
+		t.Errorf("on a halted chain: %d", got)
 	}
 }
 
-// Deeper than any reorg is believed to reach, a final transaction is not compared with the chain
-// any more, and nobody stays its owner.
+// TestAudited_BelowAuditDepth_Dropped verifies that a final transaction below the audit depth is
+// not compared any more and needs no owner.
 func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick,
@@ -198,18 +198,19 @@ func TestAudited_BelowAuditDepth_Dropped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = v.memory.Run(ctx, clock.Real{}, 100*time.Millisecond) }()
-	v.eventually("it is given back", func() error {
+	v.eventually("it is released", func() error {
 		if v.number("SELECT count(*) FROM submitter_lease WHERE NOT released") == 1 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	if deep := v.blocksFrom(id) - 1; deep < int(v.policy.AuditDepth) {
-		t.Errorf("it is given back when the transaction is %d blocks deep", deep)
+		t.Errorf("released at depth %d", deep)
 	}
 }
 
-// A chain that makes no blocks makes no reorgs: its submitters are given back.
+// TestAudited_HaltedChain_OwnerLeaves verifies that a chain without new blocks needs no owners for
+// audits.
 func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick,
@@ -218,7 +219,7 @@ func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 	id := v.create(0, "one", transfer())
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.final(id)
-	v.eventually("it is given back", func() error {
+	v.eventually("it is released", func() error {
 		if v.number("SELECT count(*) FROM submitter_lease WHERE NOT released") == 1 {
 			return errors.New("not yet")
 		}
@@ -226,7 +227,7 @@ func TestAudited_HaltedChain_OwnerLeaves(t *testing.T) {
 	})
 }
 
-// told is what a watcher has of the blocks above a transaction's, after all its events.
+// reportedBlocks returns the blocks above a transaction as its events report them.
 func (r *harness) reportedBlocks(id txn.TxID) (blocks []txn.BlockRef, forks int) {
 	r.t.Helper()
 	events, err := r.admin.EventsOfTx(r.t.Context(), id, 0, 1000)
@@ -245,7 +246,7 @@ func (r *harness) reportedBlocks(id txn.TxID) (blocks []txn.BlockRef, forks int)
 	return blocks, forks
 }
 
-// onChain is what the chain has above a block.
+// blocksAbove returns n blocks of the chain above a receipt.
 func (v *chainHarness) blocksAbove(receipt txn.Receipt, n uint64) (blocks []txn.BlockRef) {
 	v.t.Helper()
 	for i := range n {
@@ -258,7 +259,7 @@ func (v *chainHarness) blocksAbove(receipt txn.Receipt, n uint64) (blocks []txn.
 	return blocks
 }
 
-// telling is a policy that has the blocks above told.
+// reportingPolicy reports confirmations.
 func reportingPolicy() txn.Policy {
 	p := quick
 	p.ReportConfirmations, p.Confirmations, p.AuditDepth = true, 6, 24
@@ -267,7 +268,7 @@ func reportingPolicy() txn.Policy {
 
 func (v *chainHarness) awaitReported(id txn.TxID, n int) {
 	v.t.Helper()
-	v.eventually(fmt.Sprintf("%d blocks are told", n), func() error {
+	v.eventually(fmt.Sprintf("%d blocks are reported", n), func() error {
 		if blocks, _ := v.reportedBlocks(id); len(blocks) != n {
 			return fmt.Errorf("%d are", len(blocks))
 		}
@@ -275,8 +276,8 @@ func (v *chainHarness) awaitReported(id txn.TxID, n int) {
 	})
 }
 
-// A prefix that does not match any more: the watcher receives new_fork with all of the list, and
-// ends with what the chain has.
+// TestConfirmations_Fork_ListReplaced verifies that a fork sends new_fork with the whole list, and
+// that a watcher ends with the blocks of the chain.
 func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 	t.Parallel()
 	var counted reading
@@ -291,7 +292,7 @@ func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 		v.mine(1)
 		v.awaitReported(id, n)
 	}
-	if err := v.memory.Reorg(2, chaintest.Drop); err != nil { // two blocks go, three come
+	if err := v.memory.Reorg(2, chaintest.Drop); err != nil { // replaces two blocks with three
 		t.Fatal(err)
 	}
 	v.awaitReported(id, 4)
@@ -300,7 +301,7 @@ func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := events[len(events)-1]; !last.NewFork || len(last.Above) != 4 {
-		t.Errorf("the fork is told as %+v", last)
+		t.Errorf("the fork is reported as %+v", last)
 	}
 	// its own block as well
 	if err := v.memory.Reorg(v.blocksFrom(id), chaintest.Drop); err != nil {
@@ -312,11 +313,12 @@ func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 	got, forks := v.reportedBlocks(id)
 	if want := v.blocksAbove(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 ||
 		!slices.Equal(tx.Above, want) {
-		t.Errorf("told %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above, want)
+		t.Errorf("reported %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above, want)
 	}
 }
 
-// The next owner goes on where the one before stopped telling, wherever its view begins.
+// TestConfirmations_Takeover_EventsContinue verifies that the next owner continues the list of
+// confirmations, wherever its view begins.
 func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -346,13 +348,14 @@ func TestConfirmations_Takeover_EventsContinue(t *testing.T) {
 			got, forks := v.reportedBlocks(id)
 			if want := v.blocksAbove(*tx.Receipt, 6); !slices.Equal(got, want) ||
 				(forks > 0) != c.reorg {
-				t.Errorf("told %v with %d forks, on chain %v", got, forks, want)
+				t.Errorf("reported %v with %d forks, on chain %v", got, forks, want)
 			}
 		})
 	}
 }
 
-// However many confirmations there are: nothing is final above the block that the chain calls so.
+// TestFinality_AboveTag_Waits verifies that nothing above the tagged block is final, however many
+// confirmations it has.
 func TestFinality_AboveTag_Waits(t *testing.T) {
 	t.Parallel()
 	for _, tag := range []string{"safe", "finalized"} {
@@ -379,7 +382,7 @@ func TestFinality_AboveTag_Waits(t *testing.T) {
 			tx := v.awaitFinal(id)
 			if got, forks := v.reportedBlocks(id); tx.State != txn.Confirmed || forks != 0 ||
 				!slices.Equal(got, v.blocksAbove(*tx.Receipt, 6)) {
-				t.Errorf("%s, told %v", tx.State, got)
+				t.Errorf("%s, reported %v", tx.State, got)
 			}
 			var asked atomic.Int32
 			v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
@@ -389,21 +392,22 @@ func TestFinality_AboveTag_Waits(t *testing.T) {
 				return chaintest.Fault{}
 			})
 			v.memory.SetTags(1<<40, 1<<40)               // the head
-			v.finish(v.create(0, "another", transfer())) // below its confirmations nobody asks
+			v.finish(v.create(0, "another", transfer())) // not deep enough to need the tag
 			if n := asked.Load(); n > 4 {
-				t.Errorf("the tag is asked for %d times", n)
+				t.Errorf("the tag is read %d times", n)
 			}
 		})
 	}
 }
 
-// awaitCalls waits until a chain was asked so many times more.
+// awaitCalls waits for more calls of a method.
 func (v *chainHarness) awaitCalls(c *chaintest.Chain, method chaintest.Method, more int32) {
 	v.t.Helper()
 	(&sharedKeyHarness{harness: v.harness, chain: c}).awaitCalls(method, more)
 }
 
-// Nodes that do not know the tag make nothing final, and that is said once.
+// TestFinality_ChainWithoutTags_NeverFinal verifies that nothing is final on nodes that do not know
+// the tag, and that the log reports it once.
 func TestFinality_ChainWithoutTags_NeverFinal(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -419,11 +423,11 @@ func TestFinality_ChainWithoutTags_NeverFinal(t *testing.T) {
 		t.Errorf("%+v %v", tx.Status, err)
 	}
 	if n := strings.Count(log.String(), "finality tag unknown"); n != 1 {
-		t.Errorf("it is told %d times", n)
+		t.Errorf("logged %d times, want 1", n)
 	}
 }
 
-// Nothing but the tracker tells the owner: it rests until then.
+// TestReorg_AuditingOwner_Woken disables polling: only the tracker wakes the owner.
 func TestReorg_AuditingOwner_Woken(t *testing.T) {
 	t.Parallel()
 	var counted reading
@@ -436,16 +440,16 @@ func TestReorg_AuditingOwner_Woken(t *testing.T) {
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.final(id)
 	v.loseBlockOf(id)
-	v.await(id, "it is told", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	v.await(id, "it is reported", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	v.awaitCount(counted, 1, "fencepost_tx_reorged_final")
 }
 
-// counts waits until a node has counted so many: that comes after what the ledger has.
+// awaitCount waits for the value of a metric, which follows the commit.
 func (r *harness) awaitCount(of reading, want float64, name string, label ...string) {
 	r.t.Helper()
 	r.eventually(name, func() error {
 		if got := of.sum(name, label...); got != want {
-			return fmt.Errorf("%v %v is counted, want %v", label, got, want)
+			return fmt.Errorf("%v is %v, want %v", label, got, want)
 		}
 		return nil
 	})

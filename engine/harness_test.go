@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/ethereum/go-ethereum/core.(*txSenderCacher).cache"))
 }
 
-// harness is a ledger and a real chain, on which nodes can be started.
+// harness is a ledger and a chain for nodes of a test.
 type harness struct {
 	t          *testing.T
 	db         *dbtest.DB
@@ -50,7 +50,7 @@ var testPolicy = txn.Policy{
 	ResubmitMax:      20,
 }
 
-// newHarness has go-ethereum for its chain.
+// newHarness uses go-ethereum.
 func newHarness(t *testing.T, submitters int, period time.Duration,
 	opts ...dbtest.Option) *harness {
 	t.Helper()
@@ -64,7 +64,7 @@ func newHarness(t *testing.T, submitters int, period time.Duration,
 	return r
 }
 
-// newLedger has no chain of its own: whoever starts a node on it gives it one.
+// newLedger creates a ledger without a chain: the options of each node set it.
 func newLedger(t *testing.T, submitters int, on txn.ChainID, opts ...dbtest.Option) *harness {
 	t.Helper()
 	r := &harness{t: t, db: dbtest.New(t, opts...), policy: testPolicy}
@@ -107,16 +107,16 @@ func (r *harness) openStoreBy(c clock.Clock, name, url string) *store.Store {
 	return s
 }
 
-// testNode is an engine that runs.
+// testNode is a running engine.
 type testNode struct {
 	store  *store.Store
 	engine *Engine
-	stop   func() // and wait
+	stop   func() // returns when Run has returned
 	kill   context.CancelFunc
-	err    error // of the run, once stopped
+	err    error // of Run, after stop
 }
 
-// startNode runs an engine on a store of its own. adjust may change its options.
+// startNode starts an engine on its own store. adjust may change its options.
 func (r *harness) startNode(name string, adjust func(*Options)) *testNode {
 	r.t.Helper()
 	return r.startNodeOn(r.openStore(name, r.db.URL), adjust)
@@ -163,7 +163,7 @@ func (r *harness) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {
 	return r.run(o)
 }
 
-// run runs an engine until the test ends, or it is stopped before.
+// run runs an engine until it is stopped or the test ends.
 func (r *harness) run(o Options) *testNode {
 	r.t.Helper()
 	e, err := New(o)
@@ -248,7 +248,7 @@ func (r *harness) events(id txn.TxID) []txn.Kind {
 	return kinds
 }
 
-// number asks the ledger for one number.
+// number runs a query that returns one number.
 func (r *harness) number(query string, args ...any) (n int) {
 	r.t.Helper()
 	if err := r.db.Pool.QueryRow(context.Background(), query, args...).Scan(&n); err != nil {

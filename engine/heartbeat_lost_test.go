@@ -82,7 +82,7 @@ func TestNotify_NoNodeCanAcquire_SentOnce(t *testing.T) {
 				defer proxy.Withdraw(watch)
 			}
 			c.createOn(a, 0, "one")
-			c.eventually("it is told", func() error {
+			c.eventually("it is reported", func() error {
 				if told[0].Load() == 0 {
 					return errors.New("not yet")
 				}

@@ -11,8 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestCommands_MoreThanOneRead_AllDecided: the owner looks again when it has done those of a look
-// that may not have shown all, and does not wait to be told.
+// TestCommands_MoreThanOneRead_AllDecided verifies that the owner reads commands again, without a
+// wake-up, when one read may not have returned all.
 func TestCommands_MoreThanOneRead_AllDecided(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
@@ -21,7 +21,7 @@ func TestCommands_MoreThanOneRead_AllDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.start("a", func(o *Options) { o.PollInterval = time.Hour })
-	c.eventually("all are decided on", func() error {
+	c.eventually("all are decided", func() error {
 		if n := c.number("SELECT count(*) FROM submitter_command WHERE applied_at IS NULL"); n > 0 {
 			return fmt.Errorf("%d are not", n)
 		}
@@ -29,8 +29,8 @@ func TestCommands_MoreThanOneRead_AllDecided(t *testing.T) {
 	})
 }
 
-// TestQueue_GrowsWhileBusy_NoWakeUps: what is queued behind a transaction that is under way is read
-// when that has ended, and not before; then at once.
+// TestQueue_GrowsWhileBusy_NoWakeUps verifies that transactions queued behind one in flight are
+// read when a slot is free, and not before.
 func TestQueue_GrowsWhileBusy_NoWakeUps(t *testing.T) {
 	t.Parallel()
 	const others = 5
@@ -52,19 +52,19 @@ func TestQueue_GrowsWhileBusy_NoWakeUps(t *testing.T) {
 		if i == 0 {
 			steps.Store(0)
 		}
-		c.eventually("another's is sent",
-			// whoever was to hear of the one before has
+		c.eventually("the other submitter sends",
+			// so the earlier notification was handled
 			c.is(c.createOn(n, 1+i, "other"), txn.Pending))
 	}
 	if got := steps.Load(); got > 2 {
-		t.Errorf("%d steps while nothing could be taken", got)
+		t.Errorf("%d steps without a free slot", got)
 	}
 	c.mine(20 * time.Millisecond)
 	c.eventually("the last is included", c.is(last, txn.Included))
 }
 
-// TestQueue_ArrivesBeforeRest_Seen: a transaction that is queued after the last look, and before
-// the owner rests, wakes nobody, so the owner does not rest.
+// TestQueue_ArrivesBeforeRest_Seen verifies that the owner does not rest after a transaction was
+// queued since its last read.
 func TestQueue_ArrivesBeforeRest_Seen(t *testing.T) {
 	t.Parallel()
 	a := &actor{
@@ -77,11 +77,11 @@ func TestQueue_ArrivesBeforeRest_Seen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := a.rest(ctx, &resting{now: a.e.Clock.Now()}); err != nil {
-		t.Errorf("it rested: %v", err)
+		t.Errorf("rested: %v", err)
 	}
 	a.more.Store(false)
 	time.AfterFunc(time.Millisecond, a.queue)
 	if err := a.rest(ctx, &resting{now: a.e.Clock.Now()}); err != nil {
-		t.Errorf("it was not woken: %v", err)
+		t.Errorf("not woken: %v", err)
 	}
 }

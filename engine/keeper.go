@@ -170,8 +170,7 @@ func (k *keeper) expire() {
 		case inside > k.e.ProgressTimeout:
 			h.owner.wedged.Store(true)
 			k.e.metrics.wedged.Add(context.Background(), 1)
-			k.lose(h, fmt.Sprintf("owner stuck in one step for %s",
-				inside.Round(time.Millisecond)))
+			k.lose(h, fmt.Sprintf("owner stuck in one step for %s", inside.Round(time.Millisecond)))
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// journal keeps what a node logs.
+// jsonLog keeps the log of a node.
 type jsonLog struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
@@ -38,7 +38,7 @@ func (j *jsonLog) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(j, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// of lists the lines with one of these messages.
+// find returns the lines with one of these messages.
 func (j *jsonLog) find(t *testing.T, messages ...string) (found []map[string]any) {
 	t.Helper()
 	j.mu.Lock()
@@ -57,7 +57,7 @@ func (j *jsonLog) find(t *testing.T, messages ...string) (found []map[string]any
 	return found
 }
 
-// leaseLost returns the log lines about leases lost for a reason.
+// leaseLost returns the lines about leases lost for a reason.
 func (j *jsonLog) leaseLost(t *testing.T, why string) (found []map[string]any) {
 	t.Helper()
 	for _, fields := range j.find(t, "lease lost") {
@@ -82,8 +82,8 @@ func measure(t *testing.T, o *Options) reading {
 	return r
 }
 
-// sum is the value of an instrument, or the number of what a histogram counted; of those data that
-// have the label, if one is given.
+// sum returns the value of an instrument, or the count of a histogram; optionally only of series
+// with a label.
 func (r reading) sum(name string, label ...string) (sum float64) {
 	r.t.Helper()
 	var all metricdata.ResourceMetrics
@@ -129,9 +129,8 @@ func (r reading) sum(name string, label ...string) (sum float64) {
 	return sum
 }
 
-// TestLog_EachMove_Logged follows a transaction through its life and two commands, of which one is
-// refused and changes nothing else, and compares the log with the ledger: every event is told with
-// the submitter, the transaction, the node and the token that it was written under.
+// TestLog_EachMove_Logged verifies that each event of a transaction, and each decided command, is
+// logged with submitter, transaction, node and token.
 func TestLog_EachMove_Logged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
@@ -157,15 +156,14 @@ func TestLog_EachMove_Logged(t *testing.T) {
 	token := float64(c.number("SELECT fencing_token FROM submitter_lease"))
 	writes := log.find(t, "nonce sequence started", "submitter status changed", "command decided",
 		"transaction moved", "submitter protected")
-	told := map[string]bool{}
+	logged := map[string]bool{}
 	for _, line := range writes {
 		if line["submitter"] != "s0" || line["submitter_id"] != float64(c.submitters[0]) ||
-			line["node_id"] != n.store.Node() ||
-			line["fencing_token"] != token {
-			t.Errorf("a line about a write lacks something: %v", line)
+			line["node_id"] != n.store.Node() || line["fencing_token"] != token {
+			t.Errorf("a line lacks a field: %v", line)
 		}
 		if line["msg"] == "transaction moved" {
-			told[fmt.Sprint(line["tx_id"], " ", line["event"])] = true
+			logged[fmt.Sprint(line["tx_id"], " ", line["event"])] = true
 		}
 	}
 	for i, want := range []string{"PAUSE APPLIED <nil>", "CANCEL " + txn.ResultAlreadyFinal + " " +
@@ -176,14 +174,14 @@ func TestLog_EachMove_Logged(t *testing.T) {
 			t.Errorf("logged %s of %v, want %s", got, decided[i], want)
 		}
 	}
-	for _, kind := range c.events(id)[1:] { // the first is the caller's
-		if !told[fmt.Sprint(id, " ", kind)] {
-			t.Errorf("nothing is logged of %s; told: %v", kind, told)
+	for _, kind := range c.events(id)[1:] { // the API wrote the first
+		if !logged[fmt.Sprint(id, " ", kind)] {
+			t.Errorf("%s is not logged: %v", kind, logged)
 		}
 	}
 }
 
-// TestCommit_Fenced_CountedAndLogged has the lease taken away between the signature and the commit.
+// TestCommit_Fenced_CountedAndLogged takes the lease away between the signature and the commit.
 func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -229,8 +227,7 @@ func TestCommit_Fenced_CountedAndLogged(t *testing.T) {
 	}
 }
 
-// TestMetrics_Takeover_Counted takes a transaction from one node to another and a third time to
-// nobody.
+// TestMetrics_Takeover_Counted transfers submitters from one node to another.
 func TestMetrics_Takeover_Counted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 2, time.Second)
@@ -258,7 +255,7 @@ func TestMetrics_Takeover_Counted(t *testing.T) {
 		return nil
 	})
 	c.eventually("sent",
-		// nothing was to be done for that submitter when a stopped: no takeover
+		// no takeover: this submitter had no work
 		c.sent(c.createOn(b, 1, "two")))
 	queued := c.createOn(b, 0, "three")
 	b.engine.countOnce(t.Context())
@@ -275,7 +272,7 @@ func TestMetrics_Takeover_Counted(t *testing.T) {
 		t.Errorf("%v leases were acquired after a release", got)
 	}
 	if second.sum("fencepost_queue_oldest_age") <= 0 {
-		t.Error("the age of the queue is not told")
+		t.Error("the age of the queue is zero")
 	}
 	c.eventually("renewals are counted", func() error {
 		if second.sum("fencepost_lease_renew", "result", "ok") == 0 {
@@ -285,10 +282,10 @@ func TestMetrics_Takeover_Counted(t *testing.T) {
 	})
 }
 
-// patchy is a chain of which the first hand-overs and the first look-up of receipts fail.
+// flakyChain fails the first broadcasts and the first receipt lookups.
 type flakyChain struct {
 	*chaintest.Chain
-	sends, receipts atomic.Int32 // that are still to fail
+	sends, receipts atomic.Int32 // remaining failures
 }
 
 func (p *flakyChain) Send(ctx context.Context, signed txn.Signed) txn.Outcome {
@@ -308,8 +305,8 @@ func (p *flakyChain) Receipts(ctx context.Context, hashes []txn.Hash) []txn.Rece
 	return answers
 }
 
-// TestMetrics_Lifecycle_Counted counts what one transaction costs until its end, of which two
-// hand-overs and a look-up fail.
+// TestMetrics_Lifecycle_Counted counts the calls for one transaction, with two failed broadcasts
+// and a failed lookup.
 func TestMetrics_Lifecycle_Counted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Second)
@@ -323,7 +320,7 @@ func TestMetrics_Lifecycle_Counted(t *testing.T) {
 		o.Chains[0].Chain = p
 	})
 	c.awaitFinal(c.createOn(n, 0, "one"))
-	c.eventually("its end is counted", func() error {
+	c.eventually("the final state is counted", func() error {
 		if counts.sum("fencepost_tx_final") == 0 {
 			return errors.New("not yet")
 		}
@@ -338,7 +335,7 @@ func TestMetrics_Lifecycle_Counted(t *testing.T) {
 		{"fencepost_tx_resubmit", "result", "ok", 1, 1},
 		{"fencepost_tx_resubmit", "result", "error", 1, 1},
 		{"fencepost_receipt_check", "result", "hit", 1, 100},
-		// those in doubt after a hand-over that failed
+		// lookups after a failed broadcast
 		{"fencepost_receipt_check", "result", "miss", 1, 100},
 		{"fencepost_receipt_check", "result", "error", 1, 1},
 	} {
@@ -349,7 +346,7 @@ func TestMetrics_Lifecycle_Counted(t *testing.T) {
 		}
 	}
 	if got := counts.sum("fencepost_receipt_lookup"); got < 3 {
-		t.Errorf("%v look-ups", got)
+		t.Errorf("%v lookups", got)
 	}
 	if got := counts.sum("fencepost_tx_lifetime"); got != 1 {
 		t.Errorf("%v lifetimes", got)

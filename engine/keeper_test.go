@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestRenew_SlowHeartbeat_OnTime has no heartbeat answered, so that each takes as long as it may,
-// which is a renewal interval. The next renewal comes at its end, and not another interval later.
+// TestRenew_SlowHeartbeat_OnTime delays every heartbeat until its timeout, one renewal interval.
+// The next renewal follows at once, not an interval later.
 func TestRenew_SlowHeartbeat_OnTime(t *testing.T) {
 	t.Parallel()
 	const interval, beats = time.Second, 5
@@ -20,7 +20,7 @@ func TestRenew_SlowHeartbeat_OnTime(t *testing.T) {
 		rules = append(rules, proxy.On(pgproxy.Running("name: Heartbeat "), pgproxy.HoldBefore))
 	}
 	least, last := time.Hour, time.Time{}
-	for _, r := range rules { // a renewal goes before each
+	for _, r := range rules { // a renewal precedes each
 		<-r.Fired()
 		now := time.Now()
 		if !last.IsZero() {
@@ -30,6 +30,6 @@ func TestRenew_SlowHeartbeat_OnTime(t *testing.T) {
 		defer r.Release()
 	}
 	if least > interval*9/5 || least < interval*9/10 {
-		t.Errorf("a renewal each %s, want one each %s", least, interval)
+		t.Errorf("a renewal every %s, want every %s", least, interval)
 	}
 }

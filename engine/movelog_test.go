@@ -9,7 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What is not signed yet has no hash, and the log does not make one up.
+// TestLog_Unsigned_NoHash verifies that a log line about an unsigned transaction has no hash.
 func TestLog_Unsigned_NoHash(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

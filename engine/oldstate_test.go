@@ -43,7 +43,7 @@ func TestResolve_NoOldState_NeedsUnproven(t *testing.T) {
 			func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 		w.inject(w.foreignTx(1))
 		w.chain.Mine(1)
-		w.await(id, "known to have lost its nonce", func(tx txn.Tx) bool {
+		w.await(id, "its nonce is used elsewhere", func(tx txn.Tx) bool {
 			w.chain.MineEmpty(1)
 			return tx.State == txn.Stuck && tx.Reason == txn.ReasonNonceElsewhere
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// notSent creates a transaction that no node can be handed, with one before it that is final.
+// createUnsent creates a transaction that cannot be broadcast, after a final one.
 func (w *sharedKeyHarness) createUnsent(terms txn.Terms) txn.TxID {
 	w.t.Helper()
 	w.node()
@@ -26,9 +26,9 @@ func (w *sharedKeyHarness) createUnsent(terms txn.Terms) txn.TxID {
 	return id
 }
 
-// An operator protects, since the key may be in wrong hands, and cancels what no pool has, which is
-// held back from then on. Then whoever has the key uses its nonce. That is found out although
-// nothing of ours is handed over, and there is a way on.
+// TestOnHold_NonceUsedElsewhere_Protects protects a submitter and cancels a transaction that no
+// pool has, which puts it on hold. Another program then uses its nonce. This is detected although
+// nothing is broadcast, and an operator can resolve it.
 func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -37,7 +37,7 @@ func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	w.chain.Intercept(nil)
 	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
-	w.await(id, "known to have lost its nonce", func(tx txn.Tx) bool {
+	w.await(id, "its nonce is used elsewhere", func(tx txn.Tx) bool {
 		w.chain.MineEmpty(1)
 		return tx.State == txn.Stuck && tx.Reason == txn.ReasonNonceElsewhere
 	})
@@ -53,8 +53,8 @@ func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	w.checkInvariants()
 }
 
-// With cancel_late, what nobody has is not brought to a pool after its deadline because a
-// protection forbids to sign its cancel.
+// TestOnHold_PastDeadline_NotExecuted verifies that with cancel_late an unsent transaction is not
+// broadcast after its deadline while a protection forbids its cancel.
 func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -66,7 +66,7 @@ func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
 		}
 		return nil
 	})
-	w.chain.Intercept(nil) // the nodes are back
+	w.chain.Intercept(nil)
 	w.eventually("some intervals pass", func() error {
 		w.chain.Mine(1)
 		if time.Now().Before(late.Add(8 * w.policy.ResubmitInterval)) {

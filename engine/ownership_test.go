@@ -202,8 +202,7 @@ func TestStop_Submitters_TakenOverAtOnce(t *testing.T) {
 			c := newCluster(t, submitters, lease)
 			c.mine(20 * time.Millisecond)
 			in := func(o *Options) {
-				o.Mode, o.RenewInterval, o.IdleAfter = mode, lease/3,
-					time.Hour
+				o.Mode, o.RenewInterval, o.IdleAfter = mode, lease/3, time.Hour
 			}
 			nodes := []*testNode{c.start("a", in), c.start("b", in), c.start("c", in)}
 			ids := make([][]txn.TxID, submitters)

@@ -183,7 +183,7 @@ func TestFail_NonceUsedElsewhere_QueueContinues(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 2}) {
-		t.Errorf("payloads ran under nonces %v", got)
+		t.Errorf("payloads executed under nonces %v", got)
 	}
 	w.checkInvariants()
 }
@@ -193,7 +193,7 @@ func TestFail_NonceUsedElsewhere_QueueContinues(t *testing.T) {
 func TestRequeue_NonceUsedElsewhere_ExecutedOnce(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t,
-		500) // far more than the blocks that were made while protection was awaited
+		500) // far more than the blocks mined before the protection
 	w.want(w.resolve(txn.ActionRequeue, id), txn.ResultRefused, fmt.Sprint(w.policy.AuditDepth))
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
@@ -208,7 +208,7 @@ func TestRequeue_NonceUsedElsewhere_ExecutedOnce(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 2, 3}) {
-		t.Errorf("payloads ran under nonces %v", got)
+		t.Errorf("payloads executed under nonces %v", got)
 	}
 	if got := w.gaps(); !slices.Equal(got, []string{"1-1 true"}) {
 		t.Errorf("gaps %v", got)
@@ -276,7 +276,7 @@ func TestFinal_LostByChain_Protects(t *testing.T) {
 		t.Errorf("%+v", tx.Status)
 	}
 	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1}) {
-		t.Errorf("payloads ran under nonces %v", got)
+		t.Errorf("payloads executed under nonces %v", got)
 	}
 	w.checkInvariants()
 }

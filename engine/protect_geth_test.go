@@ -26,8 +26,7 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	r.mineUntil("the first is final",
 		func() bool {
 			tx, err := r.admin.Tx(t.Context(), first)
-			return err == nil &&
-				tx.State.Final()
+			return err == nil && tx.State.Final()
 		})
 	id := r.create(0, "two", transfer())
 	r.eventually("it is sent", r.is(id, txn.Pending))
@@ -69,8 +68,7 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	r.mineUntil("the next is final",
 		func() bool {
 			tx, err := r.admin.Tx(t.Context(), next)
-			return err == nil &&
-				tx.State.Final()
+			return err == nil && tx.State.Final()
 		})
 	if tx := r.awaitFinal(next); tx.State != txn.Confirmed || *tx.Nonce != 3 {
 		t.Errorf("%+v", tx.Status)

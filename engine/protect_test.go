@@ -121,7 +121,7 @@ func (w *sharedKeyHarness) awaitProtected(reason string) txn.Protected {
 	return p
 }
 
-// awaitCalls waits until the chain was asked so many times more.
+// awaitCalls waits for more calls of a method.
 func (w *sharedKeyHarness) awaitCalls(method chaintest.Method, more int32) {
 	w.t.Helper()
 	var calls atomic.Int32
@@ -166,8 +166,7 @@ func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 			w.chain.MineEmpty(5)
 			w.awaitCalls(chaintest.MethodHead, 5)
 			if tx, err := w.admin.Tx(t.Context(), id); err != nil || tx.State != txn.Queued ||
-				tx.Nonce != nil ||
-				w.cursor().Next != 1 {
+				tx.Nonce != nil || w.cursor().Next != 1 {
 				t.Errorf("%+v %v, cursor %+v", tx.Status, err, w.cursor())
 			}
 		})
@@ -248,10 +247,7 @@ func (w *sharedKeyHarness) checkNonceUsed(id txn.TxID, by txn.Hash) {
 		w.t.Fatal(err)
 	}
 	if tx.State != txn.Stuck || tx.Reason != txn.ReasonNonceElsewhere ||
-		tx.Executed != txn.Unknown ||
-		tx.Nonce == nil ||
-		*tx.Nonce != 1 ||
-		tx.Receipt != nil {
+		tx.Executed != txn.Unknown || tx.Nonce == nil || *tx.Nonce != 1 || tx.Receipt != nil {
 		w.t.Errorf("%+v", tx.Status)
 	}
 	if next := w.cursor().Next; next != 2 {
@@ -407,8 +403,7 @@ func TestLagNeverProtects(t *testing.T) {
 			var calls atomic.Int32
 			w.chain.Intercept(
 				func(_ context.Context, call chaintest.Call) chaintest.Fault {
-					return fault(call,
-						int(calls.Add(1)))
+					return fault(call, int(calls.Add(1)))
 				})
 			for i := range 4 {
 				id := w.create(0, fmt.Sprint(i), transfer())

@@ -18,7 +18,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// picky signs for others what it does not sign for some payloads.
+// rejectingSigner refuses to sign some payloads.
 type rejectingSigner struct {
 	Signer
 	refuse func(txn.Payload) error
@@ -32,19 +32,20 @@ func (p rejectingSigner) Sign(ctx context.Context, signer string, u txn.Unsigned
 	return p.Signer.Sign(ctx, signer, u)
 }
 
-// reverting is a payload that a simulation refuses.
+// reverting returns a payload that fails in simulation.
 func (v *chainHarness) reverting() txn.Payload {
 	if v.memory == nil {
 		return txn.Payload{
 			Data: []byte{0x60, 0, 0x60, 0, 0xfd},
-		} // a creation whose code is PUSH1 0, PUSH1 0, REVERT
+		} // init code PUSH1 0, PUSH1 0, REVERT
 	}
 	to := txn.Address{0xfe}
 	v.memory.Register(to, chaintest.Reverter("never"))
 	return txn.Payload{To: &to}
 }
 
-// A head that can never be sent ends without a nonce, and the one behind it goes on.
+// TestQueueHead_NeverSendable_NoNonce verifies that a head that can never be sent fails without a
+// nonce, and the next one proceeds.
 func TestQueueHead_NeverSendable_NoNonce(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		to := txn.Address{0xaa}
@@ -62,7 +63,7 @@ func TestQueueHead_NeverSendable_NoNonce(t *testing.T) {
 				nil,
 				txn.ReasonInvalid,
 			},
-			"less than any": {
+			"gas below the minimum": {
 				func(*chainHarness) txn.Payload { return txn.Payload{To: &to, GasLimit: 20_000} },
 				nil,
 				txn.ReasonInvalid,
@@ -91,22 +92,20 @@ func TestQueueHead_NeverSendable_NoNonce(t *testing.T) {
 				id := v.create(0, "head", head.payload(v))
 				behind := v.create(0, "behind", transfer())
 				if tx := v.finish(id); tx.State != txn.Failed || tx.Executed != txn.No ||
-					tx.Nonce != nil ||
-					tx.Reason != head.reason ||
-					tx.LastError == "" {
+					tx.Nonce != nil || tx.Reason != head.reason || tx.LastError == "" {
 					t.Errorf("%+v", tx.Status)
 				}
 				if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 0 {
-					t.Errorf("the one behind it is %+v", tx.Status)
+					t.Errorf("the next one is %+v", tx.Status)
 				}
 			})
 		}
 	})
 }
 
-// Where gas limits are trusted a head that brings one is not simulated: it takes its nonce, reverts
-// on the chain, and the one behind it goes on. One that cannot be enough for its data still ends
-// without a nonce.
+// TestQueueHead_TrustedGasLimit_NotSimulated verifies that with trusted gas limits a head with a
+// limit is not simulated: it takes its nonce and reverts on chain. A limit below the minimum still
+// fails without a nonce.
 func TestQueueHead_TrustedGasLimit_NotSimulated(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -131,19 +130,19 @@ func TestQueueHead_TrustedGasLimit_NotSimulated(t *testing.T) {
 		t.Errorf("%s: %+v", tx.RequestID, tx.Status)
 	}
 	if tx := v.finish(behind); tx.State != txn.Confirmed || *tx.Nonce != 1 {
-		t.Errorf("the one behind it is %+v", tx.Status)
+		t.Errorf("the next one is %+v", tx.Status)
 	}
 }
 
-// What keeps a head from being sent goes away. It kept its place, took no nonce, and goes on by
-// itself; so does the one behind it.
+// TestQueueHead_TemporaryFailure_Waits verifies that a head that cannot be sent yet keeps its
+// position without a nonce, and proceeds automatically.
 func TestQueueHead_TemporaryFailure_Waits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		signer error // until after
+		signer error // until after is called
 		before func(*chainHarness)
 		reason string
-		sub    txn.Sub // BACKING_OFF, unless it is another
+		sub    txn.Sub // default BACKING_OFF
 		after  func(*chainHarness)
 	}{
 		"no funds": {
@@ -165,8 +164,8 @@ func TestQueueHead_TemporaryFailure_Waits(t *testing.T) {
 			reason: txn.ReasonHasCode,
 			after:  func(v *chainHarness) { v.memory.SetCode(devchain.Address(0), false) },
 		},
-		"the signer is away":     {signer: txn.ErrUnavailable, reason: txn.ReasonSignerUnavailable},
-		"the signer is mistaken": {signer: txn.ErrSignerFault, reason: txn.ReasonSignerFault},
+		"signer unavailable": {signer: txn.ErrUnavailable, reason: txn.ReasonSignerUnavailable},
+		"signer faulty":      {signer: txn.ErrSignerFault, reason: txn.ReasonSignerFault},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -188,8 +187,7 @@ func TestQueueHead_TemporaryFailure_Waits(t *testing.T) {
 				most)
 			tx := v.await(id, "it waits", func(tx txn.Tx) bool { return tx.Reason == c.reason })
 			if tx.State != txn.Queued || tx.Sub != cmp.Or(c.sub, txn.BackingOff) ||
-				tx.Nonce != nil ||
-				tx.WaitingSince.IsZero() {
+				tx.Nonce != nil || tx.WaitingSince.IsZero() {
 				t.Errorf("%+v", tx.Status)
 			}
 			signs.Store(true)
@@ -205,15 +203,14 @@ func TestQueueHead_TemporaryFailure_Waits(t *testing.T) {
 	}
 }
 
-// The account is emptied by somebody else once the nonce is taken: before a node has the
-// transaction, or after that, when its pool has dropped it for that. The nonce is kept. At each
-// time until there is money again it says that this is what it waits for, also when it is STUCK by
-// its hand-overs; then it goes on by itself, and so do those behind it.
+// TestFunds_SpentAfterAllocation_Unfunded drains the account after the nonce is taken: before a
+// node has the transaction, or after its pool dropped it. The nonce is kept and the transaction is
+// UNFUNDED, also while STUCK. Once funded, it and the next ones proceed automatically.
 func TestFunds_SpentAfterAllocation_Unfunded(t *testing.T) {
 	t.Parallel()
 	const few = 4
 	for name, c := range map[string]struct {
-		taken bool // by a node, before
+		taken bool // a node accepted it before
 		max   int
 		want  []txn.Kind
 	}{
@@ -236,9 +233,9 @@ func TestFunds_SpentAfterAllocation_Unfunded(t *testing.T) {
 			id, behind := v.create(0, "head", transfer()), v.create(0, "behind", transfer())
 			v.awaitUnfunded(id, 3*few, c.max, c.taken)
 			v.memory.Fund(devchain.Address(0), *uint256.MustFromDecimal("1000000000000000000"))
-			v.eventually("it goes on", v.is(id, txn.Pending))
+			v.eventually("it proceeds", v.is(id, txn.Pending))
 			if got := v.events(id); !slices.Equal(got, c.want) {
-				t.Errorf("told %v, want %v", got, c.want)
+				t.Errorf("events %v, want %v", got, c.want)
 			}
 			for i, id := range []txn.TxID{id, behind} {
 				if tx := v.finish(id); tx.State != txn.Confirmed || *tx.Nonce != txn.Nonce(i) ||
@@ -250,8 +247,7 @@ func TestFunds_SpentAfterAllocation_Unfunded(t *testing.T) {
 	}
 }
 
-// drainedAtSend takes the account's money when something is handed over for the first time, or once
-// it was taken.
+// drainedAtSend drains the account at the first broadcast, or at the second if taken.
 func (v *chainHarness) drainedAtSend(taken bool) {
 	sends := new(atomic.Int32)
 	gone := int32(1)
@@ -267,12 +263,11 @@ func (v *chainHarness) drainedAtSend(taken bool) {
 	})
 }
 
-// unfunded watches a transaction through so many refused hand-overs: it says at each time that it
-// waits for money.
+// awaitUnfunded follows a transaction through rejected broadcasts; it is UNFUNDED all the time.
 func (v *chainHarness) awaitUnfunded(id txn.TxID, moves, most int, taken bool) {
 	v.t.Helper()
-	v.await(id, "it waits for money", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
-	v.await(id, "it is handed over often", func(tx txn.Tx) bool {
+	v.await(id, "it is UNFUNDED", func(tx txn.Tx) bool { return tx.Sub == txn.Unfunded })
+	v.await(id, "it is rebroadcast often", func(tx txn.Tx) bool {
 		want := txn.Allocated
 		if taken {
 			want = txn.Tracking
@@ -289,17 +284,17 @@ func (v *chainHarness) awaitUnfunded(id txn.TxID, moves, most int, taken bool) {
 	})
 }
 
-// A transaction that ran and reverted ends; whether the queue goes on is the account's choice,
-// which may be changed under its owner.
+// TestRevert_FailurePolicy_Applied verifies that on_failure decides whether the queue continues
+// after a revert. It may change while the submitter has an owner.
 func TestRevert_FailurePolicy_Applied(t *testing.T) {
 	t.Parallel()
-	told := &jsonLog{}
-	v := newChainHarness(t, "memory", quick, func(o *Options) { o.Logger = told.logger() })
+	log := &jsonLog{}
+	v := newChainHarness(t, "memory", quick, func(o *Options) { o.Logger = log.logger() })
 	to := txn.Address{0xfd}
 	var reverts atomic.Bool
 	v.memory.Register(to, func(chaintest.Message) error {
 		if reverts.Load() {
-			return errors.New("not any more")
+			return errors.New("reverts")
 		}
 		return nil
 	})
@@ -334,14 +329,11 @@ func TestRevert_FailurePolicy_Applied(t *testing.T) {
 	said := regexp.MustCompile(
 		`^transaction [0-9a-f-]{36} \(request "two"\) was included in block [0-9]+ \(0x[0-9a-f]{64}\) and reverted, and on_failure is PAUSE$`)
 	if p := v.info().Pause; p == nil || !p.OnFailure || p.Operator != txn.OperatorSelf ||
-		!said.MatchString(p.Reason) ||
-		p.At.IsZero() {
+		!said.MatchString(p.Reason) || p.At.IsZero() {
 		t.Errorf("it is paused by %+v", p)
 	}
-	if lines := told.find(t, "submitter paused; resume it to continue allocation"); len(
-		lines) != 1 ||
-		lines[0]["reason"] != v.info().Pause.Reason ||
-		lines[0]["level"] != "WARN" {
+	if lines := log.find(t, "submitter paused; resume it to continue allocation"); len(
+		lines) != 1 || lines[0]["reason"] != v.info().Pause.Reason || lines[0]["level"] != "WARN" {
 		t.Errorf("logged %v", lines)
 	}
 	if got := v.decide(store.Ask{Kind: txn.CommandResume}); got != txn.Applied {

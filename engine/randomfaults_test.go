@@ -85,8 +85,7 @@ func (s *randomRun) takeover() {
 		o.PollInterval, o.StuckTimeout = 50*time.Millisecond, time.Second
 		s.counts = append(s.counts, measure(s.t, o))
 		o.Stuck = &recordingPolicy{
-			answer: func(context.Context, int) (txn.StuckAction,
-				error) {
+			answer: func(context.Context, int) (txn.StuckAction, error) {
 				return says[s.draw(len(says))], nil
 			},
 		}

@@ -144,7 +144,7 @@ func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 		return nil
 	})
 	held.Release()
-	c.eventually("the owner goes on", func() error {
+	c.eventually("the owner proceeds", func() error {
 		if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); n != 1 {
 			return errors.New("not yet")
 		}
@@ -194,7 +194,7 @@ func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.eventually("the owner goes on", func() error {
+	c.eventually("the owner proceeds", func() error {
 		if n := c.number("SELECT fencing_token FROM submitter_lease"); n != 2 || loads.Load() != 1 {
 			return fmt.Errorf("token %d, read %d times", n, loads.Load())
 		}

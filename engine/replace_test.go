@@ -53,8 +53,7 @@ func TestBump_AnyAttemptIncluded_Confirmed(t *testing.T) {
 				}
 				for i, f := range attempts[1:] {
 					if old := attempts[i].Fees; f.Kind != txn.Bump || f.Nonce != 0 ||
-						!f.Fees.Cap.Gt(&old.Cap) ||
-						!f.Fees.Tip.Gt(&old.Tip) {
+						!f.Fees.Cap.Gt(&old.Cap) || !f.Fees.Tip.Gt(&old.Tip) {
 						t.Errorf("form %d offers %s after %s", f.No, f.Fees.Cap.Dec(),
 							old.Cap.Dec())
 					}
@@ -184,8 +183,7 @@ func TestCancel_Race(t *testing.T) {
 				tx := v.finish(id)
 				// it may have risen meanwhile
 				cancelled := func(f txn.Attempt) bool {
-					return f.Hash == tx.TxHash &&
-						f.Kind == txn.Cancel
+					return f.Hash == tx.TxHash && f.Kind == txn.Cancel
 				}
 				if wins &&
 					(tx.State != txn.Cancelled || tx.Executed != txn.No ||
@@ -199,7 +197,7 @@ func TestCancel_Race(t *testing.T) {
 				}
 				v.dropSends(nil)
 				if next := v.finish(behind); next.State != txn.Confirmed || *next.Nonce != 1 {
-					t.Errorf("the one behind it is %+v", next.Status)
+					t.Errorf("the next one is %+v", next.Status)
 				}
 			})
 		}
@@ -289,8 +287,7 @@ func TestReplacement_OwnFeeCap_Kept(t *testing.T) {
 	attempts := v.awaitAttempts(id, 2)
 	first, last := attempts[0].Fees.Cap, attempts[len(attempts)-1].Fees.Cap
 	if tx.State != txn.Confirmed || first.Gt(uint256.NewInt(3e9)) ||
-		!last.Gt(uint256.NewInt(5e9)) ||
-		last.Gt(uint256.NewInt(10e9)) {
+		!last.Gt(uint256.NewInt(5e9)) || last.Gt(uint256.NewInt(10e9)) {
 		t.Errorf("%s: the first form offers %s, the last %s", tx.State, first.Dec(), last.Dec())
 	}
 }
@@ -304,8 +301,7 @@ func TestFees_FallBelowCap_Confirmed(t *testing.T) {
 	id := v.create(0, "one", transfer())
 	v.await(id, "the cap is reached",
 		func(tx txn.Tx) bool {
-			return tx.State == txn.Stuck &&
-				tx.Reason == txn.ReasonFeeCapReached
+			return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached
 		})
 	if n := len(v.memory.Included()); n != 0 || len(v.memory.Pool()) != 0 {
 		t.Fatal("the pool took it")
@@ -353,8 +349,7 @@ func TestFeeCap_SubmitterAndIntent_Kept(t *testing.T) {
 	tx := v.finish(id)
 	attempts := v.awaitAttempts(id, 2)
 	if last := attempts[len(attempts)-1]; tx.State != txn.Confirmed ||
-		last.Fees.Cap.Gt(uint256.NewInt(5e9)) ||
-		!last.Fees.Cap.Gt(uint256.NewInt(2e9)) {
+		last.Fees.Cap.Gt(uint256.NewInt(5e9)) || !last.Fees.Cap.Gt(uint256.NewInt(2e9)) {
 		t.Errorf("%s; the last form offers %s", tx.State, last.Fees.Cap.Dec())
 	}
 }
@@ -409,17 +404,14 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 	pass()
 	v.finish(first)
 	if tx := v.finish(late); tx.State != txn.Failed || tx.Reason != txn.ReasonDeadline ||
-		tx.Executed != txn.No ||
-		tx.Nonce != nil {
+		tx.Executed != txn.No || tx.Nonce != nil {
 		t.Errorf("%+v", tx.Status)
 	}
 	cancelled := v.createWith("cancelled", transfer(),
 		txn.Terms{NotAfter: soon(), CancelLate: true})
 	attempts := v.awaitAttempts(cancelled, 2)
 	if tx := v.finish(cancelled); tx.State != txn.Cancelled || tx.Executed != txn.No ||
-		tx.Reason != txn.ReasonDeadline ||
-		attempts[1].Kind != txn.Cancel ||
-		*tx.Nonce != 1 {
+		tx.Reason != txn.ReasonDeadline || attempts[1].Kind != txn.Cancel || *tx.Nonce != 1 {
 		t.Errorf("%+v", tx.Status)
 	}
 	kept := v.createWith("kept", transfer(), txn.Terms{NotAfter: soon()})

@@ -34,8 +34,7 @@ func (w *sharedKeyHarness) checkExecutedBefore(id txn.TxID, nonce txn.Nonce, by 
 	tx := w.finish(id)
 	if tx.State != txn.Confirmed || tx.Executed != txn.Success ||
 		tx.Reason != txn.ProtectExecutedAfterRequeue ||
-		*tx.Nonce != nonce ||
-		tx.Receipt.TxHash != by {
+		*tx.Nonce != nonce || tx.Receipt.TxHash != by {
 		w.t.Errorf("%+v", tx.Status)
 	}
 	if w.cursor().Protected != nil {
@@ -46,7 +45,7 @@ func (w *sharedKeyHarness) checkExecutedBefore(id txn.TxID, nonce txn.Nonce, by 
 		w.t.Errorf("%+v", tx.Status)
 	}
 	if got := w.executions(); !slices.Equal(got, []txn.Nonce{0, 1, nonce + 1}) {
-		w.t.Errorf("payloads ran under nonces %v", got)
+		w.t.Errorf("payloads executed under nonces %v", got)
 	}
 	if p := w.cursor().Protected; p != nil {
 		w.t.Errorf("protected again: %+v", p)
@@ -149,8 +148,7 @@ func TestCancel_Requeued_Applied(t *testing.T) {
 	w.want(w.resolve(txn.ActionRequeue, id), txn.Applied)
 	w.want(w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}), txn.Applied)
 	if tx := w.awaitFinal(id); tx.State != txn.Cancelled || tx.Executed != txn.No ||
-		tx.Nonce != nil ||
-		w.cursor().Protected == nil {
+		tx.Nonce != nil || w.cursor().Protected == nil {
 		t.Errorf("%+v", tx.Status)
 	}
 	w.checkInvariants()

@@ -57,8 +57,7 @@ func (tb *routerHarness) own(ids ...txn.SubmitterID) {
 
 // see makes these nodes the live ones.
 func (tb *routerHarness) setLive(nodes ...store.NodeInfo) {
-	tb.e.members.saw(nodes,
-		tb.clock.Now())
+	tb.e.members.saw(nodes, tb.clock.Now())
 }
 
 func (tb *routerHarness) node(id string, accepting bool) store.NodeInfo {
@@ -130,15 +129,11 @@ func TestRebalance(t *testing.T) {
 			"while": {func(tb *routerHarness) store.NodeInfo { return tb.node("other", true) },
 			lease,
 			true},
-		"a node that has " +
-			"just come": {func(tb *routerHarness) store.NodeInfo {
-			return tb.node("other",
-				true)
+		"a node that has just come": {func(tb *routerHarness) store.NodeInfo {
+			return tb.node("other", true)
 		}, lease - 1, false},
-		"a node that accepts " +
-			"nothing": {func(tb *routerHarness) store.NodeInfo {
-			return tb.node("other",
-				false)
+		"a node that accepts nothing": {func(tb *routerHarness) store.NodeInfo {
+			return tb.node("other", false)
 		}, lease, false},
 		"a node that works on other chains alone": {func(*routerHarness) store.NodeInfo {
 			return store.NodeInfo{ID: "other", Chains: []txn.ChainID{1}, Accepting: true}
@@ -324,8 +319,7 @@ func TestMail_OwnerLostLease_Forwarded(t *testing.T) {
 	free, not := tb.unowned(others)
 	if !slices.Equal(others, []txn.SubmitterID{2, 3}) ||
 		!slices.Equal(free, []txn.SubmitterID{3}) ||
-		!slices.Equal(not, []txn.SubmitterID{2}) ||
-		!tb.actors[1].mail.Load() {
+		!slices.Equal(not, []txn.SubmitterID{2}) || !tb.actors[1].mail.Load() {
 		t.Errorf("not delivered here: %v; of these to be acquired: %v, for others: %v", others,
 			free, not)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A node that is held up in the middle of a load, while its successor ends the transaction, must
-// not get a transaction without its attempts.
+// TestLoad_ConcurrentWrites_OneSnapshot delays a load while a successor finalizes the transaction:
+// the loader must not see a transaction without its attempts.
 func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, 0, dbtest.WithoutGuard())
@@ -33,8 +33,7 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	}
 	between := proxy.On(
 		func(m pgproxy.Message) bool {
-			return m.Type == 'B' &&
-				strings.Contains(m.SQL, "name: OpenAttempts ")
+			return m.Type == 'B' && strings.Contains(m.SQL, "name: OpenAttempts ")
 		},
 		pgproxy.HoldBefore) // the server sees the data as of the Bind
 	loaded := make(chan store.Ledger, 1)
@@ -45,7 +44,7 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 		}
 		loaded <- l
 	}()
-	r.eventually("the loader stands between OpenTxs and OpenAttempts", func() error {
+	r.eventually("the load is between OpenTxs and OpenAttempts", func() error {
 		select {
 		case <-between.Fired():
 			return nil
@@ -53,7 +52,7 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 			return context.DeadlineExceeded
 		}
 	})
-	// The new owner, in raw SQL: it ends the transaction.
+	// The successor finalizes the transaction.
 	if _, err := r.db.Pool.Exec(ctx, "UPDATE managed_tx SET state = 'CONFIRMED', sub_state = '', "+
 		"executed = 'SUCCESS', version = version + 1, released_at = now(), terminal_at = now() "+
 		"WHERE tx_id = $1", id.String()); err != nil {
@@ -79,8 +78,8 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	}
 }
 
-// TestPrepare_EveryNodeRejects_NoNonce sends what passes every check of form and is refused by
-// every pool, and something harmless behind it.
+// TestPrepare_EveryNodeRejects_NoNonce sends payloads that pass validation and are rejected by
+// every pool, and a valid one behind them.
 func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -88,24 +87,21 @@ func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 		reason string
 	}{
 		"too large": {func(p *txn.Payload) {
-			p.Data = make([]byte,
-				128<<10)
+			p.Data = make([]byte, 128<<10)
 		}, txn.ReasonInvalid},
 		"more gas than a block": {func(p *txn.Payload) { p.GasLimit = 100_000_000 },
 			txn.ReasonInvalid},
-		"more gas than a transaction may": {func(p *txn.Payload) { p.GasLimit = 20_000_000 },
+		"more gas than a transaction may use": {func(p *txn.Payload) { p.GasLimit = 20_000_000 },
 			txn.ReasonInvalid},
-		"more gas than a number should be": {func(p *txn.Payload) { p.GasLimit = 1<<63 - 1 },
+		"the largest gas limit": {func(p *txn.Payload) { p.GasLimit = 1<<63 - 1 },
 			txn.ReasonInvalid},
 		"too little gas": {func(p *txn.Payload) { p.GasLimit = 100 },
 			txn.ReasonInvalid},
-		"an opcode that is none": {func(p *txn.Payload) {
-			p.To, p.Data = nil,
-				[]byte{0xfe}
+		"invalid opcode": {func(p *txn.Payload) {
+			p.To, p.Data = nil, []byte{0xfe}
 		}, txn.ReasonPrepareReverted},
-		"a stack that is empty": {func(p *txn.Payload) {
-			p.To, p.Data = nil,
-				[]byte{0x50}
+		"stack underflow": {func(p *txn.Payload) {
+			p.To, p.Data = nil, []byte{0x50}
 		}, txn.ReasonPrepareReverted},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,11 +112,10 @@ func TestPrepare_EveryNodeRejects_NoNonce(t *testing.T) {
 			c.change(&p)
 			bad, good := r.create(0, "bad", p), r.create(0, "good", transfer())
 			if tx := r.awaitFinal(good); tx.State != txn.Confirmed || *tx.Nonce != 0 {
-				t.Errorf("the one behind it: %s, nonce %d", tx.State, *tx.Nonce)
+				t.Errorf("the next one: %s, nonce %d", tx.State, *tx.Nonce)
 			}
 			if tx := r.awaitFinal(bad); tx.State != txn.Failed || tx.Executed != txn.No ||
-				tx.Nonce != nil ||
-				tx.Reason != c.reason {
+				tx.Nonce != nil || tx.Reason != c.reason {
 				t.Errorf("%s %s %s: %s", tx.State, tx.Executed, tx.Reason, tx.LastError)
 			}
 		})

@@ -78,7 +78,7 @@ func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 		t.Errorf("at one and the same block: %v", loud)
 	}
 	w.chain.MineEmpty(1)
-	w.eventually("it is told", func() error {
+	w.eventually("it is reported", func() error {
 		if len(log.find(t, repeatedSuspicion)) == 0 {
 			return errors.New("not yet")
 		}

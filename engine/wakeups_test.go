@@ -22,8 +22,7 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 			c.policy = quick
 			n := c.start("a",
 				func(o *Options) {
-					o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour,
-						time.Hour, idle
+					o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour, time.Hour, idle
 				})
 			c.mine(5 * time.Millisecond)
 			draw := rand.New(rand.NewPCG(12, uint64(idle)))
