@@ -66,6 +66,7 @@ type endpoint struct {
 	// consecutive; a successful probe does not reset it, because an endpoint may pass a probe and
 	// fail calls
 	failures  int
+	batches   batchSize
 	unhealthy bool // the last call failed, and none has succeeded since
 	// must be verified before the next use: another chain may answer after a failure
 	mustVerify bool
@@ -326,7 +327,8 @@ func (e *endpoint) connectTimeout() time.Duration { return e.o.Timeout / 2 }
 func (e *endpoint) open(ctx context.Context) (*jsonrpc.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.connectTimeout())
 	defer cancel()
-	o := jsonrpc.Options{Limit: e.limit, MaxWire: e.o.maxAnswer, Skip: skippedFields}
+	o := jsonrpc.Options{Limit: e.limit, MaxWire: e.o.maxAnswer, Skip: skippedFields,
+		MaxBatch: e.maxBatch, BatchRefused: e.batchRefused}
 	if !e.ws {
 		return openHTTP(e.url, e.o.MaxInFlight, o, func() { e.dials.Add(1) }), nil
 	}

@@ -83,8 +83,8 @@ func hugeServer(t *testing.T, before, fill, after string) *httptest.Server {
 	return s
 }
 
-// A response of 60 MB, whatever part of it is large, takes little memory and fails as the
-// endpoint's fault. Each case runs in a process of its own.
+// A response of 60 MB takes little memory, with any of its parts large, and fails as the endpoint's
+// fault. Each case runs in a process of its own.
 func TestResponse_Huge_MemoryBounded(t *testing.T) {
 	if address := os.Getenv("HUGE_RESPONSE"); address != "" {
 		callHuge(t, address)

@@ -67,7 +67,7 @@ func (o *outbox) begin(ctx context.Context, signed txn.Signed, now time.Time) *p
 func (o *outbox) end(e *endpoint) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	limit := e.o.BatchLimit
+	limit := e.maxBatch()
 	if e.o.Clock.Now().Before(o.rest) {
 		limit = 1
 	}
@@ -156,7 +156,7 @@ func (e *endpoint) sendBatch(ctx context.Context, b *sendGroup) *fault {
 				ours:   true,
 			}
 		}
-		return e.batchFault(ctx, client.Batch(ctx, elems))
+		return e.batchFault(ctx, client.Request(ctx, elems))
 	})
 	if f != nil {
 		for _, i := range sent {

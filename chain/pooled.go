@@ -16,13 +16,12 @@ type pooled struct {
 	Block *txn.Hash `json:"blockHash"`
 }
 
-// Pooled looks for the attempts of one nonce in the pool of the current endpoint, in one batch if
-// the batch limit allows.
+// Pooled looks for the attempts of one nonce in the pool of the current endpoint.
 func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonce,
 	hashes []txn.Hash) (txn.Diagnosis, error) {
 	var found txn.Diagnosis
 	what := fmt.Sprintf("look for nonce %d of %s in the pool", nonce, address.Hex())
-	err := c.read(ctx, what, func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
+	err := c.read(ctx, what, func(ctx context.Context, _ *endpoint, client *jsonrpc.Client) error {
 		var (
 			latest, next hexutil.Uint64
 			known        = make([]*pooled, len(hashes))
@@ -41,7 +40,7 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 				},
 			)
 		}
-		if err := e.inBatches(ctx, client, elems); err != nil {
+		if err := client.Batch(ctx, elems); err != nil {
 			return err
 		}
 		var err error
@@ -52,19 +51,6 @@ func (c *Client) Pooled(ctx context.Context, address txn.Address, nonce txn.Nonc
 		return txn.Undiagnosed, err
 	}
 	return found, nil
-}
-
-// inBatches sends the calls in batches of at most the limit. The error of each call is in its
-// element.
-func (e *endpoint) inBatches(ctx context.Context, client *jsonrpc.Client,
-	elems []jsonrpc.Call) error {
-	for start := 0; start < len(elems); start += e.o.BatchLimit {
-		if err := client.Batch(ctx, elems[start:min(start+
-			e.o.BatchLimit, len(elems))]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // diagnose evaluates the responses: the two counts, then one for each attempt. If any attempt could

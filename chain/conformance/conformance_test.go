@@ -1,6 +1,14 @@
 package conformance_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"testing"
 	"time"
 
@@ -70,38 +78,79 @@ func TestClient(t *testing.T) {
 			if transport == "websocket" {
 				url = node.WSURL()
 			}
-			conformance.Run(t, func(t *testing.T) *conformance.Harness {
-				c, err := chain.Dial(
-					t.Context(),
-					chain.Options{
-						Name:      "dev",
-						ChainID:   txn.ChainID(node.ID()),
-						Endpoints: []string{url},
-					},
-				)
+			runOn(t, node, chain.Options{Endpoints: []string{url}})
+		})
+	}
+}
+
+// runOn runs the suite on a development chain.
+func runOn(t *testing.T, node *devchain.Chain, o chain.Options) {
+	o.Name, o.ChainID = "dev", txn.ChainID(node.ID())
+	conformance.Run(t, func(t *testing.T) *conformance.Harness {
+		c, err := chain.Dial(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return &conformance.Harness{
+			Chain: c, ChainID: o.ChainID, Key: devchain.Key(0), Manual: true,
+			Mine: func() {
+				if _, err := node.Mine(1); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Reorg: func(depth int, keep bool) {
+				fate := devchain.Drop
+				if keep {
+					fate = devchain.Keep
+				}
+				if err := node.Reorg(depth, fate); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+// limited is a node's address that refuses batches of more calls.
+func limited(t *testing.T, node string, limit int) string {
+	t.Helper()
+	target, err := url.Parse(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body, r.Host = io.NopCloser(bytes.NewReader(body)), target.Host
+		var calls []json.RawMessage
+		if json.Unmarshal(body, &calls) == nil && (len(calls) > limit || limit == 1) {
+			http.Error(w, "batch too large", http.StatusRequestEntityTooLarge)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// A node with a limit of calls per request serves everything, whether the limit is configured or
+// has to be found out.
+func TestClient_BatchLimit(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int{1, 2, 5} {
+		for _, configured := range []int{limit, 0} {
+			t.Run(fmt.Sprintf("%d, configured %d", limit, configured), func(t *testing.T) {
+				t.Parallel()
+				node, err := devchain.Start(devchain.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(c.Close)
-				return &conformance.Harness{
-					Chain: c, ChainID: txn.ChainID(node.ID()), Key: devchain.Key(0), Manual: true,
-					Mine: func() {
-						if _, err := node.Mine(1); err != nil {
-							t.Fatal(err)
-						}
-					},
-					Reorg: func(depth int, keep bool) {
-						fate := devchain.Drop
-						if keep {
-							fate = devchain.Keep
-						}
-						if err := node.Reorg(depth, fate); err != nil {
-							t.Fatal(err)
-						}
-					},
-				}
+				t.Cleanup(func() { _ = node.Close() })
+				address := limited(t, node.URL(), limit)
+				runOn(t, node, chain.Options{Endpoints: []string{address}, BatchLimit: configured})
 			})
-		})
+		}
 	}
 }
 

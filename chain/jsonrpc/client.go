@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"sync/atomic"
 )
@@ -20,6 +21,12 @@ type Options struct {
 	Limit func(method string, args []any) Limit
 	// MaxWire bounds the whole response to one request, in bytes.
 	MaxWire int64
+	// MaxBatch returns the most calls in one request; nil means no limit. With a limit of 1 every
+	// call is sent in a request of its own, which is not a batch.
+	MaxBatch func() int
+	// BatchRefused decides about a request of several calls that the server rejected. If it returns
+	// true, MaxBatch has become lower, and the calls are sent again. Nil means never.
+	BatchRefused func(calls int, err error) bool
 	// Skip holds the names of fields in results that are not kept, at any depth.
 	Skip map[string]bool
 }
@@ -63,20 +70,64 @@ func (c *Client) Call(ctx context.Context, result any, method string, args ...an
 	return call[0].Error
 }
 
-// Batch makes the calls in one request. It returns an error if the request failed as a whole; the
-// outcome of each call is in its Error.
+// Batch makes the calls, in as few requests as MaxBatch allows. It returns an error if a request
+// failed as a whole; otherwise the outcome of each call is in its Error. Calls are repeated if the
+// server refused them because of the size of their batch.
 func (c *Client) Batch(ctx context.Context, calls []Call) error {
-	if len(calls) == 0 {
-		return nil
+	for len(calls) > 0 {
+		part := calls[:min(len(calls), c.maxBatch())]
+		if len(part) == 1 {
+			if err := c.do(ctx, part, false); err != nil {
+				return err
+			}
+		} else if refused, err := c.request(ctx, part); refused {
+			continue
+		} else if err != nil {
+			return err
+		}
+		calls = calls[len(part):]
 	}
-	return c.do(ctx, calls, true)
+	return nil
+}
+
+// Request makes the calls in one request, whatever MaxBatch is. It returns an error if the request
+// failed as a whole; otherwise the outcome of each call is in its Error.
+func (c *Client) Request(ctx context.Context, calls []Call) error {
+	_, err := c.request(ctx, calls)
+	return err
+}
+
+// request makes one batch, and reports whether the server refused it because of its size.
+func (c *Client) request(ctx context.Context, calls []Call) (refused bool, err error) {
+	err = c.do(ctx, calls, true)
+	if c.o.BatchRefused == nil {
+		return false, err
+	}
+	if err != nil {
+		return c.o.BatchRefused(len(calls), err), err
+	}
+	// Some servers send the refusal as the error of the first call and leave out the others, some
+	// repeat it for each.
+	for i := range calls {
+		if calls[i].Error == nil {
+			return false, nil
+		}
+	}
+	return c.o.BatchRefused(len(calls), calls[0].Error), nil
+}
+
+func (c *Client) maxBatch() int {
+	if c.o.MaxBatch == nil {
+		return math.MaxInt
+	}
+	return max(1, c.o.MaxBatch())
 }
 
 // Close ends the connection.
 func (c *Client) Close() { c.t.close() }
 
 func (c *Client) do(ctx context.Context, calls []Call, batch bool) error {
-	r, limits, err := c.request(calls, batch)
+	r, limits, err := c.encode(calls, batch)
 	if err != nil {
 		return err
 	}
@@ -100,7 +151,7 @@ type callBody struct {
 // envelope is the room for the parts of a response around its result or error.
 const envelope = 4 << 10
 
-func (c *Client) request(calls []Call, batch bool) (*request, []Limit, error) {
+func (c *Client) encode(calls []Call, batch bool) (*request, []Limit, error) {
 	r := &request{ids: make([]string, len(calls)), batch: batch, wire: envelope}
 	bodies, limits := make([]callBody, len(calls)), make([]Limit, len(calls))
 	for i, call := range calls {

@@ -67,11 +67,11 @@ func TestParse_Fields(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
-	if found, alone := parseAll(t, `[{"id":1,"result":1} , {"id":2,"error":{}}]`); len(found) != 2 ||
-		alone || found[1].id != "2" || found[1].err == nil {
+	found, alone := parseAll(t, `[{"id":1,"result":1} , {"id":2,"error":{}}]`)
+	if len(found) != 2 || alone || found[1].id != "2" || found[1].err == nil {
 		t.Errorf("batch: %+v", found)
 	}
-	found, _ := parseAll(t,
+	found, _ = parseAll(t,
 		`{"method":"eth_subscription","params":{"subscription":"0x5","result":{"number":1}}}`)
 	if found[0].subscription != "0x5" {
 		t.Errorf("notification: %+v", found)
@@ -123,8 +123,7 @@ func TestParse_Malformed_Fails(t *testing.T) {
 	}
 }
 
-// Whatever the value and the chunks that arrive, the kept result is the value without the skipped
-// fields.
+// The kept result is the value without the skipped fields, for any value and any chunks of it.
 func TestParse_AnyValue_Kept(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -123,13 +123,14 @@ func madeMetrics(t *testing.T) map[string]bool {
 	t.Helper()
 	made := map[string]bool{}
 	instrument := regexp.MustCompile(`\b(\w*)\(\s*"(fencepost[._][a-z._]+)"`)
-	for _, text := range productSources(t, "audit", "chain", "engine", "server", "sign", "store") {
+	for _, text := range productSources(t, "audit", "chain", "cmd/internal", "engine", "server", "sign",
+		"store") {
 		for _, match := range instrument.FindAllStringSubmatch(text, -1) {
 			name := strings.ReplaceAll(match[2], ".", "_")
 			switch strings.ToLower(strings.TrimPrefix(match[1], "Int64")) {
 			case "counter":
 				made[name+"_total"] = true
-			case "gauge", "updowncounter":
+			case "gauge", "observablegauge", "updowncounter":
 				made[name] = true
 			case "float64histogram", "histogram", "float64gauge":
 				made[name+"_seconds"] = true

@@ -40,7 +40,7 @@ func schema() []field[Config] {
 			callerFields()...),
 		section(
 			"ops",
-			"The HTTP listener for operators: /metrics, /healthz, /readyz.",
+			"The HTTP listener for operators: /metrics, /healthz, /readyz, /chains.",
 			func(c *Config) *Ops { return &c.Ops },
 			value("listen", listener(), "127.0.0.1:9091", "Address to listen on.",
 				func(o *Ops) *string { return &o.Listen }),
@@ -387,7 +387,9 @@ func chainFields() []field[Chain] {
 			func(c *Chain) *time.Duration { return &c.RPCTimeout }),
 		value("rpc_max_in_flight", whole(1, 100_000), "100", "Concurrent calls per endpoint.",
 			func(c *Chain) *int { return &c.RPCMaxInFlight }),
-		value("rpc_batch_limit", whole(1, 10_000), "100", "Calls per JSON-RPC batch.",
+		value("rpc_batch_limit", whole(1, 10_000), "100",
+			"Calls per JSON-RPC batch. 1 sends no batches. A node whose endpoint refuses larger "+
+				"batches sends smaller ones, and logs it.",
 			func(c *Chain) *int { return &c.RPCBatchLimit }),
 		value("poll_interval", span(10*time.Millisecond, 10*time.Minute), "1s",
 			"Time between two polls of the chain's head; about half of the block time is a "+

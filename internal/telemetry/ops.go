@@ -35,7 +35,7 @@ func Handler(metrics http.Handler, log *slog.Logger, checks ...Check) http.Handl
 		http.Error(
 			w,
 			fmt.Sprintf(
-				"nothing at %s %s; use GET /metrics, /healthz or /readyz here, or the API at "+
+				"nothing at %s %s; use GET /metrics, /healthz, /readyz or /chains, or the API at "+
 					"grpc.listen",
 				r.Method, r.URL.Path),
 			http.StatusNotFound,

@@ -133,7 +133,7 @@ func TestOps_HealthAndReadiness(t *testing.T) {
 		t.Errorf("each change is to be logged once: %s", text)
 	}
 	expect("/other", 404,
-		"nothing at GET /other; use GET /metrics, /healthz or /readyz here, or the API at "+
+		"nothing at GET /other; use GET /metrics, /healthz, /readyz or /chains, or the API at "+
 			"grpc.listen\n")
 }
 

@@ -85,6 +85,9 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.chains, err = openChains(ctx, n.cfg, n.store, n.log); err != nil {
 		return err
 	}
+	if err = n.measureChains(); err != nil {
+		return err
+	}
 	if n.engine, err = n.newEngine(); err != nil {
 		return err
 	}
@@ -252,8 +255,8 @@ func (n *Node) serveOperators(ctx context.Context) error {
 	return telemetry.Serve(
 		ctx,
 		n.ops,
-		telemetry.Handler(n.metrics.Handler(), n.log,
-			telemetry.Check{Name: "database", Probe: n.store.CheckSchema}),
+		n.operators(telemetry.Handler(n.metrics.Handler(), n.log,
+			telemetry.Check{Name: "database", Probe: n.store.CheckSchema})),
 	)
 }
 
