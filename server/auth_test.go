@@ -73,7 +73,7 @@ func TestTokens_Configured_RequiredExceptForHealth(t *testing.T) {
 	}
 }
 
-// callAndWatch makes a call and a watch, and gives their errors.
+// callAndWatch makes a call and a watch, and returns their errors.
 func (n *node) callAndWatch(ctx context.Context) map[string]error {
 	errs := map[string]error{}
 	_, errs["call"] = n.subs.ListSubmitters(ctx, &pb.ListSubmittersRequest{})
@@ -135,7 +135,7 @@ func TestAuthentication_HappensOnce_OverEveryProtocol(t *testing.T) {
 	}
 }
 
-// asked is a ledger that keeps the context of the newest call.
+// contextStore keeps the context of the newest call.
 type contextStore struct {
 	Store
 	ctx atomic.Pointer[context.Context]

@@ -20,10 +20,11 @@ import (
 	"github.com/fencepost/fencepost/server/web"
 )
 
-// brief makes a whole call short.
+// shortTimeouts shortens the time limit of a call.
 func shortTimeouts(l *Limits) {
-	l.PingAfter, l.Answer, l.CommandWait = 200*time.Millisecond, 300*time.Millisecond,
-		10*time.Millisecond
+	l.PingAfter = 200 * time.Millisecond
+	l.Answer = 300 * time.Millisecond
+	l.CommandWait = 10 * time.Millisecond
 }
 
 // Neither a call whose request never arrives nor a stream other than a watch holds its slot for
@@ -134,7 +135,7 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 			Submitters: []string{"alice"}}}
 	})
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
-		grpc.WithStaticConnWindowSize(1<<16)) // so much is on its way at most
+		grpc.WithStaticConnWindowSize(1<<16)) // bounds the events in transit
 	h.ctx = metadata.AppendToOutgoingContext(h.ctx, "authorization", "Bearer "+token)
 	first, err := n.watch(watchAll()).Recv()
 	h.must(err)
@@ -168,7 +169,7 @@ func TestWatch_CallerRemoved_BufferedEventsDropped(t *testing.T) {
 		received++
 	}
 	wantStatus(t, err, codes.Unauthenticated, "UNAUTHENTICATED")
-	if received > rows/2 { // what is on its way is
+	if received > rows/2 { // events in transit arrive
 		t.Errorf("%d events are told of %d", received, rows)
 	}
 }

@@ -197,7 +197,7 @@ func TestCertificate_AnyName_IdentifiesCaller(t *testing.T) {
 	}
 }
 
-// secureGet asks for a path over TLS, and gives the code of the answer.
+// secureGet requests a path over TLS, and returns the HTTP status.
 func (n *node) secureGet(config *tls.Config, protocols []string, path, token string) int {
 	n.t.Helper()
 	transport := &http.Transport{TLSClientConfig: config.Clone(), Protocols: new(http.Protocols)}

@@ -43,7 +43,7 @@ func TestContract_CommandComments_NameEveryKind(t *testing.T) {
 		"STUCK_DECISION_":      pb.StuckDecision(0).Descriptor(),
 		"PROTECTION_DECISION_": pb.ProtectionDecision(0).Descriptor(),
 	} {
-		for i := 1; i < enum.Values().Len(); i++ { // without the one that is unspecified
+		for i := 1; i < enum.Values().Len(); i++ { // skips UNSPECIFIED
 			names("action", strings.TrimPrefix(string(enum.Values().Get(i).Name()), prefix))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/fencepost/fencepost/server/contract"
 )
 
-// files are those of the contract.
+// files are the proto files of the contract.
 func files() []protoreflect.FileDescriptor {
 	return []protoreflect.FileDescriptor{
 		pb.File_fencepost_v1_tx_proto,
@@ -19,7 +19,7 @@ func files() []protoreflect.FileDescriptor {
 	}
 }
 
-// methods are all RPCs, as refusals name them.
+// methods returns all RPCs by "service/method", as refusals name them.
 func methods() map[string]protoreflect.MethodDescriptor {
 	all := map[string]protoreflect.MethodDescriptor{}
 	for _, file := range files() {
@@ -34,7 +34,7 @@ func methods() map[string]protoreflect.MethodDescriptor {
 	return all
 }
 
-// faults are the kinds of bad input that a request can hold, by what its message has.
+// faults returns the kinds of bad input that a request can contain, by the fields of its message.
 func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 	need := map[string]string{"unknown field": "UNKNOWN_FIELD "}
 	for i := range m.Fields().Len() {
@@ -45,10 +45,10 @@ func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 		case f.Kind() == protoreflect.EnumKind:
 			need["enum "+at] = "INVALID_FIELD " + at
 		case f.Kind() == protoreflect.StringKind && f.Name() == "submitter" && path == "":
-			need["submitter that is not there"] = "SUBMITTER_NOT_FOUND "
+			need["unknown submitter"] = "SUBMITTER_NOT_FOUND "
 		case f.Kind() == protoreflect.StringKind && f.Name() == "tx_id":
-			need["no UUID"], need["transaction that is not there"] = "INVALID_FIELD tx_id",
-				"TX_NOT_FOUND "
+			need["malformed tx_id"] = "INVALID_FIELD tx_id"
+			need["unknown transaction"] = "TX_NOT_FOUND "
 		case f.Kind() == protoreflect.StringKind && f.Name() == "tx_ids":
 			need["ids "+at] = "INVALID_FIELD " + at
 		case f.Kind() == protoreflect.StringKind &&
@@ -73,8 +73,8 @@ func faults(m protoreflect.MessageDescriptor, path string) map[string]string {
 	return need
 }
 
-// checkCoverage fails for an RPC that has no row for a kind of bad input that its request can hold:
-// a new RPC, or a new field, needs rows.
+// checkCoverage fails for an RPC without a row for a kind of bad input that its request can
+// contain: a new RPC, or a new field, needs rows.
 func checkCoverage(t *testing.T, refusals []refusal) {
 	t.Helper()
 	rows := map[string][]string{}

@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/server/contract"
 )
 
-// unknowns are so many fields that nobody knows, no two alike.
+// unknowns returns count distinct unknown fields.
 func unknowns(count int) (fields []byte) {
 	for i := range count {
 		fields = protowire.AppendVarint(

@@ -8,7 +8,7 @@ import (
 )
 
 // One call occupies the only API connection, waiting for a lock.
-func TestWatch_AllAPIConnectionsBusy_Continues(t *testing.T) {
+func TestWatch_APIConnectionsBusy_Continues(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	narrow, err := store.Open(

@@ -24,8 +24,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// named knows one submitter for every name, and nothing else: a fuzzed request gets as far as one
-// does without a ledger.
+// fakeStore resolves every name to one submitter and has no transactions: fuzzed requests reach
+// every check that needs no ledger.
 type fakeStore struct{ Store }
 
 func (fakeStore) Lookup(context.Context, string) (txn.SubmitterID, error) { return 1, nil }
@@ -33,7 +33,7 @@ func (fakeStore) TxByRequest(context.Context, txn.SubmitterID, string) (store.Tx
 	return store.TxInfo{}, store.ErrTxNotFound
 }
 
-// newMessage makes a message of a type of the contract.
+// newMessage returns an empty message of a type of the contract.
 func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 	t.Helper()
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(of.FullName())
@@ -43,9 +43,9 @@ func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// FuzzRequest decodes bytes, or JSON, as the request of each RPC in turn, and takes it through all
-// that is checked without the ledger. Whatever comes in, there is no panic and no defect: it is
-// refused with the reason and the fields, or it is sound.
+// FuzzRequest decodes bytes, or JSON, as the request of each RPC in turn, and applies all checks
+// that need no ledger. For any input there is no panic and no internal error: the request is
+// rejected with reason and fields, or it is valid.
 func FuzzRequest(f *testing.F) {
 	s, err := New(Options{Store: fakeStore{}})
 	if err != nil {
@@ -90,7 +90,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// beyondRules is what handlers check themselves before the ledger is asked.
+// checkHandler applies the checks of the handlers that precede the first read of the ledger.
 func (s *Server) checkHandler(t *testing.T, request proto.Message) error {
 	txs, ctx := s.txs, auth.WithRights(t.Context(), auth.Everything())
 	switch r := request.(type) {
@@ -126,7 +126,7 @@ func (s *Server) checkHandler(t *testing.T, request proto.Message) error {
 	return nil
 }
 
-// sound says what must hold of a transaction that is handed to the ledger.
+// checkIntent checks a transaction that would be written to the ledger.
 func checkIntent(t *testing.T, i store.Intent) {
 	t.Helper()
 	for _, text := range []string{i.RequestID} {
@@ -153,7 +153,7 @@ func checkIntent(t *testing.T, i store.Intent) {
 	}
 }
 
-// checkRefusal checks that a request that is refused gets a reason, and each fault its field.
+// checkRefusal checks that a rejected request has a reason, and each violation a field.
 func checkRefusal(t *testing.T, request proto.Message, err error) {
 	t.Helper()
 	if err == nil {

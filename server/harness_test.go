@@ -27,14 +27,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(dbtest.Main(m)) }
 
-const testTimeout = 20 * time.Second // for what must happen; nothing waits that long unless it fails
+// testTimeout bounds the wait for a condition; only failing tests wait that long.
+const testTimeout = 20 * time.Second
 
-// leaseDuration outlives any test: nobody renews here.
+// leaseDuration outlives any test: no lease is renewed.
 const leaseDuration = 10 * time.Minute
 
 const (
 	chainID   = 31337
-	recipient = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" // EIP-55's own example
+	recipient = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" // an example of EIP-55
 )
 
 // harness is a ledger on a real PostgreSQL, and the store of one node.
@@ -54,7 +55,7 @@ func newHarness(t testing.TB) *harness {
 	return h
 }
 
-// open makes the store of another node.
+// open opens the store of another node.
 func (h *harness) open(node string) *store.Store {
 	h.t.Helper()
 	s, err := store.Open(
@@ -78,15 +79,15 @@ func (h *harness) must(err error) {
 	}
 }
 
-// count counts rows.
-func (h *harness) count(what string) (n int) {
+// count returns the number of rows; from is the part of the query after FROM.
+func (h *harness) count(from string) (n int) {
 	h.t.Helper()
-	h.must(h.db.Pool.QueryRow(h.ctx, "SELECT count(*) FROM "+what).Scan(&n))
+	h.must(h.db.Pool.QueryRow(h.ctx, "SELECT count(*) FROM "+from).Scan(&n))
 	return n
 }
 
 // eventually waits until a condition holds.
-func (h *harness) eventually(what string, holds func() bool) {
+func (h *harness) eventually(condition string, holds func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -95,19 +96,19 @@ func (h *harness) eventually(what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			h.t.Fatalf("%s did not come about within %v", what, testTimeout)
+			h.t.Fatalf("not within %v: %s", testTimeout, condition)
 		}
 	}
 }
 
-// node is a server on a port of its own, with clients.
+// node is a server on its own port, with clients.
 type node struct {
 	*harness
 	server *Server
 	conn   *grpc.ClientConn
 	txs    pb.TxServiceClient
 	subs   pb.SubmitterServiceClient
-	stop   context.CancelFunc // begins to drain
+	stop   context.CancelFunc // starts to drain
 	served chan error
 }
 
@@ -148,12 +149,14 @@ func (n *node) dial(address string, options ...grpc.DialOption) {
 		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	n.must(err)
 	n.t.Cleanup(func() { conn.Close() })
-	n.conn, n.txs, n.subs = conn, pb.NewTxServiceClient(conn), pb.NewSubmitterServiceClient(conn)
+	n.conn = conn
+	n.txs = pb.NewTxServiceClient(conn)
+	n.subs = pb.NewSubmitterServiceClient(conn)
 }
 
 func limits(change func(*Limits)) func(*Options) { return func(o *Options) { change(&o.Limits) } }
 
-// register makes a submitter of a name, whose address follows from the name.
+// register registers a submitter, whose address is derived from its name.
 func (h *harness) register(name string) txn.SubmitterID {
 	h.t.Helper()
 	var a txn.Address
@@ -190,8 +193,7 @@ func (n *node) watch(ask *pb.WatchTxRequest) pb.TxService_WatchTxClient {
 	return stream
 }
 
-// owner holds the lease of a submitter and takes its transactions through their life, as an engine
-// would.
+// owner holds the lease of a submitter and moves its transactions, as an engine would.
 type owner struct {
 	*harness
 	store   *store.Store
@@ -224,7 +226,7 @@ func (o *owner) read(id txn.TxID) txn.Tx {
 	return info.Tx
 }
 
-// move makes one move of a transaction as the ledger has it now.
+// move applies one move to the current state of a transaction.
 func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.Status)) {
 	tx := o.read(id)
 	c := txn.Change{}
@@ -237,7 +239,8 @@ func (o *owner) move(id txn.TxID, kind txn.Kind, to txn.State, more func(*txn.St
 		if w.Attempt.No += tx.Requeued; tx.Requeued > 0 {
 			w.Attempt.Hash[31] ^= byte(tx.Requeued)
 		}
-		w.Next.Sub, w.Next.Nonce, w.Next.TxHash = txn.None, &nonce, w.Attempt.Hash
+		w.Next.Sub, w.Next.Nonce = txn.None, &nonce
+		w.Next.TxHash = w.Attempt.Hash
 		c.Take = &txn.Take{Nonce: nonce}
 	}
 	w.Next.LastError = o.message
@@ -288,15 +291,14 @@ func (o *owner) confirm(id txn.TxID) {
 		func(s *txn.Status) { s.Sub, s.Executed = txn.None, txn.Success })
 }
 
-// live takes a queued transaction to its end: five events in all.
+// finalize takes a queued transaction to CONFIRMED: five events with QUEUED.
 func (o *owner) finalize(id txn.TxID) {
 	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.include, o.confirm} {
 		step(id)
 	}
 }
 
-// work does what an owner does until ctx ends: it carries out commands and takes what is queued to
-// its end, first come first.
+// work applies commands and finalizes queued transactions in order, until ctx ends.
 func (o *owner) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
@@ -338,7 +340,7 @@ func (o *owner) protect() {
 	)
 }
 
-// commands are those that nobody has carried out.
+// commands returns the pending commands.
 func (o *owner) commands() []txn.Command {
 	inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
 	o.must(err)
@@ -367,7 +369,7 @@ func wantStatus(t testing.TB, err error, code codes.Code, reason string) *grpcst
 	retries := slices.ContainsFunc(s.Details(),
 		func(d any) bool { _, ok := d.(*errdetails.RetryInfo); return ok })
 	if wants := code == codes.Unavailable || code == codes.ResourceExhausted; wants && !retries {
-		t.Errorf("%v says nothing of when to retry", err)
+		t.Errorf("%v has no RetryInfo", err)
 	}
 	return s
 }

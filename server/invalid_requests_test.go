@@ -25,7 +25,7 @@ const (
 	tooBig   = "115792089237316195423570985008687907853269984665640564039457584007913129639936"
 )
 
-// refusal is one bad input and the answer to it.
+// refusal is an invalid request and its error.
 type refusal struct {
 	name    string
 	method  string
@@ -36,7 +36,7 @@ type refusal struct {
 	message string // part of the sentence
 }
 
-// with adds a field of a number to a message that does not have it.
+// with adds an unknown field to a message.
 func with[M proto.Message](m M, number protowire.Number) M {
 	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), number, protowire.VarintType)
 	m.ProtoReflect().SetUnknown(protowire.AppendVarint(raw, 7))
@@ -90,7 +90,7 @@ const (
 	listCommands = "SubmitterService/ListCommands"
 )
 
-// bad is a refusal for what is in a field.
+// bad is a refusal because of the content of a field.
 func bad(name, method string, ask proto.Message, field, message string) refusal {
 	return refusal{name, method, ask, codes.InvalidArgument, "INVALID_FIELD", field, message}
 }
@@ -189,8 +189,8 @@ func termsRefusals() []refusal {
 			createTx,
 			createBad(
 				func(r *pb.CreateTxRequest) {
-					r.RequestId, r.Terms = "r9",
-						&pb.Terms{NotAfter: past, CancelLate: true}
+					r.RequestId = "r9"
+					r.Terms = &pb.Terms{NotAfter: past, CancelLate: true}
 				}),
 			"terms.not_after",
 			"is in the past",
@@ -218,12 +218,12 @@ func termsRefusals() []refusal {
 		unknown("a term of tomorrow", createTx, t(func(t *pb.Terms) { with(t, 9) }), "terms.9",
 			"Terms has no field 9"),
 		{"key reused with terms", createTx, createBad(func(r *pb.CreateTxRequest) {
-			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{
-				Speed: pb.TxSpeed_TX_SPEED_FAST,
-			}
+			r.RequestId, r.Payload.Value = "used", "2"
+			r.Terms = &pb.Terms{Speed: pb.TxSpeed_TX_SPEED_FAST}
 		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "different payload or terms"},
 		{"key reused with terms that are past", createTx, createBad(func(r *pb.CreateTxRequest) {
-			r.RequestId, r.Payload.Value, r.Terms = "used", "2", &pb.Terms{NotAfter: past}
+			r.RequestId, r.Payload.Value = "used", "2"
+			r.Terms = &pb.Terms{NotAfter: past}
 		}), codes.AlreadyExists, "IDEMPOTENCY_KEY_REUSED", "", "different payload or terms"},
 	}
 }
@@ -741,7 +741,8 @@ func resolveBad(change func(*pb.ResolveStuckRequest)) proto.Message {
 }
 
 func decisionRefusals() []refusal {
-	long, e, r := strings.Repeat("a", 513), exitBad, resolveBad
+	long := strings.Repeat("a", 513)
+	e, r := exitBad, resolveBad
 	return []refusal{
 		bad("no reason", protectSub, &pb.ProtectSubmitterRequest{Submitter: "alice"}, "reason",
 			"is missing; set it"),
@@ -814,7 +815,7 @@ func decisionRefusals() []refusal {
 	}
 }
 
-// stored is all that a refused call could have left behind.
+// stored counts the rows that a rejected call could have left behind.
 func (h *harness) stored() string {
 	return fmt.Sprint(h.count("managed_tx"), h.count("tx_event"), h.count("submitter"),
 		h.count("submitter_command"))
@@ -883,7 +884,7 @@ func (r refusal) check(t *testing.T, n *node) {
 	}
 }
 
-// call calls a method by name; of a stream it waits for the end.
+// call calls a method by name, and returns how a stream ended.
 func (n *node) call(method string, ask proto.Message) error {
 	ctx, cancel := context.WithTimeout(n.ctx, testTimeout)
 	defer cancel()

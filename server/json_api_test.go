@@ -23,7 +23,7 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// answer is what HTTP gave.
+// httpResponse is a response with its body.
 type httpResponse struct {
 	code   int
 	header http.Header
@@ -56,7 +56,7 @@ func (n *node) request(method, path, body string, header ...string) *http.Reques
 	return r
 }
 
-// field reads a field of a JSON object by its path.
+// field returns a field of a JSON object by its path.
 func (a httpResponse) field(t testing.TB, path string) string {
 	t.Helper()
 	var value any
@@ -83,7 +83,7 @@ func (a httpResponse) want(t testing.TB, code int, fields ...string) {
 	}
 }
 
-// wantError checks that an answer is a google.rpc.Status.
+// wantError checks that a response is a google.rpc.Status, and returns it.
 func (a httpResponse) wantError(t testing.TB, code int, of codes.Code,
 	reason string) *grpcstatus.Status {
 	t.Helper()
@@ -143,7 +143,7 @@ func TestJSON_TransactionLifecycle(t *testing.T) {
 	created.want(t, http.StatusAccepted, "created", "true", "tx.state", "TX_STATE_QUEUED",
 		"tx.payload.gasLimit", "50000", "tx.labels.a", "b", "tx.retrySafe", "false")
 	if created.header.Get("Fencepost-Created") != "" {
-		t.Error("an inner header is told")
+		t.Error("an internal header is returned")
 	}
 	id := created.field(t, "tx.txId")
 	n.http("POST", "/api/v1/tx", strings.ReplaceAll(create, "requestId", "request_id")).want(t,
@@ -187,7 +187,7 @@ func TestJSON_SubmitterOperations(t *testing.T) {
 		n.http("GET", "/api/v1/submitters/"+name+"/commands", "").want(t, http.StatusOK,
 			"nextPageToken", "")
 	}
-	h.register("worldevents") // whose name ends as the path of a watch does
+	h.register("worldevents") // a name with the suffix of a watch path
 	n.http("GET", "/api/v1/submitters/worldevents", "").want(t, http.StatusOK, "submitter.name",
 		"worldevents")
 	n.http("GET", "/api/v1/submitters?page_size=2", "").want(t, http.StatusOK, "nextPageToken", "")
@@ -197,7 +197,7 @@ func TestJSON_SubmitterOperations(t *testing.T) {
 	go func() { defer close(worked); o.work(ctx) }()
 	n.http("PATCH", "/api/v1/submitters/bob", `{"maxFee":"7","updateMask":"maxFee"}`).want(t,
 		http.StatusOK, "submitter.maxFee", "7")
-	// whoever follows the remedy must not be refused again
+	// a request that follows the remedy must be accepted
 	for _, mask := range []string{"maxfee", "max_fee"} {
 		received := n.http("PATCH", "/api/v1/submitters/bob", `{"updateMask":"`+mask+`"}`).wantError(t,
 			http.StatusBadRequest, codes.InvalidArgument, "INVALID_FIELD")
@@ -316,8 +316,7 @@ func TestJSON_Errors_StatusWithReason(t *testing.T) {
 	}
 }
 
-// lines reads a stream of JSON: each line, and for server-sent events without the name of its
-// field.
+// lines reads the lines of a stream, without the field names of server-sent events.
 type lines struct {
 	t       testing.TB
 	body    io.ReadCloser

@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/server/web"
 )
 
-// wantFault checks which field is at fault, and what is said of it.
+// wantFault checks that a status has a violation of a field whose description contains message.
 func wantFault(t testing.TB, s *grpcstatus.Status, field, message string) {
 	t.Helper()
 	for _, d := range s.Details() {
@@ -35,7 +35,7 @@ func withData(id, data string) string {
 	return `{"submitter":"alice","requestId":"` + id + `","payload":{"to":"` + recipient + `","data":"` + data + `"}}`
 }
 
-// badBytes are what protojson would take, and most of it for other bytes than are meant.
+// badBytes are values that protojson accepts, most of them as other bytes than intended.
 var badBytes = map[string]string{
 	"0xd09de08a": "looks like hex", "0Xd09de08a": "looks like hex", "0xd09de08A": "looks like hex",
 	"0x": "looks like hex", "0xAbCdEf0123": "looks like hex", "0xd09de08": "looks like hex",
@@ -44,7 +44,7 @@ var badBytes = map[string]string{
 	`\u0030xd09de08a`:                     "looks like hex", "AQJ=": "encoder", "AQJ": "encoder", "AR": "encoder", "AR==": "encoder", "-_9": "encoder", "AQI==": "encoder", "AQ=": "encoder", "A": "encoder", "A Q=": "encoder", "-/8=": "encoder",
 }
 
-func TestBytes_HexInJSON_Rejected(t *testing.T) {
+func TestBytes_Hex_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.register("alice")

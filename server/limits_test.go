@@ -29,7 +29,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// bounded opens a store whose queues have a limit.
+// bounded opens a store with queue limits.
 func (h *harness) bounded(name string, each, all int) *store.Store {
 	h.t.Helper()
 	s, err := store.Open(h.ctx, store.Config{
@@ -41,21 +41,21 @@ func (h *harness) bounded(name string, each, all int) *store.Store {
 	return s
 }
 
-// wantRetry reads when to come again.
+// wantRetry checks the retry delay of a status.
 func wantRetry(t testing.TB, s *grpcstatus.Status, least, most time.Duration) {
 	t.Helper()
 	for _, d := range s.Details() {
 		if info, ok := d.(*errdetails.RetryInfo); ok {
 			if delay := info.GetRetryDelay().AsDuration(); delay < least || delay > most {
-				t.Errorf("come again after %v, want %v to %v", delay, least, most)
+				t.Errorf("retry after %v, want %v to %v", delay, least, most)
 			}
 			return
 		}
 	}
-	t.Errorf("%v says nothing of when to come again", s)
+	t.Errorf("%v has no RetryInfo", s)
 }
 
-// refusals reads the counter of what was refused for a reason.
+// refusals returns the number of counted rejections with a reason.
 func refusals(t testing.TB, reader *metric.ManualReader, reason string) (n int64) {
 	t.Helper()
 	var all metricdata.ResourceMetrics
@@ -197,7 +197,7 @@ func TestQueue_BurstAtTwoNodes_LimitKept(t *testing.T) {
 	}
 }
 
-// held answers for no submitter before it is let go.
+// blockingStore blocks reads of submitters until it is released.
 type blockingStore struct {
 	Store
 	called  chan struct{} // a value for each call
@@ -377,7 +377,7 @@ func TestWatches_TooManyAtOnce_Rejected(t *testing.T) {
 	})
 }
 
-// busy is a node's ledger that holds as much as it may.
+// busyStore has too many pending operations.
 type busyStore struct{ Store }
 
 func (busyStore) CreateTx(context.Context, store.Intent) (store.TxInfo, bool, error) {
@@ -408,7 +408,7 @@ func TestCreate_TooManyDatabaseOperations_WholeCallRejected(t *testing.T) {
 		1500*time.Millisecond)
 }
 
-// measuring keeps how much call data the largest page had that was read of the ledger.
+// measuringStore records the most call data read in one page, in bytes.
 type measuringStore struct {
 	Store
 	mu   *sync.Mutex

@@ -41,7 +41,7 @@ func TestCodec_Marshal_BufferFitsMessage(t *testing.T) {
 	}
 }
 
-// paging tells of the first row of each page that is read of it.
+// pageObserver sends a weak pointer to the first row of each page.
 type pageObserver struct {
 	Store
 	first chan weak.Pointer[byte]

@@ -18,7 +18,7 @@ import (
 	"github.com/fencepost/fencepost/store"
 )
 
-// counted reads a counter by one label; what has no such label is under "".
+// counted returns a counter by one attribute; points without it are under "".
 func counted(t *testing.T, reader *sdk.ManualReader, name, label string) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

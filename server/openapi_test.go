@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// schema is what the description of the JSON API says of an object.
+// schema describes an object of the JSON API.
 type schema struct {
 	Ref        string            `yaml:"$ref"`
 	AllOf      []schema          `yaml:"allOf"`
@@ -31,7 +31,7 @@ type described struct {
 	Definitions map[string]schema
 }
 
-// names are those of all fields that an object may have.
+// names returns the names of all fields of an object.
 func (d *described) names(of schema) map[string]bool {
 	all := map[string]bool{}
 	for name := range of.Properties {

@@ -27,7 +27,7 @@ func TestListCommands_OperatorAndReason_Recorded(t *testing.T) {
 	for _, c := range []*pb.CancelTxRequest{
 		{TxId: quiet},
 		{TxId: queued, Reason: "not needed", Operator: "ann"},
-		// it is cancelled: nothing is done for this one
+		// a cancelled transaction needs no command
 		{TxId: queued, Reason: "again", Operator: "bea"},
 		{TxId: taken, Reason: "wrong amount", Operator: "cat"},
 	} {

@@ -84,8 +84,9 @@ func TestDatabase_Silent_TreatedAsDown(t *testing.T) {
 	t.Cleanup(s.Close)
 	n := h.serve(
 		func(o *Options) {
-			o.Store, o.Limits.Answer, o.Limits.Outage = s, 500*time.Millisecond,
-				2*time.Second
+			o.Store = s
+			o.Limits.Answer = 500 * time.Millisecond
+			o.Limits.Outage = 2 * time.Second
 		})
 	tx := n.create("alice", "r1")
 	stream := n.watch(watchID(tx.GetTxId()))
@@ -139,7 +140,7 @@ func TestRestore_OldTokens_Expired(t *testing.T) {
 	epoch, _, err := h.store.FeedHead(h.ctx)
 	h.must(err)
 	ask := watchID(id)
-	ask.ResumeToken = feed.TxToken(epoch, feed.Target{Tx: txID(t, id)}, 2) // there is but one event
+	ask.ResumeToken = feed.TxToken(epoch, feed.Target{Tx: txID(t, id)}, 2) // there is only one event
 	wantStatus(t, n.call(watchTx, ask), codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
@@ -167,7 +168,7 @@ func TestWatch_ShortOutage_NothingLost(t *testing.T) {
 	h.eventually("the failure", func() bool {
 		return !n.server.feed.Healthy()
 	})
-	late := n.watch(watchID(id)) // begins in the middle of it
+	late := n.watch(watchID(id)) // starts during the outage
 	o.finalize(txID(t, id))
 	began := time.Now()
 	h.eventually("a heartbeat that was due",
@@ -236,7 +237,7 @@ func TestWatch_LongOutage_Unavailable(t *testing.T) {
 	})
 }
 
-// gate is a way to the database that can be shut.
+// proxy forwards connections to the database, and can refuse or pause them.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -247,7 +248,7 @@ type proxy struct {
 	conns  map[net.Conn]struct{}
 }
 
-// valve writes while the gate is not held.
+// pausableWriter writes while the proxy is not paused.
 type pausableWriter struct {
 	proxy *proxy
 	to    net.Conn
@@ -319,7 +320,7 @@ func (g *proxy) admit(conns ...net.Conn) bool {
 	return !g.closed
 }
 
-// shut cuts every connection and lets none through, or lets them through again.
+// setDown closes every connection and refuses new ones, or accepts them again.
 func (g *proxy) setDown(closed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -27,7 +27,7 @@ const (
 	retry   = pb.StuckDecision_STUCK_DECISION_RETRY
 )
 
-// at is an account that stands still at a nonce.
+// at returns an account whose nonce does not change.
 func at(nonce txn.Nonce) txn.Account {
 	return txn.Account{
 		Latest:   nonce,
@@ -38,8 +38,8 @@ func at(nonce txn.Nonce) txn.Account {
 	}
 }
 
-// decide decides on the commands as an engine would to which the chain shows this account, and none
-// of our attempts in a block.
+// decide applies the pending commands as an engine would, with this account on chain and no attempt
+// in a block.
 func (o *owner) decide(account txn.Account) {
 	inboxes, err := o.store.Inboxes(o.ctx, []txn.SubmitterID{o.id}, 1)
 	if err != nil {
@@ -75,7 +75,7 @@ func (o *owner) decide(account txn.Account) {
 	}
 }
 
-// replacement is another signed form, of a market that asks nothing.
+// replacement returns another signed attempt, without market fees.
 func replacement(s *txn.Replace) txn.Replacement {
 	p := txn.Replacement{
 		Outcome: txn.Outcome{Class: txn.Accepted},
@@ -89,7 +89,7 @@ func replacement(s *txn.Replace) txn.Replacement {
 	return p
 }
 
-// deciding decides on what comes until the test, or the function that it returns, ends it.
+// runDecisions applies commands until the test ends or end is called.
 func (o *owner) runDecisions(account txn.Account) (end func()) {
 	ctx, stop := context.WithCancel(o.ctx)
 	var working sync.WaitGroup
@@ -103,7 +103,8 @@ func (o *owner) runDecisions(account txn.Account) (end func()) {
 	return end
 }
 
-// lose makes a transaction STUCK whose nonce somebody else has used, and protects its submitter.
+// loseNonce makes a transaction STUCK because its nonce was used by another one, and protects its
+// submitter.
 func (o *owner) loseNonce(id txn.TxID) {
 	tx := o.read(id)
 	w := txn.Write{
@@ -211,7 +212,7 @@ func TestProtect_ThenResume_RepeatsAddNoCommand(t *testing.T) {
 	if p := n.protect(); p.GetProtectionId() != 2 {
 		t.Errorf("protected again: %v", p)
 	}
-	s2, err := n.exit(1, resume) // late, and about what is over: it must not end the second
+	s2, err := n.exit(1, resume) // late: it must not end the second protection
 	h.must(err)
 	if s2.GetProtection().GetProtectionId() != 2 {
 		t.Errorf("a repeat has ended another protection: %v", s2)
@@ -258,7 +259,7 @@ func TestExitProtect_EvidenceDecides_RejectedOrAligned(t *testing.T) {
 	n.protect()
 	_, err = n.exit(2, resume)
 	h.must(err)
-	// each was ended by a decision of its own
+	// each had its own decision
 	for protection, other := range map[int64]pb.ProtectionDecision{1: resume, 2: align} {
 		_, err = n.exit(protection, resume+align-other)
 		h.must(err)
@@ -360,7 +361,7 @@ func TestProtect_AutomaticProtectionInForce_Replaced(t *testing.T) {
 	}
 }
 
-// Repeated calls leave one command, and their errors say that it is recorded.
+// Repeated calls leave one command, and their errors report it as recorded.
 func TestDecisions_NoOwner_OneCommand(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -450,7 +451,7 @@ func TestResolveStuck_Requeue_DecidedOnce(t *testing.T) {
 	}
 }
 
-// unaware is the real store as it is for a node that looks just before another one adds a command.
+// staleStore does not see pending commands, like a node that reads just before another one writes.
 type staleStore struct{ Store }
 
 func (staleStore) Inboxes(context.Context, []txn.SubmitterID,
@@ -524,7 +525,7 @@ func TestExitProtect_Concurrent_BothOK(t *testing.T) {
 	if refused != 1 {
 		t.Errorf("%d were refused, want the one who decided otherwise", refused)
 	}
-	// What ended it is the first command, not the newest.
+	// The first command ended it, not the newest.
 	_, err := n.exit(1, resume)
 	h.must(err)
 	_, err = n.exit(1, align)

@@ -2,5 +2,5 @@
 
 package server
 
-// raced tells that the race detector is on, whose frames are larger.
+// raced reports that the race detector is on, which makes stack frames larger.
 const raced = true

@@ -54,7 +54,7 @@ func TestCompressedBody_ExpandsBeyondLimit_Rejected(t *testing.T) {
 	}
 }
 
-// upload begins a request whose body never ends.
+// upload starts a request whose body never ends.
 func (n *node) upload(path, kind string) net.Conn {
 	n.t.Helper()
 	conn, err := net.Dial("tcp", n.conn.Target())
@@ -71,7 +71,7 @@ func (n *node) upload(path, kind string) net.Conn {
 	return conn
 }
 
-// answerTo reads the answer on a connection, which the node closes then.
+// readResponse reads a response and waits until the node closes the connection.
 func (n *node) readResponse(conn net.Conn) httpResponse {
 	n.t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -109,8 +109,8 @@ func TestStream_LongerThanUploadTimeout_Continues(t *testing.T) {
 	h := newHarness(t)
 	h.register("alice")
 	n := h.serve(limits(func(l *Limits) { l.PingAfter = upload }))
-	native, web, plain := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb()), n.stream(
-		"/api/v1/events")
+	native, web := n.connectWatch(), n.connectWatch(connect.WithGRPCWeb())
+	plain := n.stream("/api/v1/events")
 	frame := "\x00\x00\x00\x00\x0a" + `{"all":{}}`
 	sized := n.streamOf(
 		n.request("POST", pb.TxService_WatchTx_FullMethodName, frame, "Content-Type",

@@ -18,7 +18,7 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 		request := "in the block: " + string(form)
 		tx := n.create("alice", request)
 		feed := n.watch(watchSubmitter("alice"))
-		for begun := false; !begun; { // else it may begin with what it is to be told of
+		for begun := false; !begun; { // the events below must not become snapshots
 			m, err := feed.Recv()
 			h.must(err)
 			begun = m.GetHeartbeat() != nil
@@ -33,7 +33,8 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 		received := map[string]*pb.Receipt{}
 		r, err := n.txs.GetTx(h.ctx, byKey("alice", request))
 		h.must(err)
-		if received["GetTx by request"] = r.GetTx().GetReceipt(); r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
+		received["GetTx by request"] = r.GetTx().GetReceipt()
+		if r.GetTx().GetExecuted() != pb.Executed_EXECUTED_UNKNOWN {
 			t.Errorf("%s: %v", form, r)
 		}
 		r, err = n.txs.GetTx(h.ctx,
@@ -41,7 +42,7 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 		h.must(err)
 		received["GetTx"] = r.GetTx().GetReceipt()
 		for what, ask := range map[string]*pb.ListTxsRequest{"ListTxs": {Submitter: "alice"},
-			"ListTxs of what is open": {Submitter: "alice",
+			"ListTxs of open ones": {Submitter: "alice",
 				States: []pb.TxState{pb.TxState_TX_STATE_TRACKING}}} {
 			list, err := n.txs.ListTxs(h.ctx, ask)
 			h.must(err)
@@ -66,15 +67,17 @@ func TestReceipt_BeforeFinal_NamesAttemptKind(t *testing.T) {
 				t.Errorf("%s in %s: %v", form, what, receipt)
 			}
 		}
-		o.confirm(id) // as what it ends is not asked here
+		o.confirm(id) // its outcome is not tested here
 	}
 }
 
-// replace records another form for the same nonce.
+// replace records another attempt for the same nonce.
 func (o *owner) replace(id txn.TxID, kind txn.AttemptKind) {
 	tx := o.read(id)
 	a := attempt(tx, *tx.Nonce)
-	a.No, a.Kind, a.Hash[31], a.Raw = 2, kind, a.Hash[31]^1, append(a.Raw, 1)
+	a.No, a.Kind = 2, kind
+	a.Hash[31] ^= 1
+	a.Raw = append(a.Raw, 1)
 	w := txn.Write{
 		Tx:      id,
 		Version: tx.Version,

@@ -68,8 +68,8 @@ func TestResolveStuck_VersionChanged_Rejected(t *testing.T) {
 	}
 }
 
-// An earlier decision of the same kind is no evidence for this one, whatever the transaction did
-// since. The earlier one may be repeated.
+// An earlier decision of the same kind does not count for this one, regardless of later moves. The
+// earlier one may be repeated.
 func TestResolveStuck_RepeatedAfterRequeue_NotConfused(t *testing.T) {
 	t.Parallel()
 	for _, versioned := range []bool{true, false} {
@@ -151,8 +151,7 @@ func TestResolveStuck_OtherDecision_Rejected(t *testing.T) {
 	}
 }
 
-// Only the owner can tell whether a requeued transaction executed, so no response says before that
-// it will not.
+// Only the owner knows whether a requeued transaction executed, so no response excludes it earlier.
 func TestCancelTx_Requeued_OwnerDecides(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

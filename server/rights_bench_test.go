@@ -36,7 +36,7 @@ func TestRights_ManySubmitters_EachAllowed(t *testing.T) {
 			},
 		}
 	})
-	last := h.register("z") // of nobody
+	last := h.register("z") // of no caller
 	ctx := roles[2].in(h.ctx)
 	for _, name := range []string{names[many-1], names[0]} {
 		r, err := n.txs.CreateTx(ctx, createFor(name))

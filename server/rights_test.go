@@ -24,11 +24,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// theirs is an account and one transaction of it, as requests name them.
+// rightsTarget is a submitter and one of its transactions, as requests name them.
 type rightsTarget struct{ name, account, tx, request string }
 
-// row is one way to ask something of an RPC, and who may: "caller", "operator" or "operator of
-// all". One that names no account is narrowed to the caller's.
+// row is one kind of request to an RPC, and its required role: "caller", "operator" or "operator of
+// all". A request that names no account is limited to the caller's.
 type row struct {
 	method string
 	who    string
@@ -71,7 +71,7 @@ func createFor(name string) *pb.CreateTxRequest {
 	return &pb.CreateTxRequest{Submitter: name, RequestId: "again", Payload: payload()}
 }
 
-// rows has every RPC in every way in which it can name an account.
+// rows has every RPC with every way to name an account.
 func rows() []row {
 	return slices.Concat(
 		byName(createTx, caller, "POST /api/v1/tx",
@@ -183,7 +183,7 @@ func rows() []row {
 	)
 }
 
-// role is somebody who calls.
+// role is a kind of caller.
 type role struct {
 	name, token     string
 	known, operator bool
@@ -205,7 +205,7 @@ var roles = []role{
 	},
 }
 
-// may is what the table says of a role.
+// may returns the code that the table requires for a role.
 func (r role) may(who string, own, free bool) codes.Code {
 	switch {
 	case !r.known:
@@ -262,7 +262,7 @@ func TestRights(t *testing.T) {
 	for _, r := range roles {
 		for _, row := range table {
 			if row.method == register && r.may(row.who, true, false) == codes.OK {
-				continue // of which there is one test below
+				continue // tested below
 			}
 			t.Run(r.name+"/"+row.method+" "+row.path,
 				func(t *testing.T) { n.checkRow(t, r, row, accounts) })
@@ -288,12 +288,12 @@ func checkRows(t *testing.T, table []row) {
 	t.Helper()
 	for name := range methods() {
 		if !slices.ContainsFunc(table, func(r row) bool { return r.method == name }) {
-			t.Errorf("%s has no row: say who may call it", name)
+			t.Errorf("%s has no row; add its required role", name)
 		}
 	}
 }
 
-// theirs makes an account's transaction.
+// rightsTarget creates a transaction of an account.
 func (n *node) rightsTarget(name string, by role) rightsTarget {
 	r, err := n.txs.CreateTx(by.in(n.ctx),
 		&pb.CreateTxRequest{Submitter: name, RequestId: "r1", Payload: payload()})
@@ -354,8 +354,8 @@ func (n *node) checkRow(t *testing.T, r role, row row, accounts map[string]right
 	}
 }
 
-// overGRPC calls, and tells how it ended: a batch as its first request, a stream that tells
-// something well.
+// overGRPC makes the call and returns its status: for a batch that of the first request, for a
+// stream OK after the first message.
 func (n *node) overGRPC(t *testing.T, r role, row row, a rightsTarget) *grpcstatus.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(r.in(n.ctx), testTimeout)
@@ -377,7 +377,7 @@ func (n *node) overGRPC(t *testing.T, r role, row row, a rightsTarget) *grpcstat
 	return inBatch(answer)
 }
 
-// inBatch is how the first request of a batch ended.
+// inBatch returns the status of the first request of a batch.
 func inBatch(answer proto.Message) *grpcstatus.Status {
 	if b, ok := answer.(*pb.BatchCreateTxResponse); ok {
 		return grpcstatus.FromProto(b.GetResults()[0].GetError())

@@ -111,8 +111,8 @@ func TestGetTx_Lifecycle(t *testing.T) {
 	}
 }
 
-// gRPC clients accept 4 MiB by default. Pages and batch responses are smaller, whatever their call
-// data.
+// gRPC clients accept 4 MiB by default. Pages and batch responses with the most call data
+// are smaller.
 func TestResponses_LargestData_FitClientLimit(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -290,7 +290,7 @@ func TestCancelTx_Restored_OutcomeUnknown(t *testing.T) {
 	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
 	_, err := h.store.Recover(h.ctx)
 	h.must(err)
-	for range 2 { // a repeated cancel gets the same answer
+	for range 2 { // a repeated cancel returns the same
 		r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
 		h.must(err)
 		tx := r.GetTx()
@@ -394,7 +394,7 @@ func TestPauseAndResume_OwnerApplies_Returns(t *testing.T) {
 	o.apply(o.commands()[0])
 	h.must(<-paused)
 
-	// In force: no owner is needed for the answer.
+	// Once paused, the call needs no owner.
 	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
 	r, err := n.subs.PauseSubmitter(h.ctx, &pb.PauseSubmitterRequest{Submitter: "alice"})
 	h.must(err)
@@ -438,8 +438,7 @@ func TestPause_NoOwner_TimesOutWithReason(t *testing.T) {
 		t.Errorf("%d commands, want 1", got)
 	}
 
-	// A resume is another wish: it is recorded behind the pause, although the submitter is still
-	// active.
+	// A resume is recorded behind the pause, although the submitter is still active.
 	_, err = n.subs.ResumeSubmitter(h.ctx, &pb.ResumeSubmitterRequest{Submitter: "alice"})
 	wantStatus(t, err, codes.DeadlineExceeded, "NOT_YET_APPLIED")
 	if got := h.count("submitter_command"); got != 2 {

@@ -25,7 +25,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// hooked is the real store with one read that a test can bend.
+// hookedStore runs a hook before each read of a transaction.
 type hookedStore struct {
 	Store
 	tx func(ctx context.Context) error
@@ -141,7 +141,7 @@ func TestHealthAndReflection(t *testing.T) {
 		t.Errorf("the reflection stream ends with %v", err)
 	}
 
-	// Whoever watches the health of a node that stops is told, and does not hold up the stop.
+	// A health watch reports the shutdown and does not delay it.
 	watch, err := health.Watch(h.ctx, &healthpb.HealthCheckRequest{})
 	h.must(err)
 	first, err := watch.Recv()

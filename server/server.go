@@ -33,8 +33,8 @@
 // No read of the ledger takes longer than Limits.Answer: a database that does not respond counts as
 // down.
 //
-// While the database is down a stream waits for at most Limits.Outage. It sends no heartbeats, since
-// a heartbeat means that the stream is up to date. Then it ends with UNAVAILABLE, and the client
+// While the database is down a stream waits for at most Limits.Outage. It sends no heartbeats: a
+// heartbeat means that the stream is up to date. Then it ends with UNAVAILABLE, and the client
 // resumes on another node. A node that stops ends its streams with UNAVAILABLE,
 // reason DRAINING, at once, and gives all other calls a grace.
 package server

@@ -16,8 +16,8 @@ import (
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// bareClient opens streams over one connection and keeps nothing of them but how many messages
-// came: what this process holds is the server's.
+// bareClient opens streams over one connection and keeps only the number of received messages: the
+// memory of this process belongs to the server.
 type bareClient struct {
 	*harness
 	conn     net.Conn
@@ -42,8 +42,8 @@ func (n *node) bare() *bareClient {
 	return c
 }
 
-// read counts what comes, until the connection ends. Pings and settings are few enough here to be
-// left unanswered.
+// read counts messages until the connection ends. There are too few pings and settings here to need
+// replies.
 func (c *bareClient) read() {
 	for {
 		frame, err := c.framer.ReadFrame()
@@ -51,7 +51,8 @@ func (c *bareClient) read() {
 			return
 		}
 		if data, ok := frame.(*http2.DataFrame); ok {
-			for body := data.Data(); len(body) > 0; body = body[5+binary.BigEndian.Uint32(body[1:]):] {
+			for body := data.Data(); len(body) > 0; {
+				body = body[5+binary.BigEndian.Uint32(body[1:]):]
 				c.messages.Add(1)
 			}
 		}
@@ -86,7 +87,7 @@ func (c *bareClient) watch(ask *pb.WatchTxRequest) {
 	c.next += 2
 }
 
-// inUse is what the process holds in stacks and in its heap.
+// inUse returns the bytes of the process in stacks and heap.
 func inUse() (stacks, heap float64) {
 	for range 3 { // stacks are halved in each
 		runtime.GC()
@@ -116,10 +117,9 @@ func TestStream_Idle_LittleMemory(t *testing.T) {
 	stacks, heap := inUse()
 	most := 4700.0
 	if raced {
-		most = 12_000 // where it is 17,000 once more of its work is done on its own goroutine
+		most = 12_000 // 17,000 if more of its work runs on its own goroutine
 	}
-	// What a stream holds while it works is gone once it waits again, which under load is not at
-	// once; what it holds for good stays.
+	// Memory of a working stream is freed once it waits again, under load with a delay.
 	held := ""
 	t.Cleanup(func() { t.Log(held) })
 	check := func(when string) {

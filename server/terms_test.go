@@ -125,13 +125,13 @@ func TestDeadline_FarYear_Readable(t *testing.T) {
 			http.StatusOK)
 	}
 	_, err := h.db.Pool.Exec(h.ctx,
-		// as releases before this one wrote the last of them
+		// as earlier releases wrote the latest ones
 		"UPDATE managed_tx SET not_after = '10000-01-01T00:00:00Z'")
 	h.must(err)
 	n.http("GET", "/api/v1/tx", "").want(t, http.StatusOK)
 }
 
-// skewed is a clock that is wrong.
+// skewedClock is a wrong clock.
 type skewedClock struct {
 	clock.Real
 	by time.Duration
@@ -255,7 +255,7 @@ func TestSpeedUpAndUpdate_NoOwner_OneCommand(t *testing.T) {
 	if got := len(o.commands()); got != 2 {
 		t.Errorf("%d commands, want 2", got)
 	}
-	// for the next owner
+	// applied by the next owner
 	if p := n.submitter().GetOnFailure(); p != pb.FailurePolicy_FAILURE_POLICY_PAUSE {
 		t.Errorf("on_failure is %v", p)
 	}
@@ -281,7 +281,7 @@ func TestUpdateSubmitter_Mask_OnlyNamedFields(t *testing.T) {
 		wantFee    string
 	}{
 		{pause, "8", []string{"on_failure"}, pause, ""},
-		// what the mask does not name is not judged either
+		// fields outside the mask are not validated either
 		{pause, "0", []string{"on_failure"}, pause, ""},
 		{pause, "1.5", []string{"on_failure"}, pause, ""},
 		{goOn, "9", []string{"max_fee"}, pause, "9"},
@@ -475,7 +475,7 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 			}
 			return r.GetTx()
 		}
-		cancel(requested, true) // as the outcome says, though its owner has not seen it yet
+		cancel(requested, true) // although the owner has not read it yet
 		o.decide(at(0))
 		cancel(requested, true)
 		o.include(txID(t, id))
@@ -493,8 +493,8 @@ func TestCancelTx_InFlight_OneCommand(t *testing.T) {
 	}
 }
 
-// tell tells blocks above the receipt's.
-func (o *owner) tell(id txn.TxID, newFork bool, all []txn.BlockRef, received []txn.BlockRef) {
+// reportBlocks records confirmations, and the event about them.
+func (o *owner) reportBlocks(id txn.TxID, newFork bool, all []txn.BlockRef, received []txn.BlockRef) {
 	tx := o.read(id)
 	w := txn.Write{
 		Tx:      id,
@@ -529,11 +529,11 @@ func TestConfirmations_Reported(t *testing.T) {
 		return txn.BlockRef{Number: number,
 			Hash: txn.Hash{b}}
 	}
-	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2)},
+	o.reportBlocks(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2)},
 		[]txn.BlockRef{ref(10, 1), ref(11, 2)})
-	o.tell(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)},
+	o.reportBlocks(id, false, []txn.BlockRef{ref(10, 1), ref(11, 2), ref(12, 3)},
 		[]txn.BlockRef{ref(12, 3)})
-	o.tell(id, true, []txn.BlockRef{ref(10, 1), ref(11, 4)}, []txn.BlockRef{ref(10, 1), ref(11, 4)})
+	o.reportBlocks(id, true, []txn.BlockRef{ref(10, 1), ref(11, 4)}, []txn.BlockRef{ref(10, 1), ref(11, 4)})
 	o.confirm(id)
 
 	stream, kept, forks := n.watch(

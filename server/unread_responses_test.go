@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/server/limit"
 )
 
-// large queues transactions of which a page of a list is full.
+// fillPage queues transactions that fill a page of a list.
 func (n *node) fillPage() {
 	n.t.Helper()
 	n.register("alice")
@@ -30,7 +30,7 @@ func (n *node) fillPage() {
 	n.batch(requests...)
 }
 
-// another is the same node over a connection of its own, whose windows stay small.
+// ownConn returns the same node over its own connection, whose windows stay small.
 func (n *node) ownConn() *node {
 	n.t.Helper()
 	m := *n
@@ -39,7 +39,7 @@ func (n *node) ownConn() *node {
 	return &m
 }
 
-// unread asks for a page and does not read it.
+// listUnread requests a page and does not read it.
 func (n *node) listUnread(ctx context.Context) grpc.ClientStream {
 	n.t.Helper()
 	stream, err := n.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true},
@@ -61,7 +61,8 @@ func TestResponses_Unread_HoldCallSlots(t *testing.T) {
 	h := newHarness(t)
 	n := h.serve(limits(func(l *Limits) { l.Calls = 3 * limit.HeavyCall }))
 	n.fillPage()
-	reading, leaving, hanging := n.ownConn(), n.ownConn(), n.ownConn()
+	reading, leaving := n.ownConn(), n.ownConn()
+	hanging := n.ownConn()
 	ctx, leave := context.WithCancel(h.ctx)
 	for i, stream := range []func() grpc.ClientStream{
 		func() grpc.ClientStream { return leaving.listUnread(ctx) },
@@ -157,8 +158,9 @@ func TestConnection_Stalled_Closed(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve(limits(func(l *Limits) {
-		l.PingAfter, l.Answer, l.CommandWait = 100*time.Millisecond, time.Second,
-			100*time.Millisecond
+		l.PingAfter = 100 * time.Millisecond
+		l.Answer = time.Second
+		l.CommandWait = 100 * time.Millisecond
 	}))
 	n.fillPage()
 	stream := n.watch(watchAll())
@@ -216,7 +218,7 @@ func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	h.must(watch(n, h.ctx))
 }
 
-func TestHealth_TooManyCallsOverHTTP_Rejected(t *testing.T) {
+func TestHealth_TooManyOverHTTP_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	n := h.serve()

@@ -16,16 +16,17 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/feed"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
-// collector reads one stream of many transactions, and checks what holds for each of its messages.
+// collector reads a stream of many transactions, and checks the order of its events.
 type collector struct {
 	t      testing.TB
 	stream pb.TxService_WatchTxClient
 	got    []*pb.WatchTxResponse
-	holes  bool // not every event of a transaction is told
+	holes  bool // the stream selects events
 	seen   map[string]bool
 	last   map[string]uint64
 }
@@ -44,7 +45,7 @@ func (c *collector) until(id string, seq uint64) *collector {
 	return c
 }
 
-// upTo reads until so many events were told.
+// upTo reads until it has that many events.
 func (c *collector) upTo(events int) *collector {
 	for len(c.got) < events && c.take() {
 	}
@@ -74,7 +75,7 @@ func (c *collector) take() bool {
 	}
 }
 
-// events lists what the ledger has of a submitter, or of all.
+// events returns the events of a submitter in the ledger, or of all.
 func (h *harness) events(submitter string) map[string]bool {
 	return h.eventsWhere("WHERE $1 = '' OR s.name = $1", submitter)
 }
@@ -141,7 +142,7 @@ func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 	}
 	for _, of := range watchers {
 		for _, c := range of {
-			_, err := c.stream.Recv() // it stands
+			_, err := c.stream.Recv() // the first heartbeat
 			h.must(err)
 		}
 	}
@@ -166,7 +167,7 @@ func TestWatchMany_ConcurrentWriters_EveryEventOnce(t *testing.T) {
 	stop()
 	owners.Wait()
 	for name, of := range watchers {
-		// The event of a transaction that is created when all else is done comes last.
+		// The event of a transaction created now comes last.
 		marker := nodes[0].create(cmp.Or(name, names[0]), rand()).GetTxId()
 		events := h.events(name)
 		for i, c := range of {
@@ -221,7 +222,7 @@ func TestResume_NodeBehindToken_Waits(t *testing.T) {
 	ask.ResumeToken = token
 	resumed := behind.watch(ask)
 	id := ahead.create("alice", rand()).GetTxId()
-	ask.ResumeToken = "" // and somebody who makes the node look again
+	ask.ResumeToken = "" // a new stream makes the node read
 	_, err := behind.watch(ask).Recv()
 	h.must(err)
 	m, err := resumed.Recv()
@@ -231,7 +232,7 @@ func TestResume_NodeBehindToken_Waits(t *testing.T) {
 	}
 }
 
-// counting is the real store, and how often it was read.
+// countingStore counts the reads of the store.
 type countingStore struct {
 	Store
 	heads, pages, own, other *atomic.Int64
@@ -245,7 +246,7 @@ func newCountingStore(s Store, pageEvents int) countingStore {
 		new(atomic.Int64),
 		new(atomic.Int64),
 		new(atomic.Int64),
-		8 * pageEvents,
+		feed.PagesPerRead * pageEvents,
 	}
 }
 
@@ -326,7 +327,7 @@ func TestWatch_ThousandStreams_OneReader(t *testing.T) {
 			}
 		}
 	}
-	// The tailer also looks when something else in the cluster commits.
+	// The feed also reads when another database of the cluster commits.
 	if pages := s.pages.Load(); pages > 200 || s.own.Load() != 0 || s.other.Load() != 0 {
 		t.Errorf(
 			"4 events cost the tailer %d pages, and 1000 watchers %d pages and %d other reads of "+
@@ -370,7 +371,7 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 	o := h.own(h.register("alice"))
 	s := newCountingStore(h.store, 10)
 	n := h.serve(func(o *Options) { o.Store, o.Limits.RingEvents, o.Limits.PageEvents = s, 20, 10 })
-	// Else the transport would buffer more and more for a client on the same machine.
+	// Static windows: otherwise the transport would buffer ever more for a local client.
 	n.dial(n.conn.Target(), grpc.WithStaticStreamWindowSize(1<<16),
 		grpc.WithStaticConnWindowSize(1<<20))
 	slow, fast := collect(t, n.watch(watchAll())), collect(t, n.watch(watchAll()))
@@ -378,8 +379,7 @@ func TestSlowReader_FallsBehindRing_ReceivesEverything(t *testing.T) {
 		_, err := c.stream.Recv()
 		h.must(err)
 	}
-	o.message = strings.Repeat("x",
-		4000) // so that the events do not fit into what the transport buffers
+	o.message = strings.Repeat("x", 4000) // events exceed the buffers of the transport
 	for range 20 {
 		id := n.create("alice", rand()).GetTxId()
 		o.finalize(txID(t, id))
@@ -451,11 +451,11 @@ func TestWatchMany_Labels_MatchingOnly(t *testing.T) {
 		where := map[string]string{"alice": "s.name = 'alice' AND t.labels->>'order' = '17'",
 			"": "t.labels->>'order' = '17' AND t.labels->>'note' = 'x'"}[who]
 		want := h.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where)
-		delete(want, first+"/1") // a snapshot showed it
+		delete(want, first+"/1") // sent as a snapshot
 		c.until(marker, 1).compare(fmt.Sprintf("the watch of %q", who), want)
 		for i := range c.got {
 			ask := proto.CloneOf(requests[who])
-			slices.Reverse(ask.Labels) // in whatever order they are named
+			slices.Reverse(ask.Labels) // their order does not matter
 			e := c.got[i].GetEvent()
 			if delete(want, fmt.Sprint(e.GetTxId(), "/", e.GetSeq())); len(want) == 0 {
 				break

@@ -16,14 +16,15 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// stick takes a transaction into the state that failures are watched for.
+// markStuck makes a transaction STUCK.
 func (o *owner) markStuck(id txn.TxID) { o.move(id, txn.EventStuck, txn.Stuck, nil) }
 
 func (o *owner) unmarkStuck(id txn.TxID) {
 	o.move(id, txn.EventUnstuck, txn.Tracking, func(s *txn.Status) { s.Sub = txn.Pending })
 }
 
-// struggle takes a queued transaction to its end, by way of STUCK: seven events in all.
+// finalizeViaStuck takes a queued transaction to CONFIRMED by way of STUCK: seven events with
+// QUEUED.
 func (o *owner) finalizeViaStuck(id txn.TxID) {
 	for _, step := range []func(txn.TxID){o.allocate, o.submit, o.markStuck, o.unmarkStuck, o.include,
 		o.confirm} {
@@ -50,12 +51,12 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 	alice.allocate(first)
 	alice.submit(first)
 	alice.markStuck(first)
-	create("alice", "a") // never anything but QUEUED
+	create("alice", "a") // stays QUEUED
 
 	requests := []*pb.WatchTxRequest{watchAll(), watchAll(), watchSubmitter("alice")}
 	requests[0].States = []pb.TxState{stuckState, confirmedState, stuckState}
 	requests[1].States, requests[1].Labels = []pb.TxState{stuckState}, []string{"team=a"}
-	requests[2].States = []pb.TxState{confirmedState} // which no snapshot has
+	requests[2].States = []pb.TxState{confirmedState} // matches no snapshot
 	where := []string{
 		"e.state IN ('STUCK', 'CONFIRMED')",
 		"e.state = 'STUCK' AND t.labels->>'team' = 'a'",
@@ -88,7 +89,7 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 	ends := []uint64{7, 4, 7}
 	for i, c := range watchers {
 		want := h.eventsWhere("JOIN managed_tx t USING (submitter_id, tx_id) WHERE " + where[i])
-		delete(want, fmt.Sprint(first, "/4")) // a snapshot showed it
+		delete(want, fmt.Sprint(first, "/4")) // sent as a snapshot
 		c.holes = true
 		c.until(last.String(), ends[i]).compare(
 			fmt.Sprintf("the watch for %v", requests[i].GetStates()), want)
@@ -98,7 +99,7 @@ func TestWatchMany_States_MatchingOnly(t *testing.T) {
 				break
 			}
 			ask := proto.CloneOf(requests[i])
-			slices.Reverse(ask.States) // in whatever order they are named
+			slices.Reverse(ask.States) // their order does not matter
 			ask.ResumeToken = m.GetResumeToken()
 			resumed := collect(t, nodes[n%2].watch(ask))
 			resumed.holes = true
@@ -199,25 +200,25 @@ func TestToken_NoMatchingEvents_Advances(t *testing.T) {
 	}
 }
 
-// leftAfter tells whether there are events after a token.
+// leftAfter reports whether there are events after a token.
 func (h *harness) leftAfter(token string, ask *pb.WatchTxRequest) bool {
-	what := feed.Target{States: feed.States(txn.Stuck)}
+	target := feed.Target{States: feed.States(txn.Stuck)}
 	if ask.GetTxId() != "" {
-		what.Tx = txID(h.t, ask.GetTxId())
+		target.Tx = txID(h.t, ask.GetTxId())
 	} else if ask.GetSubmitter() != "" {
 		id, err := h.store.Lookup(h.ctx, ask.GetSubmitter())
 		h.must(err)
-		what.Submitter = id
+		target.Submitter = id
 	}
-	at, err := feed.ParseToken(token, what)
+	at, err := feed.ParseToken(token, target)
 	h.must(err)
 	if ask.GetTxId() != "" {
-		return at.Seq() < h.mustTx(h.store.Tx(h.ctx, what.Tx)).Version
+		return at.Seq() < h.mustTx(h.store.Tx(h.ctx, target.Tx)).Version
 	}
 	_, head, err := h.store.FeedHead(h.ctx)
 	h.must(err)
 	events, err := h.store.EventsSince(h.ctx, nil, at.Position().Seen, head, at.Position().After,
-		what.Submitter, 1)
+		target.Submitter, 1)
 	h.must(err)
 	return len(events) > 0
 }
@@ -228,7 +229,7 @@ func (h *harness) mustTx(info store.TxInfo, err error) store.TxInfo {
 	return info
 }
 
-// eager is a clock whose timers of one duration have fired whenever somebody looks.
+// eagerClock is a clock whose timers of one duration fire at once.
 type eagerClock struct {
 	clock.Real
 	of time.Duration
@@ -264,7 +265,7 @@ func TestHeartbeat_StreamBehind_MarkedBehind(t *testing.T) {
 	stuck := n.create("alice", rand()).GetTxId()
 	o.finalizeViaStuck(txID(t, stuck))
 	for behind := 0; ; behind++ {
-		m, err := n.watch(ask).Recv() // and no more of this stream
+		m, err := n.watch(ask).Recv() // reads one message of each stream
 		h.must(err)
 		if e := m.GetEvent(); e != nil {
 			if e.GetTxId() != stuck || behind < 3 {

@@ -29,14 +29,14 @@ func watchAll() *pb.WatchTxRequest {
 	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_All{All: &pb.AllTxs{}}}
 }
 
-// life is what a transaction that goes well tells.
+// lifecycle lists the events of a successful transaction.
 var lifecycle = []pb.TxEventKind{
 	pb.TxEventKind_TX_EVENT_KIND_QUEUED, pb.TxEventKind_TX_EVENT_KIND_ALLOCATED,
 	pb.TxEventKind_TX_EVENT_KIND_SUBMITTED,
 	pb.TxEventKind_TX_EVENT_KIND_INCLUDED, pb.TxEventKind_TX_EVENT_KIND_CONFIRMED,
 }
 
-// toTheEnd reads a stream until it ends with OK.
+// readAll reads a stream until it ends with OK.
 func readAll(t testing.TB, stream pb.TxService_WatchTxClient) (all []*pb.WatchTxResponse) {
 	t.Helper()
 	for {
@@ -135,7 +135,7 @@ func TestWatchOne_ReorgAfterFinality_Continues(t *testing.T) {
 	}
 }
 
-// lossy is the real store whose feed lacks an event.
+// lossyStore omits an event from the feed.
 type lossyStore struct {
 	Store
 	lost txn.Kind
@@ -214,7 +214,7 @@ func TestWatchMany_Start_SnapshotsFirst(t *testing.T) {
 
 var counter atomic.Int64
 
-// rand is a request id that was not used before.
+// rand returns an unused request id.
 func rand() string { return fmt.Sprint("another-", counter.Add(1)) }
 
 func TestHeartbeat_IdleStream_TokenValid(t *testing.T) {
@@ -243,7 +243,7 @@ func TestHeartbeat_IdleStream_TokenValid(t *testing.T) {
 	}
 }
 
-// cancelled makes something happen that the stream is to tell.
+// cancelled causes an event of the stream.
 func (h *harness) cancelled(id string, ask *pb.WatchTxRequest) error {
 	tx, err := txn.ParseTxID(id)
 	if err != nil {

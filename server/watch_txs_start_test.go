@@ -10,8 +10,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// midway is the real store, and what happens just before or after it tells how far transactions
-// have come.
+// hookedStandings runs hooks before and after each read of standings.
 type hookedStandings struct {
 	Store
 	before, after func()

@@ -25,13 +25,13 @@ func watchIDs(ids ...string) *pb.WatchTxRequest {
 	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_Txs{Txs: &pb.TxIds{TxIds: ids}}}
 }
 
-// untilFinal asks for a stream that ends by itself.
+// untilFinal requests a stream that ends with its transactions.
 func untilFinal(ask *pb.WatchTxRequest) *pb.WatchTxRequest {
 	ask.UntilFinal = true
 	return ask
 }
 
-// madeUp is an id of an account that no transaction has.
+// unusedID returns an id that no transaction of the submitter has.
 func unusedID(t testing.TB, of txn.SubmitterID, seconds int) txn.TxID {
 	t.Helper()
 	id, err := txn.NewTxID(time.Unix(int64(seconds), 0), of)
@@ -41,7 +41,7 @@ func unusedID(t testing.TB, of txn.SubmitterID, seconds int) txn.TxID {
 	return id
 }
 
-// reversed names the same transactions in another order and spelling.
+// reversed returns the same ids in another order and spelling.
 func reversed(ids []string) (same []string) {
 	for _, id := range slices.Backward(ids) {
 		same = append(same, strings.ToUpper(id))
@@ -49,7 +49,7 @@ func reversed(ids []string) (same []string) {
 	return same
 }
 
-// begins reads the snapshots of a stream, and the heartbeat that ends them.
+// readSnapshots reads the snapshots of a stream, and the heartbeat that ends them.
 func readSnapshots(t testing.TB,
 	stream pb.TxService_WatchTxClient) (versions map[string]uint64, token string) {
 	t.Helper()
@@ -69,8 +69,7 @@ func readSnapshots(t testing.TB,
 	}
 }
 
-// eventsOf lists what the ledger has of some transactions beyond the versions that snapshots
-// showed.
+// eventsOf returns the events of transactions after the versions of their snapshots.
 func (h *harness) eventsOf(versions map[string]uint64) map[string]bool {
 	all := map[string]bool{}
 	for id, version := range versions {
@@ -102,7 +101,7 @@ func TestWatchTxs_BusyLedger_OwnEventsOnly(t *testing.T) {
 			}
 		}
 	}
-	owners[0].finalize(txID(t, ids[0])) // which is final when the stream begins
+	owners[0].finalize(txID(t, ids[0])) // final before the stream starts
 	watcher := collect(t, nodes[0].watch(watchIDs(ids...)))
 	shown, _ := readSnapshots(t, watcher.stream)
 	if len(shown) != len(ids) || shown[ids[0]] != 5 {
@@ -384,14 +383,14 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 	two := watchIDs(mine, gone)
 	two.ResumeToken = token
 	received(two, codes.InvalidArgument, "INVALID_FIELD")
-	restored := watchIDs(gone) // which a restored ledger lacks
+	restored := watchIDs(gone) // missing in a restored ledger
 	restored.ResumeToken =
 		feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{txID(t, gone)})},
 			store.Position{Epoch: 99, Seen: "1:1:"})
 	received(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
 }
 
-// severalRefusals are what a watch of several can be asked wrongly.
+// severalRefusals are the refusals of a watch of several transactions.
 func severalRefusals(other, tx, alien string) []refusal {
 	ask := func(ids []string, change func(*pb.WatchTxRequest)) proto.Message {
 		r := watchIDs(ids...)

@@ -88,9 +88,9 @@ type Feed struct {
 }
 
 const (
-	// pagesPerRead is the size of a read of the feed in pages of a stream: a node has only one
+	// PagesPerRead is the size of a read of the feed in pages of a stream: a node has only one
 	// feed.
-	pagesPerRead = 8
+	PagesPerRead = 8
 	// concurrentReads bounds the streams that read the ledger at once; they share fewer
 	// connections.
 	concurrentReads = 32
@@ -108,7 +108,7 @@ func New(o Options) (*Feed, error) {
 		store: o.Store, tail: o.Tail, clock: o.Clock, log: o.Logger, limits: o.Limits, metrics: m,
 		readSlots:     make(chan struct{}, concurrentReads),
 		requests:      make(chan struct{}, 1),
-		page:          pagesPerRead * o.Limits.PageEvents,
+		page:          PagesPerRead * o.Limits.PageEvents,
 		ring:          ring{capacity: o.Limits.RingEvents},
 		subscriptions: newRegistry(),
 		advanced:      make(chan struct{}),

@@ -19,16 +19,16 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// reader is a stream under test and what it has been given.
+// reader is a stream under test and its deliveries.
 type reader struct {
 	sub    *subscription
 	seen   map[string]bool // given, or before its beginning
 	tokens []mark          // places that it can be resumed from
 	last   map[txn.TxID]int64
-	given  store.EventKey // what the token names that it was resumed with
+	given  store.EventKey // named by the token that it resumed with
 }
 
-// mark is a position and what lies before it.
+// mark is a position and the events before it.
 type mark struct {
 	at   store.Position
 	seen []string
@@ -61,7 +61,7 @@ func newFeedTest(t *rapid.T) *feedTest {
 		t.Fatal(err)
 	}
 	f.page = rapid.IntRange(1, 5).Draw(t, "tailer page")
-	f.subscriptions.count++ // the tailer reads whether or not somebody watches
+	f.subscriptions.count++ // the feed reads with or without streams
 	return &feedTest{model: m, feed: f, seqs: map[txn.TxID]int64{}, busy: map[txn.TxID]bool{}}
 }
 
@@ -73,10 +73,10 @@ func txOf(n int) (id txn.TxID, submitter txn.SubmitterID) {
 
 func nameOf(submitter txn.SubmitterID) string { return fmt.Sprint("s", submitter) }
 
-// rightsToDraw are those of callers: to all, to one, to none.
+// rightsToDraw are the rights of callers: to all submitters, to one, to none.
 var rightsToDraw = [][]string{nil, {"s1"}, {"s2"}, {}}
 
-// labelsOf are those of a transaction; some have none.
+// labelsOf returns the labels of a transaction; some have none.
 func labelsOf(n int) map[string]string {
 	labels := map[string]string{}
 	if n%4 != 0 {
@@ -88,7 +88,7 @@ func labelsOf(n int) map[string]string {
 	return labels
 }
 
-// targets are those of streams.
+// targets are the targets of the streams.
 func targets() (all []Target) {
 	for submitter := range txn.SubmitterID(3) {
 		for _, labels := range []map[string]string{nil, {"odd": "1"}, {"odd": "0"}, {"big": ""},
@@ -112,7 +112,7 @@ func targets() (all []Target) {
 	return all
 }
 
-// isFor tells whether an event is for a target.
+// isFor reports whether an event matches a target.
 func isFor(t Target, e store.EventInfo) bool {
 	if t.Submitter != 0 && t.Submitter != e.Submitter ||
 		t.States != 0 && t.States&States(e.State) == 0 {

@@ -24,7 +24,7 @@ func want(t *testing.T, s *grpcstatus.Status, code codes.Code, reason string) {
 	}
 }
 
-func TestFrom_MappedError_HasCodeAndReasonWithoutDriverText(t *testing.T) {
+func TestFrom_MappedError_HidesDriverText(t *testing.T) {
 	t.Parallel()
 	for _, m := range mappings {
 		s := From(fmt.Errorf("store: read row 7: %w: dial tcp 10.0.0.1: refused", m.is), "id")
