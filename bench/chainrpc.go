@@ -292,7 +292,7 @@ func (a *ethAPI) SendRawTransaction(ctx context.Context, raw hexutil.Bytes) (txn
 	}
 	select {
 	case a.n.taken <- struct{}{}:
-	default: // nobody counts
+	default: // not counted
 	}
 	return signed.Hash, nil
 }

@@ -54,15 +54,15 @@ func (w *watcher) saw(e *pb.TxEvent) {
 	w.last[e.GetTxId()] = e.GetSeq()
 }
 
-// told holds the events of a transaction in the ledger.
-type told struct {
+// eventLog holds the events of a transaction in the ledger.
+type eventLog struct {
 	tx               string
 	submitter, label string
 	events           uint64
 }
 
-// told reads the events and finds missing numbers.
-func (l *ledger) told(ctx context.Context) (all []told, err error) {
+// eventLogs reads the events and finds missing numbers.
+func (l *ledger) eventLogs(ctx context.Context) (all []eventLog, err error) {
 	rows, err := l.conn.Query(
 		ctx,
 		`SELECT e.tx_id::TEXT, s.name, t.labels->>'part', count(*), max(e.seq)
@@ -71,7 +71,7 @@ func (l *ledger) told(ctx context.Context) (all []told, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var one told
+	var one eventLog
 	var newest uint64
 	_, err = pgx.ForEachRow(
 		rows,
@@ -89,9 +89,9 @@ func (l *ledger) told(ctx context.Context) (all []told, err error) {
 }
 
 // truth has the expected events of every watcher, by target.
-type truth map[target][]told
+type truth map[target][]eventLog
 
-func truthOf(all []told) truth {
+func truthOf(all []eventLog) truth {
 	t := truth{}
 	for _, one := range all {
 		for _, who := range []target{{}, {submitter: one.submitter}, {label: one.label}} {
@@ -139,7 +139,7 @@ func (c *crowd) compare(ctx context.Context, s *service) (deliveries int, err er
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
-	all, err := s.ledger.told(ctx)
+	all, err := s.ledger.eventLogs(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read the events of the ledger: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestClients_WatchMatchesLedger(t *testing.T) {
 	t.Parallel()
 	ledger := truthOf(
-		[]told{{"x", "s0", "part-0", 3}, {"y", "s0", "part-1", 1}, {"z", "s1", "part-0", 2}})
+		[]eventLog{{"x", "s0", "part-0", 3}, {"y", "s0", "part-1", 1}, {"z", "s1", "part-0", 2}})
 	for name, c := range map[string]struct {
 		target target
 		saw    string // transaction and seq
@@ -42,7 +42,7 @@ func TestClients_WatchMatchesLedger(t *testing.T) {
 		"a transaction is missing": {
 			target{submitter: "s0"}, "x1 x2 x3", "it saw 0 of the 1 events of y",
 		},
-		"one is of somebody else": {
+		"one of another submitter": {
 			target{submitter: "s1"}, "z1 z2 y1",
 			"it saw events of 2 transactions, and 1 are for it",
 		},

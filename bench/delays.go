@@ -13,11 +13,11 @@ import (
 	"github.com/fencepost/fencepost/cmd/load"
 )
 
-// How late a watcher is begins with the commit: PostgreSQL notes the time at which it writes the
-// record of one (track_commit_timestamp), before it waits for the disk, so that this wait counts.
-// Before the commit lies the statement that writes the event, of many transactions at once where
-// many move with a block: from its time, which the event tells, it is longer by what the statement
-// takes. Both are shown.
+// A watcher's delay starts at the commit: PostgreSQL records the time at which it writes the commit
+// record (track_commit_timestamp), before it waits for the disk, so the delay includes that wait.
+// The statement that writes the event runs before the commit. When a block moves many transactions,
+// one statement writes all their events, and the delay from the event's own time includes that
+// statement. Both are shown.
 
 // arrival is an event as a watcher got it.
 type arrival struct {

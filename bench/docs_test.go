@@ -40,7 +40,7 @@ func TestPerformanceDocument(t *testing.T) {
 				only = regexp.MustCompile(strings.Trim(value, "'"))
 			case "ROUNDS", "ARGS":
 			default:
-				t.Errorf("%q sets what nobody reads", line[0])
+				t.Errorf("%q sets an unused variable", line[0])
 			}
 		}
 		s, known := sizes[size]

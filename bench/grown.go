@@ -160,8 +160,8 @@ func (l *ledger) fill(ctx context.Context, chain *chainNode, addresses [][]byte,
 }
 
 const (
-	// $1 addresses, $2 the chain, $3 the next nonce of each, $4 the hash of block 0. Those without
-	// a past begin where the chain says.
+	// $1 addresses, $2 the chain, $3 the next nonce of each, $4 the hash of block 0. Submitters
+	// without a history start at the chain's nonce.
 	fillSubmitters = `WITH given AS (
 		SELECT n::INT AS submitter_id, address FROM unnest($1::BYTEA[]) WITH ORDINALITY AS a(address, n)
 	), registered AS (
@@ -174,8 +174,8 @@ const (
 	INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
 	SELECT submitter_id, $3::BIGINT, 0, 0, $4::BYTEA, 1 FROM registered WHERE $3::BIGINT > 0`
 
-	// These make ids as txn.NewTxID does, for submitters below 1<<20, with a number in place of
-	// what is random there.
+	// These make ids as txn.NewTxID does, for submitters below 1<<20, with a number in place of the
+	// random bits.
 	pastID = `(lpad(to_hex(1700000000000 + n), 12, '0') || '8000' || ` +
 		`to_hex((-9223372036854775808) + ((1 + n % $1::INT)::BIGINT << 42) + n))::UUID`
 	waitingID = `(lpad(to_hex(1750000000000 + n), 12, '0') || '8000' || ` +

@@ -39,7 +39,7 @@ var queueCalls = []call{
 		defer cancel()
 		stream, err := pb.NewTxServiceClient(conn).WatchTx(ctx, load.Of(submitter))
 		if err == nil {
-			// what is not final comes page by page: the first tells that it has begun
+			// non-final transactions arrive in pages: the first response means that it has started
 			_, err = stream.Recv()
 		}
 		return err

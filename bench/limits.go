@@ -46,7 +46,7 @@ const rawInsert = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_
 const rawBatch = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
 SELECT s, t, r, $4, $5, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[], $3::TEXT[]) AS i(s, t, r)`
 
-const rawBatchTold = `WITH q AS (` + rawBatch + ` RETURNING submitter_id, tx_id)
+const rawBatchNotify = `WITH q AS (` + rawBatch + ` RETURNING submitter_id, tx_id)
 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message) SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM q`
 
 // rawRow are the arguments of a row that no other has.
@@ -137,7 +137,7 @@ func rawBatches(ctx context.Context, b *bench) error {
 	}
 	var base int // request ids continue across measurements
 	for _, kind := range []struct{ name, insert string }{
-		{"limit.insert.batched", rawBatch}, {"limit.insert.batched.told", rawBatchTold},
+		{"limit.insert.batched", rawBatch}, {"limit.insert.batched.notify", rawBatchNotify},
 	} {
 		best := 0.0
 		for _, connections := range batchCallers {

@@ -1,14 +1,14 @@
-// Command bench measures Fencepost against the limits of the machine that it runs on, in one run:
-// what PostgreSQL, gRPC, the disk and the processor can do by themselves, and what is left of it
-// with all laws kept. Ratios travel from one machine to another, rates do not.
+// Command bench measures Fencepost against the limits of its machine, in one run: the limits of
+// PostgreSQL, gRPC, disk and processor, and the share that remains with all guarantees kept. Ratios
+// are comparable between machines, rates are not.
 //
-// Three processes share the machine, as they would on a small one: a PostgreSQL whose commits wait
-// for the disk, the node, which is a program of its own (bench/node), and this program, which is
-// the callers, the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
+// Three processes share the machine, as on a small one: a PostgreSQL whose commits wait for the
+// disk; the node, which is a separate program (bench/node); and this program, which provides the
+// clients, the watchers and the chain. The chain is chaintest's, behind JSON-RPC over HTTP.
 //
-// What a transaction costs in statements, commits, bytes of WAL, calls and requests is counted
-// where it arrives, at the server and at the chain. It hardly depends on the machine, and has
-// budgets (budgets.yaml) that bench -check holds it to.
+// The statements, commits, bytes of WAL, calls and requests per transaction are counted at the
+// server and at the chain. They hardly depend on the machine, and bench -check compares them with
+// their budgets (budgets.yaml).
 package main
 
 import (
@@ -86,7 +86,7 @@ type bench struct {
 
 func (b *bench) add(name, unit string, value float64) { b.results.add(name, unit, value) }
 
-// say reports progress.
+// say prints progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.errs, "%s "+format+"\n", append([]any{time.Now().Format("15:04:05")}, args...)...)
 }
@@ -143,8 +143,8 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	} else {
 		b.results.print(out)
 		b.say(
-			"docs/performance.md tells what each row is. On a machine with other work beside it " +
-				"rates and times say little; counts are what they are anywhere",
+			"docs/performance.md describes each row. On a machine with other load, rates and times " +
+				"mean little; counts do not depend on the machine",
 		)
 	}
 	return errors.Join(err, broken)

@@ -149,7 +149,7 @@ type usage struct {
 // have.
 type resident struct {
 	rss  float64 // all of it
-	anon float64 // its own: heap, stacks, what the runtime needs
+	anon float64 // its own: heap, stacks, runtime
 	file float64 // pages of its program, which the system can take away and read again
 }
 

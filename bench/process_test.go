@@ -75,7 +75,7 @@ func TestResident(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, known := os.Stat("/proc/self/status"); known != nil {
-		t.Logf("this system tells nothing: %+v", r)
+		t.Logf("no data on this system: %+v", r)
 		return
 	}
 	if r.anon < 1<<20 || r.file < 1<<20 ||
@@ -83,7 +83,7 @@ func TestResident(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r, err := residentOf(1 << 30); err != nil || r != (resident{}) {
-		t.Errorf("of nobody: %+v, %v", r, err)
+		t.Errorf("of an unknown process: %+v, %v", r, err)
 	}
 }
 

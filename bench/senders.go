@@ -34,11 +34,11 @@ func transferOf(i int) *pb.Payload {
 	return p
 }
 
-// senders tells who signed a transaction. To recover that from the signature is the dearest part of
-// all that this program does, and a chain does it on processors of its own; the node under test has
-// verified each signature itself before it hands it over (package sign). So the sender is known by
-// the recipient, where callers gave each account one, and of one transaction in recoverEach the
-// signature is looked at all the same: one that is another's is refused, as by any chain.
+// senders returns the sender of a transaction. Recovering it from the signature is the most
+// expensive work of this program, and a real chain does that on its own processors. The node under
+// test has already verified each signature before the broadcast (package sign). So the sender is
+// derived from the recipient, where clients use one recipient per account. The signature of one
+// transaction in recoverEach is still checked, and a wrong signer is refused, as by any chain.
 type senders struct {
 	types.Signer // recovers
 	accounts     []txn.Address

@@ -162,9 +162,9 @@ func printScenarios(w io.Writer) {
 // against is the limit that a number is compared with.
 func against() map[string]string {
 	pairs := map[string]string{
-		"limit.insert.batched":      "limit.insert.best",
-		"limit.insert.batched.told": "limit.insert.batched",
-		"accept.batch.rate":         "limit.insert.batched",
+		"limit.insert.batched":        "limit.insert.best",
+		"limit.insert.batched.notify": "limit.insert.batched",
+		"accept.batch.rate":           "limit.insert.batched",
 	}
 	for _, callers := range acceptCallers {
 		pairs[fmt.Sprintf("accept.%d.rate", callers)] = "limit.insert.best"

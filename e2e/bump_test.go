@@ -74,10 +74,10 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	}
 	hash := attempts[form-1].GetTxHash()
 	if tx.GetTxHash() != hash || tx.GetReceipt().GetTxHash() != hash {
-		t.Errorf("form %d, %s, was mined; the ledger says %v", form, hash, tx)
+		t.Errorf("attempt %d, %s, was included; the ledger has %v", form, hash, tx)
 	}
 	if got := included(events); !slices.Equal(got, []string{hash}) {
-		t.Errorf("told as included: %v, want %s", got, hash)
+		t.Errorf("reported as included: %v, want %s", got, hash)
 	}
 	told := kinds(events)
 	for kind, want := range map[string]int{
@@ -85,7 +85,7 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 		"FAILED": 0, "STUCK": 0, "REORGED": 0,
 	} {
 		if got := strings.Count(" "+told+" ", " "+kind+" "); got != want {
-			t.Errorf("%s was told %d times, want %d: %s", kind, got, want, told)
+			t.Errorf("%s: %d events, want %d: %s", kind, got, want, told)
 		}
 	}
 	return tx
@@ -146,20 +146,20 @@ func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int,
 		t.Errorf("it ended as %v, want form %d in %s", tx, forms[1], blocks[1])
 	}
 	if got := included(events); !slices.Equal(got, []string{was, is}) {
-		t.Errorf("told as included: %v, want %s and then %s", got, was, is)
+		t.Errorf("reported as included: %v, want %s and then %s", got, was, is)
 	}
 	i := 0
 	for _, e := range events {
 		if e.GetKind() == fencepostv1.TxEventKind_TX_EVENT_KIND_INCLUDED {
 			if e.GetReceipt().GetBlockHash() != blocks[min(i, 1)].Hex() || !e.GetNewFork() {
-				t.Errorf("inclusion %d was told as %v", i+1, e)
+				t.Errorf("inclusion %d was reported as %v", i+1, e)
 			}
 			i++
 		}
 	}
 	if told := kinds(events); strings.Count(told, "CONFIRMED") != 1 ||
 		!strings.HasSuffix(told, "CONFIRMED") {
-		t.Error(fmt.Sprint("told: ", told))
+		t.Error(fmt.Sprint("events: ", told))
 	}
 	return tx
 }

@@ -121,12 +121,12 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 			r.GetKind() != map[bool]string{
 				true: "ORIGINAL", false: "CANCEL",
 			}[r.GetTxHash() == tx.GetOperator().GetAttempts()[0].GetTxHash()] {
-			t.Errorf("race %d: told of a form in a block: %v", submitter, e)
+			t.Errorf("race %d: event of an included attempt: %v", submitter, e)
 		}
 	}
 	if got := included(events); len(got) == 0 || !slices.Contains([]int{1, 2}, len(got)) ||
 		got[len(got)-1] != hash {
-		t.Errorf("race %d: told as included: %v, want %s in the end", submitter, got, hash)
+		t.Errorf("race %d: reported as included: %v, want %s last", submitter, got, hash)
 	}
 	after, _ := d.told(t, next)
 	if after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {

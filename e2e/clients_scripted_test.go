@@ -250,7 +250,7 @@ func refuse(code codes.Code, reason string, details ...protoadapt.MessageV1) err
 	if reason != "" {
 		details = append(details, &errdetails.ErrorInfo{Reason: reason, Domain: "fencepost.dev"})
 	}
-	s, err := status.New(code, "as the script says").WithDetails(details...)
+	s, err := status.New(code, "scripted").WithDetails(details...)
 	if err != nil {
 		return err
 	}

@@ -264,7 +264,7 @@ func TestClients_WatchSurvivesCuts(t *testing.T) {
 			eventually(
 				t,
 				time.Minute,
-				"the watcher in "+p.language+" is told something",
+				"the watcher in "+p.language+" gets an event",
 				func() error {
 					if p.cutter.heard.Load() < rand.Int64N(2000) {
 						return errNotYet

@@ -74,7 +74,7 @@ func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 		}
 		want := []string{"STUCK REPLACED UNSTUCK ", "QUEUED DELAYED ALLOCATED "}[i]
 		if told := kinds(events); !strings.Contains(told, want) {
-			t.Errorf("told %s, want %s in it", told, want)
+			t.Errorf("got %s, want %s in it", told, want)
 		}
 		for _, a := range tx.GetOperator().GetAttempts() {
 			if offered, ok := new(big.Int).SetString(a.GetFeeCap(), 10); !ok ||

@@ -101,7 +101,7 @@ func (s *foreign) after(t *testing.T) {
 		return s.m.atLeast("state = 'TRACKING' AND tx_id = '"+id+"'", 1)
 	})
 	s.protected(t, submitter, s.useElsewhere(t, submitter, 0))
-	s.decide(t, "tx", "resolve", id, "--requeue", "--reason", "it shall run all the same")
+	s.decide(t, "tx", "resolve", id, "--requeue", "--reason", "it must run")
 	s.decide(t, "submitter", "exit-protect", "s02", "--protection", "1", "--resume", "--reason",
 		"the key is in the vault again")
 	s.confirmed(t, id, 1)

@@ -41,14 +41,14 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	})
 	d.until(t, n.id, "N is on its way again",
 		func(tx *fencepostv1.Tx) bool { return tx.GetReceipt() == nil })
-	eventually(t, time.Minute, "N is handed over again", func() error {
+	eventually(t, time.Minute, "N is rebroadcast", func() error {
 		if len(d.tap.all()) == sent {
 			return errNotYet
 		}
 		return nil
 	})
 	if again := d.tap.all()[sent]; again.hash.Hex() != first.GetTxHash() {
-		t.Errorf("handed over after the fork: %s; want N, %s, first", again.hash, first.GetTxHash())
+		t.Errorf("broadcast after the fork: %s; want N, %s, first", again.hash, first.GetTxHash())
 	}
 
 	b.extend(b.build(d.raw(t, n.id, 1)))
@@ -76,7 +76,7 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 // the chain's.
 func (d *driven) toldAbove(t *testing.T, id string, blocks int) {
 	t.Helper()
-	d.until(t, id, "the blocks above are told", func(tx *fencepostv1.Tx) bool {
+	d.until(t, id, "the blocks above are reported", func(tx *fencepostv1.Tx) bool {
 		return len(tx.GetConfirmations()) == blocks &&
 			slices.Equal(hashes(tx.GetConfirmations()), d.canonical(t, tx.GetConfirmations()))
 	})
@@ -126,13 +126,13 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 	if told := kinds(events); strings.Count(told, "INCLUDED") != 2 ||
 		strings.Count(told, "REORGED") != 1 ||
 		strings.Count(told, "CONFIRMED") != 1 {
-		t.Errorf("told: %s", told)
+		t.Errorf("events: %s", told)
 	}
 	// The first fork took the block itself, so that nothing is above it; the second left two of the
 	// three above it.
 	if len(anew) != 2 || len(anew[0]) != 0 || len(anew[1]) != 4 ||
 		!slices.Equal(anew[1], list[:4]) {
-		t.Errorf("told anew: %v; in the end it has %v", anew, list)
+		t.Errorf("list after the fork: %v; in the end it has %v", anew, list)
 	}
 	if want := d.canonical(t, tx.GetConfirmations()); len(list) < 4 ||
 		!slices.Equal(list, hashes(tx.GetConfirmations())) ||
@@ -171,13 +171,13 @@ func TestPoolLost_Rebroadcasts(t *testing.T) {
 		return err
 	})
 	next := d.begin(t, 0, "next", transfer)
-	d.until(t, s.id, "the hand-over is told",
+	d.until(t, s.id, "the broadcast is reported",
 		func(tx *fencepostv1.Tx) bool { return tx.GetVersion() == 4 })
 	d.toTheEnd(t, s.id, next.id)
 	tx, events := d.told(t, s)
 	if got := kinds(events); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 		got != "QUEUED ALLOCATED SUBMITTED RESUBMITTED INCLUDED CONFIRMED" {
-		t.Errorf("told: %s; it ended as %v", got, tx)
+		t.Errorf("events: %s; final: %v", got, tx)
 	}
 	after, _ := d.told(t, next)
 	d.verifyAccount(t, 0, hash.Hex(), after.GetTxHash())

@@ -73,7 +73,7 @@ func told(kind txn.Kind) func(*frozen, *member) {
 
 func (f *frozen) told(kind txn.Kind) {
 	f.t.Helper()
-	eventually(f.t, 40*time.Second, string(kind)+" is told", func() error {
+	eventually(f.t, 40*time.Second, string(kind)+" is reported", func() error {
 		if f.kind.mines {
 			f.mine()
 		}

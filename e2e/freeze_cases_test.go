@@ -63,7 +63,7 @@ var commitCases = []commitCase{
 		match:   moves(txn.EventSubmitted),
 		event:   txn.EventSubmitted,
 	},
-	{name: "claim of a hand-over", trigger: (*frozen).nothing, match: fenced.claims},
+	{name: "claim of a broadcast", trigger: (*frozen).nothing, match: fenced.claims},
 	{
 		name:    "sent again",
 		trigger: (*frozen).dropPending,

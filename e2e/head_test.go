@@ -48,7 +48,7 @@ func TestQueueHead_CannotBeSent(t *testing.T) {
 func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
 	p *fencepostv1.Payload) {
 	s, behind := d.begin(t, submitter, "head", p), d.begin(t, submitter, "behind", transfer)
-	d.until(t, s.id, "it says what it waits for",
+	d.until(t, s.id, "the reason of the wait",
 		func(tx *fencepostv1.Tx) bool {
 			return tx.GetReason() == reason ||
 				tx.GetFinalTime() != nil
@@ -65,7 +65,7 @@ func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
 	tx, events := d.told(t, s)
 	d.endsUnsent(t, tx, reason, says)
 	if got := kinds(events); got != "QUEUED DELAYED FAILED" {
-		t.Errorf("told: %s", got)
+		t.Errorf("events: %s", got)
 	}
 	d.follows(t, submitter, behind)
 }
@@ -111,7 +111,7 @@ func (d *driven) fundedLater(t *testing.T, submitter int) {
 	d.pending(t, s.id, 1)
 	d.follows(t, submitter, s, behind)
 	if got := kinds(s.events); got != "QUEUED DELAYED ALLOCATED SUBMITTED INCLUDED CONFIRMED" {
-		t.Errorf("told: %s", got)
+		t.Errorf("events: %s", got)
 	}
 }
 
@@ -141,7 +141,7 @@ func (d *driven) keyLater(t *testing.T) {
 		tx, events := d.told(t, d.begin(t, submitter, request, transfer))
 		d.endsUnsent(t, tx, "SIGNER_KEY_NOT_FOUND", "no key")
 		if got := kinds(events); got != "QUEUED FAILED" {
-			t.Errorf("told: %s", got)
+			t.Errorf("events: %s", got)
 		}
 	}
 	saveKeys(t, filepath.Join(d.dir, "keys"), &testChain{keys: d.b.keys[submitter:]})

@@ -41,7 +41,7 @@ func onALaptop(t *testing.T, root, dir string) {
 		}
 	}
 	if len(nodes) != 2 || list == "" {
-		t.Fatalf("docs/operations.md starts %d nodes, and looks at them with %q", len(nodes), list)
+		t.Fatalf("docs/operations.md starts %d nodes, and lists them with %q", len(nodes), list)
 	}
 	first := ownerIn(t, dir, list, "")
 	other := map[string]string{"a": "b", "b": "a"}[first]

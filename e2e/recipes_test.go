@@ -51,7 +51,7 @@ func TestRecipes(t *testing.T) {
 	r.watchesFailures(t)
 	for _, heading := range regexp.MustCompile(`(?m)^### .*`).FindAllString(r.recipes, -1) {
 		if !r.followed[heading] {
-			t.Errorf("nobody has followed %q", heading)
+			t.Errorf("no test follows %q", heading)
 		}
 	}
 }

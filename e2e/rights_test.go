@@ -77,7 +77,7 @@ ops:`, file("shop")))
 	} {
 		if code, body := n.secureCurl(true, path, with(token)...); code != want ||
 			want == "403" && !strings.Contains(body, `"PERMISSION_DENIED"`) {
-			t.Errorf("the shop is told %s of %s: %s", code, path, body)
+			t.Errorf("the shop gets %s of %s: %s", code, path, body)
 		}
 	}
 	pause := []string{
@@ -118,7 +118,7 @@ func (n *node) changesFiles(t *testing.T, certs string, with func(token string) 
 		if err := n.proc.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, time.Minute, "the log says "+says, func() error {
+		eventually(t, time.Minute, "the log has "+says, func() error {
 			if log, err := os.ReadFile(filepath.Join(n.dir, "node.log")); err != nil ||
 				!strings.Contains(string(log), says) {
 				return fmt.Errorf("it does not: %v", err)

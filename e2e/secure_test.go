@@ -94,11 +94,11 @@ func TestCallers_Authenticated(t *testing.T) {
 			n := newNode(t, c,
 				nodeOptions{confirmations: 1, poll: time.Second, secure: test.secure})
 			if out, good := n.program(t, test.program...); !good || !strings.Contains(out, "s00") {
-				t.Errorf("the program was told: %s", out)
+				t.Errorf("the program printed: %s", out)
 			}
 			if out, good := n.program(t, test.less...); good ||
 				!strings.Contains(out, test.refusal) {
-				t.Errorf("with less the program was told: %s", out)
+				t.Errorf("with less the program printed: %s", out)
 			}
 			for _, path := range []string{
 				"/api/v1/submitters", "/api/v1/tx/01a21fca-9bb7-8000-8000-058ead4b4abd/events",

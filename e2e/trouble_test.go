@@ -75,7 +75,7 @@ func TestStart_InvalidConfig_Fails(t *testing.T) {
 			}
 			if strings.Contains(said, url) || strings.Contains(said, c.url) ||
 				strings.Contains(said, "goroutine") {
-				t.Errorf("it says too much:\n%s", said)
+				t.Errorf("the log has too much:\n%s", said)
 			}
 		})
 	}
@@ -175,7 +175,7 @@ func TestChainOutage_Recovers(t *testing.T) {
 	down()
 	n.start(t)
 	early := n.create(t, "s00", "early", transfer).GetTxId()
-	eventually(t, 30*time.Second, "the head of the queue says what it waits for", func() error {
+	eventually(t, 30*time.Second, "the queue head has the reason of its wait", func() error {
 		answer, err := n.GetTx(context.Background(),
 			&fencepostv1.GetTxRequest{Key: &fencepostv1.GetTxRequest_TxId{TxId: early}})
 		if err == nil && answer.GetTx().GetReason() != "CHAIN_UNAVAILABLE" {

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A look that was cut short opens no further file, and is no evidence for whoever waited for it.
+// A cancelled scan opens no further file, and does not count as a scan for other waiters.
 func TestKeyStore_Rescan_Cancelled(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -120,7 +120,7 @@ func doubt(t *testing.T, f, spare *folder, known txn.Address) {
 	}
 	if n := strings.Count(f.log.String(), "key file unusable"); n != 2 {
 		t.Errorf(
-			"the log tells of %d broken files, want one line for each time that it changed: %s", n,
+			"%d log lines about broken files, want one per change: %s", n,
 			f.log.String())
 	}
 	f.write(t, "late", whole)

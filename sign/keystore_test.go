@@ -178,7 +178,7 @@ func TestKeyStore_OpenErrors(t *testing.T) {
 				}
 			}
 			if strings.Contains(err.Error(), password) {
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the password is in the error: %v", err)
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func (f *folder) add(t *testing.T, key *ecdsa.PrivateKey) sign.KeyFile {
 	return sign.KeyFile{Path: filepath.Join(f.dir, name), Address: a}
 }
 
-// write puts a file into the folder in one step, as whoever adds keys should.
+// write puts a file into the folder atomically, as operators should add keys.
 func (f *folder) write(t *testing.T, name string, content []byte) {
 	t.Helper()
 	temp := filepath.Join(f.dir, fmt.Sprintf(".%s.new", name))

@@ -142,7 +142,7 @@ func TestBook_InvalidEntries_Rejected(t *testing.T) {
 	}
 }
 
-// holder is a stand-in for what people put behind the port.
+// holder is a fake key holder.
 type holder struct {
 	sign func(context.Context, txn.Unsigned) ([]byte, error)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/keystore"
 )
 
-// Whoever names no strength gets the strong one. A key of it takes seconds under the race detector,
-// so the other tests make weak ones.
+// The default strength is the strong one. Such a key takes seconds under the race detector, so the
+// other tests use weak ones.
 func TestScryptStrengths(t *testing.T) {
 	t.Parallel()
 	var unnamed Strength

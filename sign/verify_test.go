@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// The example of EIP-155: what every wallet makes of it, bit by bit.
+// The example of EIP-155, byte for byte.
 func TestSign_EIP155Example(t *testing.T) {
 	t.Parallel()
 	key, err := ParseHexKey([]byte(strings.Repeat("46", 32)))
@@ -60,7 +60,7 @@ func TestVerify_Requested_Accepted(t *testing.T) {
 	})
 }
 
-// Each liar signs something that differs from what was asked for in one respect.
+// Each faulty signer differs from the request in one respect.
 var liars = map[string]func(t *rapid.T, key *ecdsa.PrivateKey, u txn.Unsigned) []byte{
 	"another nonce": lie(func(t *rapid.T, u *txn.Unsigned) { u.Nonce ^= txn.Nonce(drawBit(t)) }),
 	"another chain": lie(

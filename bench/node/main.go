@@ -1,11 +1,11 @@
-// Command node is a node for the benchmark to measure, in a program of its own, so that its memory
-// and its time are those of the product: it is linked from what "fencepost serve" works with, and
-// neither from a chain nor from anything else of the benchmark.
+// Command node is the node that the benchmark measures. It is a separate program, so that its
+// memory and time are those of the product: it is linked from the packages of "fencepost serve",
+// and neither from a chain nor from anything else of the benchmark.
 //
-// It has the same parts: ledger, chain, key files, engine, server, metrics, the listener of
-// operators. It differs in that it takes its configuration on its standard input and ends in order
-// when that does, and that it shows profiles and what the runtime counts. Its chain has
-// "prepare.simulate: without-gas-limit", and queues have no limits unless it is told of some.
+// It has the same parts: ledger, chain, key files, engine, server, metrics, admin listener. It
+// differs in that it reads its configuration from standard input, stops when that closes, and
+// serves profiles and runtime statistics. Its chain has "prepare.simulate: without-gas-limit", and
+// queues are unlimited unless a limit is configured.
 package main
 
 import (

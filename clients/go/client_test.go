@@ -107,7 +107,7 @@ func TestCall_TypedErrors(t *testing.T) {
 			RetryAfter: e.RetryAfter,
 			RequestID:  e.RequestID,
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) || e.Message != "as the script says" {
+		if fmt.Sprint(got) != fmt.Sprint(want) || e.Message != "scripted" {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 		if what == "wrong" &&

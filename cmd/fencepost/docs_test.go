@@ -92,8 +92,7 @@ func TestDocuments_InvalidCommandLines(t *testing.T) {
 
 var metricName = regexp.MustCompile(`\bfencepost_[a-z_]+`)
 
-// Every metric that the operators' document names is made by some part, and every one that is made
-// is told there.
+// Every metric in the operators' document exists, and every metric is documented there.
 func TestDocuments_Metrics(t *testing.T) {
 	t.Parallel()
 	doc := readDoc(t, "docs/operations.md")
@@ -112,7 +111,7 @@ func TestDocuments_Metrics(t *testing.T) {
 	}
 	for name := range told {
 		if !made[strings.TrimSuffix(name, "_bucket")] {
-			t.Errorf("docs/operations.md tells of metric %s, which no part makes", name)
+			t.Errorf("docs/operations.md documents metric %s, which does not exist", name)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func TestErrors_WrongPort(t *testing.T) {
 			`"fencepost serve", or give another with --server`,
 	} {
 		if got := unreached(text); got != want {
-			t.Errorf("%s is told as %s", text, got)
+			t.Errorf("%s is reported as %s", text, got)
 		}
 	}
 }

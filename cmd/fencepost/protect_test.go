@@ -557,7 +557,7 @@ func TestDecisions_PrintedAsFlags(t *testing.T) {
 		"--resume, --fail or --fail --unproven, --requeue or --requeue --unproven; it is " +
 		"FAILED_FINAL (REQUEUED_AND_RAN)"
 	if got := inFlags(said); got != typed {
-		t.Errorf("told %s", got)
+		t.Errorf("printed %s", got)
 	}
 	if got := shownEvidence(
 		&pb.Protection{Reason: txn.ProtectRestored, Evidence: "leave with ALIGN_FORWARD"},
@@ -567,7 +567,7 @@ func TestDecisions_PrintedAsFlags(t *testing.T) {
 	if got := shownEvidence(
 		&pb.Protection{Reason: txn.ProtectByOperator, Evidence: "REQUEUE was wrong"},
 	); got != "REQUEUE was wrong" {
-		t.Errorf("what somebody wrote is told as %s", got)
+		t.Errorf("user text is printed as %s", got)
 	}
 }
 

@@ -198,7 +198,7 @@ func TestExitProtect_Result(t *testing.T) {
 			"4 (was 3), nonce 3 recorded as a gap;",
 		},
 		"aligned, none": {at(3, under(1)), at(9, none), align, "next nonce 3; "},
-		"not told":      {at(3, under(1)), at(9, gaps(many...)), align, "next nonce 9 by now"},
+		"not reported":  {at(3, under(1)), at(9, gaps(many...)), align, "next nonce 9 by now"},
 		"compared": {
 			at(3, under(1)), at(9, gaps(many...)), resumeKeep,
 			"by RESUME_KEEP_QUEUE (operator ops); next nonce 3;",

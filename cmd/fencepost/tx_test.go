@@ -104,7 +104,7 @@ func TestTxCreateWithTerms(t *testing.T) {
 	plain := l.good("tx", "get", l.create("r2"))
 	for _, name := range []string{"speed", "max_fee", "not_after", "cancel_late"} {
 		if strings.Contains(plain, name) {
-			t.Errorf("%s is shown, and nobody demanded it:\n%s", name, plain)
+			t.Errorf("%s is shown without a flag:\n%s", name, plain)
 		}
 	}
 }

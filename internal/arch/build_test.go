@@ -36,7 +36,7 @@ func TestMakeHelp_ListsAllTargets(t *testing.T) {
 	}
 }
 
-// The tools have modules of their own. What they share with ours must be the same.
+// The tools have their own modules. Dependencies shared with the main module have the same version.
 func TestTools_PinnedVersions(t *testing.T) {
 	t.Parallel()
 	for folder, shared := range map[string]string{

@@ -13,11 +13,11 @@ import (
 // Module is the path that the imports of our own packages start with.
 const Module = "github.com/fencepost/fencepost"
 
-// List returns the packages of the module in the folder root, as the go command
-// would compile them on this machine.
+// List returns the packages of the module in the folder root, as the go command would compile them
+// on this machine.
 //
-// It reads the files itself instead of asking `go list`: only what a test process
-// opens makes Go run a cached test again.
+// It reads the files directly instead of running `go list`: Go reruns a cached test only if a file
+// changed that the test process opened.
 func List(root string) ([]Package, error) {
 	var packages []Package
 	err := filepath.WalkDir(root, func(folder string, entry fs.DirEntry, err error) error {

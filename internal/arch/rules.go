@@ -1,22 +1,20 @@
-// Package arch holds the house to its plan: which folder may import which.
+// Package arch enforces the import rules between the folders of the module.
 //
-// The plan is the table under "Imports" in ARCHITECTURE.md, so the document cannot
-// drift from the code. Its rows name the folders at the top of the module, and a
-// package belongs to the folder that it lies in: chain/devchain to chain. Only what
-// programs are built from counts; test files may import what they need.
+// The rules are the table under "Imports" in ARCHITECTURE.md, so the document cannot drift from the
+// code. Its rows name top-level folders, and a package belongs to its top-level folder:
+// chain/devchain to chain. Only code that programs are built from counts; test files may import any
+// package.
 //
 // Beyond the table:
 //
 //   - A folder may import itself.
-//   - internal is for all, and imports nothing of ours but itself. Its packages
-//     dbtest and arch are for tests: they may import store, and besides folders that
-//     may import everything only packages whose name ends in "test" import them.
-//   - queries, the SQL and its migrations, is a part of store. (Go itself seals
-//     store/internal.)
-//   - A folder without a row, such as examples, stands above the house: it may import
-//     everything, and no folder with a row but one that may import everything too can
-//     import it.
-//   - server is not linked, however indirectly, to what signs or broadcasts.
+//   - Every folder may import internal, which imports only itself. Its packages dbtest and arch are
+//     for tests: they may import store. Only folders that may import everything, and packages whose
+//     name ends in "test", import them.
+//   - queries, the SQL and its migrations, is a part of store. (Go itself seals store/internal.)
+//   - A folder without a row, such as examples, may import everything, and may only be imported by
+//     folders that may import everything.
+//   - server is not linked, even indirectly, to code that signs or broadcasts.
 package arch
 
 import (
@@ -42,8 +40,8 @@ type Folder string
 // everything has nil.
 type Rules map[Folder][]Folder
 
-// Package is a package of the module and what it imports of the module, as paths
-// below the module's root.
+// Package is a package of the module and its imports from the module, as paths below the module's
+// root.
 type Package struct {
 	Path    string
 	Imports []string
@@ -178,9 +176,8 @@ func (r Rules) folder(pkg string) Folder {
 	return Folder(top)
 }
 
-// checkServer follows the imports of server to their end. The direct rules alone
-// would let a forbidden folder in through one that server may import, the day
-// somebody allows that one too much.
+// checkServer checks the transitive imports of server. The direct rules alone would admit a
+// forbidden folder as soon as a folder that server may import is allowed to import it.
 func (r Rules) checkServer(packages []Package) []string {
 	imports := make(map[string][]string, len(packages))
 	var queue []string

@@ -107,7 +107,7 @@ func TestServer_NotLinkedToChain(t *testing.T) {
 		{Path: "txn"},
 	})
 	if len(violations) != 1 || !strings.Contains(violations[0], "server is linked to sign") {
-		t.Errorf("violations = %q, want one that says that server is linked to sign", violations)
+		t.Errorf("violations = %q, want one for server linked to sign", violations)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 var asksTheMachine = regexp.MustCompile(
 	`\btime\.(Now|Since|Until|NewTimer|NewTicker|After|AfterFunc|Tick|Sleep)\b`)
 
-// What is not part of a node may ask the machine for the time: programs, and what only tests use.
+// Code outside of a node may read the machine's clock: programs, and packages for tests only.
 var mayAskTheMachine = []string{
 	"internal/clock/",
 	"cmd/",

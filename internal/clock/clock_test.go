@@ -28,7 +28,7 @@ func TestReal_InSynctestBubble(t *testing.T) {
 		}
 		timer.Reset(time.Minute)
 		if !timer.Stop() {
-			t.Error("Stop says that a timer just set was not to fire")
+			t.Error("Stop returned false for a new timer")
 		}
 		if got := c.Now().Sub(from); got != time.Hour {
 			t.Errorf("Now moved by %v", got)

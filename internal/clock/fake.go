@@ -90,8 +90,7 @@ func (f *Fake) unset(t *fakeTimer) bool {
 	return f.clear(t)
 }
 
-// clear also takes back a value that nobody has received: it belongs to the
-// setting that ends here.
+// clear also discards a value that was not received yet: it belongs to the old setting.
 func (f *Fake) clear(t *fakeTimer) bool {
 	_, was := f.timers[t]
 	delete(f.timers, t)

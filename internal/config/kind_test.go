@@ -168,7 +168,7 @@ func TestKinds_Chain(t *testing.T) {
 	refuses(t, gwei("0.000000001"), map[string]string{"0": "0.000000001"})
 }
 
-// Neither kind of URL may tell what it read when it refuses it.
+// Errors of neither kind of URL quote the URL.
 func TestKinds_URLs(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{

@@ -59,7 +59,7 @@ func TestLoad_Example(t *testing.T) {
 			"default"} && find(t, c, "node.name") == Setting{"node.name", "a", file + ":2"},
 	} {
 		if !is {
-			t.Errorf("%s is not as the file says: %+v", what, c)
+			t.Errorf("%s differs from the file: %+v", what, c)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestLoad_FileLists(t *testing.T) {
 	}
 }
 
-// Policies of a submitter are told apart from those that are left out.
+// A policy with its default value is distinguished from an absent one.
 func TestLoad_SubmitterPolicies(t *testing.T) {
 	t.Parallel()
 	line := func(keys string) string {
@@ -127,7 +127,7 @@ func TestLoad_SubmitterPolicies(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is told at once, each with place, reason and remedy.
+// All problems are reported at once, each with place, reason and remedy.
 func TestLoad_ReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	file := write(t, `
@@ -368,7 +368,7 @@ func TestLoad_InvalidOverrides(t *testing.T) {
 	}
 }
 
-// What the reference promises of each key: the environment can set it.
+// The reference documents an environment variable for each key, and it works.
 func TestEnvironment_VariablePerKey(t *testing.T) {
 	t.Parallel()
 	file := write(t, example)
@@ -484,7 +484,7 @@ func TestSecret_NeverPrinted(t *testing.T) {
 	}
 }
 
-// Whatever is in the file, the answer is a configuration or a list of problems.
+// Any file results in a configuration or a list of problems.
 func TestLoad_AnyFile_NoPanic(t *testing.T) {
 	t.Parallel()
 	lines := strings.SplitAfter(example, "\n")

@@ -14,7 +14,7 @@ func TestReference_UpToDate(t *testing.T) {
 	}
 	if string(got) != Reference() {
 		t.Error(
-			"docs/configuration.md is not what the table of keys says; run: go generate " +
+			"docs/configuration.md is outdated; run: go generate " +
 				"./internal/config")
 	}
 }

@@ -100,10 +100,10 @@ func TestRelations(t *testing.T) {
 		"unknown role": {example + "callers: [{name: shop, tokens_file: t, " +
 			"submitters: [alice], role: admin}]\n", nil, "callers.shop.role: \"admin\" is not " +
 			"one of caller, operator"},
-		"certificates of nobody": {example + "callers: [{name: shop, certificates: " +
+		"unknown certificates": {example + "callers: [{name: shop, certificates: " +
 			"[\"cn:shop\"], submitters: [alice]}]\n", nil,
 			"config.yaml:20: callers.shop.certificates:|grpc.tls.client_ca_file"},
-		"tokens of nobody": {example + "callers: [{name: shop, tokens_file: t, " +
+		"unknown tokens": {example + "callers: [{name: shop, tokens_file: t, " +
 			"submitters: [alice]}]\n", []string{"grpc.tokens_file=t"},
 			"--set: grpc.tokens_file:|combined with callers"},
 		"one certificate for two": {example + "callers: [{name: a, certificates: [\"cn:x\"], " +
@@ -192,7 +192,7 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// What could not be read is not judged a second time.
+// Unreadable values are not reported twice.
 func TestRelations_InvalidKeys(t *testing.T) {
 	t.Parallel()
 	file := write(t, `

@@ -140,8 +140,8 @@ func relateRisks(r *reader, c *Config) {
 	}
 }
 
-// DatabaseURL reads the URL of a PostgreSQL database, as the key database.url does: the connection
-// to another machine is encrypted and verified unless the URL says otherwise. The error does not
+// DatabaseURL parses the URL of a PostgreSQL database, as the key database.url does: the connection
+// to another machine is encrypted and verified unless the URL disables that. The error does not
 // quote the URL.
 func DatabaseURL(text string) (Secret, error) { return postgres().parse(text) }
 

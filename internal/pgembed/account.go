@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// account is whom the server runs as.
+// account is the operating system user of the server.
 type account struct {
 	uid, gid uint32
-	drop     bool // we are root and must become it
+	drop     bool // we are root and must switch to it
 }
 
 func self() account {
 	return account{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}
 }
 
-// serverAccount is the current one, and for root one that PostgreSQL accepts.
+// serverAccount returns the current account; for root, one that PostgreSQL accepts.
 func serverAccount() account {
 	if !osRoot() {
 		return self()
@@ -43,10 +43,10 @@ func serverAccount() account {
 			return account{uid: uint32(uid), gid: uint32(gid), drop: true}
 		}
 	}
-	return account{uid: 65534, gid: 65534, drop: true} // nobody, on a system that names no accounts
+	return account{uid: 65534, gid: 65534, drop: true} // the overflow id: no account names here
 }
 
-// String names the account as the system's tools do.
+// String returns the account's name, or its ids.
 func (a account) String() string {
 	if u, err := user.LookupId(strconv.FormatUint(uint64(a.uid), 10)); err == nil {
 		return "user " + u.Username
@@ -54,7 +54,7 @@ func (a account) String() string {
 	return fmt.Sprintf("user id %d", a.uid)
 }
 
-// own hands a file to the account when we are not it.
+// own makes the account the owner of a file.
 func (a account) own(path string) error {
 	if !a.drop {
 		return nil
@@ -62,8 +62,8 @@ func (a account) own(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// command is a program run by the account in dir. It inherits no setting of a
-// PostgreSQL client or server from our environment.
+// command returns a command that runs as the account in dir. PostgreSQL variables of our
+// environment are removed.
 func (a account) command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
@@ -76,8 +76,8 @@ func (a account) command(ctx context.Context, dir, program string, args ...strin
 	return cmd
 }
 
-// attributes are those of a child that gets death when our thread ends. Its own
-// process group keeps it out of a terminal's Ctrl-C: we end it ourselves, in order.
+// attributes are those of a child that gets the death signal when our thread ends. Its own process
+// group keeps Ctrl-C from it: we stop it in order.
 func (a account) attributes(death syscall.Signal) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if a.drop {
@@ -87,8 +87,8 @@ func (a account) attributes(death syscall.Signal) *syscall.SysProcAttr {
 	return attr
 }
 
-// blockedAt is the first existing folder on the way to dir, dir included, that
-// the account may not enter; it is empty when there is none.
+// blockedAt returns the first existing folder on the path to dir, dir included, that the account
+// may not enter; empty if there is none.
 func (a account) blockedAt(dir string) string {
 	path := "/"
 	for _, name := range append([]string{""}, strings.Split(strings.Trim(dir, "/"), "/")...) {
@@ -119,9 +119,9 @@ func (a account) mayEnter(info fs.FileInfo) bool {
 	return info.Mode()&bit != 0
 }
 
-// ReachableDir is wanted itself when the account that the server will run as can
-// get there, and otherwise a folder under /var/lib that stands for it. The two
-// differ only for root, whose own folders are closed to others.
+// ReachableDir returns wanted if the account of the server can reach it, and otherwise a folder
+// under /var/lib derived from it. They differ only for root, whose own folders are closed to
+// others.
 func ReachableDir(wanted string) string {
 	abs, err := filepath.Abs(wanted)
 	if err != nil || serverAccount().blockedAt(abs) == "" {

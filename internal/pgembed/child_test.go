@@ -70,7 +70,7 @@ func startChild(t *testing.T, dir string,
 		t.Fatal(err)
 	}
 	if pid, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
-		t.Fatalf("the child says: %s", line)
+		t.Fatalf("the child printed: %s", line)
 	}
 	return cmd, in, pid
 }
@@ -117,7 +117,7 @@ func TestStart_FolderInUse_Refused(t *testing.T) {
 	}
 }
 
-// A server that somebody else started on our data holds no lock of ours.
+// A server started on our data by another program does not hold our lock.
 func TestStart_ForeignServer_Refused(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})
@@ -130,8 +130,8 @@ func TestStart_ForeignServer_Refused(t *testing.T) {
 	}
 }
 
-// After a reboot the pid in the file belongs to anybody. Here it is a process of
-// the server's own account, which PostgreSQL by itself takes for its predecessor.
+// After a reboot the pid in the file may belong to any process. Here it is one of the server's own
+// account, which PostgreSQL alone would take for its predecessor.
 func TestStart_StalePIDFile(t *testing.T) {
 	t.Parallel()
 	s := mustStart(t, Options{Dir: usedDir(t)})

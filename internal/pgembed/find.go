@@ -25,7 +25,7 @@ const remedy = "install PostgreSQL (Debian: apt-get install postgresql; npm: npm
 	"@embedded-postgres/" +
 	"linux-x64), or set PG_BIN to the folder of its server programs"
 
-// places are where systems keep server programs; a * is a version.
+// places are the folders of server programs on known systems; * is a version.
 var places = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/lib/postgresql*/bin",
@@ -37,10 +37,9 @@ var places = []string{
 	"/usr/libexec/postgresql*",
 }
 
-// Find lists the folders with server programs that a server of ours could run,
-// best first: the one that PG_BIN names and no other; else the newest of the
-// places where systems keep them; then PATH; then an npm package in node_modules
-// of the working folder or of one above it.
+// Find returns the folders with usable server programs, best first: only the one in PG_BIN if set;
+// else the newest of the known places, then PATH, then an npm package in node_modules of the
+// working folder or a parent.
 func Find(ctx context.Context) ([]Programs, error) {
 	found, refused := find(ctx, "", serverAccount(), "/")
 	if len(found) == 0 {
@@ -49,8 +48,8 @@ func Find(ctx context.Context) ([]Programs, error) {
 	return found, nil
 }
 
-// find tries every candidate as the account that the server will run as, from
-// the folder that it will run in, and keeps the reasons of those that fail.
+// find tries every candidate as the account of the server, from its folder, and returns the reasons
+// of those that fail.
 func find(ctx context.Context, only string, a account,
 	from string) (found []Programs, refused []error) {
 	for _, dir := range candidates(only) {
@@ -95,8 +94,8 @@ func candidates(only string) []string {
 	return slices.Compact(dirs)
 }
 
-// fromPath follows links: Debian's /usr/bin has the clients alone, others link
-// to a folder that has all.
+// fromPath follows links: Debian's /usr/bin has only the clients, other systems link to a folder
+// with all programs.
 func fromPath() []string {
 	p, err := exec.LookPath("postgres")
 	if err != nil {
@@ -131,7 +130,7 @@ func fromNPM() []string {
 	}
 }
 
-// number is the first number in s, 0 when there is none.
+// number returns the first number in s, 0 if there is none.
 func number(s string) int {
 	digits := func(r rune) bool { return r >= '0' && r <= '9' }
 	from := strings.IndexFunc(s, digits)
@@ -151,8 +150,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// version runs the server program, which also proves that the account can reach
-// it and that its libraries are there.
+// version runs the server program, which also proves that the account can access it and that its
+// libraries exist.
 func version(ctx context.Context, dir string, a account, from string) (int, error) {
 	for _, name := range []string{"postgres", "initdb"} {
 		if !isFile(filepath.Join(dir, name)) {
@@ -171,10 +170,10 @@ func version(ctx context.Context, dir string, a account, from string) (int, erro
 	if n := number(text); n > 0 {
 		return n, nil
 	}
-	return 0, fmt.Errorf("postgres --version says %q", strings.TrimSpace(string(out)))
+	return 0, fmt.Errorf("postgres --version prints %q", strings.TrimSpace(string(out)))
 }
 
-// explain turns a program's failure to start into a sentence.
+// explain describes why a program cannot be started.
 func explain(err error, a account, dir string) error {
 	var exit *exec.ExitError
 	switch {
@@ -188,8 +187,7 @@ func explain(err error, a account, dir string) error {
 	return err
 }
 
-// choose picks the programs for a folder: those that its data were made with,
-// else the first that work.
+// choose returns the programs for a folder: the version of its data, or else the best one.
 func choose(ctx context.Context, only string, f *folder) (Programs, error) {
 	found, refused := find(ctx, only, f.account, f.path)
 	if ctx.Err() != nil {
@@ -210,7 +208,7 @@ func choose(ctx context.Context, only string, f *folder) (Programs, error) {
 	return Programs{}, fmt.Errorf(
 		"the data in %s were made by PostgreSQL %d, and there is only PostgreSQL %s: "+
 			"install that version, set PG_BIN to the folder of its server programs, or remove %s "+
-			"to begin anew",
+			"to start again",
 		f.path,
 		want,
 		versions(found),

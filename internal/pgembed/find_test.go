@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fakePrograms makes a folder with programs that say they are of a version.
+// fakePrograms makes a folder with programs that report a version.
 func fakePrograms(t *testing.T, dir, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -39,11 +39,11 @@ func TestFind(t *testing.T) {
 	tests := []test{
 		{"release", fakePrograms(t, filepath.Join(dir, "a"), "15.14"), 15, ""},
 		{"beta", fakePrograms(t, filepath.Join(dir, "b"), "19beta2"), 19, ""},
-		{"nonsense", fakePrograms(t, filepath.Join(dir, "c"), "x"), 0, "postgres --version says"},
+		{"nonsense", fakePrograms(t, filepath.Join(dir, "c"), "x"), 0, "postgres --version prints"},
 		{"empty folder", empty, 0, "it has no postgres"},
 		{"no folder", filepath.Join(dir, "none"), 0, "it has no postgres"},
 	}
-	if osRoot() { // nobody closes a folder to himself and is then surprised
+	if osRoot() { // an owner who lacks permissions on a folder of their own expects the error
 		closed := fakePrograms(t, filepath.Join(dir, "closed", "bin"), "16.1")
 		if err := os.Chmod(filepath.Dir(closed), 0o600); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestFind(t *testing.T) {
 
 // In order: PG_BIN rules out the rest; PATH leads through links; node_modules
 // above the working folder come last, with their links made.
-func TestCandidates(t *testing.T) { // not parallel: the environment is everybody's
+func TestCandidates(t *testing.T) { // not parallel: changes the environment
 	dir := publicDir(t)
 	t.Setenv("PG_BIN", "")
 	whole := fakePrograms(t, filepath.Join(dir, "real"), "14.1")
@@ -223,18 +223,18 @@ func TestStart_LongPath_ShortSocket(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(s.Socket())); !os.IsNotExist(err) {
 		t.Errorf("the socket's folder stays: %v", err)
 	}
-	// In a folder that is open to all somebody else may have been there first.
+	// In a world-writable folder another user may have created it first.
 	if err := os.Mkdir(filepath.Dir(s.Socket()), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Remove(filepath.Dir(s.Socket()))
 	if _, err := Start(t.Context(), Options{Dir: dir}); err == nil ||
 		!strings.Contains(err.Error(), "is not a private folder of") {
-		t.Errorf("Start in a folder of somebody else: %v", err)
+		t.Errorf("Start in a foreign folder: %v", err)
 	}
 }
 
-func TestSweep(t *testing.T) { // not parallel: the temporary folder is everybody's
+func TestSweep(t *testing.T) { // not parallel: changes the temporary folder
 	t.Setenv("TMPDIR", publicDir(t))
 	leave := func(age time.Duration) string {
 		dir, err := os.MkdirTemp("", tempPrefix)

@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// socketLimit is what a socket's path may have in bytes: 107 on Linux, 103
-	// on the BSDs. The smaller one keeps a folder portable.
+	// socketLimit is the maximum length of a socket's path in bytes: 107 on Linux, 103 on the BSDs.
+	// The smaller one keeps a folder portable.
 	socketLimit = 103
 	tempPrefix  = "fencepost-pg-"
-	// abandonedAfter keeps a start from sweeping the folder that another start
-	// has made and not locked yet.
+	// abandonedAfter protects a folder that another start has made and not locked yet from the
+	// sweep.
 	abandonedAfter = time.Hour
 )
 
-// folder is what a server keeps, held by this process until close.
+// folder is the storage of a server, locked by this process until close.
 type folder struct {
 	path    string
 	socket  string // folder of the socket
@@ -35,7 +35,7 @@ type folder struct {
 	lock    *os.File
 }
 
-// openFolder makes and locks a folder; an empty path means a temporary one.
+// openFolder creates and locks a folder; an empty path means a temporary one.
 func openFolder(ctx context.Context, path string) (*folder, error) {
 	f := &folder{path: path, account: serverAccount()}
 	if err := f.makePath(); err != nil {
@@ -51,8 +51,8 @@ func openFolder(ctx context.Context, path string) (*folder, error) {
 	return f, nil
 }
 
-// makePath makes the folder itself. Others may pass through it to the data, which
-// are closed to all but their owner; they may not list it.
+// makePath creates the folder itself. Other users may traverse it, but not list it; the data are
+// accessible to their owner only.
 func (f *folder) makePath() (err error) {
 	if f.path == "" {
 		sweep()
@@ -76,16 +76,16 @@ func (f *folder) makePath() (err error) {
 	if err != nil {
 		return err
 	}
-	return os.Chmod(f.path, 0o711) // whatever the umask
+	return os.Chmod(f.path, 0o711) // independent of the umask
 }
 
-// acquire takes the folder's lock, which the system gives back when we die.
+// acquire locks the folder; the system releases the lock when the process ends.
 func (f *folder) acquire(ctx context.Context) (err error) {
 	f.lock, err = os.OpenFile(filepath.Join(f.path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := poll(ctx, handoverLimit, func() bool { return tryLock(f.lock) }); err != nil {
+	if err := poll(ctx, foreignLimit, func() bool { return tryLock(f.lock) }); err != nil {
 		defer f.lock.Close()
 		if ctx.Err() != nil {
 			return err
@@ -108,7 +108,7 @@ func tryLock(file *os.File) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }
 
-// settle finds out whom the server runs as and where its socket goes.
+// settle determines the server's account and the folder of its socket.
 func (f *folder) settle() error {
 	info, err := os.Stat(f.data())
 	switch {
@@ -156,11 +156,12 @@ func (f *folder) adopt(data fs.FileInfo) error {
 func (f *folder) data() string    { return filepath.Join(f.path, "data") }
 func (f *folder) logFile() string { return filepath.Join(f.path, "postgres.log") }
 
-// major is the version that made the data, 0 when there are none.
+// major returns the version of the data; 0 if there are none.
 func (f *folder) major() (int, error) {
 	text, err := os.ReadFile(filepath.Join(f.data(), "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
-		// An empty folder is somebody's preparation; anything else is not ours to touch.
+		// An empty folder may be a mount point or prepared by the user. Other content is never
+		// removed.
 		if err := os.Remove(f.data()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf(
 				"%s is not the data of a PostgreSQL: remove it, or choose another folder", f.data())
@@ -172,13 +173,13 @@ func (f *folder) major() (int, error) {
 	}
 	n := number(string(text))
 	if n == 0 {
-		return 0, fmt.Errorf("%s/PG_VERSION names no version: remove %s to begin anew", f.data(),
+		return 0, fmt.Errorf("%s/PG_VERSION names no version: remove %s to start again", f.data(),
 			f.path)
 	}
 	return n, nil
 }
 
-// prepare makes the socket's folder, and the data on first use.
+// prepare creates the socket's folder, and the data on first use.
 func (f *folder) prepare(ctx context.Context, p Programs, disposable bool) error {
 	if err := f.ownFolder(f.socket); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (f *folder) prepare(ctx context.Context, p Programs, disposable bool) error
 		return nil
 	}
 	fresh := f.data() + ".new"
-	if err := os.RemoveAll(fresh); err != nil { // an initdb was interrupted
+	if err := os.RemoveAll(fresh); err != nil { // left by an interrupted initdb
 		return err
 	}
 	if err := f.ownFolder(fresh); err != nil {
@@ -199,9 +200,8 @@ func (f *folder) prepare(ctx context.Context, p Programs, disposable bool) error
 	return os.Rename(fresh, f.data())
 }
 
-// ownFolder makes a folder that only the server's account may use. One that is
-// there already must be that account's own: in a folder that is open to all,
-// somebody else may have made it.
+// ownFolder makes a folder that only the server's account may use. An existing one must belong to
+// that account: in a world-writable folder, another user may have created it.
 func (f *folder) ownFolder(path string) error {
 	err := os.Mkdir(path, 0o700)
 	if err == nil {
@@ -221,13 +221,13 @@ func (f *folder) ownFolder(path string) error {
 	return nil
 }
 
-// initdb makes a cluster whose text sorts by bytes, the same on every system.
+// initdb creates a cluster that sorts text by bytes, the same on every system.
 func (f *folder) initdb(ctx context.Context, p Programs, into string, disposable bool) error {
 	password := rand.Text()
 	if err := os.WriteFile(filepath.Join(f.path, "password"), []byte(password), 0o600); err != nil {
 		return err
 	}
-	file := filepath.Join(f.socket, "password") // for the account to read, and gone at once
+	file := filepath.Join(f.socket, "password") // readable by the account, and removed after initdb
 	if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
 		return err
 	}
@@ -261,13 +261,13 @@ func (f *folder) password() (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil || len(text) == 0 {
 		return "", fmt.Errorf(
-			"the password for TCP is missing from %s: use the socket, or remove %s to begin anew",
+			"the password for TCP is missing from %s: use the socket, or remove %s to start again",
 			file, f.path)
 	}
 	return string(text), nil
 }
 
-// close gives the folder back, and removes what was temporary.
+// close releases the folder, and removes a temporary one.
 func (f *folder) close() error {
 	var errs []error
 	if f.socket != "" && filepath.Dir(f.socket) != f.path {
@@ -283,8 +283,8 @@ func socketPath(dir string, port int) string {
 	return filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(port))
 }
 
-// shortSocket is the same for the same folder, so that a printed address holds
-// over restarts.
+// shortSocket returns a folder derived from the path, so that a printed address stays valid over
+// restarts.
 func shortSocket(path string) string {
 	name := "fencepost-" + shortHash(path)
 	if dir := filepath.Join(os.TempDir(), name); len(socketPath(dir, 65535)) <= socketLimit {
@@ -305,11 +305,11 @@ func sweep() {
 		}
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
-			continue // not ours
+			continue // locked by another process
 		}
 		dir := filepath.Dir(path)
 		if tryLock(file) && readPIDFile(filepath.Join(dir, "data")).server() == 0 {
-			os.RemoveAll(dir) // what stays is tried again by the next sweep
+			os.RemoveAll(dir) // the next sweep tries again
 		}
 		file.Close()
 	}

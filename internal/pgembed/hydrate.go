@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// hydrate makes the links that an npm package of server programs cannot hold.
-// The package lists them and makes them in an install script, which is often
-// turned off. Folders without such a list are left alone.
+// hydrate creates the links that an npm package of server programs cannot contain. The package
+// lists them and creates them in an install script, which is often disabled. A folder without such
+// a list is unchanged.
 func hydrate(binDir string) error {
 	native := filepath.Dir(binDir)
 	list, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
 	if err != nil {
-		return nil //nolint:nilerr // no list, no links: the programs are tried next and will tell
+		return nil //nolint:nilerr // no list, no links: running the programs reports the cause
 	}
 	var links []struct{ Source, Target string }
 	if err := json.Unmarshal(list, &links); err != nil {
@@ -33,7 +33,7 @@ func hydrate(binDir string) error {
 	return nil
 }
 
-// link makes at a relative link to file. One that is there already stays.
+// link creates a relative link to file, unless it exists.
 func link(file, at string) error {
 	if _, err := os.Lstat(at); err == nil {
 		return nil

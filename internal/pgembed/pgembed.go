@@ -1,48 +1,42 @@
-// Package pgembed runs a private PostgreSQL server as a child of this process,
-// for development and tests. It downloads nothing: it uses the server programs
-// that the machine has, or those of an npm package.
+// Package pgembed runs a private PostgreSQL server as a child of this process, for development and
+// tests. It downloads nothing: it uses the server programs of the machine, or of an npm package.
 //
 // # Folder
 //
-// All that a server keeps is in one folder, which stays over restarts:
+// One folder has all files of a server, and is kept over restarts:
 //
-//	data/         the cluster, made by initdb on first use
+//	data/         the cluster, created by initdb on first use
 //	sock/         the Unix socket
 //	password      of the superuser over TCP
-//	postgres.log  what the server says
-//	lock          held while a process uses the folder; holds its pid
+//	postgres.log  the server's log
+//	lock          locked while a process uses the folder; has its pid
 //
-// The data appear by a rename when initdb is through, so an interrupted first
-// start leaves no half-made cluster. A path that is too long for a socket's
-// address gets its socket in a short folder under the temporary one.
+// The data appear by a rename after initdb, so an interrupted first start leaves no partial
+// cluster. If the path is too long for a socket address, the socket is in a short folder under the
+// temporary folder.
 //
 // # Account
 //
-// PostgreSQL refuses to run as root. When we are root the server runs as the
-// owner of the data, or on first use as "postgres", else "nobody". That account
-// must be able to enter every folder on the way to the data and to the server
-// programs: ReachableDir finds a place where it can.
+// PostgreSQL refuses to run as root. For root, the server runs as the owner of the data, or on first
+// use as "postgres", else "nobody". That account must be able to enter every folder on the path to
+// the data and to the server programs: ReachableDir finds a place where it can.
 //
 // # Access
 //
-// The socket's folder is closed to all but the server's account and root, and
-// who can open the socket is trusted. TCP is off unless asked for, bound to
-// 127.0.0.1, and always wants a password, since any local user reaches it.
+// Only the server's account and root can enter the socket's folder, so connections over the socket
+// are trusted. TCP is off by default. It listens on 127.0.0.1 only and requires a password, because
+// every local user can connect.
 //
-// # Life
+// # Process
 //
-// The server must not outlive us. Stop shuts it down; when this process dies
-// without a word the kernel (on Linux) tells the server to shut down, and a
-// Start that comes meanwhile waits for that. The folder's lock, and not only
-// PostgreSQL's own pid file, keeps two processes apart: pids mean little across
+// The server never outlives its parent. Stop shuts it down. If the parent is killed, the kernel (on
+// Linux) signals the server to shut down, and a Start meanwhile waits for that. The lock of the
+// folder, and not only PostgreSQL's own pid file, keeps two processes apart: pids mean little across
 // containers.
 //
 // # Why not a library
 //
-// github.com/fergusstrange/embedded-postgres is maintained, but by default it downloads binaries
-// when it starts, initdb refuses to run under it as root, and the port is fixed. Its API is Start
-// and Stop: the fence tests also need a crash, a restart in place and a standby. It adds lib/pq
-// beside pgx.
+// See "Dependencies" in CONTRIBUTING.md.
 package pgembed
 
 import (
@@ -61,36 +55,36 @@ import (
 const (
 	superuser = "postgres"
 
-	startLimit    = 2 * time.Minute // recovery after a crash included
+	startLimit    = 2 * time.Minute // includes recovery after a crash
 	fastLimit     = 10 * time.Second
 	killLimit     = 10 * time.Second // PostgreSQL itself gives its children 5 s
-	stoppingLimit = 10 * time.Second // for a server that is on its way out
-	handoverLimit = 2 * time.Second  // for one that shows no sign of it
+	stoppingLimit = 10 * time.Second // for a server that is shutting down
+	foreignLimit  = 2 * time.Second  // for a server that is not
 	pollEvery     = 10 * time.Millisecond
 )
 
 // Options choose a server. The zero value is a server in a temporary folder.
 type Options struct {
-	// Dir holds the server's folder, made when it is missing. Empty means a
-	// temporary folder that Stop removes.
+	// Dir is the server's folder, created if missing. If empty, the server gets a temporary folder
+	// that Stop removes.
 	Dir string
-	// BinDir holds the server programs; empty means to search: see Find.
+	// BinDir is the folder of the server programs; if empty, Find determines it.
 	BinDir string
-	// Settings are server settings, such as max_connections. They win over
-	// postgresql.conf, and lose to what the package needs for its own.
+	// Settings are server settings, such as max_connections. They take precedence over
+	// postgresql.conf, but not over the settings that the package needs.
 	Settings map[string]string
 	// TCP makes the server listen on 127.0.0.1 as well.
 	TCP bool
-	// Port is the TCP port; 0 means a free one.
+	// Port is the TCP port; 0 chooses a free one.
 	Port int
-	// Log is told of starts and stops; nil means nobody.
+	// Log receives starts and stops; nil disables it.
 	Log *slog.Logger
 
 	seed func(*folder) error // makes the data, in place of initdb
 }
 
-// Disposable are settings for data that nobody will miss when the machine
-// fails. Commits still survive the death of the server, so a test may kill it.
+// Disposable returns settings for data that may be lost when the machine fails. Commits still
+// survive the death of the server, so a test may kill it.
 func Disposable() map[string]string {
 	return map[string]string{"fsync": "off", "full_page_writes": "off"}
 }
@@ -101,10 +95,10 @@ type Server struct {
 	log      *slog.Logger
 	dir      *folder
 	programs Programs
-	port     int // of the socket's name too; fixed by the first launch
+	port     int // also part of the socket's name; fixed by the first launch
 	password string
 
-	mu     sync.Mutex // one change of life at a time
+	mu     sync.Mutex // serializes Kill, Restart, Standby and Stop
 	proc   *process   // nil when the server was killed
 	closed bool
 
@@ -113,8 +107,8 @@ type Server struct {
 	err   error // set before ended is closed
 }
 
-// Start starts a server and returns when it accepts connections. The context
-// bounds the start alone.
+// Start starts a server and returns when it accepts connections. The context applies to the start
+// only.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	s, err := start(ctx, o)
 	if err != nil {
@@ -157,7 +151,7 @@ func start(ctx context.Context, o Options) (_ *Server, err error) {
 	return s, s.launch(ctx)
 }
 
-// URL is the address of a database over the socket.
+// URL returns the URL of a database over the socket.
 func (s *Server) URL(database string) string {
 	q := url.Values{"host": {s.dir.socket}, "port": {strconv.Itoa(s.port)}, "sslmode": {"disable"}}
 	u := url.URL{
@@ -169,8 +163,7 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// TCPURL is the address of a database over TCP, password included. It is empty
-// unless TCP was asked for.
+// TCPURL returns the URL of a database over TCP, with password. It is empty without Options.TCP.
 func (s *Server) TCPURL(database string) string {
 	if !s.opts.TCP {
 		return ""
@@ -182,7 +175,7 @@ func (s *Server) TCPURL(database string) string {
 	return u.String()
 }
 
-// TCPAddr is the host and port of TCP; it is empty unless TCP was asked for.
+// TCPAddr returns host and port for TCP. It is empty without Options.TCP.
 func (s *Server) TCPAddr() string {
 	if !s.opts.TCP {
 		return ""
@@ -190,16 +183,16 @@ func (s *Server) TCPAddr() string {
 	return "127.0.0.1:" + strconv.Itoa(s.port)
 }
 
-// Socket is the path of the Unix socket.
+// Socket returns the path of the Unix socket.
 func (s *Server) Socket() string { return socketPath(s.dir.socket, s.port) }
 
-// Dir is the server's folder.
+// Dir returns the server's folder.
 func (s *Server) Dir() string { return s.dir.path }
 
-// Programs are those that the server was started from.
+// Programs returns the server programs in use.
 func (s *Server) Programs() Programs { return s.programs }
 
-// PID is the process id of the server; it is 0 when the server was killed.
+// PID returns the server's process id; 0 after Kill.
 func (s *Server) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,10 +202,10 @@ func (s *Server) PID() int {
 	return s.proc.pid
 }
 
-// Done is closed when the server has ended for good: by Stop, or by itself.
+// Done is closed when the server has ended for good: by Stop, or unexpectedly.
 func (s *Server) Done() <-chan struct{} { return s.ended }
 
-// Err is why the server ended by itself; it is nil before Done and after Stop.
+// Err returns the cause of an unexpected exit; nil before Done and after Stop.
 func (s *Server) Err() error {
 	select {
 	case <-s.ended:
@@ -222,8 +215,8 @@ func (s *Server) Err() error {
 	}
 }
 
-// Run blocks until ctx ends and then stops the server, or until the server ends
-// by itself, which is an error. It makes a service of the run package.
+// Run blocks until ctx ends and then stops the server. It returns an error if the server exits
+// unexpectedly. It implements a service of the run package.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -233,9 +226,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Stop shuts the server down, rolling back what is open, and gives the folder
-// free. A server that is not down after some seconds, or when ctx ends, is
-// stopped the hard way: its next start recovers. Stop may be called again.
+// Stop shuts the server down, rolling back open transactions, and releases the folder. A server
+// that is still up after some seconds, or when ctx ends, is stopped immediately: its next start
+// recovers. Stop is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,16 +249,16 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.dir.close()
 }
 
-// Kill ends the server at once, as a crash would: no checkpoint, no goodbye.
-// It stays down until Restart, with its folder still held.
+// Kill ends the server at once, as a crash would, without a checkpoint. It stays down until
+// Restart; its folder stays locked.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kill()
 }
 
-// Restart starts the server anew in the same place, under the same addresses;
-// one that runs is killed first.
+// Restart starts the server again in the same folder, under the same addresses. A running server is
+// killed first.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +287,7 @@ func (s *Server) kill() error {
 	return nil
 }
 
-// finish tells everybody once that there will be no server any more.
+// finish marks the server as ended for good; only the first call counts.
 func (s *Server) finish(err error) {
 	s.end.Do(func() {
 		s.err = err
@@ -302,11 +295,11 @@ func (s *Server) finish(err error) {
 	})
 }
 
-// died is told by a process that ended although nobody wished it to.
+// died handles the unexpected exit of a process.
 func (s *Server) died(p *process) {
-	s.log.Error("PostgreSQL ended by itself", "pid", p.pid, "log", s.dir.logFile())
+	s.log.Error("PostgreSQL exited unexpectedly", "pid", p.pid, "log", s.dir.logFile())
 	s.finish(
-		fmt.Errorf("pgembed: PostgreSQL (pid %d) ended by itself (%v): %s", p.pid, p.err, p.words))
+		fmt.Errorf("pgembed: PostgreSQL (pid %d) exited unexpectedly (%v): %s", p.pid, p.err, p.logText))
 }
 
 func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {

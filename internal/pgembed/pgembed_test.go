@@ -3,6 +3,7 @@ package pgembed
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -242,7 +243,7 @@ func TestKillAndRestart(t *testing.T) {
 		t.Errorf("Kill again: %v", err)
 	}
 	if s.PID() != 0 || alive(pid) {
-		t.Errorf("pid %d lives, PID says %d", pid, s.PID())
+		t.Errorf("pid %d lives, PID returns %d", pid, s.PID())
 	}
 	if conn, err := pgx.Connect(t.Context(), url); err == nil {
 		conn.Close(t.Context())
@@ -273,7 +274,7 @@ func TestServer_Killed_ReportsError(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "ended by itself (signal: killed)") ||
+	if err == nil || !strings.Contains(err.Error(), "signal: killed") ||
 		!errors.Is(s.Err(), err) {
 		t.Errorf("Run: %v, Err: %v", err, s.Err())
 	}
@@ -360,5 +361,53 @@ func TestStart_ContextEnds_GivesUp(t *testing.T) {
 	}
 	if s := mustStart(t, Options{Dir: dir}); query[int](t, s.URL("postgres"), "select 1") != 1 {
 		t.Error("an interrupted start spoiled the folder")
+	}
+}
+
+// Another program may take a chosen port before the server binds it.
+func TestSpawn_PortTaken(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{Dir: usedDir(t), TCP: true})
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s.port = taken.Addr().(*net.TCPAddr).Port
+	if _, err := s.spawn(t.Context()); !errors.Is(err, errPortTaken) {
+		t.Errorf("spawn on a taken port: %v", err)
+	}
+}
+
+// A backend that did not notice the death of its server still uses the shared memory of the data.
+func TestSpawn_Orphans(t *testing.T) {
+	t.Parallel()
+	s := mustStart(t, Options{Dir: usedDir(t)})
+	conn, err := pgx.Connect(t.Context(), s.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	backend := int(conn.PgConn().PID())
+	if err := syscall.Kill(backend, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(backend, syscall.SIGCONT) //nolint:errcheck // gone if the test succeeds
+	server := s.proc
+	if err := server.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-server.done
+	if _, err := s.spawn(t.Context()); !errors.Is(err, errOrphans) {
+		t.Errorf("spawn beside an orphan: %v", err)
+	}
+	if err := syscall.Kill(backend, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(t.Context()); err != nil {
+		t.Errorf("restart after the orphan: %v", err)
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/fencepost/fencepost/internal/clock"
 )
 
-// pidFile is what a server writes into its data: its pid on the first line, and
-// how far it has come on the eighth.
+// pidFile is the content of postmaster.pid: the pid in the first line, the status in the eighth.
 type pidFile struct {
 	data   string
 	pid    int
@@ -26,14 +25,14 @@ func readPIDFile(data string) pidFile {
 	text, _ := os.ReadFile(filepath.Join(data, "postmaster.pid")) // no file, no server
 	lines := strings.Split(string(text), "\n")
 	p := pidFile{data: data}
-	p.pid, _ = strconv.Atoi(lines[0]) // half-written is as good as none
+	p.pid, _ = strconv.Atoi(lines[0]) // a partial file counts as none
 	if len(lines) > 7 {
 		p.status = strings.TrimSpace(lines[7])
 	}
 	return p
 }
 
-// server is the pid of the live server that the file tells of, else 0.
+// server returns the pid of the live server that the file names, else 0.
 func (p pidFile) server() int {
 	if p.pid <= 0 || errors.Is(syscall.Kill(p.pid, 0), syscall.ESRCH) || !runsIn(p.pid, p.data) {
 		return 0
@@ -41,11 +40,11 @@ func (p pidFile) server() int {
 	return p.pid
 }
 
-// awaitPredecessor waits until no server uses the data, and returns the pid that
-// the last one left in its file. One whose parent died a moment ago is still
-// shutting down; one that shows no sign of it is somebody else's.
+// awaitPredecessor waits until no server uses the data, and returns the pid that the last one left
+// in its file. A server whose parent just died is still shutting down; one that shows no sign of
+// that is another program's.
 func awaitPredecessor(ctx context.Context, data string) (stale int, err error) {
-	limit := handoverLimit
+	limit := foreignLimit
 	if readPIDFile(data).status == "stopping" {
 		limit = stoppingLimit
 	}
@@ -61,11 +60,11 @@ func awaitPredecessor(ctx context.Context, data string) (stale int, err error) {
 
 var errLimit = errors.New("limit reached")
 
-// poll asks until the answer is yes, ctx ends or the limit is reached.
-func poll(ctx context.Context, limit time.Duration, ask func() bool) error {
+// poll calls done until it returns true, ctx ends or the limit is reached.
+func poll(ctx context.Context, limit time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
-	for !ask() {
+	for !done() {
 		if err := clock.Sleep(ctx, clock.Real{}, pollEvery); err != nil {
 			return err
 		}

@@ -22,41 +22,41 @@ import (
 )
 
 const (
-	socketPort  = 5432 // names the socket when there is no TCP
-	portTries   = 5
-	logLimit    = 16 << 20 // a larger log makes way at start
-	wordsLimit  = 16 << 10 // of the log, for an error
-	linesOfWord = 5
+	socketPort   = 5432 // names the socket without TCP
+	portTries    = 5
+	logLimit     = 16 << 20 // a larger log is rotated at start
+	logTailLimit = 16 << 10 // of the log, for an error
+	errorLines   = 5
 )
 
-// The two ways to fail that another try may cure. The texts are PostgreSQL's own.
+// Failures to start that another try may resolve.
 var (
 	errPortTaken = errors.New("the port is taken")
 	errOrphans   = errors.New("processes of a dead server still use the data")
 )
 
-// process is one life of the server.
+// process is one process of the server, from its start to its exit.
 type process struct {
-	pid   int
-	cmd   *exec.Cmd
-	log   string // path
-	from  int64  // where this life's words begin in the log
-	stage atomic.Int32
-	done  chan struct{}
-	err   error  // set before done is closed,
-	words string // as are these
+	pid     int
+	cmd     *exec.Cmd
+	log     string // path
+	from    int64  // offset in the log at its start
+	stage   atomic.Int32
+	done    chan struct{}
+	err     error  // set before done is closed,
+	logText string // as are these
 }
 
-// The stages of a process. An end is news only after stageReady.
+// The stages of a process. Only an exit after stageReady is unexpected.
 const (
 	stageStarting int32 = iota
 	stageReady
-	stageEnding // as we wished
+	stageEnding // stopped by us
 	stageEnded
 )
 
-// launch starts the server and waits until it is ready. The caller holds s.mu,
-// or nobody else knows s yet.
+// launch starts the server and waits until it is ready. The caller holds s.mu, unless s is not
+// shared yet.
 func (s *Server) launch(ctx context.Context) error {
 	for try := 1; ; try++ {
 		fixed := s.port
@@ -70,25 +70,25 @@ func (s *Server) launch(ctx context.Context) error {
 			s.log.Debug("PostgreSQL started", "dir", s.dir.path, "pid", p.pid, "version",
 				s.programs.Major)
 			return nil
-		case errors.Is(err, errOrphans): // they notice soon that their server is gone
+		case errors.Is(err, errOrphans): // they exit soon after their server
 			if end := clock.Sleep(ctx, clock.Real{}, 10*pollEvery); end != nil {
 				return err
 			}
 		case errors.Is(err, errPortTaken) && fixed == 0 && try < portTries:
-			s.port = 0 // somebody was quicker
+			s.port = 0 // another program was faster
 		default:
 			return err
 		}
 	}
 }
 
-// choosePort asks for the port before the server does, for a better sentence.
+// choosePort checks the port before the server does, for a clearer error.
 func (s *Server) choosePort() error {
 	if !s.opts.TCP {
 		s.port = socketPort
 		return nil
 	}
-	l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(s.port))
+	port, err := listen(s.port)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf(
 			"port %d on 127.0.0.1 is in use by another program: stop it, or choose another port",
@@ -97,8 +97,17 @@ func (s *Server) choosePort() error {
 	if err != nil {
 		return err
 	}
-	s.port = l.Addr().(*net.TCPAddr).Port
-	return l.Close()
+	s.port = port
+	return nil
+}
+
+// listen opens and closes a port, and returns its number. Port 0 chooses a free one.
+func listen(port int) (int, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 func (s *Server) spawn(ctx context.Context) (*process, error) {
@@ -118,21 +127,24 @@ func (s *Server) spawn(ctx context.Context) (*process, error) {
 		s.arguments()...)
 	cmd.SysProcAttr = s.dir.account.attributes(syscall.SIGINT)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A pid from the last life may be some other process's by now, and PostgreSQL
-	// would take that for its predecessor. It spares the pid that this names, and
-	// still checks whether the data's shared memory is in use.
+	// A pid from an earlier run may belong to another process by now, which PostgreSQL would take
+	// for its predecessor. It ignores the pid in this variable, and still checks whether the shared
+	// memory of the data is in use.
 	cmd.Env = append(cmd.Env, "PG_GRANDPARENT_PID="+strconv.Itoa(stale))
 	p := &process{cmd: cmd, log: log.Name(), from: from, done: make(chan struct{})}
 	if err := p.begin(s.died); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	if err := p.awaitReady(ctx, s.dir.data()); err != nil {
+		if _, taken := listen(s.port); s.opts.TCP && errors.Is(taken, syscall.EADDRINUSE) {
+			err = errors.Join(errPortTaken, err)
+		}
 		return nil, err
 	}
 	return p, nil
 }
 
-// arguments puts our own settings last: the last one wins.
+// arguments puts the settings that the package needs last: the last one counts.
 func (s *Server) arguments() []string {
 	listen := ""
 	if s.opts.TCP {
@@ -151,8 +163,8 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// begin starts the process and follows it to its end. The death signal comes
-// when the starting thread ends, not the process: so the thread stays.
+// begin starts the process and waits for it in the background. The kernel sends the death signal
+// when the starting thread ends, not the process, so the thread is locked.
 func (p *process) begin(died func(*process)) error {
 	started := make(chan error)
 	go func() {
@@ -167,7 +179,7 @@ func (p *process) begin(died func(*process)) error {
 			return
 		}
 		p.err = p.cmd.Wait()
-		p.words = lastLines(readFrom(p.log, p.from))
+		p.logText = lastLines(readFrom(p.log, p.from))
 		if p.stage.Swap(stageEnded) == stageReady {
 			died(p)
 		}
@@ -176,7 +188,7 @@ func (p *process) begin(died func(*process)) error {
 	return <-started
 }
 
-// awaitReady reads the server's own file, which says so in one word.
+// awaitReady polls postmaster.pid, whose status line becomes "ready".
 func (p *process) awaitReady(ctx context.Context, data string) error {
 	for {
 		if f := readPIDFile(data); f.pid == p.pid && f.status == "ready" &&
@@ -187,7 +199,7 @@ func (p *process) awaitReady(ctx context.Context, data string) error {
 		select {
 		case <-p.done:
 			timer.Stop()
-			return p.whyNot()
+			return p.startError()
 		case <-ctx.Done():
 			timer.Stop()
 			return errors.Join(context.Cause(ctx), p.signal(syscall.SIGQUIT, killLimit))
@@ -196,20 +208,17 @@ func (p *process) awaitReady(ctx context.Context, data string) error {
 	}
 }
 
-// whyNot is why the process ended before it was ready.
-func (p *process) whyNot() error {
-	err := fmt.Errorf("PostgreSQL did not start (%v): %s", p.err, p.words)
-	switch {
-	case strings.Contains(p.words, "pre-existing shared memory block"):
+// startError returns the cause of an exit before the server was ready. Only PostgreSQL's own message
+// names orphans: TestSpawn_Orphans pins it.
+func (p *process) startError() error {
+	err := fmt.Errorf("PostgreSQL did not start (%v): %s", p.err, p.logText)
+	if strings.Contains(p.logText, "pre-existing shared memory block") {
 		return errors.Join(errOrphans, err)
-	case strings.Contains(p.words, "Address already in use"):
-		return errors.Join(errPortTaken, err)
-	default:
-		return err
 	}
+	return err
 }
 
-// stop asks for a fast shutdown, and insists when that takes too long.
+// stop requests a fast shutdown, and an immediate one after fastLimit.
 func (p *process) stop(ctx context.Context) error {
 	p.stage.CompareAndSwap(stageReady, stageEnding)
 	_ = p.cmd.Process.Signal(syscall.SIGINT) // fails only when it has ended
@@ -224,7 +233,7 @@ func (p *process) stop(ctx context.Context) error {
 	return p.signal(syscall.SIGQUIT, killLimit)
 }
 
-// signal sends a signal that ends the process, and waits for the end.
+// signal sends a signal that ends the process, then SIGKILL, and waits for the exit.
 func (p *process) signal(sig syscall.Signal, limit time.Duration) error {
 	p.stage.CompareAndSwap(stageReady, stageEnding)
 	for _, sig := range []syscall.Signal{sig, syscall.SIGKILL} {
@@ -240,7 +249,7 @@ func (p *process) signal(sig syscall.Signal, limit time.Duration) error {
 	return fmt.Errorf("PostgreSQL with pid %d does not end", p.pid)
 }
 
-// openLog opens the log for appending. One that has grown large is put aside.
+// openLog opens the log for appending. A large one is renamed to .old first.
 func openLog(path string) (log *os.File, size int64, err error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > logLimit {
 		if err := os.Rename(path, path+".old"); err != nil {
@@ -258,7 +267,7 @@ func openLog(path string) (log *os.File, size int64, err error) {
 	return log, info.Size(), nil
 }
 
-// readFrom reads the end of a file, and nothing from before the offset.
+// readFrom reads the end of a file, from the offset on.
 func readFrom(path string, from int64) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -266,13 +275,13 @@ func readFrom(path string, from int64) string {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil {
-		from = max(from, info.Size()-wordsLimit)
+		from = max(from, info.Size()-logTailLimit)
 	}
-	text, _ := io.ReadAll(io.NewSectionReader(file, from, wordsLimit)) // what can be read will do
+	text, _ := io.ReadAll(io.NewSectionReader(file, from, logTailLimit)) // a partial read is enough
 	return string(text)
 }
 
-// lastLines makes one line of the last few, complaints alone when there are any.
+// lastLines joins the last lines to one; if there are errors, only those.
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	bad := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
@@ -282,7 +291,7 @@ func lastLines(text string) string {
 	if len(bad) > 0 {
 		lines = bad
 	}
-	lines = lines[max(0, len(lines)-linesOfWord):]
+	lines = lines[max(0, len(lines)-errorLines):]
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}

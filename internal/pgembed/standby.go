@@ -12,11 +12,10 @@ import (
 	"strconv"
 )
 
-// Standby starts a server that follows this one: it replays what this one writes,
-// answers reads, and becomes a server of its own by pg_promote(). This one is down
-// for a moment while its data are copied, which needs no program that not every
-// installation has. The standby gives this one its name, so that
-// synchronous_standby_names can list it; commits wait for it only once they do.
+// Standby starts a standby of this server: it replays the primary's WAL, answers reads, and becomes
+// a primary by pg_promote(). The primary is down for a moment while its data are copied, because
+// some installations lack pg_basebackup. The standby's name is its application_name, for
+// synchronous_standby_names; commits wait for it only once it is listed there.
 func (s *Server) Standby(ctx context.Context, name string, o Options) (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,9 +28,9 @@ func (s *Server) Standby(ctx context.Context, name string, o Options) (*Server, 
 
 func (s *Server) standby(ctx context.Context, name string, o Options) (_ *Server, err error) {
 	if s.proc == nil || s.closed {
-		return nil, errors.New("the server that it shall follow does not run: start it first")
+		return nil, errors.New("the primary is not running: start it first")
 	}
-	o.BinDir = s.programs.Dir // the data are of that version
+	o.BinDir = s.programs.Dir // must match the version of the data
 	o.Settings = maps.Clone(o.Settings)
 	if o.Settings == nil {
 		o.Settings = map[string]string{}
@@ -52,8 +51,8 @@ func (s *Server) standby(ctx context.Context, name string, o Options) (_ *Server
 	return start(ctx, o)
 }
 
-// copyFrom makes this folder's data a copy of another's, whose server is down. It
-// appears by a rename, as those of initdb do, and starts as a standby.
+// copyFrom makes this folder's data a copy of another's, whose server is down. The copy appears by
+// a rename, as the data of initdb do, and starts as a standby.
 func (f *folder) copyFrom(other *folder) error {
 	fresh := f.data() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -100,7 +99,7 @@ func (f *folder) copyTree(from, to string) error {
 	})
 }
 
-// writeOwn writes a file that is the server account's own; nil is an empty one.
+// writeOwn writes a file owned by the server's account; nil content means empty.
 func (f *folder) writeOwn(path string, content io.Reader) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// What a primary has answered while a synchronous standby follows it is there when it dies and the
-// standby takes over.
+// Commits acknowledged by a primary with a synchronous standby survive a failover.
 func TestStandby_Promoted_TakesOver(t *testing.T) {
 	t.Parallel()
 	primary := mustStart(t, Options{Dir: usedDir(t)})

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// child is the process under test: it says what it does and never stops by itself.
+// child is the process under test: it prints its progress and never stops on its own.
 func child(t *testing.T) {
 	ctx, stop := Signals(t.Context(), nil)
 	defer stop()
@@ -29,7 +29,7 @@ func child(t *testing.T) {
 	t.Error(g.Run(ctx))
 }
 
-// runChild sends SIGTERM each time the child has said something.
+// runChild sends SIGTERM after each line that the child prints.
 func runChild(t *testing.T) (code int, out string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -65,7 +65,7 @@ type Group struct {
 	log      *slog.Logger
 	services []*service
 
-	// end is ended by over; its cause says why the group stops.
+	// end is ended by over; its cause is the reason for the stop.
 	end  context.Context
 	over context.CancelCauseFunc
 
@@ -186,9 +186,8 @@ func (g *Group) begin() (bool, error) {
 	}
 }
 
-// start starts services until all are ready or the group is over, and says how
-// many it started. The services' contexts outlive ctx: the group ends them one
-// after the other.
+// start starts services until all are ready or the group is over, and returns how many it started.
+// The services' contexts outlive ctx: the group ends them one after the other.
 func (g *Group) start(ctx context.Context) (started int) {
 	for _, s := range g.services {
 		if g.end.Err() != nil {

@@ -239,8 +239,7 @@ func TestRun_Twice(t *testing.T) {
 	})
 }
 
-// Whatever comes at whatever moment, Run and every Stop return, and nothing
-// that ran is still running when Stop has returned.
+// For any event at any time, Run and every Stop return, and no service still runs after Stop.
 func TestStress(t *testing.T) {
 	t.Parallel()
 	for range 200 {

@@ -123,7 +123,7 @@ test("call: typed errors", async (t) => {
     const error = await failure(create(client, key));
     const { code, reason, reasonName, requestId, retryAfterMs, violations } = error;
     assert.deepEqual({ code, reason, reasonName, requestId, retryAfterMs, violations }, want, key);
-    assert.match(error.message, /as the script says/);
+    assert.match(error.message, /scripted/);
     assert.equal(await calls(client, key), "1", `${key} was retried`);
   }
 });

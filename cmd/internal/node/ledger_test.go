@@ -46,7 +46,7 @@ func TestStart_WrongSetup_Fails(t *testing.T) {
 				t.Errorf("tried %d times and said\n%s", tries, log.String())
 			}
 			if all := fmt.Sprint(err) + log.String(); strings.Contains(all, "s3cret") {
-				t.Errorf("the password is told: %s", all)
+				t.Errorf("the password is in the error: %s", all)
 			}
 		})
 	}

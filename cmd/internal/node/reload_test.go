@@ -25,18 +25,18 @@ import (
 	"github.com/fencepost/fencepost/server/auth"
 )
 
-// told is a log that a test reads while it is written.
-type told struct {
+// logBuffer is a log that a test reads while it is written.
+type logBuffer struct {
 	lines chan string
 }
 
-func (l told) Write(p []byte) (int, error) {
+func (l logBuffer) Write(p []byte) (int, error) {
 	l.lines <- string(bytes.TrimSpace(p))
 	return len(p), nil
 }
 
-// writePair writes a certificate of a name that signs itself, and its key, into one file, so that
-// nobody reads the one of before with the other of now.
+// writePair writes a self-signed certificate and its key into one file, so that no reader gets the
+// old certificate with the new key.
 func writePair(t *testing.T, dir, name string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -77,8 +77,8 @@ func put(t *testing.T, file, text string) {
 
 const tokenA, tokenB, tokenC = "a-0123456789abcdef", "b-0123456789abcdef", "c-0123456789abcdef"
 
-// Certificates and tokens are read anew when their files change, and on a signal; files that are
-// not in order change nothing, and are told once.
+// Certificates and tokens are reloaded when their files change, and on a signal. Invalid files
+// change nothing, and are reported once.
 func TestCredentialReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func TestCredentialReload(t *testing.T) {
 			},
 		},
 	}
-	log := told{make(chan string, 100)}
+	log := logBuffer{make(chan string, 100)}
 	d, err := newCredentialReloader(cfg, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestCredentialReload(t *testing.T) {
 	}
 	next("no key", "give the PEM files of a certificate and its key")
 	inForce("no key", "two.test")
-	for range 10 { // of which nothing more is told
+	for range 10 { // not reported again
 		<-tick.C
 		fake.Advance(time.Minute)
 	}
@@ -261,7 +261,7 @@ func (d *credentialReloader) shown(t *testing.T) string {
 	handshake := make(chan error, 1)
 	go func() { handshake <- tls.Server(a, d.serverTLS()).Handshake() }()
 	client := tls.Client(b,
-		// nolint:gosec // who it is is what is asked
+		//nolint:gosec // the test checks the certificate itself
 		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err := client.Handshake(); err != nil {
 		t.Fatal(err)

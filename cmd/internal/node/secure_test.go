@@ -20,7 +20,7 @@ func TestReadTokens(t *testing.T) {
 		says string
 	}{
 		"two":       {"# of the shop\n" + one + "\r\n\n  " + two + "  \n", []string{one, two}, ""},
-		"none":      {"# nobody\n", nil, "has no token"},
+		"none":      {"# none\n", nil, "has no token"},
 		"short":     {one + "\n0123456789abcde\n", nil, "line 2 of "},
 		"two words": {one + " " + two, nil, "line 1 of "},
 		"not ASCII": {one + "ä", nil, "line 1 of "},
@@ -45,7 +45,7 @@ func TestReadTokens(t *testing.T) {
 				t.Errorf("read %d tokens, %v; want %d, %q", len(got), err, len(c.want), c.says)
 			}
 			if err != nil && strings.Contains(err.Error(), one) {
-				t.Errorf("a token is told: %v", err)
+				t.Errorf("a token is in the error: %v", err)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestReadAccess_ReportsAllFaults(t *testing.T) {
 		_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
 		if _, starts := newCredentialReloader(cfg, slog.New(slog.DiscardHandler)); starts == nil ||
 			starts.Error() != err.Error() {
-			t.Errorf("the check says %v, the node %v", err, starts)
+			t.Errorf("config check: %v, the node: %v", err, starts)
 		}
 		return err.Error()
 	}

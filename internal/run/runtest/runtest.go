@@ -1,4 +1,4 @@
-// Package runtest holds what every service of the run package must stand.
+// Package runtest is the test suite that every service of the run package must pass.
 package runtest
 
 import (
@@ -11,14 +11,13 @@ import (
 
 const (
 	rounds = 30
-	// limit is far above what any service needs: it is there to fail, not to measure.
+	// limit is far above the time that any service needs: it is for failing, not for measuring.
 	limit = 30 * time.Second
 )
 
-// Stress runs many instances that fresh makes, each in turn, and ends them
-// before they begin, while they begin and a little later. Each must return, with
-// nil or the context's error. Whether they leave goroutines behind is for goleak
-// in the package's TestMain to say.
+// Stress runs many instances that fresh makes, each in turn, and ends them before they begin, while
+// they begin and a little later. Each must return, with nil or the context's error. Goroutine leaks
+// are detected by goleak in the package's TestMain.
 func Stress(t *testing.T, fresh func() func(context.Context) error) {
 	t.Helper()
 	for i := range rounds {

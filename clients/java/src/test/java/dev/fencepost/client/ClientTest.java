@@ -108,7 +108,7 @@ class ClientTest {
             assertEquals(reasonName, e.reasonName());
             assertEquals(requestId, e.requestId());
             assertEquals(Duration.ofMillis(retryAfter), e.retryAfter());
-            assertTrue(e.getMessage().contains("as the script says"), e.getMessage());
+            assertTrue(e.getMessage().contains("scripted"), e.getMessage());
             assertEquals(
                     what.equals("wrong")
                             ? List.of(
