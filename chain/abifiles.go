@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/fencepost/fencepost/chain/outcome"
+	"github.com/fencepost/fencepost/internal/remedy"
 )
 
 // maxABI limits an ABI file, in bytes. The largest compiler artifacts, with all bytecode, are far
@@ -18,8 +19,8 @@ func LoadErrors(files ...string) (*outcome.Errors, error) {
 	e := new(outcome.Errors)
 	for _, name := range files {
 		if err := load(e, name); err != nil {
-			return nil, fmt.Errorf(
-				"ABI file %s: %w; use a JSON ABI or a compiler artifact with one", name, err)
+			return nil, remedy.Errorf("use a JSON ABI or a compiler artifact with one",
+				"ABI file %s: %w", name, err)
 		}
 	}
 	return e, nil

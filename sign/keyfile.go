@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/keystore"
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -76,10 +77,9 @@ func List(dir string) ([]KeyFile, error) {
 func list(dir string) ([]KeyFile, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf(
-			"key store folder %s does not exist; create a first key with \"fencepost key new "+
-				"--dir %s\"",
-			dir, dir)
+		return nil, remedy.Errorf(
+			fmt.Sprintf("create a first key with \"fencepost key new --dir %s\"", dir),
+			"key store folder %s does not exist", dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read key store folder: %w", err)
@@ -113,19 +113,17 @@ func readKeyFile(path string) (content []byte, address txn.Address, err error) {
 	}
 	var k keyJSON
 	if err := json.Unmarshal(content, &k); err != nil {
-		return nil, txn.Address{}, errors.New(
-			"not JSON, so truncated or not a key file; restore it, or move it out of the folder")
+		return nil, txn.Address{}, remedy.Errorf("restore it, or move it out of the folder",
+			"not JSON, so truncated or not a key file")
 	}
 	if string(k.Version) != "3" {
-		return nil, txn.Address{}, errors.New(
-			"not a version 3 key file (\"version\": 3), the format of geth; convert it, or " +
-				"move it out of the folder")
+		return nil, txn.Address{}, remedy.Errorf("convert it, or move it out of the folder",
+			"not a version 3 key file (\"version\": 3), the format of geth")
 	}
 	if digits := strings.TrimPrefix(k.Address, "0x"); digits != "" {
 		b, err := hex.DecodeString(digits)
 		if err != nil || len(b) != common.AddressLength {
-			return nil, txn.Address{}, errors.New(
-				"its address is not 40 hex digits; restore it from a backup")
+			return nil, txn.Address{}, remedy.Errorf(restoreKey, "its address is not 40 hex digits")
 		}
 		address = txn.Address(b)
 	}
@@ -141,27 +139,29 @@ func affordable(k keyJSON) error {
 	case "pbkdf2":
 		ok = p.C <= maxPBKDF2Rounds
 	default:
-		return errors.New(
-			"its key derivation is neither scrypt nor pbkdf2; restore it from a backup")
+		return remedy.Errorf(restoreKey, "its key derivation is neither scrypt nor pbkdf2")
 	}
 	if !ok {
-		return errors.New(
-			"its key derivation needs more memory or time than any wallet's; restore it from a " +
-				"backup, or re-encrypt it with usual parameters")
+		return remedy.Errorf("restore it from a backup, or re-encrypt it with usual parameters",
+			"its key derivation needs more memory or time than any wallet's")
 	}
 	return nil
 }
 
-// errPassword means that the password does not open a key file.
-var errPassword = errors.New("wrong password")
+const restoreKey = "restore it from a backup"
+
+var (
+	// errPassword means that the password does not open a key file.
+	errPassword = errors.New("wrong password")
+	errDamaged  = remedy.Errorf(restoreKey, "its encryption parameters are damaged")
+)
 
 // decrypt decrypts the content of a key file.
 func decrypt(content []byte, address txn.Address, password string) (key *keystore.Key, err error) {
 	defer func() {
 		// The decoder of go-ethereum panics on unexpected parameter types in a damaged file.
 		if recover() != nil {
-			key, err = nil, errors.New(
-				"its encryption parameters are damaged; restore it from a backup")
+			key, err = nil, errDamaged
 		}
 	}()
 	key, err = keystore.DecryptKey(content, password)
@@ -169,12 +169,10 @@ func decrypt(content []byte, address txn.Address, password string) (key *keystor
 	case errors.Is(err, keystore.ErrDecrypt):
 		return nil, errPassword
 	case err != nil:
-		return nil, errors.New("its encryption parameters are damaged; restore it from a backup")
+		return nil, errDamaged
 	case address != txn.Address{} && key.Address != address:
-		return nil, fmt.Errorf(
-			"it names the key of %s, but contains the key of %s; it was changed: restore it "+
-				"from a backup",
-			address.Hex(), key.Address.Hex())
+		return nil, remedy.Errorf("it was changed: restore it from a backup",
+			"it names the key of %s, but contains the key of %s", address.Hex(), key.Address.Hex())
 	}
 	return key, nil
 }
@@ -183,20 +181,18 @@ func decrypt(content []byte, address txn.Address, password string) (key *keystor
 func ReadPassword(path string) (string, error) {
 	content, err := readLimited(path, maxPasswordFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf(
-			"sign: password file %s does not exist; write the keys' password into it, readable "+
-				"by this user only",
-			path)
+		return "", remedy.Errorf("write the keys' password into it, readable by this user only",
+			"sign: password file %s does not exist", path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("sign: password file %s: %w", path, err)
 	}
 	password := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	if strings.ContainsAny(password, "\r\n") {
-		return "", fmt.Errorf(
-			"sign: password file %s has more than one line; all keys of a folder share one "+
-				"password, so keep keys with another password in a separate folder",
-			path)
+		return "", remedy.Errorf(
+			"all keys of a folder share one password, so keep keys with another password in a "+
+				"separate folder",
+			"sign: password file %s has more than one line", path)
 	}
 	return password, nil
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fencepost/fencepost/internal/clock"
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -116,10 +117,10 @@ func (k *KeyStore) open(f *KeyFile) error {
 	key, err := decrypt(content, address, k.password)
 	f.Broken = err
 	if errors.Is(err, errPassword) {
-		return fmt.Errorf(
-			"key file %s: %w; put the key's password into the signer's password_file, or move "+
-				"the file to the folder of another signer",
-			f.Path, err)
+		return remedy.Errorf(
+			"put the key's password into the signer's password_file, or move the file to the "+
+				"folder of another signer",
+			"key file %s: %w", f.Path, err)
 	}
 	if err != nil {
 		return fmt.Errorf("key file %s: %w", f.Path, err)

@@ -11,7 +11,7 @@ type Problem struct {
 	Where  string `json:"where"` // the origin in words
 	Key    string `json:"key,omitempty"`
 	What   string `json:"what"`
-	Remedy string `json:"remedy"`
+	Remedy string `json:"remedy"` // empty if unknown
 }
 
 // String returns the problem as one line.
@@ -20,7 +20,11 @@ func (p Problem) String() string {
 	if p.Key != "" {
 		parts = append(parts, p.Key)
 	}
-	return fmt.Sprintf("%s: %s; %s", strings.Join(parts, ": "), p.What, p.Remedy)
+	text := strings.Join(append(parts, p.What), ": ")
+	if p.Remedy != "" {
+		text += "; " + p.Remedy
+	}
+	return text
 }
 
 // Problems are all errors in a configuration, in the order of the file.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fencepost/fencepost/chain"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
@@ -111,7 +112,8 @@ func unreadable(url string) error {
 	}
 	var file *fs.PathError
 	if _, err := pgx.ParseConfig(url); errors.As(err, &file) {
-		return fmt.Errorf("cannot read file %s of the URL (%w)", file.Path, file.Err)
+		return remedy.Errorf("make it readable for this user, or name another",
+			"cannot read file %s of the URL (%w)", file.Path, file.Err)
 	}
 	return nil
 }
@@ -140,11 +142,13 @@ func problem(cfg *config.Config, key string, err error) []config.Problem {
 	if err == nil {
 		return nil
 	}
-	what, remedy, found := strings.Cut(strings.TrimPrefix(err.Error(), "sign: "), "; ")
-	if !found {
-		remedy = "make it readable for this user, or name another"
+	what, advice := remedy.Of(err)
+	var path *fs.PathError
+	if advice == "" && errors.As(err, &path) {
+		advice = "make it readable for this user, or name another"
 	}
-	p := config.Problem{Where: "configuration", Key: key, What: what, Remedy: remedy}
+	what = strings.TrimPrefix(what, "sign: ")
+	p := config.Problem{Where: "configuration", Key: key, What: what, Remedy: advice}
 	for _, s := range cfg.Settings {
 		if s.Key == key {
 			p.Where = fmt.Sprint(s.From)

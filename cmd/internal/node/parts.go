@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost/fencepost/engine"
 	"github.com/fencepost/fencepost/internal/clock"
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/server"
 	"github.com/fencepost/fencepost/sign"
 	"github.com/fencepost/fencepost/store"
@@ -57,10 +58,8 @@ func checkKeys(ctx context.Context, cfg *config.Config, book *sign.Book) error {
 }
 
 func noKey(s config.Submitter) error {
-	return fmt.Errorf(
-		"signer %q has no key for %s; import it with \"fencepost key import\", or correct the "+
-			"address",
-		s.Signer, s.Address.Hex())
+	return remedy.Errorf("import it with \"fencepost key import\", or correct the address",
+		"signer %q has no key for %s", s.Signer, s.Address.Hex())
 }
 
 func openStore(ctx context.Context, cfg *config.Config, name string,

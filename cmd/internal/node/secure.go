@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/config"
+	"github.com/fencepost/fencepost/internal/remedy"
 	"github.com/fencepost/fencepost/server/auth"
 )
 
@@ -72,7 +73,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 			if other, twice := of[token]; twice && other != c.Name {
 				wrong.add(
 					key,
-					fmt.Errorf("%s has a token of caller %q; give each caller its own tokens",
+					remedy.Errorf("give each caller its own tokens", "%s has a token of caller %q",
 						c.TokensFile, other),
 				)
 				break
@@ -93,9 +94,7 @@ func readAccess(cfg *config.Config) (access, faults) {
 	if len(of) > maxTokens {
 		wrong.add(
 			"callers",
-			fmt.Errorf(
-				"%d tokens; the maximum is %d",
-				len(of), maxTokens),
+			remedy.Errorf(fmt.Sprintf("the maximum is %d", maxTokens), "%d tokens", len(of)),
 		)
 	}
 	return a, wrong
@@ -128,21 +127,20 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 			"give a PEM file with the CA certificates of the callers")
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if err == nil && !c.ClientCAs.AppendCertsFromPEM(pem) {
-			err = fmt.Errorf(
-				"%s has no certificate; give a PEM file with the CA certificates of the callers",
-				t.ClientCAFile)
+			err = remedy.Errorf("give a PEM file with the CA certificates of the callers",
+				"%s has no certificate", t.ClientCAFile)
 		}
 		wrong.add("grpc.tls.client_ca_file", err)
 	}
-	const remedy = "give the PEM files of a certificate and its key"
+	const advice = "give the PEM files of a certificate and its key"
 	var cert, key []byte
 	var noCert, noKey error
 	if t.CertFile != "" {
-		cert, noCert = readFile(t.CertFile, remedy)
+		cert, noCert = readFile(t.CertFile, advice)
 		wrong.add("grpc.tls.cert_file", noCert)
 	}
 	if t.KeyFile != "" {
-		key, noKey = readFile(t.KeyFile, remedy)
+		key, noKey = readFile(t.KeyFile, advice)
 		wrong.add("grpc.tls.key_file", noKey)
 	}
 	if t.CertFile == "" || t.KeyFile == "" || noCert != nil || noKey != nil {
@@ -152,9 +150,8 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	if err != nil {
 		wrong.add(
 			"grpc.tls.cert_file",
-			fmt.Errorf("%s and %s are not a certificate and its key (%s); "+
-				"%s", t.CertFile, t.KeyFile,
-				strings.TrimPrefix(err.Error(), "tls: "), remedy),
+			remedy.Errorf(advice, "%s and %s are not a certificate and its key (%s)", t.CertFile,
+				t.KeyFile, strings.TrimPrefix(err.Error(), "tls: ")),
 		)
 		return nil
 	}
@@ -162,17 +159,16 @@ func readTLS(t config.TLS, wrong *faults) *tls.Config {
 	return c
 }
 
-// readFile reads a file; an error includes the remedy.
-func readFile(file, remedy string) ([]byte, error) {
+// readFile reads a file; an error has the advice as its remedy.
+func readFile(file, advice string) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	var path *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("file %s does not exist; %s", file, remedy)
+		return nil, remedy.Errorf(advice, "file %s does not exist", file)
 	case errors.As(err, &path):
-		return nil, fmt.Errorf(
-			"cannot read file %s (%w); make it readable for this user, or give another", file,
-			path.Err)
+		return nil, remedy.Errorf("make it readable for this user, or give another",
+			"cannot read file %s (%w)", file, path.Err)
 	}
 	return text, err
 }
@@ -200,10 +196,8 @@ func readTokens(file string) (tokens []string, err error) {
 		switch {
 		case len(line) == 0 || line[0] == '#':
 		case !tokenForm.Match(line):
-			return nil, fmt.Errorf(
-				"line %d of %s is not a token (16 to 512 letters, digits and ._~+/=-); generate "+
-					"one with \"openssl rand -hex 32\"",
-				n, file)
+			return nil, remedy.Errorf("generate one with \"openssl rand -hex 32\"",
+				"line %d of %s is not a token (16 to 512 letters, digits and ._~+/=-)", n, file)
 		default:
 			tokens = append(tokens, string(line))
 		}
@@ -212,12 +206,10 @@ func readTokens(file string) (tokens []string, err error) {
 	case lines.Err() != nil:
 		return nil, fmt.Errorf("%s has a line too long for a token", file)
 	case len(tokens) == 0:
-		return nil, fmt.Errorf(
-			"%s has no token; add one, or omit tokens_file", file)
+		return nil, remedy.Errorf("add one, or omit tokens_file", "%s has no token", file)
 	case len(tokens) > maxTokens:
-		return nil, fmt.Errorf(
-			"%s has %d tokens; the maximum is %d",
-			file, len(tokens), maxTokens)
+		return nil, remedy.Errorf(fmt.Sprintf("the maximum is %d", maxTokens), "%s has %d tokens",
+			file, len(tokens))
 	}
 	return tokens, nil
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,5 +111,18 @@ func TestReadAccess_ReportsAllFaults(t *testing.T) {
 			"pair.pem")+" are not a certificate and its key (",
 	) {
 		t.Error(got)
+	}
+}
+
+// A path may contain the separator of cause and remedy.
+func TestProblem_SeparatorInPath(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a; b")
+	cfg := &config.Config{GRPC: config.GRPC{TokensFile: file}}
+	_, err := CheckFiles(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	var got config.Problems
+	if !errors.As(err, &got) || len(got) != 1 || !strings.Contains(got[0].What, file) ||
+		got[0].Remedy == "" || strings.Contains(got[0].Remedy, "b does not exist") {
+		t.Errorf("%+v", got)
 	}
 }

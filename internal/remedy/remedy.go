@@ -1,0 +1,33 @@
+// Package remedy separates the cause of an error from what an operator can do about it.
+package remedy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+type failure struct {
+	cause  error
+	remedy string
+}
+
+func (f *failure) Error() string { return f.cause.Error() + "; " + f.remedy }
+
+func (f *failure) Unwrap() error { return f.cause }
+
+// Errorf returns an error with a remedy. The format describes the cause, as for fmt.Errorf; the
+// text of the error is "cause; remedy".
+func Errorf(remedy, format string, args ...any) error {
+	return &failure{fmt.Errorf(format, args...), remedy}
+}
+
+// Of returns the cause of an error, with the context that was added in front of it, and the remedy.
+// The remedy is empty if the error has none.
+func Of(err error) (cause, remedy string) {
+	var f *failure
+	if !errors.As(err, &f) {
+		return err.Error(), ""
+	}
+	return strings.TrimSuffix(err.Error(), "; "+f.remedy), f.remedy
+}
