@@ -206,6 +206,52 @@ func TestFeed_Plan_UsesIndex(t *testing.T) {
 	}
 }
 
+// TestFeed_OpenTransaction_CostStays reads the feed beside a transaction that stays open, which keeps
+// everything since then above the horizon of each snapshot.
+func TestFeed_OpenTransaction_CostStays(t *testing.T) {
+	t.Parallel()
+	k := newKit(t, dbtest.WithoutGuard())
+	s := k.open("a")
+	id := k.submitter(s, "alice")
+	write := func(n int) {
+		t.Helper()
+		k.exec(
+			`INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+			SELECT $1, gen_random_uuid(), 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', ''
+			  FROM generate_series(1, $2)`, id, n)
+	}
+	write(100)
+	open := k.begin(id, "open")
+	cost := func() float64 {
+		t.Helper()
+		before, err := ParsePosition(k.follow(s, 100).token)
+		k.must(err)
+		write(3)
+		conn, err := s.tail.Acquire(k.ctx)
+		k.must(err)
+		defer conn.Release()
+		m := &meteredReads{DBTX: conn, t: t}
+		head, err := db.New(m).FeedHead(k.ctx, before.Seen)
+		k.must(err)
+		rows, err := db.New(m).EventsSince(k.ctx, db.EventsSinceParams{
+			Since: before.Seen, Until: head.Snapshot, AfterXid: "0", MaxRows: 1000})
+		k.must(err)
+		if !head.News || len(rows) != 3 {
+			t.Fatalf("%d events, news %v", len(rows), head.News)
+		}
+		return m.rows
+	}
+	few := cost()
+	for range 20 {
+		write(1000)
+	}
+	many := cost()
+	k.must(open.Commit(k.ctx))
+	if many > 2*few {
+		t.Errorf("a read met %v rows after 100 events and %v after 20,000", few, many)
+	}
+}
+
 // TestFeed_SubmitterNames_Cached: of a submitter the name is asked for once. The feed and the
 // answers to creates have it all the same, however few fit; and nothing is remembered of those that
 // are not there.

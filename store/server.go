@@ -47,7 +47,7 @@ const recordServer = `UPDATE ledger l
  WHERE (l.system_id IS NULL OR l.system_id = $1 AND l.database_oid = $2) AND
        coalesce(l.timeline, 0) < $3`
 
-// adoptServer records this server, whatever was recorded before.
+// adoptServer records this server in place of any other.
 const adoptServer = `UPDATE ledger
    SET system_id = $1, database_oid = $2, timeline = $3,
        timeline_before = NULL, timeline_xid = NULL`
@@ -128,7 +128,7 @@ func (s *Store) verifyServer(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	on, err := readServer(ctx, conn, recordedQuery)
 	if notMadeYet(err) {
-		return nil // CheckSchema says so
+		return nil // CheckSchema reports it
 	}
 	if err != nil {
 		return err

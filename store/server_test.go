@@ -77,8 +77,8 @@ func copied(t *testing.T, events int) (old, moved *kit, id txn.SubmitterID) {
 }
 
 // TestServer_CopiedLedger_RefusedUntilMoved dumps a ledger and restores it on another server. A
-// watcher there gets each new event once and no old one, also when the numbers of transactions pass
-// those of the old server.
+// watcher there gets each new event once and no old one, also when the numbers of transactions
+// reach the highest of the old server.
 func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
 	t.Parallel()
 	old, k, id := copied(t, 25)
