@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
-	"github.com/fencepost/fencepost/store"
 	"github.com/fencepost/fencepost/txn"
 )
 
@@ -27,7 +26,8 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 			c.createOn(c.start("a", renewing), 0, "one")
 			c.start("b", renewing)
 			c.eventually("it is recorded as sent", func() error {
-				if n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'"); n != 1 {
+				n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'")
+				if n != 1 {
 					return fmt.Errorf("%d are sent", n)
 				}
 				return nil
@@ -41,7 +41,8 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 			c.chain.Mine(mine)
 			c.eventually("the owner proceeds", func() error {
 				h := c.holders()[c.submitters[0]]
-				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); h.node != owner ||
+				n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'")
+				if h.node != owner ||
 					h.token != 3 || n != mine {
 					return fmt.Errorf("%d are included, the owner is %+v", n, h)
 				}
@@ -49,7 +50,8 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 			})
 			c.chain.Mine(1 - mine)
 			c.eventually("its inclusion is recorded", func() error {
-				if n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'"); n != 1 {
+				n := c.number("SELECT count(*) FROM managed_tx WHERE sub_state = 'INCLUDED'")
+				if n != 1 {
 					return fmt.Errorf("%d", n)
 				}
 				return nil
@@ -71,16 +73,13 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 			if statement == "AcquireLease" { // used while the lease is locked
 				release = c.lockLease(c.submitters[0])
 			}
-			if _, _, err := c.admin.CreateTx(t.Context(),
-				store.Intent{Submitter: c.submitters[0], RequestID: "one", Payload: transfer()}); err != nil {
-				t.Fatal(err)
-			}
+			c.create(0, "one", transfer())
 			proxy := c.newProxy()
 			lost := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.LoseReply)
 			c.startOn(c.open("a", proxy.URL()),
 				func(o *Options) { o.SweepInterval = 200 * time.Millisecond })
 			if statement == "AcquireLease" {
-				c.eventually("it is waited for", func() error {
+				c.eventually("it waits for the lock", func() error {
 					if n := c.number("SELECT count(*) FROM pg_stat_activity WHERE " +
 						"wait_event_type = 'Lock' AND query LIKE '%name: AcquireLease %'"); n == 0 {
 						return fmt.Errorf("no session waits")
@@ -94,7 +93,8 @@ func TestAcquire_LostReply_LeaseUsed(t *testing.T) {
 				if h := c.holders()[c.submitters[0]]; h.token != 2 {
 					return fmt.Errorf("%+v", h)
 				}
-				if n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'"); n != 1 {
+				n := c.number("SELECT count(*) FROM managed_tx WHERE state = 'TRACKING'")
+				if n != 1 {
 					return fmt.Errorf("%d are sent", n)
 				}
 				return nil

@@ -104,10 +104,11 @@ func TestActor_Memory_MatchesLedger(t *testing.T) {
 	w.eventually("it is sent", w.is(id, txn.Pending))
 	in := w.chain.Mine(1)
 	w.eventually("it is included", w.is(id, txn.Included))
-	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-in.Number)+1, chaintest.Drop); err != nil {
+	err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-in.Number)+1, chaintest.Drop)
+	if err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the reorg is told", w.is(id, txn.Pending))
+	w.eventually("the reorg is reported", w.is(id, txn.Pending))
 	w.chain.ForgetPool()
 	w.inject(w.foreignTx(1))
 	w.inject(w.foreignTx(2))

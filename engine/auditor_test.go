@@ -88,7 +88,11 @@ func (r *harness) awaitProtection(i int) *txn.Protected {
 // through takeovers.
 func TestAuditor_SoundLedger_NoViolation(t *testing.T) {
 	t.Parallel()
-	const submitters, rounds, each = 3, 3, 4
+	const (
+		submitters = 3
+		rounds     = 3
+		each       = 4
+	)
 	r := newHarness(t, submitters, blockPeriod)
 	audits := int64(0)
 	for round := range rounds {
@@ -133,7 +137,8 @@ func (r *harness) corrupt(query string) {
 		r.t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(context.Background(), "SET LOCAL session_replication_role = replica"); err != nil {
+	_, err = tx.Exec(context.Background(), "SET LOCAL session_replication_role = replica")
+	if err != nil {
 		r.t.Fatal(err)
 	}
 	if tag, err := tx.Exec(context.Background(), query); err != nil || tag.RowsAffected() == 0 {
@@ -178,7 +183,8 @@ var corruptions = []struct{ what, query, law string }{
 		"UPDATE tx_event SET fencing_token = 1000 WHERE seq = 3 AND tx_id = $tx",
 		"L1",
 	},
-	{"write under an older token", "UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND tx_id = $tx", "L2"},
+	{"write under an older token", "UPDATE tx_event SET fencing_token = 2 WHERE seq = 2 AND " +
+		"tx_id = $tx", "L2"},
 	{
 		"cursor with an unknown token",
 		"UPDATE submitter_nonce_cursor SET fencing_token = 1000 WHERE submitter_id = $s",
@@ -448,7 +454,9 @@ func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := tx.Status
-	next.State, next.Executed, next.Version = txn.Cancelled, txn.No, tx.Version+1
+	next.State = txn.Cancelled
+	next.Executed = txn.No
+	next.Version = tx.Version + 1
 	wrong := txn.Write{
 		Tx:      id,
 		Version: tx.Version,
@@ -456,7 +464,8 @@ func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 		Kind:    txn.EventCancelled,
 		Next:    next,
 	}
-	if outcome, err := successor.Commit(lease, txn.Change{Writes: []txn.Write{wrong}}); outcome != store.Done {
+	outcome, err := successor.Commit(lease, txn.Change{Writes: []txn.Write{wrong}})
+	if outcome != store.Done {
 		t.Fatal(outcome, err)
 	}
 	finds(txn.Cancelled)

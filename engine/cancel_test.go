@@ -87,7 +87,8 @@ func TestCancel_EstimateFailed_EstimatedAgain(t *testing.T) {
 		attempts[2].Kind != txn.Cancel {
 		t.Errorf("%+v", attempts[2])
 	}
-	v.await(id, "the new cancel is accepted", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	v.await(id, "the new cancel is accepted",
+		func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	if tx := v.finish(id); tx.State != txn.Cancelled || tx.TxHash != attempts[2].Hash {
 		t.Errorf("%+v", tx.Status)
 	}
@@ -181,7 +182,8 @@ func TestRetry_CancelRejected_OriginalSentOnce(t *testing.T) {
 		t.Error("the original is rebroadcast automatically")
 	}
 	_, mark = v.sent(0)
-	if got := v.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionRetry, Tx: &id}); got != txn.Applied {
+	got := v.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionRetry, Tx: &id})
+	if got != txn.Applied {
 		t.Fatal(got)
 	}
 	v.eventually("the pool has the original", func() error {
@@ -280,8 +282,10 @@ func TestQueueHead_WrongClock_WaitKept(t *testing.T) {
 				t.Fatalf("%+v %v", tx.Status, err)
 			}
 			if name == "behind" { // a slow clock does not prolong the wait
-				if _, err := v.db.Pool.Exec(t.Context(), "UPDATE managed_tx SET waiting_since = "+
-					"clock_timestamp() - interval '61 minutes' WHERE waiting_since IS NOT NULL"); err != nil {
+				_, err := v.db.Pool.Exec(t.Context(), "UPDATE managed_tx "+
+					"SET waiting_since = clock_timestamp() - interval '61 minutes' "+
+					"WHERE waiting_since IS NOT NULL")
+				if err != nil {
 					t.Fatal(err)
 				}
 				v.create(0, "three", transfer())

@@ -71,7 +71,8 @@ func TestEnded_AttemptIncluded_OutcomeRevoked(t *testing.T) {
 				w.node() // only the ended transaction needs an owner
 			}
 			if c.exit {
-				if p := w.awaitProtected(txn.ProtectExecutedAfterFinal); !strings.Contains(p.Evidence,
+				p := w.awaitProtected(txn.ProtectExecutedAfterFinal)
+				if !strings.Contains(p.Evidence,
 					id.String()) || !strings.Contains(p.Evidence, old.Hash.Hex()) {
 					t.Errorf("evidence %s", p.Evidence)
 				}

@@ -79,7 +79,8 @@ func (r *harness) checkLedger() {
 			"FROM managed_tx t) q WHERE told <> version",
 		"more than one attempt": "SELECT count(*) FROM (SELECT tx_id FROM tx_attempt GROUP " +
 			"BY tx_id HAVING count(*) > 1) q",
-		"receipt of an unknown attempt": "SELECT count(*) FROM managed_tx t WHERE receipt_tx_hash " +
+		"receipt of an unknown attempt": "SELECT count(*) FROM managed_tx t WHERE " +
+			"receipt_tx_hash " +
 			"IS NOT NULL AND NOT EXISTS " +
 			"(SELECT FROM tx_attempt a WHERE a.tx_id = t.tx_id AND a.tx_hash = t.receipt_tx_hash)",
 	} {
@@ -108,7 +109,8 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 			}
 			r.crashAt(point)
 			before := r.attempts()
-			if released := r.number("SELECT count(*) FROM submitter_lease WHERE released"); released != 0 {
+			released := r.number("SELECT count(*) FROM submitter_lease WHERE released")
+			if released != 0 {
 				t.Error("the crashed node released its lease")
 			}
 			r.startNode("b", nil)
@@ -232,7 +234,7 @@ func TestReorg_BeforeFinality_ConfirmedAgain(t *testing.T) {
 			if err := r.dev.Reorg(r.devBlocksFrom(b), transactions); err != nil {
 				t.Fatal(err)
 			}
-			r.eventually("the reorg is told", func() error {
+			r.eventually("the reorg is reported", func() error {
 				if !slices.Contains(r.events(b), txn.EventReorged) {
 					return errors.New("not yet")
 				}

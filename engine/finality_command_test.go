@@ -31,7 +31,7 @@ func TestProtect_ByCommandDuringReorg_Kept(t *testing.T) {
 	}
 	p := v.protection()
 	if p == nil || p.ID != 2 || p.Reason != txn.ProtectByOperator ||
-		!strings.HasPrefix(p.Evidence, "looked at it") ||
+		!strings.HasPrefix(p.Evidence, "reviewed") ||
 		!strings.Contains(p.Evidence, txn.ReasonReorgedFinal) {
 		t.Errorf("protection %+v", p)
 	}

@@ -70,7 +70,7 @@ func (v *chainHarness) checkRestored(id, behind txn.TxID) {
 		v.t.Fatalf("protection %+v", p)
 	}
 	v.setQuotes(true)
-	v.eventually("it is handed over again", func() error {
+	v.eventually("it is rebroadcast", func() error {
 		if all, _ := v.sent(0); len(all) < 2 {
 			return errors.New("not yet")
 		}
@@ -262,7 +262,9 @@ func (v *chainHarness) blocksAbove(receipt txn.Receipt, n uint64) (blocks []txn.
 // reportingPolicy reports confirmations.
 func reportingPolicy() txn.Policy {
 	p := quick
-	p.ReportConfirmations, p.Confirmations, p.AuditDepth = true, 6, 24
+	p.ReportConfirmations = true
+	p.Confirmations = 6
+	p.AuditDepth = 24
 	return p
 }
 
@@ -313,7 +315,8 @@ func TestConfirmations_Fork_ListReplaced(t *testing.T) {
 	got, forks := v.reportedBlocks(id)
 	if want := v.blocksAbove(*tx.Receipt, 6); !slices.Equal(got, want) || forks != 1 ||
 		!slices.Equal(tx.Above, want) {
-		t.Errorf("reported %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above, want)
+		t.Errorf("reported %v with %d forks, in the ledger %v, on chain %v", got, forks, tx.Above,
+			want)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestNodes_NoHeartbeats_WorkDone loses every heartbeat of one node, so that it knows of no other
-// and no other knows of it. That costs time: everything is done all the same, and nothing twice.
+// TestNodes_NoHeartbeats_WorkDone loses every heartbeat of one node, so that two nodes do not know
+// each other. All work is done, once.
 func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 	t.Parallel()
 	const submitters, each = 8, 3
@@ -26,7 +26,7 @@ func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Close() })
-	for range 1000 { // more than there will be; each loses one
+	for range 1000 { // more than the test needs
 		proxy.On(pgproxy.Running("Heartbeat"), pgproxy.CutMidway)
 	}
 	nodes := []*testNode{c.startOn(c.open("unheard", proxy.URL()), nil), c.start("b", nil)}
@@ -42,13 +42,13 @@ func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 		}
 	}
 	if n := c.number("SELECT count(*) FROM node"); n != 1 {
-		t.Errorf("%d nodes are known, want 1", n)
+		t.Errorf("%d nodes in the list, want 1", n)
 	}
 	c.checkLedger()
 }
 
-// TestNotify_NoNodeCanAcquire_SentOnce creates a transaction of a submitter that neither of two
-// nodes can take: the one that wrote it tells the other, which keeps it to itself.
+// TestNotify_NoNodeCanAcquire_SentOnce creates a transaction for a submitter that no node can
+// acquire: one node notifies the other, which does not forward it.
 func TestNotify_NoNodeCanAcquire_SentOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Mode{Basic, WorkerQueue} {
@@ -69,39 +69,39 @@ func TestNotify_NoNodeCanAcquire_SentOnce(t *testing.T) {
 				lease == nil {
 				t.Fatal("the lease could not be taken", err)
 			}
-			told := [2]atomic.Int32{}
+			notified := [2]atomic.Int32{}
 			for i, proxy := range []*pgproxy.Proxy{atA, atB} {
 				watch := proxy.On(func(m pgproxy.Message) bool {
 					if m.Runs() && strings.Contains(m.SQL, "pg_notify") &&
 						bytes.HasSuffix(m.Params[len(m.Params)-1],
 							fmt.Appendf(nil, "\n%d", c.submitters[0])) {
-						told[i].Add(1)
+						notified[i].Add(1)
 					}
 					return false
 				}, pgproxy.CutMidway)
 				defer proxy.Withdraw(watch)
 			}
 			c.createOn(a, 0, "one")
-			c.eventually("it is reported", func() error {
-				if told[0].Load() == 0 {
+			c.eventually("it is notified", func() error {
+				if notified[0].Load() == 0 {
 					return errors.New("not yet")
 				}
 				return nil
 			})
-			for i := range 3 { // as long as it takes for some more to be told and done
+			for i := range 3 { // time for further notifications
 				id := c.createOn(b, 1, fmt.Sprint(i))
 				c.eventually("sent", c.sent(id))
 				c.chain.Mine(4)
 				c.awaitFinal(id)
 			}
-			if a, b := told[0].Load(), told[1].Load(); a != 1 || b != 0 {
-				t.Errorf("one node told %d times, the other %d times", a, b)
+			if a, b := notified[0].Load(), notified[1].Load(); a != 1 || b != 0 {
+				t.Errorf("%d and %d notifications, want 1 and 0", a, b)
 			}
 		})
 	}
 }
 
-// has tells whether a transaction has been sent.
+// sent requires that a transaction was broadcast.
 func (c *cluster) sent(id txn.TxID) func() error {
 	return func() error {
 		if tx, err := c.admin.Tx(context.Background(), id); err != nil || tx.State == txn.Queued ||

@@ -16,8 +16,10 @@ import (
 func TestCommands_MoreThanOneRead_AllDecided(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 5*time.Minute)
-	if _, err := c.db.Pool.Exec(t.Context(), `INSERT INTO submitter_command (submitter_id, kind) SELECT $1, CASE i % 2 WHEN 0 THEN 'RESUME' ELSE 'PAUSE' END
-		FROM generate_series(1, 250) i`, int32(c.submitters[0])); err != nil {
+	if _, err := c.db.Pool.Exec(t.Context(), `
+		INSERT INTO submitter_command (submitter_id, kind)
+		SELECT $1, CASE i % 2 WHEN 0 THEN 'RESUME' ELSE 'PAUSE' END
+		  FROM generate_series(1, 250) i`, int32(c.submitters[0])); err != nil {
 		t.Fatal(err)
 	}
 	c.start("a", func(o *Options) { o.PollInterval = time.Hour })

@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// thawed is the clock of a process that stood still for a while: time has gone on, and its timers
-// have not fired yet.
+// frozenClock is the clock of a process that was frozen: time has passed, but its timers have not
+// fired.
 type frozenClock struct {
 	clock.Real
 	frozenFor atomic.Int64
@@ -23,7 +23,7 @@ type frozenClock struct {
 
 func (c *frozenClock) Now() time.Time { return c.Real.Now().Add(time.Duration(c.frozenFor.Load())) }
 
-// outside counts the calls that begin after the process stood still.
+// callCounter counts the calls that begin after the process was frozen.
 type callCounter struct {
 	*chaintest.Chain
 	Signer
@@ -58,24 +58,23 @@ func (o *callCounter) Sign(ctx context.Context, name string, u txn.Unsigned) (tx
 	return o.Signer.Sign(ctx, name, u)
 }
 
-// whileReading stands for the time in which a step reads the ledger: nothing passes the gate there.
+// whileReading is the ledger read of a step; no gate point is inside it.
 const whileReading Point = "while the ledger is read"
 
-// TestLease_MayHaveLapsed_NoCall has a process stand still, right before each of its calls, for as
-// long as its lease lasts. The call must not begin: the owner itself finds out, long before the
-// keeper looks.
+// TestLease_MayHaveLapsed_NoCall freezes a process right before each of its calls, for the whole
+// lease. The call must not begin: the owner checks before the keeper does.
 func TestLease_MayHaveLapsed_NoCall(t *testing.T) {
 	t.Parallel()
-	const lease = time.Minute // the keeper looks every six seconds
+	const lease = time.Minute // the keeper checks every six seconds
 	for _, at := range []Point{BeforeStep, whileReading, BeforeQuote, BeforeSign, BeforeSend} {
 		t.Run(string(at), func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, 1, lease)
 			now, proxy := &frozenClock{}, c.newProxy()
-			stand := func() { now.frozenFor.CompareAndSwap(0, int64(lease)) }
+			freeze := func() { now.frozenFor.CompareAndSwap(0, int64(lease)) }
 			proxy.On(func(m pgproxy.Message) bool {
 				if at == whileReading && m.Runs() && strings.Contains(m.SQL, "InboxTxs") {
-					stand()
+					freeze()
 				}
 				return false
 			}, pgproxy.CutMidway)
@@ -83,10 +82,13 @@ func TestLease_MayHaveLapsed_NoCall(t *testing.T) {
 			var seen *callCounter
 			n := c.startOn(c.open("a", proxy.URL()), func(o *Options) {
 				seen = &callCounter{Chain: c.chain, Signer: o.Signer, clock: now}
-				o.Clock, o.Signer, o.Chains[0].Chain, o.Logger = now, seen, seen, log.logger()
+				o.Clock = now
+				o.Signer = seen
+				o.Chains[0].Chain = seen
+				o.Logger = log.logger()
 				o.Gate = func(_ context.Context, p Point, _ txn.SubmitterID) error {
 					if p == at {
-						stand()
+						freeze()
 					}
 					return nil
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// onMemoryChain starts a node on an in-memory chain; nothing is mined by itself.
+// onMemoryChain starts a node on an in-memory chain; only the test mines.
 func onMemoryChain(t *testing.T, adjust func(*Options)) (*harness, *chaintest.Chain) {
 	c := chaintest.New(chaintest.Options{})
 	r := newLedger(t, 1, c.ID())
@@ -42,8 +42,8 @@ func (r *harness) is(id txn.TxID, sub txn.Sub) func() error {
 	}
 }
 
-// A block lists the transaction and the first look-up of its receipt says "not there", as a
-// load-balanced provider does that is a block late. That is no absence.
+// TestReceipt_Late_NoProtection lists a transaction in a block while the first receipt lookup finds
+// nothing, as load-balanced providers do. That does not count as missing.
 func TestReceipt_Late_NoProtection(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t,
@@ -59,9 +59,9 @@ func TestReceipt_Late_NoProtection(t *testing.T) {
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
 	c.Mine(1)
-	r.eventually("the late reading", func() error {
+	r.eventually("the late lookup", func() error {
 		if late.Load() {
-			return errors.New("not read")
+			return errors.New("not yet")
 		}
 		return nil
 	})
@@ -69,7 +69,8 @@ func TestReceipt_Late_NoProtection(t *testing.T) {
 	r.awaitFinal(id)
 }
 
-// The same, and the provider answers "accepted" for bytes that it has already.
+// TestReceipt_LateAndResendAccepted_NoProtection does the same with a provider that accepts bytes
+// it already has.
 func TestReceipt_LateAndResendAccepted_NoProtection(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t, func(o *Options) {
@@ -91,9 +92,9 @@ func TestReceipt_LateAndResendAccepted_NoProtection(t *testing.T) {
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
 	c.Mine(1)
-	r.eventually("the late reading", func() error {
+	r.eventually("the late lookup", func() error {
 		if late.Load() {
-			return errors.New("not read")
+			return errors.New("not yet")
 		}
 		return nil
 	})
@@ -101,14 +102,15 @@ func TestReceipt_LateAndResendAccepted_NoProtection(t *testing.T) {
 	r.eventually("final", func() error {
 		tx, err := r.admin.Tx(context.Background(), id)
 		if err == nil && !tx.State.Final() {
-			err = fmt.Errorf("%s %s %q after %d hand-overs; on chain since block %d", tx.State,
+			err = fmt.Errorf("%s %s %q after %d broadcasts; on chain since block %d", tx.State,
 				tx.Reason, tx.LastError, tx.SubmitAttempts, c.Included()[0].Block.Number)
 		}
 		return err
 	})
 }
 
-// The successor's first look-up of a recorded receipt is a block late.
+// TestTakeover_LateReceipt_NoReorgEvent returns the first lookup of a recorded receipt one block
+// late.
 func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 	t.Parallel()
 	c := chaintest.New(chaintest.Options{})
@@ -129,7 +131,7 @@ func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 		return chaintest.Fault{}
 	})
 	r.startNode("b", on)
-	r.eventually("looked", func() error {
+	r.eventually("the receipt is read", func() error {
 		if late.Load() == 0 {
 			return errors.New("not yet")
 		}
@@ -142,8 +144,8 @@ func TestTakeover_LateReceipt_NoReorgEvent(t *testing.T) {
 	}
 }
 
-// A caller repeats CancelTx for a transaction that is included and not final, while quotes for the
-// one behind it are slow.
+// TestCancel_Repeated_QueueProceeds repeats CancelTx for an included transaction while quotes for
+// the next one are slow.
 func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t, func(o *Options) { o.Chains[0].Policy.Confirmations = 100 })
@@ -153,7 +155,7 @@ func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	r.eventually("included", r.is(a, txn.Included))
 	var quotes atomic.Int32
 	c.Intercept(func(ctx context.Context, call chaintest.Call) chaintest.Fault {
-		if call.Method == chaintest.MethodQuote { // a provider that takes 300 ms
+		if call.Method == chaintest.MethodQuote { // a slow provider
 			quotes.Add(1)
 			select {
 			case <-ctx.Done():
@@ -164,7 +166,7 @@ func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // what server.CancelTx does for each call, four times a second
+	go func() { // as server.CancelTx for repeated calls
 		for ctx.Err() == nil {
 			_, _ = r.admin.AddCommand(ctx, r.submitters[0],
 				store.Ask{Kind: txn.CommandCancel, Tx: &a})
@@ -181,8 +183,7 @@ func TestCancel_Repeated_QueueProceeds(t *testing.T) {
 	})
 }
 
-// The chain loses its newest block and no other comes in its place: the transaction is gone, and
-// must be handed over again.
+// TestChain_HeadGoesBack_ReorgReported removes the newest block without a replacement.
 func TestChain_HeadGoesBack_ReorgReported(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t,
@@ -194,7 +195,7 @@ func TestChain_HeadGoesBack_ReorgReported(t *testing.T) {
 	if err := c.Rollback(1, chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("the reorg is told", func() error {
+	r.eventually("the reorg is reported", func() error {
 		if !slices.Contains(r.events(id), txn.EventReorged) {
 			return fmt.Errorf("events %v; on chain: %d, pool: %d", r.events(id), len(c.Included()),
 				len(c.Pool()))
@@ -203,7 +204,8 @@ func TestChain_HeadGoesBack_ReorgReported(t *testing.T) {
 	})
 }
 
-// One read of a block in twenty fails while the tracker is sixty blocks behind.
+// TestTracker_FlakyNode_CatchesUp fails one block read in twenty while the tracker is sixty blocks
+// behind.
 func TestTracker_FlakyNode_CatchesUp(t *testing.T) {
 	t.Parallel()
 	r, c := onMemoryChain(t, nil)
@@ -216,6 +218,6 @@ func TestTracker_FlakyNode_CatchesUp(t *testing.T) {
 		}
 		return chaintest.Fault{}
 	})
-	c.Mine(60) // what came during a short outage; the first of them has the transaction
+	c.Mine(60) // the first block has the transaction
 	r.awaitFinal(id)
 }

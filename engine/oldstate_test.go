@@ -9,7 +9,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// prune has the node keep the state of the newest blocks alone, enough for what is final.
+// prune makes the node keep the state of the newest blocks only, enough for finality.
 func (w *sharedKeyHarness) prune() {
 	if w.policy.Confirmations+1 >= w.policy.AuditDepth {
 		w.t.Fatalf("%+v leaves nothing to lose", w.policy)
@@ -19,8 +19,8 @@ func (w *sharedKeyHarness) prune() {
 	})
 }
 
-// No endpoint keeps state as old as a decision is to rest on. It is refused with what to do, and
-// goes on by the word of whoever has looked elsewhere.
+// TestResolve_NoOldState_NeedsUnproven verifies that a decision for which no endpoint has the state
+// is rejected with advice, and applied in its UNPROVEN form.
 func TestResolve_NoOldState_NeedsUnproven(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestResolve_NoOldState_NeedsUnproven(t *testing.T) {
 			}
 		})
 		id := w.createWith("two", transfer(), txn.Terms{})
-		w.await(id, "with a node, as it says",
+		w.await(id, "reported as accepted",
 			func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 		w.inject(w.foreignTx(1))
 		w.chain.Mine(1)
@@ -59,7 +59,8 @@ func TestResolve_NoOldState_NeedsUnproven(t *testing.T) {
 	}
 }
 
-// Whoever says UNPROVEN does not decide on what may still be ours: what can be seen is looked at.
+// TestFailUnproven_StillIncludable_Rejected verifies that UNPROVEN does not skip the checks that
+// are possible.
 func TestFailUnproven_StillIncludable_Rejected(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -73,13 +74,14 @@ func TestFailUnproven_StillIncludable_Rejected(t *testing.T) {
 		}
 	})
 	id := w.createWith("two", transfer(), txn.Terms{})
-	w.await(id, "with a node, as it says", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	w.await(id, "reported as accepted", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	w.chain.MineEmpty(int(w.policy.AuditDepth))
 	w.want(w.resolve(txn.ActionFailUnproven, id), txn.ResultRefused, "is unused",
 		"may still be included")
 }
 
-// Numbers that were used elsewhere are passed over although the state from before is gone.
+// TestAlign_NoOldState_Applied verifies that nonces used elsewhere can be skipped without the state
+// before them.
 func TestAlign_NoOldState_Applied(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -97,7 +99,8 @@ func TestAlign_NoOldState_Applied(t *testing.T) {
 	}
 }
 
-// The chain is away while it is asked who used a nonce: that is no state that nobody keeps.
+// TestFail_ChainUnavailable_Rejected fails the read of the user of a nonce: this is not missing
+// state.
 func TestFail_ChainUnavailable_Rejected(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 12)

@@ -26,10 +26,10 @@ func (w *sharedKeyHarness) createUnsent(terms txn.Terms) txn.TxID {
 	return id
 }
 
-// TestOnHold_NonceUsedElsewhere_Protects protects a submitter and cancels a transaction that no
+// TestHold_NonceUsedElsewhere_Protects protects a submitter and cancels a transaction that no
 // pool has, which puts it on hold. Another program then uses its nonce. This is detected although
 // nothing is broadcast, and an operator can resolve it.
-func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
+func TestHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
 	id := w.createUnsent(txn.Terms{})
@@ -47,15 +47,15 @@ func TestOnHold_NonceUsedElsewhere_Protects(t *testing.T) {
 	w.want(w.resolve(txn.ActionFail, id), txn.Applied)
 	w.want(w.exit(txn.ActionResume), txn.Applied)
 	w.confirmOne("three")
-	if ran := w.executions(); !slices.Equal(ran, []txn.Nonce{0, 2}) {
-		t.Errorf("executed under %v", ran)
+	if executed := w.executions(); !slices.Equal(executed, []txn.Nonce{0, 2}) {
+		t.Errorf("executed under %v", executed)
 	}
 	w.checkInvariants()
 }
 
-// TestOnHold_PastDeadline_NotExecuted verifies that with cancel_late an unsent transaction is not
+// TestHold_PastDeadline_NotExecuted verifies that with cancel_late an unsent transaction is not
 // broadcast after its deadline while a protection forbids its cancel.
-func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
+func TestHold_PastDeadline_NotExecuted(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
 	late := time.Now().Add(1500 * time.Millisecond)
@@ -78,7 +78,7 @@ func TestOnHold_PastDeadline_NotExecuted(t *testing.T) {
 	if end := w.finish(id); end.State != txn.Cancelled || end.Reason != txn.ReasonDeadline {
 		t.Errorf("%s %s %q", end.State, end.Reason, end.LastError)
 	}
-	if ran := w.executions(); !slices.Equal(ran, []txn.Nonce{0}) {
-		t.Errorf("executed under %v", ran)
+	if executed := w.executions(); !slices.Equal(executed, []txn.Nonce{0}) {
+		t.Errorf("executed under %v", executed)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// silence keeps the chain from answering, and waits until that is noticed.
+// silence makes the chain unavailable and waits until calls have failed.
 func (v *chainHarness) silence() {
 	v.t.Helper()
 	asked := make(chan struct{}, 1)
@@ -31,9 +31,9 @@ func (v *chainHarness) silence() {
 	}
 }
 
-// While the chain cannot be asked it loses a block that was final, and grows by more than is
-// audited: by so much that the view reaches down there, by more, and by so much that blocks go by
-// unseen. What was final is compared all the same before anybody lets go of it.
+// TestReorgAfterFinality_DuringOutage_Detected removes a final block during an outage, and mines
+// more than the audit depth: within the view, below it, and with blocks that are never read. Final
+// transactions are still compared before they are dropped.
 func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 	t.Parallel()
 	for _, blocks := range []int{5, 14, 500} {
@@ -54,8 +54,8 @@ func TestReorgAfterFinality_DuringOutage_Detected(t *testing.T) {
 	}
 }
 
-// What ended as never run is let go of only once all that was signed for it is known to be in no
-// block, as seen from there.
+// TestEnded_AfterOutage_ComparedBeforeDropped verifies that a transaction that ended as not
+// executed is dropped only when no attempt is in a block at the required depth.
 func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -63,10 +63,10 @@ func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 		head uint64
 		kept int
 	}{
-		"not deep":         {txn.Inclusion{Known: true}, 100 + quick.AuditDepth - 1, 1},
-		"deep":             {txn.Inclusion{Known: true}, 100 + quick.AuditDepth, 0},
-		"not looked for":   {txn.Inclusion{}, 1000, 1},
-		"it is in a block": {txn.Inclusion{Known: true, Receipt: &txn.Receipt{}}, 1000, 1},
+		"not deep":  {txn.Inclusion{Known: true}, 100 + quick.AuditDepth - 1, 1},
+		"deep":      {txn.Inclusion{Known: true}, 100 + quick.AuditDepth, 0},
+		"not known": {txn.Inclusion{}, 1000, 1},
+		"included":  {txn.Inclusion{Known: true, Receipt: &txn.Receipt{}}, 1000, 1},
 	} {
 		tracker := newTracker(chaintest.New(chaintest.Options{}), quick, clock.Real{})
 		a := &actor{
@@ -83,8 +83,8 @@ func TestEnded_AfterOutage_ComparedBeforeDropped(t *testing.T) {
 	}
 }
 
-// The tracker is told of audited blocks whenever these are others: after all of them were let go of
-// it knows of none, and of those that come later again.
+// TestTracker_AuditedBlocks_Known verifies that the tracker has the current audited blocks: none
+// after all were dropped, and later ones again.
 func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker(chaintest.New(chaintest.Options{}), quick, clock.Real{})
@@ -103,7 +103,7 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	known := func(want ...uint64) {
 		t.Helper()
 		if a.awaitReorgs(); !slices.Equal(tracker.Audited(1), want) {
-			t.Errorf("the tracker knows of %v, not of %v", tracker.Audited(1), want)
+			t.Errorf("the tracker has %v, want %v", tracker.Audited(1), want)
 		}
 	}
 	canonical := func(number uint64) (txn.Hash, bool) {
@@ -117,7 +117,7 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	final(13)
 	known(11, 12, 13)
 	a.letGo(
-		// of what cannot be compared nothing is let go
+		// a block that differs is kept
 		&txn.View{Head: 13 + quick.AuditDepth, Canonical: canonical})
 	known(12)
 	a.letGo(
@@ -131,10 +131,10 @@ func TestTracker_AuditedBlocks_Known(t *testing.T) {
 	known(14)
 }
 
-// During an outage the block of what was final goes, somebody else uses its nonce, and what was
-// sent after it is included far above. The owner crashes right after it has written that down,
-// before it has compared anything; whoever comes next on a node that has seen the outage compares
-// as far down as before.
+// TestOutage_CrashAfter_ReorgDetected reorgs a final transaction during an outage, uses its nonce
+// elsewhere, and includes the next transaction far above. The owner crashes after it recorded that
+// inclusion, before the comparison. The next owner on a node that saw the outage compares to the
+// same depth.
 func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -152,7 +152,7 @@ func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 				w.number(
 					"SELECT count(*) FROM managed_tx WHERE receipt_block > 300 AND terminal_at "+
 						"IS NULL") > 0 {
-				once.Do(func() { close(crashed); err = errors.New("a crash") })
+				once.Do(func() { close(crashed); err = errors.New("crash") })
 			}
 			return err
 		}
@@ -181,5 +181,5 @@ func TestOutage_CrashAfter_ReorgDetected(t *testing.T) {
 	w.chain.Mine(1)
 	w.chain.Intercept(nil)
 	<-crashed
-	w.await(first, "its end is taken back", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
+	w.await(first, "the outcome is revoked", func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 }

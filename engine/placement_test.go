@@ -12,8 +12,7 @@ import (
 
 const someChain = txn.ChainID(31337)
 
-// seatsOf draws nodes as they are called in practice: one name with a number, and an id of the
-// process.
+// drawCandidates draws nodes with realistic ids: a numbered name and a process id.
 func drawCandidates(t *rapid.T, least, most int) []candidate {
 	var candidates []candidate
 	for i := range rapid.IntRange(least, most).Draw(t, "nodes") {
@@ -24,8 +23,8 @@ func drawCandidates(t *rapid.T, least, most int) []candidate {
 	return candidates
 }
 
-// TestPlacement_NodeLeaves_OnlyItsShareMoves takes a node away, and puts it back: nothing moves but
-// what was that node's.
+// TestPlacement_NodeLeaves_OnlyItsShareMoves removes a node and adds it again: only its submitters
+// move.
 func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,19 +41,23 @@ func TestPlacement_NodeLeaves_OnlyItsShareMoves(t *testing.T) {
 			id := txn.SubmitterID(from + i)
 			with, without := all.preferred(id, someChain, ""), rest.preferred(id, someChain, "")
 			if with != without && with != all.candidates[gone].node {
-				t.Fatalf("submitter %d moves between %s and %s, and neither has come or gone", id,
+				t.Fatalf("submitter %d moves between %s and %s, which both stay", id,
 					with, without)
 			}
 		}
 	})
 }
 
-// TestPlacement_ManySubmitters_Balanced counts 2,000 submitters on three nodes: none has 15 % more
-// or less than its third. Weights that are as good as random are out of that once in some 500,000
-// times; ids that a weak hash takes for nearly the same show at once.
+// TestPlacement_ManySubmitters_Balanced counts 2,000 submitters on three nodes: each has a third,
+// within 15 %. Random weights miss that once in some 500,000 runs; a weak hash of similar ids
+// misses it always.
 func TestPlacement_ManySubmitters_Balanced(t *testing.T) {
 	t.Parallel()
-	const submitters, nodes, trials = 2000, 3, 300
+	const (
+		submitters = 2000
+		nodes      = 3
+		trials     = 300
+	)
 	over := 0
 	for trial := range trials {
 		var p placement
@@ -78,8 +81,8 @@ func TestPlacement_ManySubmitters_Balanced(t *testing.T) {
 	}
 }
 
-// TestPlacement_EligibleNodesOnly leaves out nodes that work on other chains and those that accept
-// nothing, but not an owner that is full.
+// TestPlacement_EligibleNodesOnly leaves out nodes of other chains and nodes that accept nothing,
+// but not a full owner.
 func TestPlacement_EligibleNodesOnly(t *testing.T) {
 	t.Parallel()
 	can := newCandidate("can", []txn.ChainID{1, someChain}, true)
@@ -89,16 +92,16 @@ func TestPlacement_EligibleNodesOnly(t *testing.T) {
 	kept := 0
 	for id := range txn.SubmitterID(200) {
 		if got := p.preferred(id, someChain, "can"); got != "can" {
-			t.Fatalf("submitter %d is for %q", id, got)
+			t.Fatalf("submitter %d prefers %q", id, got)
 		}
 		if p.preferred(id, someChain, "full") == "full" {
 			kept++
 		}
 		if got := p.preferred(id, 7, ""); got != "" {
-			t.Fatalf("submitter %d of a chain that nobody works on is for %q", id, got)
+			t.Fatalf("submitter %d of an unknown chain prefers %q", id, got)
 		}
 	}
 	if kept < 60 || kept > 140 {
-		t.Errorf("a full node keeps %d of 200 that it has, want about half", kept)
+		t.Errorf("a full node keeps %d of its 200, want about half", kept)
 	}
 }

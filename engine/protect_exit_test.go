@@ -14,19 +14,19 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// decide is an operator's decision, and what became of it.
+// decide adds a decision of an operator and returns its result.
 func (r *harness) decide(ask store.Ask) string {
 	r.t.Helper()
-	ask.Reason, ask.Operator = "looked at it", "kim"
+	ask.Reason, ask.Operator = "reviewed", "kim"
 	id, err := r.admin.AddCommand(context.Background(), r.submitters[0], ask)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	var result string
-	r.eventually("the decision is carried out or refused", func() (err error) {
+	r.eventually("the decision is applied or rejected", func() (err error) {
 		var done bool
-		if result, done, err = r.admin.CommandResult(context.Background(), r.submitters[0], id); err == nil &&
-			!done {
+		result, done, err = r.admin.CommandResult(context.Background(), r.submitters[0], id)
+		if err == nil && !done {
 			err = errors.New("not yet")
 		}
 		return err
@@ -34,7 +34,7 @@ func (r *harness) decide(ask store.Ask) string {
 	return result
 }
 
-// exit decides on the protection that is in force.
+// exit decides on the current protection.
 func (w *sharedKeyHarness) exit(action txn.Action) string {
 	w.t.Helper()
 	return w.decide(
@@ -46,16 +46,16 @@ func (w *sharedKeyHarness) resolve(action txn.Action, id txn.TxID) string {
 	return w.decide(store.Ask{Kind: txn.CommandResolve, Action: action, Tx: &id})
 }
 
-// want compares the code of a result, and looks for words in its sentence.
+// want compares the code of a result, and looks for words in its text.
 func (w *sharedKeyHarness) want(got, code string, words ...string) {
 	w.t.Helper()
-	is, sentence, _ := strings.Cut(got, ": ")
+	is, text, _ := strings.Cut(got, ": ")
 	if is != code {
 		w.t.Fatalf("%s, want %s", got, code)
 	}
 	for _, word := range words {
-		if !strings.Contains(sentence, word) {
-			w.t.Errorf("%q does not tell of %q", sentence, word)
+		if !strings.Contains(text, word) {
+			w.t.Errorf("%q lacks %q", text, word)
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (w *sharedKeyHarness) finish(id txn.TxID) store.TxInfo {
 	return w.awaitFinal(id)
 }
 
-// executions are the nonces under which the payload of transfer ran.
+// executions returns the nonces of the executed transfers.
 func (w *sharedKeyHarness) executions() (nonces []txn.Nonce) {
 	for _, i := range w.chain.Included() {
 		if *i.Payload.To == *transfer().To {
@@ -97,7 +97,7 @@ func (w *sharedKeyHarness) gaps() (gaps []string) {
 	return gaps
 }
 
-// healthy asks the ledger for every law.
+// checkInvariants audits the whole ledger.
 func (w *sharedKeyHarness) checkInvariants() {
 	w.t.Helper()
 	found, _, err := w.admin.AuditWhole(context.Background(), w.submitters[0])
@@ -106,8 +106,8 @@ func (w *sharedKeyHarness) checkInvariants() {
 	}
 }
 
-// While nothing is in flight the key is used three times elsewhere. The only way on leads over the
-// numbers that are gone, once they are gone for good.
+// TestAlign_NoncesUsedElsewhere_Skipped uses the key three times elsewhere while nothing is in
+// flight. Only aligning forward resolves that, once those transactions are deep enough.
 func TestAlign_NoncesUsedElsewhere_Skipped(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -125,7 +125,7 @@ func TestAlign_NoncesUsedElsewhere_Skipped(t *testing.T) {
 	w.chain.Mine(1)
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.MineEmpty(
-		int(w.policy.Confirmations)) // as deep as what is final, but not as what is passed over
+		int(w.policy.Confirmations)) // final, but not deep enough to skip
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "not settled")
 	w.chain.MineEmpty(int(w.policy.AuditDepth - w.policy.Confirmations))
 	w.want(w.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: 0}),
@@ -149,7 +149,7 @@ func TestAlign_NoncesUsedElsewhere_Skipped(t *testing.T) {
 	w.checkInvariants()
 }
 
-// protectedAfterLoss is a submitter whose second transaction has lost its nonce.
+// protectedAfterLoss returns a submitter whose second transaction lost its nonce.
 func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *sharedKeyHarness, id txn.TxID,
 	n *testNode) {
 	w = newSharedKeyHarness(t)
@@ -161,7 +161,7 @@ func protectedAfterLoss(t *testing.T, auditDepth uint64) (w *sharedKeyHarness, i
 	w.inject(w.foreignTx(1))
 	w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
-	if auditDepth == 0 { // so deep as what was left open comes to that it can be decided on
+	if auditDepth == 0 { // deep enough for a decision
 		w.chain.MineEmpty(int(newTracker(w.chain, w.policy, clock.Real{}).AuditDepth()))
 	}
 	return w, id, n
@@ -188,8 +188,8 @@ func TestFail_NonceUsedElsewhere_QueueContinues(t *testing.T) {
 	w.checkInvariants()
 }
 
-// What was given back to the queue runs once, under another number, also when another node goes on
-// with it.
+// TestRequeue_NonceUsedElsewhere_ExecutedOnce requeues a transaction that lost its nonce. It
+// executes once, under another nonce, also after a takeover.
 func TestRequeue_NonceUsedElsewhere_ExecutedOnce(t *testing.T) {
 	t.Parallel()
 	w, id, n := protectedAfterLoss(t,
@@ -216,7 +216,7 @@ func TestRequeue_NonceUsedElsewhere_ExecutedOnce(t *testing.T) {
 	w.checkInvariants()
 }
 
-// signed are the bytes with their hash, out of what the chain was given.
+// signed returns received bytes with their hash.
 func (w *sharedKeyHarness) signed(raw []byte) txn.Signed {
 	w.t.Helper()
 	for _, r := range w.chain.Received() {
@@ -224,12 +224,12 @@ func (w *sharedKeyHarness) signed(raw []byte) txn.Signed {
 			return txn.Signed{Hash: r.Hash, Raw: raw}
 		}
 	}
-	w.t.Fatal("the chain was never given these bytes")
+	w.t.Fatal("the chain has not received these bytes")
 	return txn.Signed{}
 }
 
-// The chain has lost what was final and is audited no more. That is no lag: it grows past the block
-// that the ledger knows, and still lacks it.
+// TestFinal_LostByChain_Protects makes the chain lose a final transaction that is no longer
+// audited. The chain grows past its block without it, so this is not a lagging endpoint.
 func TestFinal_LostByChain_Protects(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -250,11 +250,11 @@ func TestFinal_LostByChain_Protects(t *testing.T) {
 	}
 	w.eventually("it is audited", audited(true))
 	w.chain.MineEmpty(int(w.policy.AuditDepth) + 1)
-	w.eventually("it is deep, and let go", audited(false))
+	w.eventually("it is no longer audited", audited(false))
 	if err := w.chain.Rollback(int(w.chain.MineEmpty(1).Number), chaintest.Drop); err != nil {
 		t.Fatal(err)
 	}
-	w.chain.MineEmpty(20) // see TestReorgAfterFinality for what is not so deep
+	w.chain.MineEmpty(20) // TestReorgAfterFinality covers audited blocks
 	w.eventually("it waits", func() error {
 		tx, err := w.admin.Tx(context.Background(), id)
 		if err == nil && tx.Reason != txn.ReasonChainBehind {
@@ -262,12 +262,13 @@ func TestFinal_LostByChain_Protects(t *testing.T) {
 		}
 		return err
 	})
-	w.chain.Intercept(nil) // not before: a quote that is under way would go by a look from before
+	w.chain.Intercept(nil) // after the wait: a pending quote would use an older account read
 	w.awaitProtected(txn.ReasonChainBehind)
 	w.want(w.exit(txn.ActionResume), txn.ResultRefused, "lacks them")
 	w.want(w.exit(txn.ActionAlign), txn.ResultRefused)
 	first := w.chain.Received()[0]
-	if o := w.chain.Send(t.Context(), txn.Signed{Hash: first.Hash, Raw: first.Raw}); o.Class != txn.Accepted {
+	o := w.chain.Send(t.Context(), txn.Signed{Hash: first.Hash, Raw: first.Raw})
+	if o.Class != txn.Accepted {
 		t.Fatalf("%+v", o)
 	}
 	w.chain.Mine(1)

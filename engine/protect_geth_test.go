@@ -15,8 +15,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// The same on go-ethereum, over the real client: somebody else's transaction takes the nonce of one
-// that is on its way.
+// TestKeyUsedElsewhere_GoEthereum_Protects uses the nonce of a transaction in flight elsewhere, on
+// go-ethereum and over the real client.
 func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, 0)
@@ -51,15 +51,16 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 		t.Errorf("%+v %v", tx.Status, err)
 	}
 	r.useElsewhere(2)
-	if got := r.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionFail, Tx: &id}); got != txn.Applied {
+	got := r.decide(store.Ask{Kind: txn.CommandResolve, Action: txn.ActionFail, Tx: &id})
+	if got != txn.Applied {
 		t.Fatal(got)
 	}
 	if got := r.decide(store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionResume,
 		Expect: p.ID}); !strings.HasPrefix(
 		got, txn.ResultRefused) {
-		t.Errorf("resumed at a number that is used: %s", got)
+		t.Errorf("resumed at a used nonce: %s", got)
 	}
-	r.mineUntil("the account stands still", func() bool {
+	r.mineUntil("the account is settled", func() bool {
 		return r.decide(
 			store.Ask{Kind: txn.CommandExitProtect, Action: txn.ActionAlign, Expect: p.ID}) ==
 			txn.Applied
@@ -78,7 +79,7 @@ func TestKeyUsedElsewhere_GoEthereum_Protects(t *testing.T) {
 	}
 }
 
-// useElsewhere hands the node a transaction of the first submitter's key.
+// useElsewhere sends a transaction with the key of the first submitter.
 func (r *harness) useElsewhere(nonce uint64) txn.Hash {
 	r.t.Helper()
 	id := new(big.Int).SetUint64(r.dev.ID())

@@ -20,13 +20,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// guarded is a policy whose waits are short.
+// guarded is a policy with short waits.
 var guarded = txn.Policy{
 	Confirmations: 3, ReleaseDepth: 1, ResubmitInterval: 100 * time.Millisecond, ResubmitMax: 1000,
 	AuditDepth: 12, LagGrace: 300 * time.Millisecond,
 }
 
-// watched is a submitter on an in-memory chain whose key somebody else has as well.
+// sharedKeyHarness is a submitter on an in-memory chain whose key another program also uses.
 type sharedKeyHarness struct {
 	*harness
 	chain *chaintest.Chain
@@ -43,7 +43,7 @@ func newSharedKeyHarness(t *testing.T) *sharedKeyHarness {
 	return w
 }
 
-// node starts one more node.
+// node starts another node.
 func (w *sharedKeyHarness) node() *testNode {
 	w.t.Helper()
 	w.nodes++
@@ -53,7 +53,7 @@ func (w *sharedKeyHarness) node() *testNode {
 	})
 }
 
-// outsider is a transaction of the same key that was not made here, and pays well.
+// foreignTx is a transaction with the same key and high fees that Fencepost did not create.
 func (w *sharedKeyHarness) foreignTx(nonce uint64) *types.Transaction {
 	w.t.Helper()
 	id := new(big.Int).SetUint64(uint64(w.chain.ID()))
@@ -79,7 +79,7 @@ func (w *sharedKeyHarness) inject(tx *types.Transaction) *types.Transaction {
 	return tx
 }
 
-// confirmed sends one transaction and sees it final.
+// confirmOne makes one transaction final.
 func (w *sharedKeyHarness) confirmOne(request string) {
 	w.t.Helper()
 	id := w.create(0, request, transfer())
@@ -103,7 +103,7 @@ func (w *sharedKeyHarness) cursor() txn.Cursor {
 	return *info.Cursor
 }
 
-// awaitProtected makes empty blocks until the submitter is protected.
+// awaitProtected mines empty blocks until the submitter is protected.
 func (w *sharedKeyHarness) awaitProtected(reason string) txn.Protected {
 	w.t.Helper()
 	var p txn.Protected
@@ -139,8 +139,8 @@ func (w *sharedKeyHarness) awaitCalls(method chaintest.Method, more int32) {
 	})
 }
 
-// The key was used elsewhere while nothing was in flight: nothing is taken, whoever took the
-// number, and the operator is told who.
+// TestKeyUsedElsewhere_BeforeAllocation_Protects uses the key elsewhere while nothing is in flight.
+// No nonce is taken, and the evidence names the transaction.
 func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, mined := range map[string]bool{"in the pool": false, "mined": true} {
@@ -158,7 +158,7 @@ func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 			id := w.create(0, "two", transfer())
 			p := w.awaitProtected(txn.ReasonNonceElsewhere)
 			if strings.Contains(p.Evidence, other.Hash().Hex()) != mined {
-				t.Errorf("the evidence names another transaction or none: %s", p.Evidence)
+				t.Errorf("wrong evidence: %s", p.Evidence)
 			}
 			if p.ChainNonce == nil || *p.ChainNonce != 2 {
 				t.Errorf("nonce on chain %v", p.ChainNonce)
@@ -173,13 +173,13 @@ func TestKeyUsedElsewhere_BeforeAllocation_Protects(t *testing.T) {
 	}
 }
 
-// The key is used elsewhere while one of ours is on its way. Ours keeps its number, tells what
-// happened, and is never called executed.
+// TestKeyUsedElsewhere_DuringAllocation_Protects uses the key elsewhere while a transaction is in
+// flight. It keeps its nonce, reports the reason, and never counts as executed.
 func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		atSend  func(*sharedKeyHarness) // when our bytes are on their way to the pool
-		pending func(*sharedKeyHarness) // when the pool has them
+		atSend  func(*sharedKeyHarness) // while our bytes are sent
+		pending func(*sharedKeyHarness) // while the pool has them
 	}{
 		"mined before ours": {atSend: func(w *sharedKeyHarness) {
 			w.inject(w.foreignTx(1))
@@ -221,7 +221,7 @@ func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 				return chaintest.Fault{}
 			})
 			id := w.create(0, "two", transfer())
-			w.eventually("handed over", func() error {
+			w.eventually("broadcast", func() error {
 				if len(w.chain.Received()) < 2 {
 					return errors.New("not yet")
 				}
@@ -235,7 +235,8 @@ func TestKeyUsedElsewhere_DuringAllocation_Protects(t *testing.T) {
 	}
 }
 
-// lost awaits PROTECT because of a transaction's nonce, and checks what it says and what goes on.
+// checkNonceUsed awaits the protection and checks its evidence, the transaction and its
+// rebroadcasts.
 func (w *sharedKeyHarness) checkNonceUsed(id txn.TxID, by txn.Hash) {
 	w.t.Helper()
 	p := w.awaitProtected(txn.ReasonNonceElsewhere)
@@ -251,10 +252,10 @@ func (w *sharedKeyHarness) checkNonceUsed(id txn.TxID, by txn.Hash) {
 		w.t.Errorf("%+v", tx.Status)
 	}
 	if next := w.cursor().Next; next != 2 {
-		w.t.Errorf("the cursor stands at %d", next)
+		w.t.Errorf("next nonce %d, want 2", next)
 	}
 	sent := len(w.chain.Received())
-	w.eventually("it is still handed over", func() error {
+	w.eventually("it is still rebroadcast", func() error {
 		if len(w.chain.Received()) < sent+2 {
 			return errors.New("not yet")
 		}
@@ -272,8 +273,8 @@ func (w *sharedKeyHarness) checkNonceUsed(id txn.TxID, by txn.Hash) {
 	}
 }
 
-// What was used elsewhere is undone by the chain, and ours gets in after all: it is followed to its
-// end under protection.
+// TestProtected_Transaction_Tracked removes the foreign transaction by a reorg. Ours is included
+// after all, and becomes final under the protection.
 func TestProtected_Transaction_Tracked(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -284,7 +285,8 @@ func TestProtected_Transaction_Tracked(t *testing.T) {
 	w.inject(w.foreignTx(1))
 	used := w.chain.Mine(1)
 	w.awaitProtected(txn.ReasonNonceElsewhere)
-	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-used.Number)+1, chaintest.Drop); err != nil {
+	err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number-used.Number)+1, chaintest.Drop)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if tx := w.finish(id); tx.State != txn.Confirmed || w.cursor().Protected == nil {
@@ -292,8 +294,8 @@ func TestProtected_Transaction_Tracked(t *testing.T) {
 	}
 }
 
-// After our last transaction the key is used elsewhere, and the owner still has the lease: it must
-// not rest on what it saw before.
+// TestKeyUsedElsewhere_IdleOwner_Protects uses the key elsewhere after our last transaction, while
+// the owner still has the lease. The owner must read the account again.
 func TestKeyUsedElsewhere_IdleOwner_Protects(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -315,11 +317,12 @@ func TestKeyUsedElsewhere_IdleOwner_Protects(t *testing.T) {
 		t.Errorf("a nonce was taken: %+v, %v", tx.Status, err)
 	}
 	if now := w.number("SELECT fencing_token FROM submitter_lease"); now != token {
-		t.Errorf("the lease was taken anew: %d, %d", token, now)
+		t.Errorf("the lease was reacquired: token %d, then %d", token, now)
 	}
 }
 
-// The owner ends between its first look and its second. The next one has seen nothing yet.
+// TestSuspicion_Takeover_StillProtects stops the owner between its two account reads. The next
+// owner starts with the first.
 func TestSuspicion_Takeover_StillProtects(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -330,7 +333,7 @@ func TestSuspicion_Takeover_StillProtects(t *testing.T) {
 	w.chain.Mine(1)
 	n = w.node()
 	id := w.create(0, "two", transfer())
-	w.eventually("the first look", func() error {
+	w.eventually("the first account read", func() error {
 		if tx, err := w.admin.Tx(context.Background(), id); err != nil ||
 			tx.Reason != txn.ReasonNonceElsewhere {
 			return fmt.Errorf("%s %v", tx.Reason, err)
@@ -340,15 +343,15 @@ func TestSuspicion_Takeover_StillProtects(t *testing.T) {
 	n.stop()
 	w.chain.MineEmpty(1)
 	w.node()
-	w.awaitCalls(chaintest.MethodAccount, 3) // as often as it likes, at one block
+	w.awaitCalls(chaintest.MethodAccount, 3) // repeated reads at one block
 	if p := w.cursor().Protected; p != nil {
-		t.Fatalf("protected after looks at one block: %s", p.Evidence)
+		t.Fatalf("protected after reads at one block: %s", p.Evidence)
 	}
 	w.awaitProtected(txn.ReasonNonceElsewhere)
 }
 
-// Nothing but somebody else's use of the key protects: no endpoint that lags, is old or jumps,
-// whatever it is asked, through takeovers and reorgs of our own.
+// TestLagNeverProtects verifies that only a foreign use of the key protects, not an endpoint that
+// lags, flaps or jumps, through takeovers and our own reorgs.
 func TestLagNeverProtects(t *testing.T) {
 	t.Parallel()
 	reads := []chaintest.Method{
@@ -369,10 +372,10 @@ func TestLagNeverProtects(t *testing.T) {
 		"a flapping endpoint": func(call chaintest.Call, n int) chaintest.Fault {
 			return lagging(uint64(n%3)*4, reads...)(call, n)
 		},
-		"an endpoint that goes away": func(call chaintest.Call, n int) chaintest.Fault {
+		"an endpoint that fails": func(call chaintest.Call, n int) chaintest.Fault {
 			return chaintest.Fault{Down: n%5 == 0}
 		},
-		"nonce too low, says the pool": func(call chaintest.Call, n int) chaintest.Fault {
+		"false nonce too low": func(call chaintest.Call, n int) chaintest.Fault {
 			if call.Method == chaintest.MethodSend && n%4 != 0 {
 				return chaintest.FalseNonceTooLow()
 			}
@@ -380,7 +383,7 @@ func TestLagNeverProtects(t *testing.T) {
 		},
 		"none": func(chaintest.Call, int) chaintest.Fault { return chaintest.Fault{} },
 	}
-	const far = 30 // blocks: at one in 20 ms that is twice the grace for a chain that is behind
+	const far = 30 // blocks of 20 ms: twice LagGrace
 	faults["a very old endpoint"] = lagging(far, reads...)
 	for _, m := range reads {
 		faults["late "+string(m)] = lagging(5, m)
@@ -390,7 +393,7 @@ func TestLagNeverProtects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newSharedKeyHarness(t)
-			w.audit = 1 // as often as it may
+			w.audit = 1 // continuously
 			ctx, cancel := context.WithCancel(t.Context())
 			mined := make(chan struct{})
 			go func() {
@@ -408,11 +411,11 @@ func TestLagNeverProtects(t *testing.T) {
 			for i := range 4 {
 				id := w.create(0, fmt.Sprint(i), transfer())
 				switch i {
-				case 1: // a takeover while it is on its way
+				case 1: // a takeover while it is in flight
 					n.stop()
 					n = w.node()
-				case 2: // a reorg of our own
-					w.eventually("it is on its way", func() error {
+				case 2: // our own reorg
+					w.eventually("it is in flight", func() error {
 						if tx, err := w.admin.Tx(context.Background(), id); err != nil ||
 							tx.Nonce == nil {
 							return errors.New("not yet")
@@ -438,8 +441,8 @@ func TestLagNeverProtects(t *testing.T) {
 	}
 }
 
-// The successor asks for the receipt of what has long been in a block, and is told for ever that
-// there is none. The chain says who used the nonce: it was ours.
+// TestSuspicion_LateReceipt_NoProtection never returns the receipt of an included transaction to
+// the successor. The chain names the transaction that used the nonce: ours.
 func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -466,7 +469,7 @@ func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 		return chaintest.Fault{}
 	})
 	w.node()
-	w.eventually("who used the nonce is asked", func() error {
+	w.eventually("the user of the nonce is read", func() error {
 		if asked.Load() == 0 {
 			w.chain.MineEmpty(1)
 			return errors.New("not yet")
@@ -475,15 +478,15 @@ func TestSuspicion_LateReceipt_NoProtection(t *testing.T) {
 	})
 	w.chain.MineEmpty(3)
 	settled, sent := asked.Load(), len(w.chain.Received())
-	w.eventually("its receipt is asked for", func() error {
+	w.eventually("its receipt is read", func() error {
 		if looks.Load() < 50 {
 			return fmt.Errorf("%d times", looks.Load())
 		}
 		return nil
 	})
 	if got := len(w.chain.Received()); got > sent+1 ||
-		asked.Load() > settled+1 { // one of each may have been under way
-		t.Errorf("handed over %d times more, and asked %d times more who used its nonce", got-sent,
+		asked.Load() > settled+1 { // one of each may have been in progress
+		t.Errorf("%d more broadcasts, and %d more reads of the user of the nonce", got-sent,
 			asked.Load()-settled)
 	}
 	if p := w.cursor().Protected; p != nil {

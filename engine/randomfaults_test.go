@@ -13,8 +13,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// storm is what callers, operators and a chain do whose nodes cannot agree on what an account has,
-// until it is over.
+// randomRun drives random clients, operators and a chain whose nodes disagree about balances.
 type randomRun struct {
 	*cluster
 	node   *testNode
@@ -32,7 +31,7 @@ func (s *randomRun) draw(n int) int {
 	return s.rand.IntN(n)
 }
 
-// said is what may be said to a hand-over, and to whoever asks for prices.
+// randomFaults are the possible replies to broadcasts and fee reads.
 var randomFaults = map[chaintest.Method][]chaintest.Fault{
 	chaintest.MethodSend: {
 		chaintest.Say(
@@ -75,33 +74,34 @@ func (s *randomRun) intercept(_ context.Context, call chaintest.Call) chaintest.
 	return fault
 }
 
-// takeover ends the node, if there is one, and starts the next.
+// takeover stops the current node and starts the next.
 func (s *randomRun) takeover() {
 	if s.node != nil {
 		s.node.stop()
 	}
-	says := []txn.StuckAction{txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel}
+	actions := []txn.StuckAction{txn.StuckWait, txn.StuckRetry, txn.StuckBump, txn.StuckCancel}
 	s.node = s.start("a", func(o *Options) {
 		o.PollInterval, o.StuckTimeout = 50*time.Millisecond, time.Second
 		s.counts = append(s.counts, measure(s.t, o))
 		o.Stuck = &recordingPolicy{
 			answer: func(context.Context, int) (txn.StuckAction, error) {
-				return says[s.draw(len(says))], nil
+				return actions[s.draw(len(actions))], nil
 			},
 		}
 	})
 }
 
-// create queues one more, unless the account is stopped.
+// create queues a transaction, unless the submitter is paused or protected.
 func (s *randomRun) create() {
 	of := s.submitters[s.draw(len(s.submitters))]
-	if tx, _, err := s.admin.CreateTx(s.t.Context(),
-		store.Intent{Submitter: of, RequestID: fmt.Sprint(len(s.ids)), Payload: transfer()}); err == nil {
+	tx, _, err := s.admin.CreateTx(s.t.Context(),
+		store.Intent{Submitter: of, RequestID: fmt.Sprint(len(s.ids)), Payload: transfer()})
+	if err == nil {
 		s.ids = append(s.ids, tx.ID)
 	}
 }
 
-// ask asks for something that may be refused.
+// ask adds a command, which may be rejected.
 func (s *randomRun) ask(of txn.SubmitterID, k store.Ask) {
 	if k.Kind == txn.CommandExitProtect {
 		k.Expect = int64(
@@ -111,11 +111,11 @@ func (s *randomRun) ask(of txn.SubmitterID, k store.Ask) {
 				int32(of)),
 		)
 	}
-	k.Reason, k.Operator = "because", "somebody"
+	k.Reason, k.Operator = "test", "operator"
 	_, _ = s.admin.AddCommand(s.t.Context(), of, k)
 }
 
-// gust is one thing that happens.
+// randomStep does one random thing.
 func (s *randomRun) randomStep() {
 	id := s.ids[s.draw(len(s.ids))]
 	of := id.Submitter()
@@ -144,7 +144,7 @@ func (s *randomRun) randomStep() {
 	case what < 20:
 		s.chain.Mine(1)
 	case what < 22:
-		_ = s.chain.Reorg(2, chaintest.Return) // not before there are two blocks
+		_ = s.chain.Reorg(2, chaintest.Return) // fails before there are two blocks
 	case what < 23:
 		s.takeover()
 	default:
@@ -157,15 +157,17 @@ func (s *randomRun) resume(of txn.SubmitterID) {
 	s.ask(of, store.Ask{Kind: txn.CommandResume})
 }
 
-// TestOwner_RandomFaults_NoCommitRejected drives owners on a real ledger through any answers about
-// money and much else, reorgs, takeovers and commands. The ledger refuses nothing that they write,
-// and once the storm is over all ends.
+// TestOwner_RandomFaults_NoCommitRejected runs owners on a real ledger through random replies about
+// balances, reorgs, takeovers and commands. The database rejects no commit, and in the end every
+// transaction is final.
 func TestOwner_RandomFaults_NoCommitRejected(t *testing.T) {
 	t.Parallel()
 	const steps = 200
 	s := &randomRun{cluster: newCluster(t, 8, 5*time.Second), rand: rand.New(rand.NewPCG(12, 12))}
 	s.policy = quick
-	s.policy.ResubmitMax, s.policy.ResubmitMaxAge, s.policy.AuditDepth = 4, 2*time.Second, 6
+	s.policy.ResubmitMax = 4
+	s.policy.ResubmitMaxAge = 2 * time.Second
+	s.policy.AuditDepth = 6
 	s.policy.Bump = txn.DefaultBumpPolicy{Enabled: true, MinInterval: 200 * time.Millisecond,
 		MaxAttempts: 5}
 	s.chain.Intercept(s.intercept)
@@ -201,6 +203,6 @@ func TestOwner_RandomFaults_NoCommitRejected(t *testing.T) {
 		}
 	}
 	if n := s.number("SELECT count(*) FROM tx_event WHERE sub_state = 'UNFUNDED'"); n < 10 {
-		t.Errorf("%d events tell of money", n)
+		t.Errorf("only %d UNFUNDED events", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// running counts how often the database is asked to run a statement, by its name.
+// running counts the executions of a statement, by its name.
 func running(proxy *pgproxy.Proxy, name string) *atomic.Int32 {
 	var n atomic.Int32
 	runs := pgproxy.Running("name: " + name + " ")
@@ -27,7 +27,7 @@ func running(proxy *pgproxy.Proxy, name string) *atomic.Int32 {
 	return &n
 }
 
-// fullCommit matches a fenced statement of many changes.
+// isLargeCommit matches a fenced statement of many changes.
 func isLargeCommit(m pgproxy.Message) bool {
 	size := 0
 	for _, p := range m.Params {
@@ -36,9 +36,9 @@ func isLargeCommit(m pgproxy.Message) bool {
 	return m.Runs() && strings.Contains(m.SQL, "tx_moved") && size > 10_000
 }
 
-// TestReacquire_ManyUnknownOutcomes_FewStatements loses the answers to fenced statements of
-// hundreds of submitters. All have their leases again with a few statements and at once, each under
-// a new token, and none changes hands.
+// TestReacquire_ManyUnknownOutcomes_FewStatements loses the replies of fenced statements of
+// hundreds of submitters. All leases are reacquired with a few statements, each under a new token
+// and by the same node.
 func TestReacquire_ManyUnknownOutcomes_FewStatements(t *testing.T) {
 	t.Parallel()
 	const submitters, lost = 300, 2
@@ -80,8 +80,9 @@ func TestReacquire_ManyUnknownOutcomes_FewStatements(t *testing.T) {
 		<-r.Fired()
 	}
 	began := time.Now()
-	c.eventually("all is sent", func() error {
-		if n := c.number("SELECT count(*) FROM managed_tx WHERE state IN ('QUEUED', 'ALLOCATED')"); n > 0 {
+	c.eventually("all are sent", func() error {
+		n := c.number("SELECT count(*) FROM managed_tx WHERE state IN ('QUEUED', 'ALLOCATED')")
+		if n > 0 {
 			return fmt.Errorf("%d are not", n)
 		}
 		return nil
@@ -103,7 +104,7 @@ func TestReacquire_ManyUnknownOutcomes_FewStatements(t *testing.T) {
 	}
 	for id, h := range c.holders() {
 		if h.node != a.store.Node() || h.token > 2 {
-			t.Errorf("submitter %d is of %s under token %d", id, h.node, h.token)
+			t.Errorf("submitter %d is owned by %s under token %d", id, h.node, h.token)
 		}
 	}
 	if n := c.number("SELECT count(*) FROM tx_attempt"); n != submitters {
@@ -116,8 +117,8 @@ func TestReacquire_ManyUnknownOutcomes_FewStatements(t *testing.T) {
 	c.checkLedger()
 }
 
-// TestReacquire_RenewalMeanwhile_OwnerKept keeps back the answer to an acquisition anew while the
-// lease is renewed under the old token, which is not there any more. That is no loss.
+// TestReacquire_RenewalMeanwhile_OwnerKept delays the reply of a reacquisition while a renewal uses
+// the old token. That does not lose the lease.
 func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 6*time.Second)
@@ -137,8 +138,8 @@ func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 		return nil
 	})
 	renewals := running(proxy, "RenewLeases")
-	c.eventually("it was renewed in vain", func() error {
-		if renewals.Load() < 2 { // the first has been answered and judged by then
+	c.eventually("a renewal with the old token", func() error {
+		if renewals.Load() < 2 { // the first one is complete
 			return errors.New("not yet")
 		}
 		return nil
@@ -163,9 +164,8 @@ func TestReacquire_RenewalMeanwhile_OwnerKept(t *testing.T) {
 	})
 }
 
-// TestReacquire_LeaseLocked_Waits has a session hold the lease locked, as an old statement that
-// runs would, while an owner wants it anew. The owner waits for just that one, and reads nothing
-// before.
+// TestReacquire_LeaseLocked_Waits locks the lease, as a running old statement does, while an owner
+// reacquires it. The owner waits and reads nothing before.
 func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -182,14 +182,14 @@ func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	lost := proxy.On(pgproxy.Running("tx_moved"), pgproxy.LoseReply)
 	c.chain.Mine(1)
 	<-lost.Fired()
-	c.eventually("it is waited for", func() error {
+	c.eventually("it waits for the lock", func() error {
 		if oneByOne.Load() != 1 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 	if n := loads.Load(); n != 0 {
-		t.Errorf("the ledger was read %d times before the lease was there", n)
+		t.Errorf("the ledger was read %d times before the reacquisition", n)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
@@ -202,8 +202,8 @@ func TestReacquire_LeaseLocked_Waits(t *testing.T) {
 	})
 }
 
-// TestReacquire_OwnerLeft_LeaseReleased stops a node while it takes a lease anew: the lease must
-// not stay with a node that is gone.
+// TestReacquire_OwnerLeft_LeaseReleased stops a node during a reacquisition: the lease must be
+// released.
 func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -228,13 +228,14 @@ func TestReacquire_OwnerLeft_LeaseReleased(t *testing.T) {
 	})
 	held.Release()
 	<-stopped
-	if n := c.number("SELECT count(*) FROM submitter_lease WHERE fencing_token = 2 AND released"); n != 1 {
-		t.Error("the lease was not given back")
+	n := c.number("SELECT count(*) FROM submitter_lease WHERE fencing_token = 2 AND released")
+	if n != 1 {
+		t.Error("the lease was not released")
 	}
 }
 
-// TestAcquire_StopMeanwhile_LeaseReleased stops a node whose leases the database has given and
-// which has not heard of it: they go back all the same.
+// TestAcquire_StopMeanwhile_LeaseReleased stops a node before it receives the reply to an
+// acquisition: the leases are released.
 func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, 20*time.Second)
@@ -242,7 +243,7 @@ func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	held := proxy.On(pgproxy.Running("name: AcquireLeases "), pgproxy.HoldReply)
 	c.createOn(a, 0, "one")
 	<-held.Fired()
-	c.eventually("the lease is given", func() error {
+	c.eventually("the lease is acquired", func() error {
 		if len(c.holders()) == 0 {
 			return errors.New("not yet")
 		}
@@ -250,7 +251,7 @@ func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	})
 	beats := running(proxy, "Heartbeat")
 	a.kill()
-	// a node that went on without the answer says that it takes nothing more
+	// a node that stopped without the reply would announce it
 	for began := time.Now(); beats.Load() == 0 && time.Since(began) < 300*time.Millisecond; {
 		<-time.After(time.Millisecond)
 	}
@@ -258,6 +259,6 @@ func TestAcquire_StopMeanwhile_LeaseReleased(t *testing.T) {
 	a.stop()
 	if n := c.number("SELECT count(*) FROM submitter_lease WHERE released"); a.err != nil ||
 		n != 1 {
-		t.Errorf("the lease was not given back (%v)", a.err)
+		t.Errorf("the lease was not released (%v)", a.err)
 	}
 }

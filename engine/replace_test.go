@@ -31,7 +31,7 @@ func onEach(t *testing.T, test func(t *testing.T, kind string)) {
 	}
 }
 
-// Three replacements, and each of the four forms is the one that gets into a block.
+// TestBump_AnyAttemptIncluded_Confirmed bumps three times, and includes each of the four attempts.
 func TestBump_AnyAttemptIncluded_Confirmed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		for no := 1; no <= 4; no++ {
@@ -42,19 +42,19 @@ func TestBump_AnyAttemptIncluded_Confirmed(t *testing.T) {
 				v.node()
 				id := v.create(0, "one", transfer())
 				attempts := v.awaitAttempts(id, 4)
-				v.await(id, "a pool has the form",
+				v.await(id, "a pool has the attempt",
 					func(tx txn.Tx) bool { return tx.Accepted >= no })
 				v.mine(1)
 				tx := v.finish(id)
 				if tx.State != txn.Confirmed || tx.TxHash != attempts[no-1].Hash ||
 					tx.Receipt.TxHash != tx.TxHash {
-					t.Errorf("%s with %s, want form %d of %d", tx.State, tx.TxHash, no,
+					t.Errorf("%s with %s, want attempt %d of %d", tx.State, tx.TxHash, no,
 						len(attempts))
 				}
 				for i, f := range attempts[1:] {
 					if old := attempts[i].Fees; f.Kind != txn.Bump || f.Nonce != 0 ||
 						!f.Fees.Cap.Gt(&old.Cap) || !f.Fees.Tip.Gt(&old.Tip) {
-						t.Errorf("form %d offers %s after %s", f.No, f.Fees.Cap.Dec(),
+						t.Errorf("attempt %d offers %s after %s", f.No, f.Fees.Cap.Dec(),
 							old.Cap.Dec())
 					}
 				}
@@ -68,7 +68,8 @@ func TestBump_AnyAttemptIncluded_Confirmed(t *testing.T) {
 	})
 }
 
-// The first form was in a block. That block goes, and the newest form gets in.
+// TestReorg_OtherAttemptIncluded_Confirmed removes the block of the first attempt and includes the
+// newest.
 func TestReorg_OtherAttemptIncluded_Confirmed(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		v := newChainHarness(t, kind, withBump(quick), nil)
@@ -77,7 +78,7 @@ func TestReorg_OtherAttemptIncluded_Confirmed(t *testing.T) {
 		id := v.create(0, "one", transfer())
 		attempts := v.awaitAttempts(id, 2)
 		v.mine(1)
-		v.await(id, "the first form is in a block",
+		v.await(id, "the first attempt is included",
 			func(tx txn.Tx) bool { return tx.Receipt != nil && tx.TxHash == attempts[0].Hash })
 		v.dropSends(func(n int) bool { return n == 1 })
 		if err := v.reorg(v.blocksFrom(id)); err != nil {
@@ -86,13 +87,13 @@ func TestReorg_OtherAttemptIncluded_Confirmed(t *testing.T) {
 		v.awaitEvent(id, txn.EventReorged, 1)
 		tx := v.finish(id)
 		if tx.State != txn.Confirmed || tx.TxHash == attempts[0].Hash || v.nonceOnChain() != 1 {
-			t.Errorf("%s with %s; %d nonces are used on chain", tx.State, tx.TxHash,
+			t.Errorf("%s with %s; next nonce on chain %d", tx.State, tx.TxHash,
 				v.nonceOnChain())
 		}
 	})
 }
 
-// above is how many of the newest blocks must go for a transaction to be in none.
+// blocksFrom returns the number of blocks from that of a transaction to the head.
 func (v *chainHarness) blocksFrom(id txn.TxID) int {
 	v.t.Helper()
 	if v.memory == nil {
@@ -125,16 +126,17 @@ func (v *chainHarness) nonceOnChain() uint64 {
 	return uint64(a.Latest)
 }
 
-// N was in a block and N+1 in the pool; then the block of N goes. Both get in, and nothing is
-// allocated between.
+// TestReorg_LowerNonceDropped_BothRebroadcast removes the block of nonce N while N+1 is in the
+// pool. Both are included, and nothing is allocated in between.
 func TestReorg_LowerNonceDropped_BothRebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		p := quick
 		p.Confirmations = 20
 		v := newChainHarness(t, kind, p, nil)
 		v.node()
-		a, b, c := v.create(0, "a", transfer()), v.create(0, "b",
-			transfer()), v.create(0, "c", transfer())
+		a := v.create(0, "a", transfer())
+		b := v.create(0, "b", transfer())
+		c := v.create(0, "c", transfer())
 		v.eventually("the first is sent", v.is(a, txn.Pending))
 		v.mine(1)
 		v.eventually("the second is sent", v.is(b, txn.Pending))
@@ -166,22 +168,23 @@ func TestCancel_Race(t *testing.T) {
 				id := v.create(0, "one", txn.Payload{To: &to, Value: *uint256.NewInt(7)})
 				behind := v.create(0, "two", transfer())
 				v.eventually("it is sent", v.is(id, txn.Pending))
-				if got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id}); got != txn.Applied {
+				got := v.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id})
+				if got != txn.Applied {
 					t.Fatal(got)
 				}
 				attempts := v.awaitAttempts(id, 2)
 				_, mark := v.sent(0)
-				v.eventually("it is handed over again", func() error {
+				v.eventually("it is rebroadcast", func() error {
 					if again, _ := v.sent(mark); len(again) == 0 {
 						return errors.New("not yet")
 					} else if slices.Contains(again, attempts[0].Hash) {
-						t.Error("what shall be cancelled is handed over")
+						t.Error("the cancelled original is rebroadcast")
 					}
 					return nil
 				})
 				v.mine(1)
 				tx := v.finish(id)
-				// it may have risen meanwhile
+				// it may have been bumped
 				cancelled := func(f txn.Attempt) bool {
 					return f.Hash == tx.TxHash && f.Kind == txn.Cancel
 				}
@@ -204,7 +207,8 @@ func TestCancel_Race(t *testing.T) {
 	})
 }
 
-// A node that was restarted has forgotten its pool: it is handed the same bytes.
+// TestPool_DropsTransaction_Rebroadcast empties the pool, as a restart does: the same bytes are
+// sent again.
 func TestPool_DropsTransaction_Rebroadcast(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		v := newChainHarness(t, kind, quick, nil)
@@ -222,7 +226,7 @@ func TestPool_DropsTransaction_Rebroadcast(t *testing.T) {
 	})
 }
 
-// onFees is a chain in memory with a cap on fees, and a policy with the same.
+// newFeeHarness returns a harness with a fee cap in the chain and the policy.
 func newFeeHarness(t *testing.T, most uint64) *chainHarness {
 	t.Helper()
 	p := withBump(quick)
@@ -234,8 +238,8 @@ func newFeeHarness(t *testing.T, most uint64) *chainHarness {
 	return v
 }
 
-// The base fee climbs above all that may be offered, and comes back. Meanwhile the transaction says
-// so, and is handed over to a node that forgets.
+// TestBaseFee_AboveCap_Stuck raises the base fee above the cap and lowers it again. Meanwhile the
+// transaction is STUCK and still rebroadcast.
 func TestBaseFee_AboveCap_Stuck(t *testing.T) {
 	t.Parallel()
 	v := newFeeHarness(t, 10e9)
@@ -244,13 +248,13 @@ func TestBaseFee_AboveCap_Stuck(t *testing.T) {
 	v.eventually("it is sent", v.is(id, txn.Pending))
 	v.memory.SetBaseFee(*uint256.NewInt(200e9))
 	v.mine(2)
-	tx := v.await(id, "it says that the cap is reached",
+	tx := v.await(id, "the cap is reported",
 		func(tx txn.Tx) bool { return tx.State == txn.Stuck })
 	if tx.Reason != txn.ReasonFeeCapReached || tx.LastError == "" {
 		t.Fatalf("%+v", tx.Status)
 	}
 	v.forget()
-	v.eventually("it is handed over", func() error {
+	v.eventually("it is rebroadcast", func() error {
 		if len(v.memory.Pool()) == 0 {
 			return errors.New("not yet")
 		}
@@ -264,8 +268,8 @@ func TestBaseFee_AboveCap_Stuck(t *testing.T) {
 	}
 }
 
-// What replaces may offer more than what is new: fees that rise above the cap of the one are
-// followed up to that of the other.
+// TestReplacement_OwnFeeCap_Kept gives replacements a higher cap than new transactions: fees
+// between the caps are paid by a replacement.
 func TestReplacement_OwnFeeCap_Kept(t *testing.T) {
 	t.Parallel()
 	p := withBump(quick)
@@ -288,23 +292,23 @@ func TestReplacement_OwnFeeCap_Kept(t *testing.T) {
 	first, last := attempts[0].Fees.Cap, attempts[len(attempts)-1].Fees.Cap
 	if tx.State != txn.Confirmed || first.Gt(uint256.NewInt(3e9)) ||
 		!last.Gt(uint256.NewInt(5e9)) || last.Gt(uint256.NewInt(10e9)) {
-		t.Errorf("%s: the first form offers %s, the last %s", tx.State, first.Dec(), last.Dec())
+		t.Errorf("%s: the first attempt offers %s, the last %s", tx.State, first.Dec(), last.Dec())
 	}
 }
 
-// All of the cap was offered, and a pool that wants more refuses it. When it wants less the
-// transaction goes on by itself.
+// TestFees_FallBelowCap_Confirmed reaches the cap while the pool requires more. When it requires
+// less the transaction proceeds automatically.
 func TestFees_FallBelowCap_Confirmed(t *testing.T) {
 	t.Parallel()
 	v := newFeeHarness(t, 3e9)
-	v.memory.SetMinTip(*uint256.NewInt(100e9)) // nobody tells
+	v.memory.SetMinTip(*uint256.NewInt(100e9)) // not in the quotes
 	id := v.create(0, "one", transfer())
 	v.await(id, "the cap is reached",
 		func(tx txn.Tx) bool {
 			return tx.State == txn.Stuck && tx.Reason == txn.ReasonFeeCapReached
 		})
 	if n := len(v.memory.Included()); n != 0 || len(v.memory.Pool()) != 0 {
-		t.Fatal("the pool took it")
+		t.Fatal("the pool accepted it")
 	}
 	v.memory.SetMinTip(*uint256.NewInt(1))
 	if tx := v.finish(id); tx.State != txn.Confirmed {
@@ -312,13 +316,13 @@ func TestFees_FallBelowCap_Confirmed(t *testing.T) {
 	}
 	for _, a := range v.awaitAttempts(id, 1) {
 		if most := uint256.NewInt(3e9); a.Fees.Cap.Gt(most) {
-			t.Errorf("form %d offers %s", a.No, a.Fees.Cap.Dec())
+			t.Errorf("attempt %d offers %s", a.No, a.Fees.Cap.Dec())
 		}
 	}
 }
 
-// The caps of the account and of the caller hold for the first form and for replacements; a change
-// of the account's is heard.
+// TestFeeCap_SubmitterAndIntent_Kept verifies that the caps of submitter and intent hold for every
+// attempt, and that a changed cap applies.
 func TestFeeCap_SubmitterAndIntent_Kept(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", withBump(quick), nil)
@@ -336,25 +340,26 @@ func TestFeeCap_SubmitterAndIntent_Kept(t *testing.T) {
 	}
 	set(2e9)
 	id := v.createWith("one", transfer(), txn.Terms{MaxFee: *uint256.NewInt(5e9)})
-	v.await(id, "the account's cap is reached",
+	v.await(id, "the cap of the submitter is reached",
 		func(tx txn.Tx) bool { return tx.Reason == txn.ReasonFeeCapReached })
 	for _, a := range v.awaitAttempts(id, 1) {
 		if a.Fees.Cap.Gt(uint256.NewInt(2e9)) {
-			t.Errorf("form %d offers %s", a.No, a.Fees.Cap.Dec())
+			t.Errorf("attempt %d offers %s", a.No, a.Fees.Cap.Dec())
 		}
 	}
 	set(0)
-	v.await(id, "it goes on", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
+	v.await(id, "it proceeds", func(tx txn.Tx) bool { return tx.State == txn.Tracking })
 	v.dropSends(nil)
 	tx := v.finish(id)
 	attempts := v.awaitAttempts(id, 2)
 	if last := attempts[len(attempts)-1]; tx.State != txn.Confirmed ||
 		last.Fees.Cap.Gt(uint256.NewInt(5e9)) || !last.Fees.Cap.Gt(uint256.NewInt(2e9)) {
-		t.Errorf("%s; the last form offers %s", tx.State, last.Fees.Cap.Dec())
+		t.Errorf("%s; the last attempt offers %s", tx.State, last.Fees.Cap.Dec())
 	}
 }
 
-// An operator asks for more though the policy offers none.
+// TestSpeedUp_BumpsDisabled_Replaced verifies that an operator can bump although the policy does
+// not.
 func TestSpeedUp_BumpsDisabled_Replaced(t *testing.T) {
 	t.Parallel()
 	v := newChainHarness(t, "memory", quick, nil)
@@ -370,8 +375,8 @@ func TestSpeedUp_BumpsDisabled_Replaced(t *testing.T) {
 	}
 }
 
-// The deadline passes while it waits for its turn: no nonce. It passes while it is in flight: only
-// who asks for it is cancelled. How wrong the node's clock is makes no difference.
+// TestDeadlines passes the deadline of a queued transaction, which gets no nonce, and of one in
+// flight, which is cancelled only on request. The clock of the node does not matter.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	for name, skew := range map[string]time.Duration{"right": 0, "ahead": time.Hour,
@@ -425,8 +430,8 @@ func testDeadlines(t *testing.T, skew time.Duration) {
 // replacing are the points of a replacement; no other step passes them.
 var replacing = []Point{BeforeReplace, BeforeRecordReplacement, AfterRecordReplacement}
 
-// TestReplacement_CrashAtEveryPoint ends a node there for good. Its successor sends what was
-// recorded, and what was not recorded was never sent.
+// TestReplacement_CrashAtEveryPoint crashes a node at each point of a replacement. Its successor
+// sends exactly the recorded attempts.
 func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, point := range replacing {
@@ -444,11 +449,11 @@ func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 					wanted = 2
 				}
 				if len(before) != wanted {
-					t.Fatalf("%d forms are recorded at the crash", len(before))
+					t.Fatalf("%d attempts recorded at the crash", len(before))
 				}
 				v.node()
 				if wanted == 2 {
-					v.eventually("the recorded form is sent", func() error {
+					v.eventually("the recorded attempt is sent", func() error {
 						if all, _ := v.sent(0); all[len(all)-1] == before[0].Hash {
 							return errors.New("not yet")
 						}
@@ -460,14 +465,14 @@ func TestReplacement_CrashAtEveryPoint(t *testing.T) {
 				after := v.recorded()
 				for i, a := range before {
 					if !bytes.Equal(after[i].Raw, a.Raw) {
-						t.Errorf("form %d was recorded with other bytes", a.No)
+						t.Errorf("the bytes of attempt %d changed", a.No)
 					}
 				}
 				all, _ := v.sent(0)
 				for _, hash := range all {
 					if !slices.ContainsFunc(after,
 						func(a recorded) bool { return a.Hash == hash }) {
-						t.Errorf("%s was sent and is not recorded", hash)
+						t.Errorf("%s was sent without a record", hash)
 					}
 				}
 				if want := map[txn.AttemptKind]txn.State{txn.Bump: txn.Confirmed,
@@ -508,7 +513,8 @@ func (r *harness) recorded() (all []recorded) {
 	return all
 }
 
-// crashReplacing runs a node until it passes the point, cuts it off, and tells what was recorded.
+// crashDuringReplacement runs a node until it passes the point, cuts it off, and returns the
+// recorded attempts.
 func (v *chainHarness) crashDuringReplacement(point Point, kind txn.AttemptKind) []recorded {
 	v.t.Helper()
 	proxy, err := pgproxy.Start(v.db.URL)

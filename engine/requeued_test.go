@@ -13,8 +13,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// runsBefore changes the chain below the depth at which anybody believed in it: the form of before
-// a REQUEUE gets into a block.
+// includeRequeued includes an attempt from before the requeue, by a reorg deeper than the audit
+// depth.
 func (w *sharedKeyHarness) includeRequeued(before txn.Signed) {
 	w.t.Helper()
 	if err := w.chain.Reorg(int(w.chain.MineEmpty(1).Number)-4, chaintest.Drop); err != nil {
@@ -24,11 +24,11 @@ func (w *sharedKeyHarness) includeRequeued(before txn.Signed) {
 		w.t.Fatalf("%+v", o)
 	}
 	w.chain.Mine(1)
-	w.chain.MineEmpty(20) // so that the account agrees with the cursor again
+	w.chain.MineEmpty(20) // the account matches the cursor again
 }
 
-// ranBefore checks the end of a transaction that ran before its REQUEUE, and that the submitter
-// goes on.
+// checkExecutedBefore checks a transaction that was executed before its requeue, and that the
+// submitter continues.
 func (w *sharedKeyHarness) checkExecutedBefore(id txn.TxID, nonce txn.Nonce, by txn.Hash) {
 	w.t.Helper()
 	tx := w.finish(id)
@@ -58,9 +58,9 @@ func (w *sharedKeyHarness) checkExecutedBefore(id txn.TxID, nonce txn.Nonce, by 
 	}
 }
 
-// While it waits in the queue again, it turns out to have run: it ends by that receipt, under its
-// old nonce, and is not sent anew. So under the protection of its loss and after it, also when
-// another node takes over, and when somebody wants it cancelled.
+// TestRequeued_ExecutedBefore includes an earlier attempt of a queued transaction. It becomes final
+// with that receipt and its old nonce. Cases: under the protection and after it, after a takeover,
+// and with a cancel.
 func TestRequeued_ExecutedBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ takeover, exit, cancel bool }{
@@ -83,7 +83,8 @@ func TestRequeued_ExecutedBefore(t *testing.T) {
 			}
 			w.includeRequeued(old)
 			if c.exit {
-				if p := w.awaitProtected(txn.ProtectExecutedAfterRequeue); !strings.Contains(p.Evidence,
+				p := w.awaitProtected(txn.ProtectExecutedAfterRequeue)
+				if !strings.Contains(p.Evidence,
 					id.String()) {
 					t.Errorf("evidence %s", p.Evidence)
 				}
@@ -91,7 +92,7 @@ func TestRequeued_ExecutedBefore(t *testing.T) {
 			}
 			if c.cancel {
 				if done, err := w.admin.CancelQueued(t.Context(), id); err != nil || done {
-					t.Fatalf("a caller's node says of what ran that it never will: %t %v", done,
+					t.Fatalf("cancelled although executed: %t %v", done,
 						err)
 				}
 				w.decide(store.Ask{Kind: txn.CommandCancel, Tx: &id})
@@ -109,8 +110,9 @@ func TestRequeued_ExecutedBefore(t *testing.T) {
 	}
 }
 
-// It has a nonce again, and no node has the bytes for it, when it turns out to have run. That nonce
-// is filled by a form that does nothing, and then it ends.
+// TestRequeued_ExecutedBefore_WhenAllocated includes an earlier attempt after the transaction got a
+// new nonce that no node has. A cancel transaction uses that nonce, and the transaction becomes
+// final.
 func TestRequeued_ExecutedBefore_WhenAllocated(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 0)
@@ -140,7 +142,8 @@ func TestRequeued_ExecutedBefore_WhenAllocated(t *testing.T) {
 	}
 }
 
-// What was given back and did not run is cancelled by its owner, under protection too.
+// TestCancel_Requeued_Applied verifies that the owner cancels a requeued transaction, also under
+// protection.
 func TestCancel_Requeued_Applied(t *testing.T) {
 	t.Parallel()
 	w, id, _ := protectedAfterLoss(t, 0)

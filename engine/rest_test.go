@@ -11,9 +11,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// An owner that rests holds nothing of the view that it last went by. On a chain that goes on each
-// view has blocks of its own, so that owners which came to rest at different times would hold as
-// many copies of the chain.
+// TestRest_ViewReleased verifies that a resting owner does not keep its last view. Each view has
+// its own blocks, so owners that rest since different times would keep many copies.
 func TestRest_ViewReleased(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, time.Minute)
@@ -44,7 +43,7 @@ func TestRest_ViewReleased(t *testing.T) {
 		return nil
 	})
 	left := 0
-	for range 50 { // it rests through these
+	for range 50 { // the owner rests
 		mine()
 		runtime.GC()
 		left = 0
@@ -53,7 +52,7 @@ func TestRest_ViewReleased(t *testing.T) {
 				left++
 			}
 		}
-		if left == 1 { // the published one
+		if left == 1 { // the current one
 			return
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// backup copies every table of the ledger; what it returns puts the copies in their place.
+// backup copies every table of the ledger and returns a function that restores the copies.
 func (r *harness) backup() (restore func()) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -50,10 +50,9 @@ func (r *harness) backup() (restore func()) {
 	}
 }
 
-// What was queued when a backup was made runs in the part that is lost, and somebody compares it,
-// and leaves the protection of the restore, behind an endpoint that lags. The next nonce turns out
-// to be used: by what, nobody here can tell, so nothing that is still queued is sent before
-// somebody says once more that it was compared.
+// TestRestored_LaggingEndpoint_NeedsKeepQueue restores a backup in which executed transactions are
+// still queued, and lifts the protection behind a lagging endpoint. The next nonce is used by an
+// unknown transaction, so nothing still queued is sent before the queue is confirmed again.
 func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -66,7 +65,7 @@ func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 	w.finish(first)
 	w.finish(second)
 	w.chain.SetBaseFee(
-		*uint256.NewInt(5e9)) // or the same bytes would be signed again, which are found
+		*uint256.NewInt(5e9)) // otherwise the same bytes would be signed, and found
 	n.stop()
 
 	restore()
@@ -77,7 +76,7 @@ func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 	w.chain.Intercept(
 		func(context.Context, chaintest.Call) chaintest.Fault { return chaintest.Lag(behind) })
 	w.node()
-	// the endpoint says that the account stands where the cursor does
+	// by the lagging endpoint the account matches the cursor
 	for _, action := range []txn.Action{txn.ActionAlign, txn.ActionResume} {
 		w.want(w.exit(action), txn.ResultRefused, "RESUME_KEEP_QUEUE")
 	}
@@ -95,8 +94,8 @@ func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 	}
 	w.want(w.exit(txn.ActionAlignKeep), txn.Applied)
 	w.finish(w.create(0, "three", transfer()))
-	if ran := w.executions(); !slices.Equal(ran, []txn.Nonce{0, 1, 2, 3}) {
-		t.Errorf("ran under %v", ran)
+	if executed := w.executions(); !slices.Equal(executed, []txn.Nonce{0, 1, 2, 3}) {
+		t.Errorf("executed under %v", executed)
 	}
 	for _, id := range []txn.TxID{first, second} {
 		if tx := w.awaitFinal(id); tx.Executed != txn.Unknown || tx.Reason != txn.ReasonRestored {

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// table is a router that is asked for its decisions alone: nothing runs, and there is no database.
+// routerHarness is a router without a database: the test reads only its decisions.
 type routerHarness struct {
 	*router
 	clock *clock.Fake
@@ -33,8 +33,8 @@ func newRouterHarness(t *testing.T, most int) *routerHarness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, now := chaintest.New(chaintest.Options{}), clock.NewFake(
-		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	c := chaintest.New(chaintest.Options{})
+	now := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	e, err := New(Options{
 		Store: s, Signer: book, Clock: now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Chains:        []ChainOptions{{Chain: c, Policy: testPolicy}},
@@ -55,7 +55,7 @@ func (tb *routerHarness) own(ids ...txn.SubmitterID) {
 	}
 }
 
-// see makes these nodes the live ones.
+// setLive sets the live nodes.
 func (tb *routerHarness) setLive(nodes ...store.NodeInfo) {
 	tb.e.members.saw(nodes, tb.clock.Now())
 }
@@ -64,7 +64,7 @@ func (tb *routerHarness) node(id string, accepting bool) store.NodeInfo {
 	return store.NodeInfo{ID: id, Chains: []txn.ChainID{tb.chain}, Accepting: accepting}
 }
 
-// going sweeps once, as far as hand-overs go, and lists those that were asked to leave.
+// leaving rebalances once and lists the owners asked to leave.
 func (tb *routerHarness) leaving() (ids []txn.SubmitterID) {
 	now := tb.clock.Now()
 	tb.rebalance(tb.e.members.now(now), now)
@@ -85,8 +85,8 @@ func numbers(n int) []txn.SubmitterID {
 	return ids
 }
 
-// TestSweep_StartedTogether_Spread: nodes that started together do not sweep together, and each
-// sweeps once in an interval, a quarter more or less.
+// TestSweep_StartedTogether_Spread verifies that nodes that started together sweep at different
+// times, each once per interval, within a quarter.
 func TestSweep_StartedTogether_Spread(t *testing.T) {
 	t.Parallel()
 	a, b := newRouterHarness(t, 1), newRouterHarness(t, 1)
@@ -98,7 +98,7 @@ func TestSweep_StartedTogether_Spread(t *testing.T) {
 		for i, tb := range []*routerHarness{a, b} {
 			d := tb.jittered(interval)
 			if d < interval*3/4 || d > interval*5/4 {
-				t.Fatalf("a sweep after %s", d)
+				t.Fatalf("interval %s", d)
 			}
 			at[i] += d
 		}
@@ -112,17 +112,17 @@ func TestSweep_StartedTogether_Spread(t *testing.T) {
 		}
 	}
 	if far < sweeps/2 {
-		t.Errorf("of %d sweeps only %d were apart", sweeps, far)
+		t.Errorf("of %d sweeps only %d were spread", sweeps, far)
 	}
 }
 
-// TestRebalance goes through who gets what, and when.
+// TestRebalance covers when submitters are released to another node.
 func TestRebalance(t *testing.T) {
 	t.Parallel()
 	const lease = 10 * time.Second
 	for name, c := range map[string]struct {
 		other func(tb *routerHarness) store.NodeInfo
-		wait  time.Duration // after it was first seen
+		wait  time.Duration // since it was first seen
 		want  bool
 	}{
 		"a node that has been there for a " +
@@ -148,19 +148,19 @@ func TestRebalance(t *testing.T) {
 			tb.setLive(tb.node("self", true), c.other(tb))
 			got := tb.leaving()
 			if c.want != (len(got) > 0) {
-				t.Errorf("%d are handed over", len(got))
+				t.Errorf("%d are released", len(got))
 			}
 			for _, id := range got {
 				if tb.should(tb.e.members.now(tb.clock.Now()), id) {
-					t.Errorf("submitter %d is handed over and should stay", id)
+					t.Errorf("submitter %d is released and should stay", id)
 				}
 			}
 		})
 	}
 }
 
-// TestRebalance_ManySubmitters_Limited joins a node where there is much: some at a time go, and
-// only when those have gone, more.
+// TestRebalance_ManySubmitters_Limited adds a node next to one with many submitters: a limited
+// number leaves at a time.
 func TestRebalance_ManySubmitters_Limited(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
@@ -171,19 +171,19 @@ func TestRebalance_ManySubmitters_Limited(t *testing.T) {
 	tb.setLive(both...)
 	for range 2 {
 		if got := tb.leaving(); len(got) != moveLimit {
-			t.Fatalf("%d are on their way, want %d", len(got), moveLimit)
+			t.Fatalf("%d are leaving, want %d", len(got), moveLimit)
 		}
 	}
 	for _, id := range tb.leaving()[:10] {
 		delete(tb.actors, id)
 	}
 	if got := tb.leaving(); len(got) != moveLimit {
-		t.Fatalf("%d are on their way after ten have gone, want %d", len(got), moveLimit)
+		t.Fatalf("%d are leaving after ten have left, want %d", len(got), moveLimit)
 	}
 }
 
-// TestPlacement_StaleView_NothingMoves: a node that has not heard for a lease of who lives hands
-// nothing over, and takes nothing that may be another's before the grace.
+// TestPlacement_StaleView_NothingMoves verifies that a node without a heartbeat for a lease
+// releases nothing, and claims submitters of others only after the grace.
 func TestPlacement_StaleView_NothingMoves(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
@@ -194,20 +194,20 @@ func TestPlacement_StaleView_NothingMoves(t *testing.T) {
 	tb.setLive(both...)
 	tb.clock.Advance(10*time.Second + 1)
 	if got := tb.leaving(); len(got) > 0 {
-		t.Errorf("%d are handed over", len(got))
+		t.Errorf("%d are released", len(got))
 	}
 	nodes := tb.e.members.now(tb.clock.Now())
 	if got := tb.claim(nodes, numbers(100), tb.clock.Now()); len(got) > 0 {
-		t.Errorf("%d are taken at once", len(got))
+		t.Errorf("%d are claimed at once", len(got))
 	}
 	tb.clock.Advance(10 * time.Second)
 	if got := tb.claim(nodes, numbers(100), tb.clock.Now()); len(got) != 100 {
-		t.Errorf("%d are taken after the grace", len(got))
+		t.Errorf("%d are claimed after the grace", len(got))
 	}
 }
 
-// TestOrphan_PreferredElsewhere_TakenAfterGrace leaves an orphan to its node, takes it after the
-// grace, and does not hand it back to the node that did not take it; but to another one.
+// TestOrphan_PreferredElsewhere_TakenAfterGrace leaves an orphan to its preferred node, claims it
+// after the grace, and does not release it to that node again soon; but to a third node.
 func TestOrphan_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
@@ -231,20 +231,20 @@ func TestOrphan_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 	for range 9 {
 		tb.clock.Advance(time.Second)
 		if got := tb.claim(see(both...), rest, tb.clock.Now()); len(got) > 0 {
-			t.Fatalf("%d are taken within the grace", len(got))
+			t.Fatalf("%d are claimed within the grace", len(got))
 		}
 	}
 	tb.clock.Advance(time.Second)
 	if got := tb.claim(see(both...), rest, tb.clock.Now()); !slices.Equal(got, rest) {
-		t.Fatalf("%d of %d are taken after the grace", len(got), len(rest))
+		t.Fatalf("%d of %d are claimed after the grace", len(got), len(rest))
 	}
-	tb.claim(see(both...), nil, tb.clock.Now()) // they are no orphans now
+	tb.claim(see(both...), nil, tb.clock.Now()) // now they have owners
 	tb.own(rest...)
-	// each time that it does not take them it is tried later
+	// each failed release doubles the wait
 	for _, graces := range []int{3, 6, 12, 24, 48, 96, 96} {
 		for range graces {
 			if got := tb.leaving(); len(got) > 0 {
-				t.Fatalf("%d are handed back to the node that did not take them", len(got))
+				t.Fatalf("%d are released again too early", len(got))
 			}
 			tb.clock.Advance(10 * time.Second)
 			see(both...)
@@ -252,14 +252,14 @@ func TestOrphan_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 		tb.clock.Advance(1)
 		see(both...)
 		if got := tb.leaving(); !slices.Equal(got, rest[:min(len(rest), moveLimit)]) {
-			t.Fatalf("%d of %d are handed over after %d graces", len(got), len(rest), graces)
+			t.Fatalf("%d of %d are released after %d graces", len(got), len(rest), graces)
 		}
 		tb.claim(see(both...), rest, tb.clock.Now())
 		tb.clock.Advance(10 * time.Second)
 		if got := tb.claim(see(both...), rest, tb.clock.Now()); !slices.Equal(got, rest) {
-			t.Fatalf("%d of %d are taken after another grace", len(got), len(rest))
+			t.Fatalf("%d of %d are claimed after another grace", len(got), len(rest))
 		}
-		tb.claim(see(both...), nil, tb.clock.Now()) // they are no orphans now
+		tb.claim(see(both...), nil, tb.clock.Now()) // now they have owners
 		tb.own(rest...)
 	}
 	three := append(both, tb.node("third", true))
@@ -271,25 +271,26 @@ func TestOrphan_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nothing is handed over to a third node")
+	t.Error("nothing is released to a third node")
 }
 
-// TestOrphan_Again_NewGrace: the grace begins when a submitter is found without an owner, not when
-// that happened for the first time.
+// TestOrphan_Again_NewGrace verifies that the grace begins when a submitter is found without an
+// owner, each time.
 func TestOrphan_Again_NewGrace(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
 	ids := numbers(50)
 	tb.claim(placement{}, ids, tb.clock.Now())
 	tb.clock.Advance(6 * time.Second)
-	tb.claim(placement{}, nil, tb.clock.Now()) // somebody has them
+	tb.claim(placement{}, nil, tb.clock.Now()) // now they have owners
 	tb.clock.Advance(6 * time.Second)
 	if got := tb.claim(placement{}, ids, tb.clock.Now()); len(got) > 0 {
-		t.Errorf("%d are taken", len(got))
+		t.Errorf("%d are claimed", len(got))
 	}
 }
 
-// TestAccepts_FullNode_NeedsRoom: not with room for one, which would be given and refused in turn.
+// TestAccepts_FullNode_NeedsRoom verifies that a full node accepts submitters again only with room
+// for several, which avoids moves back and forth.
 func TestAccepts_FullNode_NeedsRoom(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 80)
@@ -309,7 +310,8 @@ func TestAccepts_FullNode_NeedsRoom(t *testing.T) {
 	}
 }
 
-// TestMail_OwnerLostLease_Forwarded goes to the other nodes, even while the owner has not ended.
+// TestMail_OwnerLostLease_Forwarded verifies that a notification for an owner without a lease goes
+// to the other nodes.
 func TestMail_OwnerLostLease_Forwarded(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
@@ -320,7 +322,7 @@ func TestMail_OwnerLostLease_Forwarded(t *testing.T) {
 	if !slices.Equal(others, []txn.SubmitterID{2, 3}) ||
 		!slices.Equal(free, []txn.SubmitterID{3}) ||
 		!slices.Equal(not, []txn.SubmitterID{2}) || !tb.actors[1].mail.Load() {
-		t.Errorf("not delivered here: %v; of these to be acquired: %v, for others: %v", others,
+		t.Errorf("not delivered: %v; to acquire: %v, for others: %v", others,
 			free, not)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestUnwatched_PreferredElsewhere_TakenAfterGrace leaves those that nobody watches to their node,
-// and takes them after the grace, although they do not come up in each sweep.
+// TestUnwatched_PreferredElsewhere_TakenAfterGrace leaves submitters without watchers to their
+// preferred node, and claims them after the grace, although not every sweep reads them.
 func TestUnwatched_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
@@ -28,23 +28,23 @@ func TestUnwatched_PreferredElsewhere_TakenAfterGrace(t *testing.T) {
 	}
 	rest := slices.DeleteFunc(slices.Clone(ids),
 		func(id txn.SubmitterID) bool { return slices.Contains(first, id) })
-	for range 10 { // others come up
+	for range 10 { // sweeps that read others
 		tb.clock.Advance(time.Second)
 		if got := tb.claimUnwatched(see(), nil, tb.clock.Now()); len(got) > 0 {
-			t.Fatalf("%v did not come up", got)
+			t.Fatalf("%v claimed although not read", got)
 		}
 	}
 	if got := tb.claimUnwatched(see(), rest, tb.clock.Now()); !slices.Equal(got, rest) {
-		t.Errorf("%d of %d are taken after the grace", len(got), len(rest))
+		t.Errorf("%d of %d are claimed after the grace", len(got), len(rest))
 	}
 	tb.clock.Advance(unwatchedKeep * tb.grace())
 	if tb.claimUnwatched(see(), nil, tb.clock.Now()); len(tb.unwatched) > 0 {
-		t.Errorf("%d are remembered for ever", len(tb.unwatched))
+		t.Errorf("%d are kept forever", len(tb.unwatched))
 	}
 }
 
-// TestUnwatched_Leftovers_SearchRepeatedOnce: where a look left something it is looked at once
-// more, and no more often, so that the others come up.
+// TestUnwatched_Leftovers_SearchRepeatedOnce verifies that an incomplete read is repeated once, and
+// then the search continues.
 func TestUnwatched_Leftovers_SearchRepeatedOnce(t *testing.T) {
 	t.Parallel()
 	tb := newRouterHarness(t, 0)
@@ -56,14 +56,14 @@ func TestUnwatched_Leftovers_SearchRepeatedOnce(t *testing.T) {
 			unwatched{next: map[txn.ChainID]txn.SubmitterID{tb.chain: txn.SubmitterID(i + 1)}},
 			c.left)
 		if got := tb.turn[tb.chain]; got != c.want {
-			t.Errorf("look %d: the next begins at %d, want %d", i+1, got, c.want)
+			t.Errorf("read %d: the next begins at %d, want %d", i+1, got, c.want)
 		}
 	}
 }
 
-// TestUnwatched_Calm_ReadOnce: a submitter without an owner is not read again while nobody has
-// owned it since; one that needs an owner, or whose last commit may still come, is. Where the block
-// falls above which that counts, all are.
+// TestUnwatched_Calm_ReadOnce verifies that a submitter without an owner is read again only if it
+// had an owner since, needs one, or may still get a commit; all are read again when the audited
+// block moves back.
 func TestUnwatched_Calm_ReadOnce(t *testing.T) {
 	t.Parallel()
 	const chain, other = txn.ChainID(1), txn.ChainID(2)

@@ -14,12 +14,13 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// A step that asks the chain twice gets each answer late, or none. Its owner gives that up before
-// anybody takes it to be stuck, the transaction says why it waits, and goes on when the chain does.
+// TestChain_Slow_LeaseKept delays each response of a step with two reads, or never responds. The
+// owner gives up before it counts as stuck, the transaction reports the reason, and it proceeds
+// when the chain does.
 func TestChain_Slow_LeaseKept(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string][]chaintest.Method{
-		"a quote": {chaintest.MethodQuote}, "a hand-over": {chaintest.MethodSend},
+		"a quote": {chaintest.MethodQuote}, "a broadcast": {chaintest.MethodSend},
 		"an account": {chaintest.MethodAccount},
 		"a cancel":   {chaintest.MethodFees, chaintest.MethodGas},
 	} {
@@ -46,11 +47,11 @@ func TestChain_Slow_LeaseKept(t *testing.T) {
 					hung.Add(1)
 					late := time.NewTimer(progress * 3 / 5)
 					defer late.Stop()
-					if len(slow) == 1 { // it never answers
+					if len(slow) == 1 { // never responds
 						<-ctx.Done()
 						return chaintest.Fault{}
 					}
-					select { // each alone would be in time
+					select { // a single one would be in time
 					case <-ctx.Done():
 					case <-late.C:
 					}
@@ -87,21 +88,22 @@ func TestChain_Slow_LeaseKept(t *testing.T) {
 	}
 }
 
-// A look at the account that takes longer than the spell after which it is taken again is used all
-// the same: what took so long was no rest.
+// TestAccountRead_Slow_Used verifies that an account read that takes longer than its validity is
+// used: slow reads are not idle time.
 func TestAccountRead_Slow_Used(t *testing.T) {
 	t.Parallel()
-	c, now, quiet := chaintest.New(chaintest.Options{}), clock.NewFake(
-		time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), slog.New(slog.DiscardHandler)
+	c := chaintest.New(chaintest.Options{})
+	now := clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	quiet := slog.New(slog.DiscardHandler)
 	c.MineEmpty(10)
 	tracker := newTracker(c, quick, now)
 	if err := tracker.Update(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	looks, quoted := 0, errors.New("asked for a quote")
+	reads, quoted := 0, errors.New("asked for a quote")
 	c.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		if call.Method == chaintest.MethodAccount {
-			looks++
+			reads++
 			now.Advance(rereadAfter + time.Second)
 		}
 		return chaintest.Fault{}
@@ -130,12 +132,12 @@ func TestAccountRead_Slow_Used(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, quoted) || looks != 1 {
-		t.Errorf("%v after %d looks", err, looks)
+	if !errors.Is(err, quoted) || reads != 1 {
+		t.Errorf("%v after %d reads", err, reads)
 	}
 }
 
-// heedful is a signer that gives up when it is told to.
+// cancelableSigner is a signer that observes its context.
 type cancelableSigner struct{ Signer }
 
 func (h cancelableSigner) Sign(ctx context.Context, signer string, u txn.Unsigned) (txn.Signed,
@@ -146,7 +148,8 @@ func (h cancelableSigner) Sign(ctx context.Context, signer string, u txn.Unsigne
 	return h.Signer.Sign(ctx, signer, u)
 }
 
-// A node that never says what gas a cancel takes leaves the signer time to sign it.
+// TestCancel_EstimateHangs_StillSigned verifies that a hanging gas estimate leaves time for the
+// signature.
 func TestCancel_EstimateHangs_StillSigned(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)

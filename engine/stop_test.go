@@ -9,9 +9,8 @@ import (
 	"github.com/fencepost/fencepost/internal/dbtest/pgproxy"
 )
 
-// TestStop_DatabaseFails_NoError has the database not answer when a node that stops gives its
-// leases back, or takes itself from the list. Both lapse by themselves: that is told, and the stop
-// has succeeded.
+// TestStop_DatabaseFails_NoError blocks the database when a stopping node releases its leases, or
+// leaves the list. Both expire: the log reports it, and the stop succeeds.
 func TestStop_DatabaseFails_NoError(t *testing.T) {
 	t.Parallel()
 	for statement, told := range map[string]string{
@@ -25,11 +24,10 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 			a, proxy := c.startWithProxy("a", func(o *Options) { o.Logger = log.logger() })
 			c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 			rule := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
-			began := time.Now()
-			a.stop()
+			a.stop() // returns without the response
 			rule.Release()
-			if took := time.Since(began); a.err != nil || took > c.lease {
-				t.Errorf("the stop took %s and said: %v", took, a.err)
+			if a.err != nil {
+				t.Errorf("the stop returned %v", a.err)
 			}
 			if lines := log.find(t, told); len(lines) != 1 || lines[0]["level"] != "WARN" {
 				t.Errorf("told: %v", lines)
@@ -38,16 +36,18 @@ func TestStop_DatabaseFails_NoError(t *testing.T) {
 	}
 }
 
-// TestStop_Clean_NoWarnings stops a node while one of its statements is under way, which the stop
-// cuts off: that is no trouble that anybody should hear of.
+// TestStop_Clean_NoWarnings stops a node during a statement, which is cancelled: that is not worth
+// a warning.
 func TestStop_Clean_NoWarnings(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"OpenTxs", "InboxTxs", "Orphans", "AcquireLeases"} {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, 2, 9*time.Second)
+			c := newCluster(t, 2, time.Minute) // bounds each statement
 			var log jsonLog
-			a, proxy := c.startWithProxy("a", func(o *Options) { o.Logger = log.logger() })
+			a, proxy := c.startWithProxy("a", func(o *Options) {
+				o.Logger, o.SweepInterval = log.logger(), time.Second
+			})
 			c.eventually("sent", c.sent(c.createOn(a, 0, "one")))
 			rule := proxy.On(pgproxy.Running("name: "+statement+" "), pgproxy.HoldBefore)
 			c.createOn(a, 1, "two")
@@ -65,7 +65,7 @@ func TestStop_Clean_NoWarnings(t *testing.T) {
 	}
 }
 
-// louder lists what was logged as a warning or worse.
+// warnings lists the lines at WARN or above.
 func (j *jsonLog) warnings(t *testing.T) (found []map[string]any) {
 	t.Helper()
 	j.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// lines keeps what is logged.
+// textLog keeps the log of a node.
 type textLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -34,7 +34,7 @@ func (l *textLog) String() string {
 
 func (l *textLog) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// asked is a policy that keeps what it was asked.
+// recordingPolicy records the decisions it is asked for.
 type recordingPolicy struct {
 	mu     sync.Mutex
 	ids    []string
@@ -56,8 +56,8 @@ func (a *recordingPolicy) times() int {
 	return len(a.ids)
 }
 
-// stuckVenue is a chain that loses all it is sent, a policy that soon calls that stuck, and
-// somebody to ask.
+// newStuckHarness returns a harness that loses all broadcasts, with a policy that soon makes
+// transactions STUCK.
 func newStuckHarness(t *testing.T, by *recordingPolicy) *chainHarness {
 	t.Helper()
 	p := quick
@@ -125,7 +125,8 @@ func TestStuckPolicy_Decision_Applied(t *testing.T) {
 	}
 }
 
-// A policy that fails or does not answer in time holds up nothing: what is stuck is handed over.
+// TestStuckPolicy_Fails_Waits verifies that a policy that fails or times out does not stop
+// rebroadcasts.
 func TestStuckPolicy_Fails_Waits(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(context.Context, int) (txn.StuckAction, error){
@@ -158,8 +159,8 @@ func TestStuckPolicy_Fails_Waits(t *testing.T) {
 	}
 }
 
-// The owner ends while the policy is asked. Whoever takes over waits as long as between any two
-// askings: the claim is in the ledger.
+// TestStuckPolicy_OwnerCrashes_AskedAfterInterval ends the owner during a decision. The successor
+// waits for the recorded interval before it asks again.
 func TestStuckPolicy_OwnerCrashes_AskedAfterInterval(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
@@ -195,7 +196,8 @@ func TestStuckPolicy_OwnerCrashes_AskedAfterInterval(t *testing.T) {
 	}
 }
 
-// What a pool shows is kept for whoever decides, and what cannot be found out holds up nothing.
+// TestDiagnosis_PoolState_Reported verifies that the state of the pool is reported, and that a
+// failed read stops nothing.
 func TestDiagnosis_PoolState_Reported(t *testing.T) {
 	t.Parallel()
 	p := quick
@@ -203,11 +205,12 @@ func TestDiagnosis_PoolState_Reported(t *testing.T) {
 	v := newChainHarness(t, "memory", p, nil)
 	v.node()
 	id := v.create(0, "one", transfer())
-	v.await(id, "it is found in the pool",
+	v.await(id, "it is in the pool",
 		func(tx txn.Tx) bool { return tx.Diagnosis == txn.InPool })
 	v.dropSends(func(int) bool { return true })
 	v.forget()
-	v.await(id, "it is missed", func(tx txn.Tx) bool { return tx.Diagnosis == txn.PossiblyLost })
+	v.await(id, "it is missing in the pool",
+		func(tx txn.Tx) bool { return tx.Diagnosis == txn.PossiblyLost })
 	v.memory.Intercept(func(_ context.Context, call chaintest.Call) chaintest.Fault {
 		return chaintest.Fault{Down: call.Method == chaintest.MethodPooled}
 	})

@@ -10,24 +10,25 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// What is told of an account that disagrees with the ledger: at the first look, and at a later
+// The log lines about an account that differs from the ledger: at the first read, and at a later
 // block.
 const (
 	firstSuspicion    = "account differs from the ledger; checking at a later block"
 	repeatedSuspicion = "account still differs from the ledger; allocation paused"
 )
 
-// loudNode starts a node whose log is kept.
+// loggedNode starts a node with a log.
 func (w *sharedKeyHarness) loggedNode(name string, log *jsonLog) *testNode {
 	w.t.Helper()
 	return w.startNode(name, func(o *Options) {
-		o.Chains[0].Chain, o.Logger, o.AuditInterval = w.chain, log.logger(), NoAudit
+		o.Chains[0].Chain = w.chain
+		o.Logger = log.logger()
+		o.AuditInterval = NoAudit
 	})
 }
 
-// TestSuspicion_OwnInclusion_NoProtection takes a submitter over, and has its transaction mined
-// after the new owner has asked for the receipts and before it sees the account: nobody else has
-// used that nonce.
+// TestSuspicion_OwnInclusion_NoProtection mines a transaction between the receipt lookup and the
+// account read of a new owner: no other program used the nonce.
 func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -50,7 +51,7 @@ func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 		t.Fatalf("%s %s", tx.State, tx.LastError)
 	}
 	if !once.Load() {
-		t.Fatal("nobody has looked at the account")
+		t.Fatal("the account was not read")
 	}
 	if lines := log.find(t, firstSuspicion, repeatedSuspicion); len(lines) > 0 {
 		t.Errorf("%v", lines)
@@ -58,7 +59,7 @@ func TestSuspicion_OwnInclusion_NoProtection(t *testing.T) {
 }
 
 // TestSuspicion_ConfirmedByLaterBlock_Warned uses the nonce of a transaction elsewhere: the first
-// look is for whoever looks closely, the next one for all.
+// read is logged at debug level, the second as a warning.
 func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
@@ -74,8 +75,8 @@ func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 		}
 		return nil
 	})
-	if loud := log.find(t, repeatedSuspicion); len(loud) > 0 {
-		t.Errorf("at one and the same block: %v", loud)
+	if warned := log.find(t, repeatedSuspicion); len(warned) > 0 {
+		t.Errorf("warned at one block: %v", warned)
 	}
 	w.chain.MineEmpty(1)
 	w.eventually("it is reported", func() error {
@@ -88,6 +89,6 @@ func TestSuspicion_ConfirmedByLaterBlock_Warned(t *testing.T) {
 	once, twice := log.find(t, firstSuspicion), log.find(t, repeatedSuspicion)
 	if len(once) != 1 || once[0]["level"] != "DEBUG" || len(twice) != 1 ||
 		twice[0]["level"] != "WARN" {
-		t.Errorf("told %v, then %v", once, twice)
+		t.Errorf("logged %v, then %v", once, twice)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// silent is a chain of which no call is ever answered.
+// unresponsiveChain never responds.
 type unresponsiveChain struct {
 	Chain
 	id   txn.ChainID
-	held *atomic.Int64 // calls that wait
+	held *atomic.Int64 // waiting calls
 }
 
 func (s unresponsiveChain) wait(ctx context.Context) error {
@@ -41,11 +41,15 @@ func (s unresponsiveChain) Account(ctx context.Context, _ txn.Address, _ uint64)
 
 func (s unresponsiveChain) Heads(context.Context) <-chan struct{} { return nil }
 
-// A chain that answers nothing holds up its own submitters alone: while each of them waits inside a
-// call, those of another chain on the same node go on, one transaction after the other.
+// TestChain_Unresponsive_OthersProceed verifies that a chain that does not respond blocks only its
+// own submitters.
 func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	t.Parallel()
-	const silently, waiting, loud = txn.ChainID(4242), 20, 5
+	const (
+		silently = txn.ChainID(4242)
+		waiting  = 20
+		loud     = 5
+	)
 	v := newChainHarness(t, "memory", quick, nil)
 	for i := range waiting {
 		info, _, err := v.admin.Register(t.Context(), store.Registration{
@@ -67,14 +71,15 @@ func TestChain_Unresponsive_OthersProceed(t *testing.T) {
 	}
 	v.node()
 	holds := func() error {
-		if n := held.Load(); n < waiting+1 { // an owner each, and the one that follows the chain
-			return fmt.Errorf("%d calls wait", n)
+		if n := held.Load(); n < waiting+1 { // one for each owner, and the tracker
+			return fmt.Errorf("%d calls", n)
 		}
 		return nil
 	}
-	v.eventually("all of the silent chain wait", holds)
+	v.eventually("all calls to the unresponsive chain wait", holds)
 	for i := range loud {
-		if tx := v.finish(v.create(0, fmt.Sprint("loud", i), transfer())); tx.State != txn.Confirmed {
+		tx := v.finish(v.create(0, fmt.Sprint("loud", i), transfer()))
+		if tx.State != txn.Confirmed {
 			t.Errorf("%+v", tx.Status)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// TestQueue_WakeUpsAlone_NothingWaits has transactions queued while their owner takes, is paused,
-// resumes, is protected, has nothing to do and leaves, or cannot take any. Wake-ups alone tell of
-// them: nobody polls here before the test is over.
+// TestQueue_WakeUpsAlone_NothingWaits queues transactions while their owner allocates, is paused,
+// resumes, is protected, is idle and leaves, or has no free slot. Polling is off, so only wake-ups
+// report them.
 func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 	t.Parallel()
 	for _, idle := range []time.Duration{time.Millisecond, 50 * time.Millisecond, time.Minute} {
@@ -22,7 +22,9 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 			c.policy = quick
 			n := c.start("a",
 				func(o *Options) {
-					o.PollInterval, o.SweepInterval, o.IdleAfter = time.Hour, time.Hour, idle
+					o.PollInterval = time.Hour
+					o.SweepInterval = time.Hour
+					o.IdleAfter = idle
 				})
 			c.mine(5 * time.Millisecond)
 			draw := rand.New(rand.NewPCG(12, uint64(idle)))
@@ -35,7 +37,7 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 							int32(of)),
 					)
 				}
-				k.Reason, k.Operator = "because", "somebody"
+				k.Reason, k.Operator = "test", "operator"
 				_, _ = n.store.AddCommand(t.Context(), of, k)
 			}
 			made := 0
@@ -66,7 +68,7 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 				}
 			}
 			c.eventually("all are final", func() error {
-				// a command has the owner look: it is for those alone that wait for one
+				// a command wakes the owner, so it is sent only where one is needed
 				for _, of := range c.submitters {
 					const stopped = "SELECT count(*) FROM submitter s LEFT JOIN " +
 						"submitter_nonce_cursor n USING (submitter_id) WHERE s.submitter_id = $1 " +
@@ -85,7 +87,7 @@ func TestQueue_WakeUpsAlone_NothingWaits(t *testing.T) {
 	}
 }
 
-// awaitBlocks waits until there are so many more.
+// awaitBlocks waits for n more blocks.
 func (c *cluster) awaitBlocks(n int) {
 	c.t.Helper()
 	head, err := c.chain.Head(c.t.Context())

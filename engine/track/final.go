@@ -135,7 +135,9 @@ func (t *Tracker) deepest(next window) uint64 {
 // final transactions are released only once they were compared. The hashes hold until the next gap.
 func (t *Tracker) readBelowWindow(ctx context.Context, next window, gap bool) map[uint64]txn.Hash {
 	t.mu.Lock()
-	known, wanted, above := t.below, map[uint64]bool{}, min(next.first().Number, t.deepest(next))
+	known := t.below
+	wanted := map[uint64]bool{}
+	above := min(next.first().Number, t.deepest(next))
 	for _, a := range t.audits {
 		if a.lowest >= above {
 			continue

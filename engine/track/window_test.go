@@ -141,7 +141,8 @@ func TestJudge_NoReceipt_AbsentOnlyWithoutListing(t *testing.T) {
 		"in an older one, lost":      {&txn.BlockRef{Number: 4, Hash: txn.Hash{9}}, true},
 		"in one above a chain's end": {&txn.BlockRef{Number: 6, Hash: txn.Hash{6}}, true},
 	} {
-		if known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptResult{}); known != c.known ||
+		known, receipt := judge(w, map[uint64]txn.Hash{4: {4}}, c.listed, txn.ReceiptResult{})
+		if known != c.known ||
 			receipt != nil {
 			t.Errorf("%s: known %v, receipt %v", name, known, receipt)
 		}
