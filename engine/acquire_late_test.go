@@ -33,7 +33,7 @@ func TestAcquire_LateStatement_LeaseUsed(t *testing.T) {
 				return nil
 			})
 			owner := c.holders()[c.submitters[0]].node
-			late := c.openAs(owner, c.db.URL)
+			late := c.openAs(owner, c.db.NodeURL)
 			if got, err := late.Acquire(t.Context(), c.submitters); err != nil || len(got) != 1 ||
 				got[0].Token() != 2 {
 				t.Fatalf("%v, %v", got, err)

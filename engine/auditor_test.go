@@ -444,7 +444,7 @@ func TestFullAudit_RequeuedIncluded_Reported(t *testing.T) {
 	}
 	w.chain.Mine(1)
 	finds(txn.Queued)
-	successor := w.openStore("successor", w.db.URL) // which writes a wrong outcome
+	successor := w.openStore("successor", w.db.NodeURL) // which writes a wrong outcome
 	lease, err := successor.AcquireOne(t.Context(), w.submitters[0])
 	if err != nil {
 		t.Fatal(err)

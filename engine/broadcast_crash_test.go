@@ -17,7 +17,7 @@ import (
 func TestBroadcast_CrashBeforeRecord_RejectionNotBelieved(t *testing.T) {
 	t.Parallel()
 	w := newSharedKeyHarness(t)
-	proxy, err := pgproxy.Start(w.db.URL)
+	proxy, err := pgproxy.Start(w.db.NodeURL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (v *chainHarness) node() *testNode {
 	v.t.Helper()
 	v.nodes++
 	name := fmt.Sprint("v", v.nodes)
-	return v.startNodeOn(v.openStoreBy(skewed{by: v.skew}, name, v.db.URL), func(o *Options) {
+	return v.startNodeOn(v.openStoreBy(skewed{by: v.skew}, name, v.db.NodeURL), func(o *Options) {
 		o.Clock = skewed{by: v.skew}
 		o.AuditInterval = NoAudit
 		if v.memory != nil {

@@ -37,7 +37,7 @@ func newCluster(t *testing.T, submitters int, lease time.Duration) *cluster {
 		chain:   chaintest.New(chaintest.Options{}),
 		lease:   lease,
 	}
-	c.admin = c.open("admin", c.db.URL)
+	c.admin = c.open("admin", c.db.NodeURL)
 	c.submitters = make([]txn.SubmitterID, submitters)
 	keys := make([]*ecdsa.PrivateKey, submitters)
 	c.together(submitters, func(i int) error {
@@ -102,7 +102,7 @@ func (c *cluster) openAs(node, url string) *store.Store {
 // start starts a node. Only the test mines.
 func (c *cluster) start(name string, adjust func(*Options)) *testNode {
 	c.t.Helper()
-	return c.startOn(c.open(name, c.db.URL), adjust)
+	return c.startOn(c.open(name, c.db.NodeURL), adjust)
 }
 
 func (c *cluster) startOn(s *store.Store, adjust func(*Options)) *testNode {
@@ -132,7 +132,7 @@ func (c *cluster) startWithProxy(name string, adjust func(*Options)) (*testNode,
 
 func (c *cluster) newProxy() *pgproxy.Proxy {
 	c.t.Helper()
-	proxy, err := pgproxy.Start(c.db.URL)
+	proxy, err := pgproxy.Start(c.db.NodeURL)
 	if err != nil {
 		c.t.Fatal(err)
 	}

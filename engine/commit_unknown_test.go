@@ -19,7 +19,7 @@ func TestCommit_RepliesLost_NewTokens(t *testing.T) {
 	t.Parallel()
 	const transactions, losses = 6, 8
 	r := newHarness(t, 1, blockPeriod)
-	proxy, err := pgproxy.Start(r.db.URL)
+	proxy, err := pgproxy.Start(r.db.NodeURL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (r *harness) openTransactions() int {
 func TestOwner_Frozen_TakenOver(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t, 1, blockPeriod)
-	proxy, err := pgproxy.Start(r.db.URL)
+	proxy, err := pgproxy.Start(r.db.NodeURL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func TestTransaction_CrashAtEveryPoint(t *testing.T) {
 // transaction in flight, and then cuts it off from the database for good.
 func (r *harness) crashAt(point Point) {
 	r.t.Helper()
-	proxy, err := pgproxy.Start(r.db.URL)
+	proxy, err := pgproxy.Start(r.db.NodeURL)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ type testNode struct {
 // startNode starts an engine on its own store. adjust may change its options.
 func (r *harness) startNode(name string, adjust func(*Options)) *testNode {
 	r.t.Helper()
-	return r.startNodeOn(r.openStore(name, r.db.URL), adjust)
+	return r.startNodeOn(r.openStore(name, r.db.NodeURL), adjust)
 }
 
 func (r *harness) startNodeOn(s *store.Store, adjust func(*Options)) *testNode {

@@ -21,7 +21,7 @@ func TestNodes_NoHeartbeats_WorkDone(t *testing.T) {
 	const submitters, each = 8, 3
 	c := newCluster(t, submitters, time.Second)
 	c.mine(20 * time.Millisecond)
-	proxy, err := pgproxy.Start(c.db.URL)
+	proxy, err := pgproxy.Start(c.db.NodeURL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -517,7 +517,7 @@ func (r *harness) recorded() (all []recorded) {
 // recorded attempts.
 func (v *chainHarness) crashDuringReplacement(point Point, kind txn.AttemptKind) []recorded {
 	v.t.Helper()
-	proxy, err := pgproxy.Start(v.db.URL)
+	proxy, err := pgproxy.Start(v.db.NodeURL)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestLoad_ConcurrentWrites_OneSnapshot(t *testing.T) {
 	id := r.create(0, "one", transfer())
 	r.eventually("sent", r.is(id, txn.Pending))
 	n.stop()
-	proxy, err := pgproxy.Start(r.db.URL)
+	proxy, err := pgproxy.Start(r.db.NodeURL)
 	if err != nil {
 		t.Fatal(err)
 	}

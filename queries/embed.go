@@ -3,15 +3,44 @@
 //   - migrations/ makes the schema, step by step and forward only;
 //   - open/ holds reads, the intents of callers, leases and the registry;
 //   - fenced/ holds the writes to the ledger, each of which starts from the fence;
+//   - grants/ holds the privileges of the roles that work with the ledger;
 //   - foreign/ tells sqlc of tables that are not ours.
 //
-// sqlc turns open/ and fenced/ into code that only package store can reach. The
-// migrations are embedded here.
+// sqlc turns open/ and fenced/ into code that only package store can reach. The migrations and
+// grants are embedded here.
 package queries
 
-import "embed"
+import (
+	"embed"
+	"os"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // Migrations holds the files of migrations/.
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS
+
+var (
+	//go:embed grants/node.sql
+	nodeGrants string
+	//go:embed grants/reader.sql
+	readerGrants string
+)
+
+// NodeGrants returns the statements that give a role what a node needs in a schema, and take away
+// everything else there.
+func NodeGrants(schema, role string) string { return grants(nodeGrants, schema, role) }
+
+// ReaderGrants returns the statements that let a role read the ledger in a schema but for the
+// signed bytes, and take away everything else there.
+func ReaderGrants(schema, role string) string { return grants(readerGrants, schema, role) }
+
+func grants(text, schema, role string) string {
+	names := map[string]string{
+		"schema": pgx.Identifier{schema}.Sanitize(),
+		"role":   pgx.Identifier{role}.Sanitize(),
+	}
+	return os.Expand(text, func(name string) string { return names[name] })
+}

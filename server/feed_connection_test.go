@@ -14,7 +14,7 @@ func TestWatch_APIConnectionsBusy_Continues(t *testing.T) {
 	narrow, err := store.Open(
 		h.ctx,
 		store.Config{
-			URL:           h.db.URL,
+			URL:           h.db.NodeURL,
 			Schema:        h.db.Schema,
 			Node:          "narrow/boot",
 			LeaseDuration: leaseDuration,

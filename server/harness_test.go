@@ -58,10 +58,22 @@ func newHarness(t testing.TB) *harness {
 // open opens the store of another node.
 func (h *harness) open(node string) *store.Store {
 	h.t.Helper()
+	return h.openAs(h.db.NodeURL, node)
+}
+
+// recover does what "fencepost recover" does, as the owner of the ledger.
+func (h *harness) recover() {
+	h.t.Helper()
+	_, err := h.openAs(h.db.URL, "owner").Recover(h.ctx)
+	h.must(err)
+}
+
+func (h *harness) openAs(url, node string) *store.Store {
+	h.t.Helper()
 	s, err := store.Open(
 		h.ctx,
 		store.Config{
-			URL:           h.db.URL,
+			URL:           url,
 			Schema:        h.db.Schema,
 			Node:          node + "/boot",
 			LeaseDuration: leaseDuration,

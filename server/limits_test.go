@@ -33,7 +33,7 @@ import (
 func (h *harness) bounded(name string, each, all int) *store.Store {
 	h.t.Helper()
 	s, err := store.Open(h.ctx, store.Config{
-		URL: h.db.URL, Schema: h.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration,
+		URL: h.db.NodeURL, Schema: h.db.Schema, Node: name + "/boot", LeaseDuration: leaseDuration,
 		MaxQueued: each, MaxQueuedTotal: all,
 	})
 	h.must(err)

@@ -280,11 +280,10 @@ func TestExitProtect_Restored_NeedsKeepQueue(t *testing.T) {
 		t.Errorf("before: %v", head)
 	}
 	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
-	_, err := h.store.Recover(h.ctx)
+	h.recover()
+	var err error
+	o.lease, err = h.store.AcquireOne(h.ctx, o.id)
 	h.must(err)
-	if o.lease, err = h.store.AcquireOne(h.ctx, o.id); err != nil {
-		t.Fatal(err)
-	}
 	o.runDecisions(at(0))
 	s := n.submitter()
 	if !s.GetQueueHead().GetRestored() || s.GetProtection().GetReason() != txn.ProtectRestored {

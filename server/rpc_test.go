@@ -288,8 +288,7 @@ func TestCancelTx_Restored_OutcomeUnknown(t *testing.T) {
 	n := h.serve()
 	id := n.create("alice", "r1").GetTxId()
 	h.must(h.store.Release(h.ctx, []*store.Lease{o.lease}))
-	_, err := h.store.Recover(h.ctx)
-	h.must(err)
+	h.recover()
 	for range 2 { // a repeated cancel returns the same
 		r, err := n.txs.CancelTx(h.ctx, &pb.CancelTxRequest{TxId: id})
 		h.must(err)

@@ -48,6 +48,9 @@ func (p place) rights(toMake bool) error {
 			"there is no schema %q in database %q, and role %q may not make one: run as a "+
 				"superuser of the database CREATE SCHEMA %s AUTHORIZATION %s",
 			p.schema, p.database, p.role, schema, role)
+	case p.there && !p.use && !toMake:
+		return fmt.Errorf("role %q may not use schema %q in database %q; %s", p.role, p.schema,
+			p.database, grantsRemedy(p.role))
 	case p.there && (!p.use || toMake && !p.create):
 		return fmt.Errorf(
 			"role %q may not use schema %q in database %q, or make tables in it: run as its "+
@@ -61,6 +64,11 @@ func (p place) rights(toMake bool) error {
 		)
 	}
 	return nil
+}
+
+// grantsRemedy says how a role that does not own the ledger gets its rights.
+func grantsRemedy(role string) string {
+	return fmt.Sprintf("run \"fencepost migrate grants --role %s\" as the owner of the ledger", role)
 }
 
 // lacking says why the ledger's tables are not to be seen.
@@ -93,9 +101,8 @@ func (s *Store) absent(ctx context.Context, err error) error {
 	}
 	if pg.Code == notPermitted {
 		return fmt.Errorf(
-			"%w: role %q may not read the ledger in schema %q of database %q: name the role that "+
-				"owns the ledger in database.url, or grant it what that one may",
-			ErrSchema, p.role, p.schema, p.database)
+			"%w: role %q lacks rights on the ledger in schema %q of database %q; %s",
+			ErrSchema, p.role, p.schema, p.database, grantsRemedy(p.role))
 	}
 	return p.lacking()
 }

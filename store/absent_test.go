@@ -43,7 +43,7 @@ func TestCheckSchema_NoLedger_NamesPlace(t *testing.T) {
 	k.blank()
 	k.exec("CREATE SCHEMA " + empty)
 	for schema, want := range map[string]string{missing: "is not there", empty: "has no ledger"} {
-		s := k.open("a", func(c *Config) { c.Schema = schema })
+		s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
 		want = `schema "` + schema + `" in database "` + cfg.Database + `" ` + want + "; if it should have one, correct database.schema, or the database in database.url; " +
 			`for a new one run "fencepost migrate up"`
 		if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
@@ -70,13 +70,14 @@ func TestMigrate_RoleWithoutRights_NamesGrant(t *testing.T) {
 		}
 		noSecrets(t, err, "secret-word")
 	}
-	said(s.CheckSchema(k.ctx), grant)
+	remedy := "fencepost migrate grants --role " + role
+	said(s.CheckSchema(k.ctx), remedy)
 	_, err := Migrate(k.ctx, as, k.db.Schema)
 	said(err, grant)
 	_, err = Migrate(k.ctx, as, k.db.Schema+"_none")
 	said(err, `CREATE SCHEMA "`+k.db.Schema+`_none" AUTHORIZATION "`+role+`"`)
 	k.exec("GRANT USAGE, CREATE ON SCHEMA " + k.db.Schema + " TO " + role)
-	said(s.CheckSchema(k.ctx), "may not read the ledger in schema \""+k.db.Schema+"\"")
+	said(s.CheckSchema(k.ctx), remedy)
 	_, err = Migrate(k.ctx, as, k.db.Schema)
 	said(err, "migrate as the role that owns the ledger")
 }

@@ -101,6 +101,9 @@ func describeError(err error) error {
 	switch class := pg.Code[:min(2, len(pg.Code))]; {
 	case pg.Code == undefinedTable, class == "3F":
 		return fmt.Errorf("%w: run \"fencepost migrate up\"", ErrSchema)
+	case pg.Code == notPermitted:
+		return fmt.Errorf("%w: the role in database.url lacks a right; %s", ErrSchema,
+			grantsRemedy("ROLE"))
 	case class == "22", class == "23", class == "54", class == "P0":
 		return fmt.Errorf("the database refuses it (SQLSTATE %s%s)", pg.Code, constraint(pg))
 	}
@@ -127,8 +130,8 @@ func constraint(pg *pgconn.PgError) string {
 func serverReason(pg *pgconn.PgError) string {
 	reasons := map[string]string{
 		wrongPassword: "the password is wrong", mayNotLogIn: "the user may not log in",
-		noDatabase: "there is no such database", notPermitted: "permission is denied",
-		"53300": "it has no connection left", "53100": "its disk is full",
+		noDatabase: "there is no such database",
+		"53300":    "it has no connection left", "53100": "its disk is full",
 		"57P01": "it is shutting down", "57P03": "it is starting up or shutting down",
 		"25006": "it is read-only, a standby perhaps", lockNotAvailable: "a lock was not to be " +
 			"had in time", queryCanceled: "it took too long",

@@ -39,11 +39,15 @@ func newKit(t testing.TB, opts ...dbtest.Option) *kit {
 	return &kit{t: t, ctx: ctx, db: dbtest.New(t, opts...)}
 }
 
+// asOwner makes a store work as the owner of the ledger, as the commands do that migrate and
+// recover.
+func (k *kit) asOwner(c *Config) { c.URL = k.db.URL }
+
 // open makes a store of a node of its own.
 func (k *kit) open(node string, tweaks ...func(*Config)) *Store {
 	k.t.Helper()
 	cfg := Config{
-		URL:           k.db.URL,
+		URL:           k.db.NodeURL,
 		Schema:        k.db.Schema,
 		Node:          node + "/boot",
 		LeaseDuration: 6 * time.Second,
@@ -79,10 +83,10 @@ func value[T any](k *kit, sql string, args ...any) (v T) {
 	return v
 }
 
-// session is a connection of its own within the schema.
+// session is a connection of its own within the schema, as a node has it.
 func (k *kit) session() *pgx.Conn {
 	k.t.Helper()
-	conn, err := pgx.Connect(k.ctx, k.db.ScopedURL())
+	conn, err := pgx.Connect(k.ctx, k.db.ScopedNodeURL())
 	k.must(err)
 	k.t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
@@ -91,7 +95,7 @@ func (k *kit) session() *pgx.Conn {
 // proxy stands between a store and the server.
 func (k *kit) proxy() *pgproxy.Proxy {
 	k.t.Helper()
-	p, err := pgproxy.Start(k.db.URL)
+	p, err := pgproxy.Start(k.db.NodeURL)
 	k.must(err)
 	k.t.Cleanup(func() {
 		if err := p.Close(); err != nil {

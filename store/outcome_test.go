@@ -24,7 +24,8 @@ func privateKit(t *testing.T, databaseURL string) *kit {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	k := &kit{t: t, ctx: ctx, db: &dbtest.DB{URL: databaseURL, Schema: "ledger"}}
+	k := &kit{t: t, ctx: ctx, db: &dbtest.DB{URL: databaseURL, NodeURL: databaseURL,
+		Schema: "ledger"}}
 	var err error
 	k.db.Pool, err = pgxpool.New(ctx, k.db.ScopedURL())
 	k.must(err)

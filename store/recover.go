@@ -121,6 +121,10 @@ func (s *Store) onStopped(ctx context.Context, verb string, do func(pgx.Tx) erro
 	if live != nil {
 		return fmt.Errorf("store: %s: %w", verb, live)
 	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && pg.Code == notPermitted {
+		return fmt.Errorf("store: %s: the role in database.url does not own the ledger; run this "+
+			"as the owner", verb)
+	}
 	return s.failed(ctx, verb, err)
 }
 

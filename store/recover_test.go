@@ -16,7 +16,7 @@ import (
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	s, operator := k.open("a"), k.open("operator")
+	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	alice, al := k.owned(s, "alice")
 	bob, bl, _ := k.protected(s, "bob")
 	fresh := k.submitter(s, "carol") // never looked at: there is no cursor to protect
@@ -146,7 +146,7 @@ func TestRecover_OpenCommit_Waits(t *testing.T) {
 	_, err := d.write()
 	d.must(err)
 	d.lapse(d.id)
-	operator := d.kit.open("operator")
+	operator := d.kit.open("operator", d.kit.asOwner)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := operator.Recover(d.ctx)
@@ -166,7 +166,7 @@ func TestRecover_OpenCommit_Waits(t *testing.T) {
 func TestRecover_LiveLedger_Refused(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	s, operator := k.open("a"), k.open("operator")
+	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	_, al := k.owned(s, "alice")
 	frozen, zl := k.owned(s, "zoe")
 	session, err := k.session().Begin(k.ctx)
@@ -199,7 +199,7 @@ func TestRecover_LiveLedger_Refused(t *testing.T) {
 func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 	t.Parallel()
 	k := newKit(t, dbtest.WithoutGuard())
-	s, operator := k.open("a"), k.open("operator")
+	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	alice, al := k.owned(s, "alice")
 	bob, bl, _ := k.protected(s, "bob")
 	k.must(s.Release(k.ctx, []*Lease{al, bl}))
@@ -253,7 +253,7 @@ func TestRecover_SameBackupTwice_NewTokens(t *testing.T) {
 func TestRecover_OpenTransactions_Marked(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	s, operator := k.open("a"), k.open("operator")
+	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	id, lease := k.owned(s, "alice")
 	flying, queued, kept := k.queue(s, id, "flying"), k.queue(s, id,
 		"queued"), k.queue(s, id, "kept")
@@ -317,7 +317,7 @@ func TestRecover_OpenTransactions_Marked(t *testing.T) {
 func TestRecover_Twice(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
-	s, operator := k.open("a"), k.open("operator")
+	s, operator := k.open("a"), k.open("operator", k.asOwner)
 	_, al := k.owned(s, "alice")
 	_, bl, _ := k.protected(s, "bob")
 	k.must(s.Release(k.ctx, []*Lease{al, bl}))
@@ -338,5 +338,16 @@ func TestRecover_Twice(t *testing.T) {
 			t.Fatalf("protection %d after %d", counted, number)
 		}
 		before, number = now, counted
+	}
+}
+
+// TestRecover_NotOwner_Refused: the role of nodes may not.
+func TestRecover_NotOwner_Refused(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	k.submitter(k.open("a"), "alice")
+	_, err := k.open("operator").Recover(k.ctx)
+	if err == nil || !strings.Contains(err.Error(), "run this as the owner") {
+		t.Errorf("recover as a node: %v", err)
 	}
 }

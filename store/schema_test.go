@@ -31,7 +31,7 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 	k := newKit(t)
 	schema := k.blank()
-	s := k.open("a", func(c *Config) { c.Schema = schema })
+	s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
 	if err := s.CheckSchema(k.ctx); !errors.Is(err, ErrSchema) ||
 		!strings.Contains(err.Error(), "fencepost migrate up") {
 		t.Fatalf("without a ledger: %v", err)
@@ -107,7 +107,7 @@ func TestCheckSchema_StepMissing_Refused(t *testing.T) {
 	schema := k.blank()
 	_, err := Migrate(k.ctx, k.db.URL, schema)
 	k.must(err)
-	s := k.open("a", func(c *Config) { c.Schema = schema })
+	s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
 	k.must(s.CheckSchema(k.ctx))
 	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
 	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
@@ -170,7 +170,7 @@ func TestMigrateDown(t *testing.T) {
 		t.Fatalf("undone %+v", undone)
 	}
 	migrate()
-	s := k.open("a", func(c *Config) { c.Schema = schema })
+	s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
 	id := k.submitter(s, "alice")
 	if _, err := MigrateDown(k.ctx, k.db.URL, schema, false); !errors.Is(err, ErrLedgerInUse) {
 		t.Fatalf("a ledger with a submitter was thrown away: %v", err)
@@ -193,7 +193,7 @@ func TestMigrateDown_RestoredLedger_RefusedEvenIfForced(t *testing.T) {
 	schema := k.blank()
 	_, err := Migrate(k.ctx, k.db.URL, schema)
 	k.must(err)
-	s := k.open("a", func(c *Config) { c.Schema = schema })
+	s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
 	id := k.submitter(s, "alice")
 	k.queue(s, id, "r1")
 	down := func() error {
@@ -246,7 +246,7 @@ func TestMigrateDown_OutOfOrder(t *testing.T) {
 	schema := k.blank()
 	_, err := Migrate(k.ctx, k.db.URL, schema)
 	k.must(err)
-	s := k.open("a", func(c *Config) { c.Schema = schema })
+	s := k.open("a", func(c *Config) { c.URL, c.Schema = k.db.URL, schema })
 	k.exec("ALTER TABLE " + schema + ".managed_tx DROP COLUMN ended_block")
 	k.exec("DELETE FROM " + schema + ".goose_db_version WHERE version_id = 7")
 	_, err = Migrate(k.ctx, k.db.URL, schema)

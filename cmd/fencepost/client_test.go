@@ -50,7 +50,7 @@ func newLedger(t *testing.T) *ledger {
 	l.store, err = store.Open(
 		ctx,
 		store.Config{
-			URL:           l.db.URL,
+			URL:           l.db.NodeURL,
 			Schema:        l.db.Schema,
 			Node:          "a/boot",
 			LeaseDuration: 10 * time.Minute,

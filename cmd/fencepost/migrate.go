@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,8 @@ const databaseVariable = "FENCEPOST_DATABASE_URL"
 
 func (p *program) migrateCommand() *cobra.Command {
 	return p.group("migrate", "Migrate the database schema",
-		p.migrateUpCommand(), p.migrateStatusCommand(), p.migrateDownCommand())
+		p.migrateUpCommand(), p.migrateStatusCommand(), p.migrateGrantsCommand(),
+		p.migrateDownCommand())
 }
 
 // databaseFlags name the database by the configuration, or by its URL.
@@ -153,6 +155,60 @@ does not know has no name.`,
 		},
 	}
 	f.add(c)
+	return c
+}
+
+func (p *program) migrateGrantsCommand() *cobra.Command {
+	var f databaseFlags
+	var role string
+	var readOnly, show bool
+	c := &cobra.Command{
+		Use:   "grants --role ROLE",
+		Short: "Give a PostgreSQL role the rights that nodes need",
+		Args:  arguments(),
+		Long: `Give a PostgreSQL role the rights that nodes need, and take away any others that it has on the
+ledger. Such a role cannot change the schema, remove a row, or rewrite an event or a signed
+transaction. Run it as the owner of the ledger, and again after "fencepost migrate up". Nodes then
+connect as the role; "migrate" and "recover" need the owner.
+
+With --read-only the role can read all tables but the signed transactions (tx_attempt).`,
+		Example: `  fencepost migrate grants --role fencepost_node --config fencepost.yaml
+  fencepost migrate grants --role grafana --read-only --print --schema public`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			grants := store.NodeGrants
+			if readOnly {
+				grants = store.ReaderGrants
+			}
+			if role == "" {
+				return misused(c, "--role is missing; name the role to give rights to")
+			}
+			if show {
+				schema := f.schema
+				if f.config.file != "" || p.variable(configVariable) != "" {
+					cfg, err := p.loadConfig(c, f.config)
+					if err != nil {
+						return err
+					}
+					schema = cfg.Database.Schema
+				}
+				sql := grants.Statements(schema, role)
+				return p.print(map[string]string{"sql": sql}, line("%s", strings.TrimSpace(sql)))
+			}
+			at, err := p.database(c, f)
+			if err != nil {
+				return err
+			}
+			if err := store.Grant(c.Context(), at.url, at.schema, role, grants); err != nil {
+				return node.Unreachable(err, at.url, at.key)
+			}
+			return p.print(map[string]string{"role": role, "rights": string(grants)},
+				line("role %s has the rights of a %s", role, grants))
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&role, "role", "", "PostgreSQL role to give rights to; it must exist")
+	c.Flags().BoolVar(&readOnly, "read-only", false, "the rights of a reader instead of a node's")
+	c.Flags().BoolVar(&show, "print", false, "print the SQL instead of running it")
 	return c
 }
 

@@ -39,9 +39,10 @@ const setupLimit = time.Minute
 
 // DB is a ledger of one test.
 type DB struct {
-	URL    string // of the database; give it to a store together with Schema
-	Schema string
-	Pool   *pgxpool.Pool // for the test's own statements, within the schema
+	URL     string // of the database, as its owner
+	NodeURL string // of the database, as the role of nodes; give it to a store with Schema
+	Schema  string
+	Pool    *pgxpool.Pool // for the test's own statements, within the schema
 
 	server *server
 }
@@ -68,7 +69,7 @@ func New(t testing.TB, opts ...Option) *DB {
 		t.Fatalf("dbtest: no PostgreSQL for the tests (%v); install one, or set %s", err,
 			URLVariable)
 	}
-	db := &DB{URL: s.url, Schema: "t_" + strings.ToLower(rand.Text()[:12]), server: s}
+	db := &DB{URL: s.url, NodeURL: s.nodeURL(), Schema: "t_" + strings.ToLower(rand.Text()[:12]), server: s}
 	if err := db.migrate(ctx, o.guarded); err != nil {
 		t.Fatalf("dbtest: make a schema: %v", err)
 	}
@@ -87,6 +88,9 @@ func New(t testing.TB, opts ...Option) *DB {
 
 // ScopedURL is a URL that leads into the schema by itself.
 func (db *DB) ScopedURL() string { return scoped(db.URL, db.Schema) }
+
+// ScopedNodeURL is ScopedURL for the role of nodes.
+func (db *DB) ScopedNodeURL() string { return scoped(db.NodeURL, db.Schema) }
 
 // TCPAddr is where a proxy reaches the server.
 func (db *DB) TCPAddr() string {
@@ -138,8 +142,14 @@ func (db *DB) migrate(ctx context.Context, guarded bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := provider.Up(ctx); err != nil || !guarded {
+	if _, err := provider.Up(ctx); err != nil {
 		return err
+	}
+	if _, err := conn.ExecContext(ctx, queries.NodeGrants(db.Schema, nodeRole)); err != nil {
+		return err
+	}
+	if !guarded {
+		return nil
 	}
 	_, err = conn.ExecContext(ctx, guard)
 	return err

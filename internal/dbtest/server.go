@@ -23,7 +23,8 @@ const URLVariable = "FENCEPOST_TEST_DATABASE_URL"
 
 const (
 	database   = "fencepost_test"
-	maxFolders = 32 // test processes at the same time
+	maxFolders = 32                    // test processes at the same time
+	nodeRole   = "fencepost_test_node" // its password is its name
 )
 
 // server is where this process has its schemas.
@@ -51,7 +52,7 @@ func start(ctx context.Context) (*server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a URL", URLVariable)
 		}
-		return &server{url: given, tcp: u}, nil
+		return &server{url: given, tcp: u}, makeNodeRole(ctx, given)
 	}
 	dir, lock, err := reserveFolder()
 	if err != nil {
@@ -64,6 +65,9 @@ func start(ctx context.Context) (*server, error) {
 	s := &server{url: pg.URL(database), embedded: pg, lock: lock}
 	if s.tcp, err = url.Parse(pg.TCPURL(database)); err == nil {
 		err = makeDatabase(ctx, pg.URL("postgres"))
+	}
+	if err == nil {
+		err = makeNodeRole(ctx, s.url)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.stop(ctx))
@@ -123,6 +127,28 @@ func makeDatabase(ctx context.Context, admin string) error {
 		_, err := conn.Exec(ctx, "CREATE DATABASE "+database)
 		return err
 	})
+}
+
+// makeNodeRole makes the role that the nodes under test connect as. Test processes may share a
+// server, so another one may make it at the same moment.
+func makeNodeRole(ctx context.Context, admin string) error {
+	return onConn(ctx, admin, func(conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, `DO $$ BEGIN
+			CREATE ROLE `+nodeRole+` LOGIN PASSWORD '`+nodeRole+`';
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+		END $$`)
+		return err
+	})
+}
+
+// nodeURL is the URL of the database for the role of nodes.
+func (s *server) nodeURL() string {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return s.url
+	}
+	u.User = url.UserPassword(nodeRole, nodeRole)
+	return u.String()
 }
 
 func onConn(ctx context.Context, url string, do func(*pgx.Conn) error) error {

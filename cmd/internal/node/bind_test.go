@@ -83,7 +83,7 @@ func TestBind_UnknownTag_Fails(t *testing.T) {
 			s, err := store.Open(
 				t.Context(),
 				store.Config{
-					URL:           db.URL,
+					URL:           db.NodeURL,
 					Schema:        db.Schema,
 					Node:          "a/boot",
 					LeaseDuration: time.Minute,

@@ -92,7 +92,7 @@ func TestSimulation(t *testing.T) {
 func TestSubmitterAdd_Again(t *testing.T) {
 	t.Parallel()
 	db := dbtest.New(t)
-	proxy, err := pgproxy.Start(db.URL)
+	proxy, err := pgproxy.Start(db.NodeURL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,17 @@
+-- What a node needs, and nothing else: it cannot change the schema, remove a row of the ledger, or
+-- rewrite an event or a signed attempt. $schema and $role stand for quoted names.
+REVOKE ALL ON ALL TABLES IN SCHEMA $schema FROM $role;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA $schema FROM $role;
+REVOKE ALL ON SCHEMA $schema FROM $role;
+GRANT USAGE ON SCHEMA $schema TO $role;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role;
+GRANT SELECT ON $schema.goose_db_version, $schema.ledger TO $role;
+GRANT SELECT, INSERT ON $schema.chain, $schema.nonce_gap, $schema.tx_event, $schema.tx_label
+    TO $role;
+GRANT SELECT, INSERT, UPDATE
+    ON $schema.submitter, $schema.submitter_lease, $schema.submitter_nonce_cursor,
+       $schema.managed_tx, $schema.submitter_command
+    TO $role;
+GRANT SELECT, INSERT, UPDATE, DELETE ON $schema.node TO $role;
+-- The signed bytes: whoever reads them can broadcast them.
+GRANT SELECT, INSERT ON $schema.tx_attempt TO $role;
