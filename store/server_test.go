@@ -91,7 +91,7 @@ func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
 	if _, err := s.Acquire(k.ctx, []txn.SubmitterID{id}); !errors.Is(err, ErrOtherServer) {
 		t.Fatalf("a lease of the copy: %v", err)
 	}
-	report, err := k.open("operator", adopts).Move(k.ctx)
+	report, err := k.open("operator", k.asOwner, adopts).Move(k.ctx)
 	k.must(err)
 	if report.Events != 25 {
 		t.Errorf("%d events are from the old server, want 25", report.Events)
@@ -134,7 +134,7 @@ func TestServer_OtherDatabase_Refused(t *testing.T) {
 	if _, err := k.open("b").Load(k.ctx, &Lease{submitter: id}); !errors.Is(err, ErrOtherServer) {
 		t.Errorf("a ledger of another database: %v", err)
 	}
-	_, err := k.open("operator", adopts).Recover(k.ctx)
+	_, err := k.open("operator", k.asOwner, adopts).Recover(k.ctx)
 	k.must(err)
 	k.must(k.open("b").CheckSchema(k.ctx))
 }

@@ -6,6 +6,9 @@ REVOKE ALL ON SCHEMA $schema FROM $role;
 GRANT USAGE ON SCHEMA $schema TO $role;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role;
 GRANT SELECT ON $schema.goose_db_version, $schema.ledger TO $role;
+-- A node records where the ledger is, and a fail-over.
+GRANT UPDATE (system_id, database_oid, timeline, timeline_before, timeline_xid)
+    ON $schema.ledger TO $role;
 GRANT SELECT, INSERT ON $schema.chain, $schema.nonce_gap, $schema.tx_event, $schema.tx_label
     TO $role;
 GRANT SELECT, INSERT, UPDATE
