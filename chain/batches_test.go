@@ -63,7 +63,8 @@ func useAll(t *testing.T, r *harness) {
 			t.Error(a.Err)
 		}
 	}
-	if _, err := r.Pooled(t.Context(), txn.Address{1}, 0, []txn.Hash{{1}, {2}, {3}, {4}}); err != nil {
+	attempts := []txn.Hash{{1}, {2}, {3}, {4}}
+	if _, err := r.Pooled(t.Context(), txn.Address{1}, 0, attempts); err != nil {
 		t.Error(err)
 	}
 	if _, err := r.Consumer(t.Context(), txn.Address{1}, 0); err != nil {

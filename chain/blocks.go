@@ -68,7 +68,7 @@ func (e *endpoint) headBlock(ctx context.Context) (*txn.Block, *fault) {
 		// An endpoint that refuses the head to this client is unusable, for any reason given.
 		if f.answered && refusesService(f) {
 			f.answered = false
-			e.recordHealth(ctx, f)
+			e.recordHealth(ctx, f, e.currentOutage())
 		}
 		return nil, f
 	}

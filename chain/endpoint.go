@@ -26,6 +26,11 @@ var ErrWrongGenesis = errors.New("wrong genesis block")
 const (
 	firstBackoff = 250 * time.Millisecond
 	lastBackoff  = 10 * time.Second
+	// outageBackoff is the longest delay while an endpoint gives no response. A probe is one small
+	// call, and a longer delay would only postpone the first call after the endpoint's return.
+	outageBackoff = time.Second
+	// warnInterval is how often single lost calls are logged.
+	warnInterval = time.Minute
 	// longBackoff applies to faults that an operator must fix: a wrong chain, a rejected key.
 	longBackoff = 30 * time.Second
 	// wsMaxLate is the number of consecutive calls without a response after which a WebSocket
@@ -65,9 +70,13 @@ type endpoint struct {
 	verifiedDials uint64
 	// consecutive; a successful probe does not reset it, because an endpoint may pass a probe and
 	// fail calls
-	failures  int
+	failures int
+	// number of counted failures; a call that started before the last one says nothing new
+	outage    uint64
 	batches   batchSize
 	unhealthy bool // the last call failed, and none has succeeded since
+	warned    bool // the log has it
+	warnedAt  time.Time
 	// must be verified before the next use: another chain may answer after a failure
 	mustVerify bool
 	retryAt    time.Time
@@ -119,14 +128,14 @@ func newEndpoint(i int, o *Options, pin *genesisPin) *endpoint {
 // An error of fn becomes a fault.
 func (e *endpoint) call(ctx context.Context,
 	fn func(context.Context, *jsonrpc.Client) error) *fault {
-	client, f := e.ready(ctx)
+	client, outage, f := e.readyIn(ctx)
 	if f != nil {
 		return f
 	}
 	var n callInfo
 	f = e.do(ctx, client, e.o.Timeout, &n, fn)
 	if f == nil || f.answered || !e.replaced(client) {
-		e.recordHealth(ctx, cmp.Or(f, n.limited))
+		e.recordHealth(ctx, cmp.Or(f, n.limited), outage)
 	}
 	if f != nil || e.allVerified() {
 		return f
@@ -193,24 +202,36 @@ func (e *endpoint) isBroken() bool { return e.client != nil && isClosed(e.client
 // ready connects and verifies the endpoint if necessary. It fails while the endpoint is backing
 // off. On failure no byte of the caller's request was sent.
 func (e *endpoint) ready(ctx context.Context) (*jsonrpc.Client, *fault) {
-	if client, f := e.state(); client != nil || f != nil {
-		return client, f
+	client, _, f := e.readyIn(ctx)
+	return client, f
+}
+
+// readyIn is ready, and returns the outage that the call belongs to if it fails.
+func (e *endpoint) readyIn(ctx context.Context) (*jsonrpc.Client, uint64, *fault) {
+	if client, outage, f := e.state(); client != nil || f != nil {
+		return client, outage, f
 	}
 	select {
 	case e.connecting <- struct{}{}:
 		defer func() { <-e.connecting }()
 	case <-ctx.Done():
-		return nil, &fault{class: txn.Unavailable, detail: "connection timed out"}
+		return nil, 0, &fault{class: txn.Unavailable, detail: "connection timed out"}
 	}
-	if client, f := e.state(); client != nil || f != nil { // another caller connected
-		return client, f
+	if client, outage, f := e.state(); client != nil || f != nil { // another caller connected
+		return client, outage, f
 	}
 	client, f := e.connect(ctx)
 	if f != nil {
 		e.verifyFailed(ctx, f)
-		return nil, f
+		return nil, 0, f
 	}
-	return client, nil
+	return client, e.currentOutage(), nil
+}
+
+func (e *endpoint) currentOutage() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.outage
 }
 
 // verifyFailed records the health of an endpoint that failed verification.
@@ -219,7 +240,8 @@ func (e *endpoint) verifyFailed(ctx context.Context, f *fault) {
 	if f.class == txn.Ambiguous {
 		f.class = txn.Unavailable // only the verification was sent, not the caller's request
 	}
-	e.recordHealth(ctx, f)
+	f.probe = true
+	e.recordHealth(ctx, f, e.currentOutage())
 }
 
 // probeInBackground verifies an unhealthy endpoint whose backoff has passed. One probe runs at a
@@ -250,10 +272,10 @@ func (e *endpoint) probeInBackground(ctx context.Context) {
 
 // markHealthy resets the health state. The caller holds e.mu.
 func (e *endpoint) markHealthy() {
-	if e.unhealthy {
+	if e.warned {
 		e.o.Logger.Info("RPC endpoint healthy", "chain", e.o.Name, "endpoint", e.label)
 	}
-	e.unhealthy = false
+	e.unhealthy, e.warned = false, false
 	e.mustVerify = false
 	e.retryAt = time.Time{}
 	e.last = nil
@@ -266,21 +288,22 @@ func (e *endpoint) isUnhealthy() bool {
 }
 
 // state returns the verified connection, or the fault of a current backoff, or neither.
-func (e *endpoint) state() (*jsonrpc.Client, *fault) {
+func (e *endpoint) state() (*jsonrpc.Client, uint64, *fault) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if wait := e.retryAt.Sub(e.o.Clock.Now()); wait > 0 && e.last != nil {
 		f := *e.last
-		f.retryAfter, f.answered = wait, false
+		f.retryAfter = wait
+		f.answered, f.status = false, 0 // of this call nothing was sent
 		if f.class == txn.Ambiguous {
 			f.class = txn.Unavailable
 		}
-		return nil, &f
+		return nil, 0, &f
 	}
 	if e.client != nil && e.verifiedDials == e.dials.Load() && !e.mustVerify && !e.isBroken() {
-		return e.client, nil
+		return e.client, e.outage, nil
 	}
-	return nil, nil
+	return nil, 0, nil
 }
 
 // allVerified reports whether every connection opened so far was verified.
@@ -415,21 +438,24 @@ func batch(ctx context.Context, client *jsonrpc.Client, elems []jsonrpc.Call) er
 }
 
 // recordHealth sets the backoff of the endpoint by the class of the fault. A rejection of the
-// bytes, a nonce error or a revert comes from a healthy node.
-func (e *endpoint) recordHealth(ctx context.Context, f *fault) {
+// bytes, a nonce error or a revert comes from a healthy node. outage is the one at the start of the
+// call: calls that fail together count once.
+func (e *endpoint) recordHealth(ctx context.Context, f *fault, outage uint64) {
 	if f != nil && (f.ours || errors.Is(ctx.Err(), context.Canceled)) {
 		return // a local limit, or the caller left: not a fault of the endpoint
 	}
-	if end := e.updateHealth(f); end != nil {
+	if end := e.updateHealth(f, outage); end != nil {
 		end()
 	}
 }
 
 // updateHealth returns a function that ends the connection, or nil to keep it.
-func (e *endpoint) updateHealth(f *fault) (end func()) {
+func (e *endpoint) updateHealth(f *fault, outage uint64) (end func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
+	case outage != e.outage:
+		return nil
 	case f == nil || f.answered && f.class != txn.RateLimited && !refusesService(f):
 		e.failures = 0
 		e.markHealthy()
@@ -437,10 +463,13 @@ func (e *endpoint) updateHealth(f *fault) (end func()) {
 	case f.answered && refusesService(f):
 		return nil // about one method, block or account: neither healthy nor unhealthy
 	}
-	wait := backoff(e.failures, f)
+	wait := probeDelay(e.failures, f)
 	e.failures++
-	e.retryAt, e.last = e.o.Clock.Now().Add(wait), f
-	if !e.unhealthy {
+	e.outage++
+	now := e.o.Clock.Now()
+	e.retryAt, e.last = now.Add(wait), f
+	if !e.warned && (wait > 0 || now.Sub(e.warnedAt) >= warnInterval) {
+		e.warned, e.warnedAt = true, now
 		e.o.Logger.Warn("RPC endpoint unhealthy", "chain", e.o.Name, "endpoint", e.label,
 			"class", string(f.class), "reason", f.detail, "retry_in", wait)
 	}
@@ -453,6 +482,18 @@ func (e *endpoint) updateHealth(f *fault) (end func()) {
 		return nil
 	}
 	return e.detach()
+}
+
+// probeDelay returns how long no call is made after a failure. After the first call without a
+// response the endpoint is verified at once: most often only that call was lost.
+func probeDelay(failures int, f *fault) time.Duration {
+	switch {
+	case f.cause != nil || f.class == txn.Unauthorized || f.class == txn.RateLimited:
+		return backoff(failures, f)
+	case failures == 0 && !f.probe:
+		return f.retryAfter
+	}
+	return min(backoff(max(0, failures-1), f), max(outageBackoff, f.retryAfter))
 }
 
 func backoff(failures int, f *fault) time.Duration {

@@ -59,6 +59,7 @@ type fakeNode struct {
 	tagged    func(tag string) (map[string]any, error)
 	balance   *hexutil.Big
 	gasPrice  *hexutil.Big
+	blockGate func()                                            // called in eth_getBlockByNumber
 	intercept func(w http.ResponseWriter, r *http.Request) bool // returns true if it responded
 }
 
@@ -182,6 +183,12 @@ func (a *fakeAPI) BlockNumber() hexutil.Uint64 {
 
 func (a *fakeAPI) GetBlockByNumber(tag string, full bool) (map[string]any, error) {
 	n := a.begin("eth_getBlockByNumber")
+	gate := n.blockGate
+	n.mu.Unlock()
+	if gate != nil && tag == "0x3" {
+		gate()
+	}
+	n.mu.Lock()
 	defer n.mu.Unlock()
 	if full && n.full != nil {
 		number, err := hexutil.DecodeUint64(tag)

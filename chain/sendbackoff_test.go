@@ -135,7 +135,7 @@ func TestHealth_ByResponse(t *testing.T) {
 	if alone.endpoints[0].isUnhealthy() {
 		t.Error("an unknown block makes an endpoint ill")
 	}
-	alone.endpoints[0].recordHealth(t.Context(), &fault{class: txn.Ambiguous})
+	alone.endpoints[0].recordHealth(t.Context(), &fault{class: txn.Ambiguous}, 0)
 	alone.clock.Advance(lastBackoff)
 	c.set(func(n *fakeNode) { n.intercept = nil })
 	c.set(func(n *fakeNode) { n.send = says(-32000, "node is not synced") })

@@ -101,6 +101,7 @@ type fault struct {
 	late       bool  // timed out, or the caller left: the connection may be fine
 	ours       bool  // a local limit, not a fault of the endpoint
 	answered   bool  // the node itself responded: the endpoint works
+	probe      bool  // of a verification
 	status     int   // HTTP status; 0 if none
 	cause      error // ErrWrongChain, ErrWrongGenesis, or nil
 	data       any   // the error's data: the return data of a revert

@@ -36,7 +36,8 @@ func TestWebSocket_Broken_NoCallLost(t *testing.T) {
 			r.mustHead(t)
 			e := r.endpoints[0]
 			if late {
-				e.recordHealth(t.Context(), &fault{class: txn.Ambiguous, late: true})
+				lateFault := &fault{class: txn.Ambiguous, late: true}
+				e.recordHealth(t.Context(), lateFault, e.currentOutage())
 			}
 			n.stop()
 			awaitBroken(t, e)

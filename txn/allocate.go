@@ -401,7 +401,11 @@ func waitFor(v *View, tx *Tx, reason, message string, hint time.Duration) Change
 	if next.WaitingSince.IsZero() {
 		next.WaitingSince = v.Now
 	}
-	delay := max(Backoff(next.SubmitAttempts), hint)
+	delay := Backoff(next.SubmitAttempts)
+	if reason == ReasonChainUnavailable {
+		delay = outageBackoff(next.SubmitAttempts)
+	}
+	delay = max(delay, hint)
 	next.SubmitAttempts++
 	return Change{Writes: v.move(tx, kind, &next, delay)}
 }

@@ -15,3 +15,9 @@ func Backoff(n int) time.Duration {
 	}
 	return min(backoffFirst<<n, backoffMax)
 }
+
+// maxOutageTries ends the growth of the delay while no call leaves the node. Such a try costs a
+// write and no request, and a longer delay would outlast the outage.
+const maxOutageTries = 2
+
+func outageBackoff(n int) time.Duration { return Backoff(min(n, maxOutageTries)) }

@@ -93,7 +93,11 @@ func Sent(v *View, b Broadcast, answer Outcome) Change {
 	delay := v.Policy.ResubmitInterval
 	taken := answer.inPool()
 	if !taken {
-		delay = min(max(Backoff(next.SubmitAttempts), answer.RetryAfter), v.Policy.ResubmitInterval)
+		delay = Backoff(next.SubmitAttempts)
+		if answer.Class == Unavailable {
+			delay = outageBackoff(next.SubmitAttempts)
+		}
+		delay = min(max(delay, answer.RetryAfter), v.Policy.ResubmitInterval)
 	}
 	switch {
 	// no node can have any attempt: a cancel uses the nonce up (H13)

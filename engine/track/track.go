@@ -223,6 +223,10 @@ func (t *Tracker) nudgeNow() {
 	}
 }
 
+// maxOutagePoll is the longest wait between two reads of an unreachable chain, unless the poll
+// interval is longer.
+const maxOutagePoll = time.Second
+
 // Run updates the view until ctx ends.
 func (t *Tracker) Run(ctx context.Context) {
 	heads := t.chain.Heads(ctx)
@@ -246,7 +250,8 @@ func (t *Tracker) Run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			wait = max(t.poll, txn.Backoff(failures))
+			// The client backs off from its endpoints; a longer wait here would outlast the outage.
+			wait = max(t.poll, min(txn.Backoff(failures), maxOutagePoll))
 			failures++
 			t.health(err)
 		} else {
