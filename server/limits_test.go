@@ -320,7 +320,7 @@ func TestCalls_Heavy_CountMore(t *testing.T) {
 	h.register("alice")
 	n := h.serve(limits(func(l *Limits) { l.Calls = 20 }))
 	for range 5 { // calls in progress
-		_, err := n.server.limiter.Enter(limit.ConnOf(h.ctx), pb.TxService_GetTx_FullMethodName)
+		_, err := n.server.limiter.Enter(limit.ConnOf(h.ctx), "", pb.TxService_GetTx_FullMethodName)
 		h.must(err)
 	}
 	for name, call := range map[string]func() error{

@@ -10,14 +10,17 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	pb "github.com/fencepost/fencepost/gen/go/fencepost/v1"
+	"github.com/fencepost/fencepost/server/limit"
 	"github.com/fencepost/fencepost/server/status"
 )
 
 // metrics are the server's own measurements. The transport's instrumentation counts and times the
 // calls.
 type metrics struct {
+	meter    metric.Meter
 	creates  metric.Int64Counter
 	refusals metric.Int64Counter
+	limited  metric.Int64Counter
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {
@@ -33,18 +36,29 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 		"fencepost.refusals",
 		metric.WithDescription(
 			"Calls and batch items rejected for lack of capacity, by reason "+
-				"(QUEUE_FULL, NODE_BUSY)"),
+				"(QUEUE_FULL, NODE_BUSY, CALLER_LIMITED)"),
 		metric.WithUnit("{call}"),
 	)
-	if err := errors.Join(err1, err2); err != nil {
+	limited, err3 := meter.Int64Counter(
+		"fencepost.caller.refusals",
+		metric.WithDescription(
+			"Calls rejected because their caller exceeds its share of the node or its rate, by "+
+				"caller and limit (calls, streams, rate)"),
+		metric.WithUnit("{call}"),
+	)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	m := &metrics{creates, refusals}
+	m := &metrics{meter, creates, refusals, limited}
+	for _, limit := range []string{limit.LimitCalls, limit.LimitStreams} {
+		m.limitCaller("", limit, 0)
+	}
 	for _, result := range []string{created, repeated, refused, unavailable} {
 		m.create(context.Background(), result, 0)
 	}
 	for _, reason := range []pb.ErrorReason{pb.ErrorReason_ERROR_REASON_QUEUE_FULL,
-		pb.ErrorReason_ERROR_REASON_NODE_BUSY} {
+		pb.ErrorReason_ERROR_REASON_NODE_BUSY,
+		pb.ErrorReason_ERROR_REASON_CALLER_LIMITED} {
 		refusals.Add(context.Background(), 0,
 			metric.WithAttributes(attribute.String("reason", status.ReasonName(reason))))
 	}
@@ -95,6 +109,31 @@ func resultOf(isNew bool, code codes.Code) string {
 		return unavailable
 	}
 	return refused
+}
+
+// limitCaller counts calls that are rejected because of a limit of their caller.
+func (m *metrics) limitCaller(caller, limit string, n int64) {
+	m.limited.Add(context.Background(), n, metric.WithAttributes(
+		attribute.String("caller", caller), attribute.String("limit", limit)))
+}
+
+// observeCallers exports the room that callers use, as the limiter reports it.
+func (m *metrics) observeCallers(used func(limit string) map[string]int64) error {
+	_, err := m.meter.Int64ObservableGauge(
+		"fencepost.caller.used",
+		metric.WithDescription("Room of the node that a caller uses, by caller and limit "+
+			"(calls, where BatchCreateTx and ListTxs count as 16; streams)"),
+		metric.WithUnit("{call}"),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			for _, limit := range []string{limit.LimitCalls, limit.LimitStreams} {
+				for caller, n := range used(limit) {
+					o.Observe(n, metric.WithAttributes(
+						attribute.String("caller", caller), attribute.String("limit", limit)))
+				}
+			}
+			return nil
+		}))
+	return err
 }
 
 // refuse counts a call that is rejected for lack of capacity.

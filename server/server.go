@@ -133,7 +133,17 @@ func New(o Options) (*Server, error) {
 			StreamsPerConnection: int(s.limits.StreamsPerConnection),
 			Call:                 s.limits.wholeCall(), CheckEvery: s.limits.PingAfter,
 		},
-		s.clock, s.log, func() { m.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY) })
+		s.clock, s.log, limit.Counters{
+			Busy: func() { m.refuse(pb.ErrorReason_ERROR_REASON_NODE_BUSY) },
+			Limited: func(caller, limit string) {
+				m.refuse(pb.ErrorReason_ERROR_REASON_CALLER_LIMITED)
+				m.limitCaller(caller, limit, 1)
+			},
+		})
+	if err := m.observeCallers(s.limiter.Used); err != nil {
+		return nil, fmt.Errorf("server: create the metrics of callers: %w", err)
+	}
+	s.shareAmong(o.Callers)
 	s.authn = auth.NewAuthenticator(o.Tokens, o.Callers)
 	s.authz = auth.NewAuthorizer(o.Store)
 	s.draining, s.drain = context.WithCancelCause(context.Background())
@@ -180,7 +190,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.limiter.ServerOptions(contract.NewCodec()), s.common(o)...)
 	options = append(
 		options,
-		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate,
+		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate, auth.CallerOf,
 			func(ctx context.Context, method string, err error) error {
 				return s.access.Begin(method).End(ctx, nil, err)
 			})),
@@ -223,7 +233,7 @@ func (s *Server) web(allowedOrigins []string) web.Options {
 		Serves:       s.serves,
 		Authenticate: s.authn.Authenticate,
 		Enter: func(ctx context.Context, method string) (func(), error) {
-			slot, err := s.limiter.Enter(limit.ConnOf(ctx), method)
+			slot, err := s.limiter.Enter(limit.ConnOf(ctx), auth.CallerOf(ctx), method)
 			if err != nil {
 				return nil, err
 			}
@@ -317,7 +327,20 @@ func (s *Server) serves(path string) bool { return s.methods[path] }
 
 // SetCallers replaces tokens and callers, also for open streams.
 func (s *Server) SetCallers(tokens []string, callers []auth.Caller) {
+	s.shareAmong(callers)
 	s.authn.SetCallers(tokens, callers)
+}
+
+// shareAmong divides the node among callers, and sets their rates.
+func (s *Server) shareAmong(callers []auth.Caller) {
+	of := make(map[string]limit.Caller, len(callers))
+	for _, c := range callers {
+		of[c.Name] = limit.Caller{Weight: int64(c.Weight), Rate: c.Rate}
+		for _, one := range []string{limit.LimitCalls, limit.LimitStreams, limit.LimitRate} {
+			s.metrics.limitCaller(c.Name, one, 0)
+		}
+	}
+	s.limiter.SetCallers(of)
 }
 
 // healthNames returns the services that health reports on; the empty name is the node as a whole. A

@@ -182,12 +182,12 @@ func TestConnection_Stalled_Closed(t *testing.T) {
 	}
 }
 
-// A connection has a limit of health calls, and a node of health watches. Neither counts against
-// the limits of callers.
+// A connection has a limit of health calls, and an address of health watches. Neither counts
+// against the limits of callers.
 func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	n := h.serve(limits(func(l *Limits) { l.Watches = limit.MaxHealthCalls + 1 }))
+	n := h.serve(limits(func(l *Limits) { l.Watches = limit.MaxHealthCalls + 2 }))
 	watch := func(n *node, ctx context.Context) error {
 		stream, err := healthpb.NewHealthClient(n.conn).Watch(ctx, &healthpb.HealthCheckRequest{})
 		h.must(err)
@@ -205,8 +205,8 @@ func TestHealth_TooManyCalls_Rejected(t *testing.T) {
 	}
 	other := n.ownConn()
 	h.must(watch(other, ctx))
-	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "NODE_BUSY"); !strings.Contains(
-		s.Message(), "watch.max_streams") {
+	if s := wantStatus(t, watch(other, ctx), codes.ResourceExhausted, "CALLER_LIMITED"); !strings.
+		Contains(s.Message(), "watch.max_streams") {
 		t.Errorf("it says %q", s.Message())
 	}
 	if _, err := other.watch(watchAll()).Recv(); err != nil {

@@ -126,7 +126,8 @@ func madeMetrics(t *testing.T) map[string]bool {
 		"store") {
 		for _, match := range instrument.FindAllStringSubmatch(text, -1) {
 			name := strings.ReplaceAll(match[2], ".", "_")
-			switch strings.ToLower(strings.TrimPrefix(match[1], "Int64")) {
+			kind := strings.TrimPrefix(strings.TrimPrefix(match[1], "Int64"), "Observable")
+			switch strings.ToLower(kind) {
 			case "counter":
 				made[name+"_total"] = true
 			case "gauge", "observablegauge", "updowncounter":

@@ -76,6 +76,8 @@ type Caller struct {
 	Certificates []string
 	Submitters   []string // names; "*": all
 	Role         string   // "caller" or "operator"
+	Weight       int
+	Rate         float64 // calls a second; 0: no limit
 }
 
 // Operator reports whether the caller has the rights of an operator.

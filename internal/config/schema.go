@@ -274,6 +274,20 @@ func callerFields() []field[Caller] {
 				"accounts. operator: also changes, pauses and protects accounts, and resolves "+
 				"STUCK transactions and protections; an operator of * also registers accounts.",
 			func(c *Caller) *string { return &c.Role }),
+		value("weight", whole(1, 1000), "1",
+			"Weight of the caller when the node is busy. Half of grpc.max_calls and of "+
+				"watch.max_streams is guaranteed to the callers, divided by weight. The other "+
+				"half is common: a caller may hold at most seven times as much of it as is free. "+
+				"A call above that returns RESOURCE_EXHAUSTED (CALLER_LIMITED). A single caller "+
+				"has all the room. Without callers, each source address (a /64 network of IPv6) "+
+				"counts as a caller, and all the room is common.",
+			func(c *Caller) *int { return &c.Weight }),
+		value("rate", orZero(number(0.01, 1_000_000)), "0",
+			"The most calls of the caller per second and node, health checks excluded. "+
+				"BatchCreateTx and ListTxs count as 16. As many calls as in one second may come "+
+				"at once, or 16 if that is more. A call above the rate returns "+
+				"RESOURCE_EXHAUSTED (CALLER_LIMITED) with the time to wait. 0: no limit.",
+			func(c *Caller) *float64 { return &c.Rate }),
 	}
 }
 

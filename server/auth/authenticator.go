@@ -121,6 +121,14 @@ func (a *Authenticator) Authenticate(ctx context.Context, method string) (contex
 	return context.WithValue(ctx, resultKey{}, &result{c, r}), nil
 }
 
+// CallerOf returns the name of the caller that Authenticate recorded; "" if it has none.
+func CallerOf(ctx context.Context) string {
+	if r, ok := ctx.Value(resultKey{}).(*result); ok {
+		return r.rights.caller
+	}
+	return ""
+}
+
 // Rights returns the rights of the caller of a call, as recorded by Authenticate, unless the
 // callers have been replaced since.
 func (a *Authenticator) Rights(ctx context.Context, method string) (*Rights, error) {

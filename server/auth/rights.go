@@ -29,6 +29,9 @@ type Caller struct {
 	Tokens, Certificates []string
 	Submitters           []string // names of the submitters that it may use, or AllSubmitters
 	Operator             bool     // may make the decisions of operators
+
+	Weight int     // of its guaranteed share of a node, relative to other callers; 0 is 1
+	Rate   float64 // calls a second; 0: no limit
 }
 
 // AllSubmitters stands for all submitters, also those that are registered later.

@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,8 @@ import (
 
 // ConnState is what a node holds for the client at the other end of one connection.
 type ConnState struct {
-	close func() error // nil for HTTP, whose responses have deadlines
+	close  func() error // nil for HTTP, whose responses have deadlines
+	source netip.Prefix // zero without an IP address
 
 	health atomic.Int64 // health calls in progress
 	lists  atomic.Int64 // lists in progress or unread
@@ -126,8 +128,8 @@ func (c *ConnState) end() {
 type connKey struct{}
 
 // WithConn returns the context of a new connection over HTTP.
-func WithConn(ctx context.Context) context.Context {
-	return context.WithValue(ctx, connKey{}, &ConnState{})
+func WithConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, &ConnState{source: sourceOf(conn.RemoteAddr())})
 }
 
 // ConnOf returns the state of the connection that a call comes over.
@@ -222,7 +224,7 @@ func (l statefulListener) Accept() (net.Conn, error) {
 		return conn, err
 	}
 	c := &statefulConn{Conn: received, state: &ConnState{}, conns: l.conns}
-	c.state.close = c.Close
+	c.state.close, c.state.source = c.Close, sourceOf(received.RemoteAddr())
 	l.conns.add(c.state)
 	return c, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +54,8 @@ func (s service) GetSubmitter(ctx context.Context,
 // newHarness serves until the test ends. Calls with the header "stranger" are unauthenticated.
 func newHarness(t *testing.T, limits Limits) *harness {
 	t.Helper()
-	l := New(limits, clock.Real{}, slog.New(slog.DiscardHandler), func() {})
+	l := New(limits, clock.Real{}, slog.New(slog.DiscardHandler),
+		Counters{Busy: func() {}, Limited: func(string, string) {}})
 	h := &harness{T: t, limiter: l, contexts: make(chan context.Context, 100)}
 	server := grpc.NewServer(append(
 		l.ServerOptions(encoding.GetCodecV2(grpcproto.Name)),
@@ -63,6 +65,9 @@ func newHarness(t *testing.T, limits Limits) *harness {
 					return ctx, status.ErrUnauthenticated
 				}
 				return ctx, nil
+			},
+			func(ctx context.Context) string {
+				return strings.Join(metadata.ValueFromIncomingContext(ctx, "caller"), "")
 			},
 			func(_ context.Context, _ string, err error) error {
 				return status.From(err, "call").Err()

@@ -6,9 +6,12 @@ package limit
 import (
 	"context"
 	"log/slog"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/tap"
 
@@ -19,6 +22,13 @@ import (
 )
 
 var (
+	errCallShare = status.CallerLimited(time.Second,
+		"its calls in progress use its share of the node (limit grpc.max_calls); "+
+			"the request was not processed; retry the call unchanged later, "+
+			"or raise callers[].weight")
+	errWatchShare = status.CallerLimited(5*time.Second,
+		"its watch streams use its share of the node (limit watch.max_streams); "+
+			"use another node, end unused streams, or raise callers[].weight")
 	errManyCalls = status.NodeBusy(time.Second,
 		"too many concurrent calls (limit grpc.max_calls); the request was not processed; "+
 			"retry the call unchanged later, or on another node")
@@ -68,81 +78,209 @@ type Limits struct {
 	CheckEvery time.Duration
 }
 
+// Caller configures the share of one caller.
+type Caller struct {
+	Weight int64   // of its guaranteed share, relative to other callers
+	Rate   float64 // calls a second, heavy ones counted by weight; 0: no limit
+}
+
+// Counters receive the calls that a limiter rejects.
+type Counters struct {
+	// Busy is called for a call that the node has no room for.
+	Busy func()
+	// Limited is called for a call that is beyond the share or the rate of its caller, which is ""
+	// if callers have no names. limit is LimitCalls, LimitStreams or LimitRate.
+	Limited func(caller, limit string)
+}
+
+// Names of the limits of a caller.
+const (
+	LimitCalls   = "calls"
+	LimitStreams = "streams"
+	LimitRate    = "rate"
+)
+
 // Limiter bounds the calls in progress, across callers and connections. Each call holds memory
 // until its response is read. A call for which there is no room is rejected before its request is
 // read. There is no queue: the client waits, since it holds the request anyway.
+//
+// The room is divided among callers (Shares). Calls whose caller has no name, because none is
+// configured, are divided among the source addresses of their connections.
 type Limiter struct {
 	limits   Limits
 	clock    clock.Clock
 	log      *slog.Logger
-	rejected func()
+	counters Counters
 
-	calls, watches, healthWatches atomic.Int64
+	calls, watches, healthWatches *Shares
+	rates                         atomic.Pointer[map[string]*rate.Limiter] // of all callers; nil: no limit
 	conns                         connStates
 }
 
-// New returns a limiter. It calls rejected for each call that it rejects.
-func New(limits Limits, c clock.Clock, log *slog.Logger, rejected func()) *Limiter {
-	return &Limiter{limits: limits, clock: c, log: log, rejected: rejected}
+// New returns a limiter without callers.
+func New(limits Limits, c clock.Clock, log *slog.Logger, counters Counters) *Limiter {
+	l := &Limiter{
+		limits: limits, clock: c, log: log, counters: counters,
+		calls:         NewShares(int64(limits.Calls), nil),
+		watches:       NewShares(int64(limits.Watches), nil),
+		healthWatches: NewShares(int64(limits.Watches), nil),
+	}
+	l.SetCallers(nil)
+	return l
+}
+
+// SetCallers replaces the callers, by name.
+func (l *Limiter) SetCallers(callers map[string]Caller) {
+	weights, rates := map[string]int64{}, map[string]*rate.Limiter{}
+	for name, c := range callers {
+		weights[namedPrefix+name], rates[name] = max(c.Weight, 1), nil
+		if c.Rate > 0 {
+			// A heavy call must fit into the burst.
+			rates[name] = rate.NewLimiter(rate.Limit(c.Rate), max(HeavyCall, int(c.Rate)))
+		}
+	}
+	l.calls.Divide(weights)
+	l.watches.Divide(weights)
+	l.rates.Store(&rates)
 }
 
 // Calls returns the weight of the calls in progress.
-func (l *Limiter) Calls() int64 { return l.calls.Load() }
+func (l *Limiter) Calls() int64 { return l.calls.Total() }
 
 // Watches returns how many WatchTx streams are in progress.
-func (l *Limiter) Watches() int64 { return l.watches.Load() }
+func (l *Limiter) Watches() int64 { return l.watches.Total() }
 
 // HealthWatches returns how many watches of the node's health are in progress.
-func (l *Limiter) HealthWatches() int64 { return l.healthWatches.Load() }
+func (l *Limiter) HealthWatches() int64 { return l.healthWatches.Total() }
+
+// Used returns the room that each caller takes, for one of LimitCalls and LimitStreams. All callers
+// without a name are one, "".
+func (l *Limiter) Used(limit string) map[string]int64 {
+	of := l.calls
+	if limit == LimitStreams {
+		of = l.watches
+	}
+	used := map[string]int64{"": 0}
+	for caller := range *l.rates.Load() {
+		used[caller] = 0
+	}
+	for key, n := range of.Used() {
+		used[callerOf(key)] += n
+	}
+	return used
+}
 
 // UnreadBytes returns the size of the responses that clients have not read yet.
 func (l *Limiter) UnreadBytes() int { return l.conns.unread() }
 
+// room is a bounded resource.
+type room interface {
+	Take(key string, weight int64) Outcome
+	Add(key string, weight int64)
+}
+
+// bound is a room of one connection, which has no shares.
+type bound struct {
+	count *atomic.Int64
+	max   int64
+}
+
+// Take implements room.
+func (b bound) Take(_ string, weight int64) Outcome {
+	if b.count.Add(weight) > b.max {
+		b.count.Add(-weight)
+		return RoomFull
+	}
+	return Taken
+}
+
+// Add implements room.
+func (b bound) Add(_ string, weight int64) { b.count.Add(weight) }
+
 // share is the part of a bounded resource that a call takes.
 type share struct {
-	count  *atomic.Int64
+	of     room
+	key    string
 	weight int64
-	max    int
-	full   error
+
+	full    error  // if the room is full
+	limit   string // of the caller; empty: none
+	limited error  // if the share of the caller is full
 }
 
 // shares returns what a call takes. Health calls take nothing that other calls need: a busy node is
 // a healthy node.
-func (l *Limiter) shares(c *ConnState, method string) []share {
+func (l *Limiter) shares(c *ConnState, key, method string) []share {
+	health := share{
+		of: bound{&c.health, MaxHealthCalls}, weight: 1, full: errManyHealth,
+	}
 	switch {
 	case method == healthpb.Health_Watch_FullMethodName:
-		return []share{
-			{&c.health, 1, MaxHealthCalls, errManyHealth},
-			{&l.healthWatches, 1, l.limits.Watches, errManyWatches},
-		}
+		return []share{health, {
+			l.healthWatches, sourceKey(c.source), 1, errManyWatches, LimitStreams, errWatchShare,
+		}}
 	case rpc.IsHealth(method):
-		return []share{{&c.health, 1, MaxHealthCalls, errManyHealth}}
+		return []share{health}
 	case method == pb.TxService_WatchTx_FullMethodName:
-		return []share{{&l.watches, 1, l.limits.Watches, errManyWatches}}
+		return []share{{l.watches, key, 1, errManyWatches, LimitStreams, errWatchShare}}
 	}
-	calls := share{&l.calls, 1, l.limits.Calls, errManyCalls}
-	switch method {
-	case pb.TxService_BatchCreateTx_FullMethodName:
-		calls.weight = min(HeavyCall, int64(l.limits.Calls))
-	case pb.TxService_ListTxs_FullMethodName:
+	calls := share{l.calls, key, l.weight(method), errManyCalls, LimitCalls, errCallShare}
+	if method == pb.TxService_ListTxs_FullMethodName {
 		// The responses are long, so one connection that does not read them gets only a share.
-		calls.weight = min(HeavyCall, int64(l.limits.Calls))
-		return []share{
-			{&c.lists, 1, max(1, l.limits.Calls/HeavyCall/ListShare), errManyLists},
-			calls,
-		}
+		lists := int64(max(1, l.limits.Calls/HeavyCall/ListShare))
+		return []share{{of: bound{&c.lists, lists}, weight: 1, full: errManyLists}, calls}
 	}
 	return []share{calls}
 }
 
-// Enter takes a slot for a call of a connection. The error has a status with the reason NODE_BUSY.
-func (l *Limiter) Enter(c *ConnState, method string) (*Slot, error) {
+// weight returns how much a call counts.
+func (l *Limiter) weight(method string) int64 {
+	switch method {
+	case pb.TxService_BatchCreateTx_FullMethodName, pb.TxService_ListTxs_FullMethodName:
+		return min(HeavyCall, int64(l.limits.Calls))
+	}
+	return 1
+}
+
+// Callers with names, and the addresses of those without, are told apart by what their keys begin
+// with.
+const namedPrefix, sourcePrefix = "caller ", "source "
+
+func sourceKey(source netip.Prefix) string { return sourcePrefix + source.String() }
+
+// keyOf returns the key of a call in the shares.
+func keyOf(c *ConnState, caller string) string {
+	if caller == "" {
+		return sourceKey(c.source)
+	}
+	return namedPrefix + caller
+}
+
+// callerOf returns the name of the caller of a key; "" if it has none.
+func callerOf(key string) string {
+	name, named := strings.CutPrefix(key, namedPrefix)
+	if !named {
+		return ""
+	}
+	return name
+}
+
+// Enter takes a slot for a call of a caller, "" if it has no name, over a connection. The error has
+// a status with the reason NODE_BUSY or CALLER_LIMITED.
+func (l *Limiter) Enter(c *ConnState, caller, method string) (*Slot, error) {
+	if err := l.spend(caller, method); err != nil {
+		return nil, err
+	}
 	slot := &Slot{conn: c, holds: 1}
-	for _, s := range l.shares(c, method) {
-		if s.count.Add(s.weight) > int64(s.max) {
-			s.count.Add(-s.weight)
+	for _, s := range l.shares(c, keyOf(c, caller), method) {
+		switch s.of.Take(s.key, s.weight) {
+		case RoomFull:
 			slot.Release()
 			return nil, l.reject(s.full)
+		case ShareFull:
+			slot.Release()
+			l.counters.Limited(caller, s.limit)
+			return nil, s.limited
 		}
 		slot.shares = append(slot.shares, s)
 	}
@@ -153,16 +291,36 @@ func (l *Limiter) Enter(c *ConnState, method string) (*Slot, error) {
 	return slot, nil
 }
 
+// spend takes a call from the rate of its caller.
+func (l *Limiter) spend(caller, method string) error {
+	limiter := (*l.rates.Load())[caller]
+	if limiter == nil || rpc.IsHealth(method) {
+		return nil
+	}
+	now := l.clock.Now()
+	reserved := limiter.ReserveN(now, int(l.weight(method)))
+	wait := reserved.DelayFrom(now)
+	if wait == 0 {
+		return nil
+	}
+	reserved.CancelAt(now)
+	l.counters.Limited(caller, LimitRate)
+	return status.CallerLimited(wait, "it made more than %v calls a second (callers[].rate); "+
+		"the request was not processed; retry the call unchanged later",
+		float64(limiter.Limit()))
+}
+
 func (l *Limiter) reject(err error) error {
-	l.rejected()
+	l.counters.Busy()
 	return err
 }
 
 // Tap returns the handler that admits calls of gRPC before the transport reads on. Calls that
-// authenticate rejects take no slot. The transport ends the context of a call however the call
-// ends, and that releases the slot. finish returns the status of a rejected call.
+// authenticate rejects take no slot; caller names those that it admits. The transport ends the
+// context of a call however the call ends, and that releases the slot. finish returns the status of a rejected call.
 func (l *Limiter) Tap(
 	authenticate func(ctx context.Context, method string) (context.Context, error),
+	caller func(ctx context.Context) string,
 	finish func(ctx context.Context, method string, err error) error,
 ) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
@@ -173,7 +331,7 @@ func (l *Limiter) Tap(
 			maxRejected = MaxRejectedStrangers
 		} else {
 			var slot *Slot
-			if slot, err = l.Enter(c, info.FullMethodName); err == nil {
+			if slot, err = l.Enter(c, caller(ctx), info.FullMethodName); err == nil {
 				ctx, cancel := l.bound(ctx, info.FullMethodName)
 				context.AfterFunc(ctx, func() { cancel(); slot.Release() })
 				return context.WithValue(ctx, slotKey{}, slot), nil

@@ -38,7 +38,7 @@ func (s *Slot) hold() {
 	defer s.mu.Unlock()
 	if s.holds++; s.holds == 1 { // the client went away before there was a response
 		for _, one := range s.shares {
-			one.count.Add(one.weight)
+			one.of.Add(one.key, one.weight)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (s *Slot) Release() {
 	defer s.mu.Unlock()
 	if s.holds--; s.holds == 0 {
 		for _, one := range s.shares {
-			one.count.Add(-one.weight)
+			one.of.Add(one.key, -one.weight)
 		}
 	}
 }

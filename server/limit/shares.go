@@ -8,9 +8,11 @@ import (
 // Shares divides the room for calls, or for streams, among callers.
 //
 // Half of the room is guaranteed: it is divided among the callers by weight, and a caller always
-// gets its part, whatever the others do. The other half is for whoever comes first. So one caller
-// can take at most its guarantee and the common half, and a node with a single caller, or with
-// none configured, has all of its room for everyone.
+// gets its part, whatever the others do. The other half is common. There, a caller may hold at most
+// lead times as much as is free, so some room is always left for callers that come later: an eighth
+// after one greedy caller, a fifteenth after two. If there is only one caller, it has all the room.
+//
+// Callers without a weight share the common part. If no caller has a weight, all room is common.
 type Shares struct {
 	room int64
 
@@ -21,8 +23,20 @@ type Shares struct {
 	commonUsed int64
 }
 
+// lead bounds the part of the common room that one caller may hold, as a multiple of the free part.
+const lead = 7
+
+// Outcome is the result of Take.
+type Outcome int
+
+// Outcomes of Take.
+const (
+	Taken     Outcome = iota
+	RoomFull          // for everyone
+	ShareFull         // for this caller
+)
+
 // NewShares divides room among the callers with the given weights. Weights must be positive.
-// Callers without a weight, and calls without a caller, have the common part alone.
 func NewShares(room int64, weights map[string]int64) *Shares {
 	s := &Shares{room: room, used: map[string]int64{}}
 	s.Divide(weights)
@@ -34,43 +48,53 @@ func (s *Shares) Divide(weights map[string]int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.guaranteed, s.common = map[string]int64{}, s.room
-	if len(weights) > 1 {
-		var sum int64
-		for _, weight := range weights {
-			sum += weight
-		}
-		for caller, weight := range weights {
-			s.guaranteed[caller] = s.room / 2 * weight / sum
-			s.common -= s.guaranteed[caller]
-		}
+	guaranteed := s.room / 2
+	if len(weights) == 1 {
+		guaranteed = s.room
+	}
+	var sum int64
+	for _, weight := range weights {
+		sum += weight
+	}
+	for caller, weight := range weights {
+		s.guaranteed[caller] = guaranteed * weight / sum
+		s.common -= s.guaranteed[caller]
 	}
 	s.commonUsed = 0
 	for caller, used := range s.used {
-		s.commonUsed += max(0, used-s.guaranteed[caller])
+		s.commonUsed += s.beyond(caller, used)
 	}
 }
 
-// Take takes room for a caller and reports whether there was enough.
-func (s *Shares) Take(caller string, weight int64) bool {
+// Take takes room for a caller, unless there is not enough.
+func (s *Shares) Take(caller string, weight int64) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.used[caller]
-	beyond := s.beyond(caller, before+weight) - s.beyond(caller, before)
-	if beyond > 0 && s.commonUsed+beyond > s.common {
-		return false
+	before := s.beyond(caller, s.used[caller])
+	after := s.beyond(caller, s.used[caller]+weight)
+	free := s.common - s.commonUsed
+	switch {
+	case after > before && after-before > free:
+		return RoomFull
+	case after > before && after > lead*free:
+		return ShareFull
 	}
-	s.commonUsed += beyond
-	s.used[caller] = before + weight
-	return true
+	s.addLocked(caller, weight)
+	return Taken
 }
 
-// Give gives back what Take has taken.
-func (s *Shares) Give(caller string, weight int64) {
+// Add takes room that must be counted even if there is not enough, or gives back room that was
+// taken, if weight is negative.
+func (s *Shares) Add(caller string, weight int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.addLocked(caller, weight)
+}
+
+func (s *Shares) addLocked(caller string, weight int64) {
 	before := s.used[caller]
-	s.commonUsed -= s.beyond(caller, before) - s.beyond(caller, before-weight)
-	if s.used[caller] = before - weight; s.used[caller] == 0 {
+	s.commonUsed += s.beyond(caller, before+weight) - s.beyond(caller, before)
+	if s.used[caller] = before + weight; s.used[caller] == 0 {
 		delete(s.used, caller)
 	}
 }
@@ -85,4 +109,14 @@ func (s *Shares) Used() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.used)
+}
+
+// Total returns the room taken by all callers.
+func (s *Shares) Total() (sum int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, used := range s.used {
+		sum += used
+	}
+	return sum
 }

@@ -104,6 +104,15 @@ func NodeBusy(retry time.Duration, format string, args ...any) error {
 	}}
 }
 
+// CallerLimited rejects a call that is beyond the share or the rate of its caller. The client is
+// asked to wait for retry, with jitter on top.
+func CallerLimited(retry time.Duration, format string, args ...any) error {
+	return &refusedError{mapping{
+		code: codes.ResourceExhausted, reason: pb.ErrorReason_ERROR_REASON_CALLER_LIMITED,
+		message: fmt.Sprintf(format, args...), retry: retry,
+	}}
+}
+
 // QueueFull rejects a new transaction because of a full queue, which it names.
 func QueueFull(full *store.QueueFullError) error {
 	where := fmt.Sprintf(

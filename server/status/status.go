@@ -129,6 +129,8 @@ func (m mapping) subject(err error) string {
 	switch m.reason {
 	case pb.ErrorReason_ERROR_REASON_DRAINING, pb.ErrorReason_ERROR_REASON_NODE_BUSY:
 		return "node"
+	case pb.ErrorReason_ERROR_REASON_CALLER_LIMITED:
+		return "caller"
 	case pb.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE:
 		return "ledger"
 	case pb.ErrorReason_ERROR_REASON_RESUME_TOKEN_EXPIRED:

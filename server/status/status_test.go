@@ -58,6 +58,7 @@ func TestReasons_AllHaveAnError(t *testing.T) {
 		errors.New("defect"), Invalid(), UnknownField(), PayloadTooLarge(2, 1),
 		PermissionDenied("no"), DecisionRefused("no"), ProtectionChanged("no"),
 		SubmitterProtected("no"), SubmitterPaused("no"), NodeBusy(time.Second, "no"),
+		CallerLimited(time.Second, "no"),
 		QueueFull(&store.QueueFullError{}),
 	} {
 		seen[ReasonOf(From(fmt.Errorf("server: decide: %w", err), ""))] = true

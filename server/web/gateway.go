@@ -192,7 +192,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	if received, ok := conn.(*port.Conn); ok {
 		from.AuthInfo = received.AuthInfo()
 	}
-	return peer.NewContext(limit.WithConn(ctx), from)
+	return peer.NewContext(limit.WithConn(ctx, conn), from)
 }
 
 // withTLS tells the inner server what the handshake of the connection gave: it looks for it there.

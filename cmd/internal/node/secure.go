@@ -88,6 +88,8 @@ func readAccess(cfg *config.Config) (access, faults) {
 				Certificates: c.Certificates,
 				Submitters:   c.Submitters,
 				Operator:     c.Operator(),
+				Weight:       c.Weight,
+				Rate:         c.Rate,
 			},
 		)
 	}

@@ -97,6 +97,12 @@ const (
 	// support this HTTP method (405; the Allow header lists the supported ones). Correct the name, or
 	// upgrade the server.
 	ErrorReason_ERROR_REASON_UNKNOWN_METHOD ErrorReason = 22
+	// RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
+	// its rate; the request was not processed. Other callers are still served. Retry the call
+	// unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
+	// caller's weight or rate under callers in the configuration. Where no callers are configured,
+	// calls from one address are one caller.
+	ErrorReason_ERROR_REASON_CALLER_LIMITED ErrorReason = 23
 )
 
 // Enum value maps for ErrorReason.
@@ -125,6 +131,7 @@ var (
 		20: "ERROR_REASON_PERMISSION_DENIED",
 		21: "ERROR_REASON_BODY_LATE",
 		22: "ERROR_REASON_UNKNOWN_METHOD",
+		23: "ERROR_REASON_CALLER_LIMITED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":            0,
@@ -150,6 +157,7 @@ var (
 		"ERROR_REASON_PERMISSION_DENIED":      20,
 		"ERROR_REASON_BODY_LATE":              21,
 		"ERROR_REASON_UNKNOWN_METHOD":         22,
+		"ERROR_REASON_CALLER_LIMITED":         23,
 	}
 )
 
@@ -184,7 +192,7 @@ var File_fencepost_v1_errors_proto protoreflect.FileDescriptor
 
 const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\x90\x06\n" +
+	"\x19fencepost/v1/errors.proto\x12\ffencepost.v1*\xb1\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -209,7 +217,8 @@ const file_fencepost_v1_errors_proto_rawDesc = "" +
 	"\x16ERROR_REASON_NODE_BUSY\x10\x13\x12\"\n" +
 	"\x1eERROR_REASON_PERMISSION_DENIED\x10\x14\x12\x1a\n" +
 	"\x16ERROR_REASON_BODY_LATE\x10\x15\x12\x1f\n" +
-	"\x1bERROR_REASON_UNKNOWN_METHOD\x10\x16BT\n" +
+	"\x1bERROR_REASON_UNKNOWN_METHOD\x10\x16\x12\x1f\n" +
+	"\x1bERROR_REASON_CALLER_LIMITED\x10\x17BT\n" +
 	"\x10dev.fencepost.v1P\x01Z>github.com/fencepost/fencepost/gen/go/fencepost/v1;fencepostv1b\x06proto3"
 
 var (

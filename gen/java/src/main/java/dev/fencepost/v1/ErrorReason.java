@@ -222,6 +222,18 @@ public enum ErrorReason
    * <code>ERROR_REASON_UNKNOWN_METHOD = 22;</code>
    */
   ERROR_REASON_UNKNOWN_METHOD(22),
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
+   * its rate; the request was not processed. Other callers are still served. Retry the call
+   * unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
+   * caller's weight or rate under callers in the configuration. Where no callers are configured,
+   * calls from one address are one caller.
+   * </pre>
+   *
+   * <code>ERROR_REASON_CALLER_LIMITED = 23;</code>
+   */
+  ERROR_REASON_CALLER_LIMITED(23),
   UNRECOGNIZED(-1),
   ;
 
@@ -440,6 +452,18 @@ public enum ErrorReason
    * <code>ERROR_REASON_UNKNOWN_METHOD = 22;</code>
    */
   public static final int ERROR_REASON_UNKNOWN_METHOD_VALUE = 22;
+  /**
+   * <pre>
+   * RESOURCE_EXHAUSTED: the caller uses its share of the node's calls or watch streams, or exceeds
+   * its rate; the request was not processed. Other callers are still served. Retry the call
+   * unchanged after RetryInfo's delay. If it persists: send less concurrently, or raise the
+   * caller's weight or rate under callers in the configuration. Where no callers are configured,
+   * calls from one address are one caller.
+   * </pre>
+   *
+   * <code>ERROR_REASON_CALLER_LIMITED = 23;</code>
+   */
+  public static final int ERROR_REASON_CALLER_LIMITED_VALUE = 23;
 
 
   public final int getNumber() {
@@ -489,6 +513,7 @@ public enum ErrorReason
       case 20: return ERROR_REASON_PERMISSION_DENIED;
       case 21: return ERROR_REASON_BODY_LATE;
       case 22: return ERROR_REASON_UNKNOWN_METHOD;
+      case 23: return ERROR_REASON_CALLER_LIMITED;
       default: return null;
     }
   }
