@@ -84,7 +84,9 @@ func acceptBatches(ctx context.Context, b *bench) (err error) {
 		if err != nil {
 			return err
 		}
-		plan.Callers, plan.Duration, plan.Prefix = callers, b.size.spell, fmt.Sprintf("batch-%d",
+		plan.Callers = callers
+		plan.Duration = b.size.spell
+		plan.Prefix = fmt.Sprintf("batch-%d",
 			callers)
 		profiled := b.profile(ctx, s.nodes[0], fmt.Sprintf("accept-batch-%d", callers),
 			b.size.spell)

@@ -66,7 +66,8 @@ func (l *ledger) eventLogs(ctx context.Context) (all []eventLog, err error) {
 	rows, err := l.conn.Query(
 		ctx,
 		`SELECT e.tx_id::TEXT, s.name, t.labels->>'part', count(*), max(e.seq)
-		FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id JOIN managed_tx t ON t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id GROUP BY 1, 2, 3`,
+		FROM tx_event e JOIN submitter s ON s.submitter_id = e.submitter_id JOIN managed_tx t
+		  ON t.submitter_id = e.submitter_id AND t.tx_id = e.tx_id GROUP BY 1, 2, 3`,
 	)
 	if err != nil {
 		return nil, err

@@ -163,15 +163,19 @@ const (
 	// $1 addresses, $2 the chain, $3 the next nonce of each, $4 the hash of block 0. Submitters
 	// without a history start at the chain's nonce.
 	fillSubmitters = `WITH given AS (
-		SELECT n::INT AS submitter_id, address FROM unnest($1::BYTEA[]) WITH ORDINALITY AS a(address, n)
+		SELECT n::INT AS submitter_id, address
+		  FROM unnest($1::BYTEA[]) WITH ORDINALITY AS a(address, n)
 	), registered AS (
 		INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from)
-		SELECT 's' || submitter_id - 1, $2, address, 'keys', 'STRICT', 1, 'chain' FROM given ORDER BY submitter_id
+		SELECT 's' || submitter_id - 1, $2, address, 'keys', 'STRICT', 1, 'chain' FROM given
+		  ORDER BY submitter_id
 		RETURNING submitter_id
 	), leased AS (
-		INSERT INTO submitter_lease (submitter_id, fencing_token) SELECT submitter_id, 1 FROM registered
+		INSERT INTO submitter_lease (submitter_id, fencing_token) SELECT submitter_id, 1
+		  FROM registered
 	)
-	INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
+	INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block,
+	  init_block_hash, fencing_token)
 	SELECT submitter_id, $3::BIGINT, 0, 0, $4::BYTEA, 1 FROM registered WHERE $3::BIGINT > 0`
 
 	// These make ids as txn.NewTxID does, for submitters below 1<<20, with a number in place of the
@@ -184,35 +188,51 @@ const (
 	// $1 how many submitters, $2 and $3 the first and the last of the transactions, which the
 	// submitters have in turn.
 	fillFinals = `WITH past AS (
-		SELECT 1 + n % $1::INT AS submitter_id, n / $1::INT AS nonce, n, ` + pastID + ` AS tx_id, m.hash AS block_hash
+		SELECT 1 + n % $1::INT AS submitter_id, n / $1::INT AS nonce, n, ` + pastID + ` AS tx_id,
+		  m.hash AS block_hash
 		  FROM generate_series($2::INT, $3::INT) n JOIN mined m ON m.number = n / $1::INT
 	), txs AS (
-		INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit, state, version, nonce, tx_hash, receipt_tx_hash,
-		       receipt_block, receipt_block_hash, receipt_success, receipt_gas_used, receipt_gas_price, executed, submit_attempts, released_at, terminal_at,
+		INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value,
+		  data, gas_limit, state, version, nonce, tx_hash, receipt_tx_hash,
+		       receipt_block, receipt_block_hash, receipt_success, receipt_gas_used,
+		         receipt_gas_price, executed, submit_attempts, released_at, terminal_at,
 		       fencing_token, accepted_attempt, pooled_attempt)
-		SELECT submitter_id, tx_id, 'past-' || n, sha256(uuid_send(tx_id)), substr(sha256('to'), 1, 20), 1, '', 21000, 'CONFIRMED', 5, nonce, sha256(uuid_send(tx_id)),
-		       sha256(uuid_send(tx_id)), nonce, block_hash, TRUE, 21000, 2000000000, 'SUCCESS', 1, clock_timestamp(), clock_timestamp(), 1, 1, 1
+		SELECT submitter_id, tx_id, 'past-' || n, sha256(uuid_send(tx_id)), substr(sha256('to'), 1,
+		  20), 1, '', 21000, 'CONFIRMED', 5, nonce, sha256(uuid_send(tx_id)),
+		       sha256(uuid_send(tx_id)), nonce, block_hash, TRUE, 21000, 2000000000, 'SUCCESS', 1,
+		         clock_timestamp(), clock_timestamp(), 1, 1, 1
 		  FROM past ORDER BY n
 		RETURNING submitter_id, tx_id, nonce, tx_hash, receipt_block_hash
 	), attempts AS (
-		INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx, gas_limit, fee_cap, tip, legacy, fencing_token)
-		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, tx_hash, decode(repeat('02', 115), 'hex'), 21000, 3000000000, 1000000000, FALSE, 1 FROM txs
+		INSERT INTO tx_attempt (submitter_id, tx_id, attempt_no, kind, nonce, tx_hash, raw_tx,
+		  gas_limit, fee_cap, tip, legacy, fencing_token)
+		SELECT submitter_id, tx_id, 1, 'ORIGINAL', nonce, tx_hash, decode(repeat('02', 115),
+		  'hex'), 21000, 3000000000, 1000000000, FALSE, 1 FROM txs
 	)
-	INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
+	INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash,
+	  receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
 	       receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
-	SELECT t.submitter_id, t.tx_id, k.seq, k.kind, k.state, k.sub_state, k.executed, CASE WHEN k.seq > 1 THEN t.tx_hash END, CASE WHEN k.seq > 3 THEN t.tx_hash END,
-	       CASE WHEN k.seq > 3 THEN t.nonce END, CASE WHEN k.seq > 3 THEN t.receipt_block_hash END, CASE WHEN k.seq > 3 THEN TRUE END,
-	       CASE WHEN k.seq > 3 THEN 21000 END, CASE WHEN k.seq > 3 THEN 2000000000 END, '', '', CASE WHEN k.seq > 1 THEN 1 ELSE 0 END
-	  FROM txs t CROSS JOIN (VALUES (1, 'QUEUED', 'QUEUED', '', 'UNKNOWN'), (2, 'ALLOCATED', 'ALLOCATED', '', 'UNKNOWN'), (3, 'SUBMITTED', 'TRACKING', 'PENDING', 'UNKNOWN'),
-	       (4, 'INCLUDED', 'TRACKING', 'INCLUDED', 'UNKNOWN'), (5, 'CONFIRMED', 'CONFIRMED', '', 'SUCCESS')) k(seq, kind, state, sub_state, executed)`
+	SELECT t.submitter_id, t.tx_id, k.seq, k.kind, k.state, k.sub_state, k.executed,
+	  CASE WHEN k.seq > 1 THEN t.tx_hash END, CASE WHEN k.seq > 3 THEN t.tx_hash END,
+	       CASE WHEN k.seq > 3 THEN t.nonce END, CASE WHEN k.seq > 3 THEN t.receipt_block_hash END,
+	         CASE WHEN k.seq > 3 THEN TRUE END,
+	       CASE WHEN k.seq > 3 THEN 21000 END, CASE WHEN k.seq > 3 THEN 2000000000 END, '', '',
+	         CASE WHEN k.seq > 1 THEN 1 ELSE 0 END
+	  FROM txs t CROSS JOIN (VALUES (1, 'QUEUED', 'QUEUED', '', 'UNKNOWN'), (2, 'ALLOCATED',
+	    'ALLOCATED', '', 'UNKNOWN'), (3, 'SUBMITTED', 'TRACKING', 'PENDING', 'UNKNOWN'),
+	       (4, 'INCLUDED', 'TRACKING', 'INCLUDED', 'UNKNOWN'), (5, 'CONFIRMED', 'CONFIRMED', '',
+	         'SUCCESS')) k(seq, kind, state, sub_state, executed)`
 
 	// $1 and $2 the first and the last of those that wait.
 	fillQueue = `WITH txs AS (
-		INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
+		INSERT INTO managed_tx (submitter_id, tx_id, request_id, request_hash, to_address, value,
+		  data, gas_limit)
 		SELECT 1, ` + waitingID + `, 'waits-' || n, sha256(int4send(n)),
-		       substr(sha256('to'), 1, 20), 1, '', 21000 FROM generate_series($1::INT, $2::INT) n ORDER BY n
+		       substr(sha256('to'), 1, 20), 1, '', 21000 FROM generate_series($1::INT, $2::INT) n
+		         ORDER BY n
 		RETURNING submitter_id, tx_id
 	)
-	INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+	INSERT INTO tx_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+	  message)
 	SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM txs`
 )

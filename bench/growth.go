@@ -247,8 +247,11 @@ func (s *service) cost(ctx context.Context) (c cost, err error) {
 	}
 	rows, err := s.ledger.conn.Query(
 		ctx,
-		`SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(shared_blks_hit + shared_blks_read)::FLOAT8, sum(total_exec_time * 1000)::FLOAT8, sum(shared_blks_read)::FLOAT8
-		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query LIKE '-- name: %' GROUP BY 1`,
+		`SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name,
+		  sum(shared_blks_hit + shared_blks_read)::FLOAT8, sum(total_exec_time * 1000)::FLOAT8,
+		  sum(shared_blks_read)::FLOAT8
+		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database
+		  WHERE datname = current_database()) AND query LIKE '-- name: %' GROUP BY 1`,
 	)
 	if err != nil {
 		return c, err

@@ -45,8 +45,10 @@ func idle(ctx context.Context, b *bench, submitters int) (err error) {
 	if err != nil {
 		return err
 	}
-	name, took, w := fmt.Sprintf("growth.idle.%d.", submitters), after.at.Sub(
-		before.at).Seconds(), after.work.since(before.work)
+	name := fmt.Sprintf("growth.idle.%d.", submitters)
+	took := after.at.Sub(
+		before.at).Seconds()
+	w := after.work.since(before.work)
 	b.add(name+"statements", "1/s", w.statements/took)
 	b.add(name+"buffers", "pages/s", (after.buffers-before.buffers)/took)
 	b.add(name+"execution", "ms/s", (after.execution-before.execution)/1000/took)
@@ -144,7 +146,8 @@ type tableSizes struct{ txs, tables, indexes, live, dead, vacuums float64 }
 func (l *ledger) sizes(ctx context.Context) (t tableSizes, err error) {
 	err = l.conn.QueryRow(
 		ctx,
-		`SELECT (SELECT count(*) FROM managed_tx), sum(pg_table_size(relid)), sum(pg_indexes_size(relid)), sum(n_live_tup), sum(n_dead_tup), sum(autovacuum_count)
+		`SELECT (SELECT count(*) FROM managed_tx), sum(pg_table_size(relid)),
+		  sum(pg_indexes_size(relid)), sum(n_live_tup), sum(n_dead_tup), sum(autovacuum_count)
 		FROM pg_stat_user_tables -- pg_stat_statements: not counted`,
 	).Scan(&t.txs, &t.tables, &t.indexes, &t.live, &t.dead, &t.vacuums)
 	return t, err

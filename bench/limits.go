@@ -43,11 +43,13 @@ func (l *ledger) makeRaw(ctx context.Context) error {
 const rawInsert = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, ` +
 	`to_address, value, data, gas_limit) VALUES ($1, $2, $3, $4, $5, 1, '', 21000)`
 
-const rawBatch = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
+const rawBatch = `INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address,
+  value, data, gas_limit)
 SELECT s, t, r, $4, $5, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[], $3::TEXT[]) AS i(s, t, r)`
 
 const rawBatchNotify = `WITH q AS (` + rawBatch + ` RETURNING submitter_id, tx_id)
-INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message) SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM q`
+INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message)
+  SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM q`
 
 // rawRow are the arguments of a row that no other has.
 func rawRow(n int) []any {
@@ -170,10 +172,13 @@ const batchSize = 100
 var batchCallers = []int{1, 4}
 
 func insertBatch(ctx context.Context, conn *pgx.Conn, insert string, from int) error {
-	submitters, ids, requests := make([]int32, batchSize), make([][16]byte,
-		batchSize), make([]string, batchSize)
+	submitters := make([]int32, batchSize)
+	ids := make([][16]byte,
+		batchSize)
+	requests := make([]string, batchSize)
 	for i := range batchSize {
-		submitters[i], ids[i], requests[i] = int32(i%64), timedID(), fmt.Sprintf("batch-%d", from+i)
+		submitters[i], ids[i] = int32(i%64), timedID()
+		requests[i] = fmt.Sprintf("batch-%d", from+i)
 	}
 	_, err := conn.Exec(ctx, insert, submitters, ids, requests, make([]byte, 32), make([]byte, 20))
 	return err
@@ -181,22 +186,36 @@ func insertBatch(ctx context.Context, conn *pgx.Conn, insert string, from int) e
 
 // The life of a transaction without constraints: an insert, three updates and five events.
 var rawLife = []string{
-	`WITH q AS (INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address, value, data, gas_limit)
-	 SELECT s, t, t::TEXT, $3, $4, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) RETURNING submitter_id, tx_id)
-	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason, message) SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM q`,
-	`WITH q AS (UPDATE raw_tx r SET state = 'ALLOCATED', version = 2, nonce = $5::BIGINT, tx_hash = $3, fencing_token = 1, updated_at = clock_timestamp()
-	 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) WHERE r.submitter_id = s AND r.tx_id = t RETURNING r.submitter_id, r.tx_id, $4::BYTEA)
-	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, reason, message, fencing_token)
+	`WITH q AS (INSERT INTO raw_tx (submitter_id, tx_id, request_id, request_hash, to_address,
+	  value, data, gas_limit)
+	 SELECT s, t, t::TEXT, $3, $4, 1, '', 21000 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t)
+	   RETURNING submitter_id, tx_id)
+	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, reason,
+	   message) SELECT submitter_id, tx_id, 1, 'QUEUED', 'QUEUED', '', 'UNKNOWN', '', '' FROM q`,
+	`WITH q AS (UPDATE raw_tx r SET state = 'ALLOCATED', version = 2, nonce = $5::BIGINT,
+	  tx_hash = $3, fencing_token = 1, updated_at = clock_timestamp()
+	 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) WHERE r.submitter_id = s AND r.tx_id = t
+	   RETURNING r.submitter_id, r.tx_id, $4::BYTEA)
+	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash,
+	   reason, message, fencing_token)
 	 SELECT submitter_id, tx_id, 2, 'ALLOCATED', 'ALLOCATED', '', 'UNKNOWN', $3, '', '', 1 FROM q`,
-	`WITH q AS (UPDATE raw_tx r SET state = 'TRACKING', sub_state = 'INCLUDED', version = 4, receipt_tx_hash = $3, receipt_block = $5::BIGINT, receipt_block_hash = $3,
-	 receipt_success = TRUE, receipt_gas_used = 21000, receipt_gas_price = 1, released_at = clock_timestamp(), updated_at = clock_timestamp()
-	 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) WHERE r.submitter_id = s AND r.tx_id = t RETURNING r.submitter_id, r.tx_id, $4::BYTEA)
-	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
+	`WITH q AS (UPDATE raw_tx r SET state = 'TRACKING', sub_state = 'INCLUDED', version = 4,
+	  receipt_tx_hash = $3, receipt_block = $5::BIGINT, receipt_block_hash = $3,
+	 receipt_success = TRUE, receipt_gas_used = 21000, receipt_gas_price = 1,
+	   released_at = clock_timestamp(), updated_at = clock_timestamp()
+	 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) WHERE r.submitter_id = s AND r.tx_id = t
+	   RETURNING r.submitter_id, r.tx_id, $4::BYTEA)
+	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash,
+	   receipt_tx_hash, receipt_block, receipt_block_hash, receipt_success,
 	 receipt_gas_used, receipt_gas_price, reason, message, fencing_token)
-	 SELECT submitter_id, tx_id, n, 'INCLUDED', 'TRACKING', 'INCLUDED', 'UNKNOWN', $3, $3, 7, $3, TRUE, 21000, 1, '', '', 1 FROM q, generate_series(3, 4) n`,
-	`WITH q AS (UPDATE raw_tx r SET state = 'CONFIRMED', sub_state = '', version = 5, executed = 'SUCCESS', terminal_at = clock_timestamp(), updated_at = clock_timestamp()
-	 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) WHERE r.submitter_id = s AND r.tx_id = t RETURNING r.submitter_id, r.tx_id, $4::BYTEA, $5::BIGINT)
-	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash, reason, message, fencing_token)
+	 SELECT submitter_id, tx_id, n, 'INCLUDED', 'TRACKING', 'INCLUDED', 'UNKNOWN', $3, $3, 7, $3,
+	   TRUE, 21000, 1, '', '', 1 FROM q, generate_series(3, 4) n`,
+	`WITH q AS (UPDATE raw_tx r SET state = 'CONFIRMED', sub_state = '', version = 5,
+	  executed = 'SUCCESS', terminal_at = clock_timestamp(), updated_at = clock_timestamp()
+	 FROM unnest($1::INT[], $2::UUID[]) AS i(s, t) WHERE r.submitter_id = s AND r.tx_id = t
+	   RETURNING r.submitter_id, r.tx_id, $4::BYTEA, $5::BIGINT)
+	 INSERT INTO raw_event (submitter_id, tx_id, seq, kind, state, sub_state, executed, tx_hash,
+	   reason, message, fencing_token)
 	 SELECT submitter_id, tx_id, 5, 'CONFIRMED', 'CONFIRMED', '', 'SUCCESS', $3, '', '', 1 FROM q`,
 }
 
@@ -271,7 +290,9 @@ func fsyncs(_ context.Context, b *bench) error {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	page, n, began := make([]byte, 8192), 0, time.Now()
+	page := make([]byte, 8192)
+	n := 0
+	began := time.Now()
 	for ; time.Since(began) < b.size.spell; n++ {
 		if _, err := f.WriteAt(page, 0); err != nil {
 			return err
@@ -286,7 +307,10 @@ func fsyncs(_ context.Context, b *bench) error {
 
 // signings measures signatures of secp256k1 on one core.
 func signings(_ context.Context, b *bench) error {
-	key, digest, n, began := chaintest.Key(0), make([]byte, 32), 0, time.Now()
+	key := chaintest.Key(0)
+	digest := make([]byte, 32)
+	n := 0
+	began := time.Now()
 	for ; time.Since(began) < b.size.spell; n++ {
 		if _, err := crypto.Sign(digest, key); err != nil {
 			return err

@@ -58,7 +58,7 @@ func parse(args []string, errs io.Writer) (f flags, err error) {
 	set.StringVar(&f.size, "size", "small", "how much: "+strings.Join(sizeNames(), ", "))
 	set.StringVar(&f.only, "only", "",
 		"run the scenarios whose names match this expression (-list shows them); a ratio needs "+
-			"what it is measured against too, as in 'limit|accept'")
+			"the scenarios of both sides, as in 'limit|accept'")
 	set.BoolVar(&f.list, "list", false,
 		"print the sizes and the names of their scenarios, and run none")
 	set.IntVar(&f.rounds, "rounds", 0,
@@ -143,7 +143,8 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 	} else {
 		b.results.print(out)
 		b.say(
-			"docs/performance.md describes each row. On a machine with other load, rates and times " +
+			"docs/performance.md describes each row. On a machine with other load, rates and " +
+				"times " +
 				"mean little; counts do not depend on the machine",
 		)
 	}

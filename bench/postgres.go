@@ -117,8 +117,10 @@ func (l *ledger) measure(ctx context.Context) (work, error) {
 	// sqlc puts "-- name: X :many" before each statement.
 	rows, err := l.conn.Query(
 		ctx,
-		`SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name, sum(calls)::FLOAT8, sum(total_exec_time)::FLOAT8 * 1000
-		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND query NOT LIKE '%pg_stat_statements%'
+		`SELECT coalesce(substring(query FROM '-- name: (\w+)'), 'other') AS name,
+		  sum(calls)::FLOAT8, sum(total_exec_time)::FLOAT8 * 1000
+		FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database
+		  WHERE datname = current_database()) AND query NOT LIKE '%pg_stat_statements%'
 		 AND query NOT LIKE '%pg_current_wal_insert_lsn%' GROUP BY 1`,
 	)
 	if err != nil {

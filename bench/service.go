@@ -89,11 +89,16 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 
 func (s *service) addNode(ctx context.Context) error {
 	cfg := s.config
-	cfg.Name, cfg.Database, cfg.ChainID, cfg.Confirmations = fmt.Sprintf("n%d",
-		len(s.nodes)+1), s.ledger.url, uint64(
+	cfg.Name = fmt.Sprintf("n%d",
+		len(s.nodes)+1)
+	cfg.Database = s.ledger.url
+	cfg.ChainID = uint64(
 		benchChain,
-	), confirmations
-	cfg.Signer, cfg.Keys, cfg.PasswordFile = signer, s.keys.folder, s.keys.password
+	)
+	cfg.Confirmations = confirmations
+	cfg.Signer = signer
+	cfg.Keys = s.keys.folder
+	cfg.PasswordFile = s.keys.password
 	n, err := startNode(ctx, s.b.node, cfg)
 	if err == nil {
 		s.nodes = append(s.nodes, n)

@@ -17,7 +17,12 @@ import (
 // match each outcome, and the next transaction of the account takes the next nonce.
 func TestCancel_RacesOriginal(t *testing.T) {
 	t.Parallel()
-	const wins, loses, turns, unsent = 0, 1, 2, 3
+	const (
+		wins = iota
+		loses
+		turns
+		unsent
+	)
 	b := newBeacon(t, beaconOptions{keys: 4})
 	d := newDriven(t, b, 2, "resubmit: {interval: 60s, max_attempts: 20}")
 	var first, next []*story
@@ -105,11 +110,13 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 	t.Helper()
 	tx, events := d.told(t, s)
 	hash := tx.GetOperator().GetAttempts()[form-1].GetTxHash()
-	state, executed, reason := fencepostv1.TxState_TX_STATE_CANCELLED,
-		fencepostv1.Executed_EXECUTED_NO, "CANCELLED_BY_CALLER"
+	state := fencepostv1.TxState_TX_STATE_CANCELLED
+	executed := fencepostv1.Executed_EXECUTED_NO
+	reason := "CANCELLED_BY_CALLER"
 	if form == 1 {
-		state, executed, reason = fencepostv1.TxState_TX_STATE_CONFIRMED,
-			fencepostv1.Executed_EXECUTED_SUCCESS, "CANCEL_LOST"
+		state = fencepostv1.TxState_TX_STATE_CONFIRMED
+		executed = fencepostv1.Executed_EXECUTED_SUCCESS
+		reason = "CANCEL_LOST"
 	}
 	if tx.GetState() != state || tx.GetExecuted() != executed || tx.GetReason() != reason ||
 		tx.GetTxHash() != hash ||

@@ -78,7 +78,9 @@ func geth(t *testing.T, keys int) *testChain {
 	if err != nil {
 		t.Fatal("geth is not on PATH; run this through `make e2e`, which builds it")
 	}
-	port, data, log := freePort(t), t.TempDir(), filepath.Join(t.TempDir(), "geth.log")
+	port := freePort(t)
+	data := t.TempDir()
+	log := filepath.Join(t.TempDir(), "geth.log")
 	start := func() *process {
 		return startProcess(
 			t,

@@ -30,12 +30,16 @@ func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
 	if _, err := pool.Exec(t.Context(), `
 		CREATE SCHEMA chronicle;
 		CREATE TABLE chronicle.acquisition (
-			submitter INT, owner TEXT, token BIGINT, at TIMESTAMPTZ, before TEXT, ended TIMESTAMPTZ, released BOOLEAN, work_since TIMESTAMPTZ,
+			submitter INT, owner TEXT, token BIGINT, at TIMESTAMPTZ, before TEXT,
+			  ended TIMESTAMPTZ, released BOOLEAN, work_since TIMESTAMPTZ,
 			PRIMARY KEY (submitter, token));
 		CREATE FUNCTION chronicle.acquired() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
-			INSERT INTO chronicle.acquisition VALUES (NEW.submitter_id, NEW.owner_node, NEW.fencing_token, NEW.acquired_at, OLD.owner_node, OLD.expires_at, OLD.released,
-				LEAST((SELECT min(t.created_at) FROM public.managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NULL AND t.terminal_at IS NULL),
+			INSERT INTO chronicle.acquisition VALUES (NEW.submitter_id, NEW.owner_node,
+			  NEW.fencing_token, NEW.acquired_at, OLD.owner_node, OLD.expires_at, OLD.released,
+				LEAST((SELECT min(t.created_at) FROM public.managed_tx t
+				  WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NULL
+				  AND t.terminal_at IS NULL),
 				      (SELECT min(t.created_at) FROM public.managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)));
 			RETURN NULL;
 		END $$;

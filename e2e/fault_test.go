@@ -69,7 +69,8 @@ func (s *storm) rage(d time.Duration) {
 	for time.Now().Before(end) && !s.t.Failed() {
 		kind, alone := faultKinds[s.random.IntN(len(faultKinds))], s.random.IntN(2) == 0
 		if len(first) > 0 {
-			kind, first, alone = first[0], first[1:], true
+			kind, first = first[0], first[1:]
+			alone = true
 		}
 		if alone {
 			s.wg.Wait()

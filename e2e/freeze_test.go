@@ -128,7 +128,9 @@ func (f *frozen) catch(step byte,
 	a, b := f.cl.members[0], f.cl.members[1]
 	onA, onB := a.db.On(match, action), b.db.On(match, action)
 	f.kind.trigger(f)
-	victim, other, rule = a, b, onA
+	victim = a
+	other = b
+	rule = onA
 	unused := onB
 	block, limit := time.NewTicker(200*time.Millisecond), time.After(40*time.Second)
 	defer block.Stop()
@@ -137,7 +139,11 @@ func (f *frozen) catch(step byte,
 		case <-onA.Fired():
 			seen = true
 		case <-onB.Fired():
-			victim, other, rule, unused, seen = b, a, onB, onA, true
+			victim = b
+			other = a
+			rule = onB
+			unused = onA
+			seen = true
 		case <-block.C:
 			if f.kind.mines {
 				f.mine()
@@ -239,7 +245,8 @@ func (f *frozen) finish(victim *member) {
 	var nonces []int64
 	f.scan(&nonces, `SELECT array_agg(nonce ORDER BY nonce) FROM (
 		SELECT nonce FROM managed_tx WHERE submitter_id = $1 AND nonce IS NOT NULL
-		 UNION ALL SELECT generate_series(first_nonce, last_nonce) FROM nonce_gap WHERE submitter_id = $1) used`, f.id)
+		 UNION ALL SELECT generate_series(first_nonce, last_nonce) FROM nonce_gap
+		   WHERE submitter_id = $1) used`, f.id)
 	for i, n := range nonces {
 		if n != int64(i) {
 			f.t.Fatalf("the nonces %v are used, or recorded as gaps", nonces)

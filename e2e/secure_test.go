@@ -29,34 +29,36 @@ func TestCallers_Authenticated(t *testing.T) {
 	writeCertificates(t, certs)
 	tokens := writeToken(t, certs)
 	file := func(name string) string { return filepath.Join(certs, name) }
-	ca, certificate, shown := []string{
+	ca := []string{
 		"--tls-ca",
 		file("ca.pem"),
 		"--tls-name",
 		"node.test",
-	}, []string{
+	}
+	certificate := []string{
 		"--tls-cert",
 		file("client.pem"),
 		"--tls-key",
 		file("client-key.pem"),
-	},
-		[]string{
-			"--token-file",
-			file("token"),
-		}
-	curlCA, curlCertificate, curlToken := []string{
+	}
+	shown := []string{
+		"--token-file",
+		file("token"),
+	}
+	curlCA := []string{
 		"--cacert",
 		file("ca.pem"),
-	}, []string{
+	}
+	curlCertificate := []string{
 		"--cert",
 		file("client.pem"),
 		"--key",
 		file("client-key.pem"),
-	},
-		[]string{
-			"--header",
-			"Authorization: Bearer " + token,
-		}
+	}
+	curlToken := []string{
+		"--header",
+		"Authorization: Bearer " + token,
+	}
 	join := func(all ...[]string) (line []string) {
 		for _, part := range all {
 			line = append(line, part...)

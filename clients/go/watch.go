@@ -179,7 +179,9 @@ func (w *watch) stream(whole context.Context) error {
 
 // deliver yields the messages that are ready, but none after the end of the watch.
 func (w *watch) deliver(whole context.Context, m *pb.WatchTxResponse) error {
-	w.lost, w.broken, w.pause = time.Time{}, nil, firstPause
+	w.lost = time.Time{}
+	w.broken = nil
+	w.pause = firstPause
 	messages, err := w.position.take(m)
 	if err != nil {
 		return err

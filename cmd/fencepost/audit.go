@@ -29,13 +29,14 @@ func (p *program) auditCommand() *cobra.Command {
 		Use:   "audit --config FILE",
 		Short: "Check the ledger against its invariants and the chains",
 		Args:  arguments(),
-		Long: `Check the ledger against its invariants and the chains: every nonce is used once or recorded
-as a gap, every state change has its event, every final transaction is on chain as recorded, no
-requeued transaction was executed at its old nonce, and the nonce of the account matches.
+		Long: `Check the ledger against its invariants and the chains: every nonce is used once or
+recorded as a gap, every state change has its event, every final transaction is on chain as
+recorded, no requeued transaction was executed at its old nonce, and the nonce of the account
+matches.
 
-The audit only reads; nodes may run. COMPARED counts the transactions compared with the chain: final
-and requeued ones, not queued or pending ones. HASHES counts the signed transactions looked up on
-chain.
+The audit only reads; nodes may run. COMPARED counts the transactions compared with the chain:
+final and requeued ones, not queued or pending ones. HASHES counts the signed transactions looked
+up on chain.
 
 Exit codes: 0 no violation, 1 violations found, 2 not everything could be checked.`,
 		Example: "  fencepost audit --config fencepost.yaml\n  fencepost audit --config " +

@@ -65,16 +65,16 @@ func (p *program) benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure a running service with real transactions",
 		Args:  arguments(),
-		Long: `Create transactions on a running service as fast as it accepts them, watch until all are
-final, and print rates and latencies.
+		Long: `Create transactions on a running service as fast as it accepts them, watch until
+all are final, and print rates and latencies.
 
 The transactions are real and cost real fees: use a test chain and test accounts.
 
 An account has one nonce in flight and sends about one transaction per block; most of the measured
 time is waiting in its queue. Use several accounts to send in parallel, or --count 1 to measure
-without a queue. --wait must be long enough: 100 transactions on one account take 100 blocks and the
-confirmations of the last. Transactions that are not in a block by then stay queued and are sent
-later; the command reports them and fails.
+without a queue. --wait must be long enough: 100 transactions on one account take 100 blocks and
+the confirmations of the last. Transactions that are not in a block by then stay queued and are
+sent later; the command reports them and fails.
 
 To measure the limits of a machine, run "make bench" in a source checkout.`,
 		Example: "  fencepost bench --submitter alice" +

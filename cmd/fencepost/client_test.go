@@ -160,14 +160,18 @@ func (l *ledger) live(id txn.TxID, success bool) {
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
 		nonce := l.next
 		l.next++
-		s.Nonce, s.TxHash, c.Take = &nonce, txn.Hash(txn.Payload{Data: id[:]}.Hash()), &txn.Take{
+		s.Nonce = &nonce
+		s.TxHash = txn.Hash(txn.Payload{Data: id[:]}.Hash())
+		c.Take = &txn.Take{
 			Nonce: nonce,
 		}
 	})
 	l.move(id, txn.EventSubmitted, txn.Tracking,
 		func(s *txn.Status, _ *txn.Change) { s.Sub, s.SubmitAttempts = txn.Pending, 1 })
 	l.move(id, txn.EventIncluded, txn.Tracking, func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Released, s.Receipt = txn.Included, true, &txn.Receipt{
+		s.Sub = txn.Included
+		s.Released = true
+		s.Receipt = &txn.Receipt{
 			TxHash:      s.TxHash,
 			BlockNumber: 17,
 			BlockHash:   txn.Hash{9},
@@ -181,8 +185,10 @@ func (l *ledger) live(id txn.TxID, success bool) {
 		return
 	}
 	l.move(id, txn.EventFailed, txn.Failed, func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Executed, s.Reason, s.LastError = txn.None, txn.Reverted, txn.ReasonReverted,
-			"the call was reverted"
+		s.Sub = txn.None
+		s.Executed = txn.Reverted
+		s.Reason = txn.ReasonReverted
+		s.LastError = "the call was reverted"
 	})
 }
 

@@ -62,9 +62,9 @@ func (p *program) explainCommand() *cobra.Command {
 		Use:         "explain-rpc-error TEXT",
 		Short:       "Explain how an RPC error of a broadcast is classified",
 		Args:        arguments("the text of the error (\"-\" reads it from stdin)"),
-		Long: `Explain how an RPC error of eth_sendRawTransaction is classified: its outcome class, the rule
-that matched, the numbers in its text, and the reaction of Fencepost. Nothing is sent. For classes
-and rules, see docs/outcomes.md.
+		Long: `Explain how an RPC error of eth_sendRawTransaction is classified: its outcome
+class, the rule that matched, the numbers in its text, and the reaction of Fencepost. Nothing is
+sent. For classes and rules, see docs/outcomes.md.
 
 The text is decisive, then the code, then the HTTP status. An unknown error is AMBIGUOUS: the
 transaction may have been accepted. TEXT may be a JSON-RPC response, a batch, or its error object;

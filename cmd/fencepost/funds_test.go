@@ -16,8 +16,10 @@ func TestUnfunded_Shown(t *testing.T) {
 	const lacks = "the account cannot pay for this transaction: it has 1 ether, may need 3, and " +
 		"2 ether are missing"
 	poor := func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Reason, s.LastError, s.LastOutcome = txn.Unfunded, txn.ReasonInsufficientFunds,
-			lacks, txn.InsufficientFunds
+		s.Sub = txn.Unfunded
+		s.Reason = txn.ReasonInsufficientFunds
+		s.LastError = lacks
+		s.LastOutcome = txn.InsufficientFunds
 	}
 	text := l.create("r1")
 	id, err := txn.ParseTxID(text)
@@ -40,10 +42,15 @@ func TestUnfunded_Shown(t *testing.T) {
 	l.move(id, txn.EventDelayed, txn.Queued, poor)
 	shown("QUEUED", "")
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
-		s.Sub, s.Reason, s.LastError, s.Nonce, s.TxHash, c.Take = txn.None, "", "", new(
-			txn.Nonce(0)), txn.Hash{
+		s.Sub = txn.None
+		s.Reason = ""
+		s.LastError = ""
+		s.Nonce = new(
+			txn.Nonce(0))
+		s.TxHash = txn.Hash{
 			7,
-		}, &txn.Take{
+		}
+		c.Take = &txn.Take{
 			Nonce: 0,
 		}
 	})

@@ -77,8 +77,8 @@ func (p *program) migrateUpCommand() *cobra.Command {
 		Use:   "up",
 		Short: "Run all pending migrations",
 		Args:  arguments(),
-		Long: `Run all pending migrations. It is safe to run on several machines at once: one does the work
-and the others wait.`,
+		Long: `Run all pending migrations. It is safe to run on several machines at once: one does
+the work and the others wait.`,
 		Example: "  fencepost migrate up --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)
@@ -123,9 +123,9 @@ func (p *program) migrateStatusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "List migrations and whether they are applied",
 		Args:  arguments(),
-		Long: `List migrations and whether they are applied. OLDER NODES shows whether nodes that do not
-know a migration keep working; if not, stop them before you apply it. A migration that this program
-does not know has no name.`,
+		Long: `List migrations and whether they are applied. OLDER NODES shows whether nodes that
+do not know a migration keep working; if not, stop them before you apply it. A migration that this
+program does not know has no name.`,
 		Example: "  fencepost migrate status --config fencepost.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			at, err := p.database(c, f)

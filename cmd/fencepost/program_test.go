@@ -256,7 +256,9 @@ func TestKeyImport(t *testing.T) {
 	add("@/hex")
 	s.in = digits[1]
 	add("-")
-	s.typed, s.answers, s.in = true, []string{digits[2]}, "not this"
+	s.typed = true
+	s.answers = []string{digits[2]}
+	s.in = "not this"
 	add("-")
 	if !opens(t, s, 3) {
 		t.Error("the keys are not all there")

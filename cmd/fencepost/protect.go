@@ -171,8 +171,8 @@ func (p *program) submitterExitProtectCommand(f *clientFlags) *cobra.Command {
 			" --reason TEXT",
 		Short: "End a protection by a decision",
 		Args:  arguments("NAME"),
-		Long: `End a protection by a decision. The owner of the account checks the decision against the
-chain first. If the chain contradicts it, the decision is refused and nothing changes.
+		Long: `End a protection by a decision. The owner of the account checks the decision
+against the chain first. If the chain contradicts it, the decision is refused and nothing changes.
 
 --resume continues at the next nonce of the ledger. --align-forward continues at the account's
 settled nonce on chain and records the skipped nonces as gaps; use it if they were used outside
@@ -180,8 +180,9 @@ Fencepost. It is refused while a transaction holds a nonce and is not in a block
 transaction first ("fencepost tx resolve").
 
 After a restore, both are refused while transactions from the backup are queued, because they may
-have run after the backup. Compare them with the chain, cancel those that ran, and add --keep-queue
-for the rest. This also applies to later protections while such transactions are queued.`,
+have run after the backup. Compare them with the chain, cancel those that ran, and add
+--keep-queue for the rest. This also applies to later protections while such transactions are
+queued.`,
 		Example: "  fencepost submitter exit-protect alice --protection 1 --resume" +
 			" --reason \"endpoint lagged\"\n" +
 			"  fencepost submitter exit-protect alice --protection 2 --align-forward" +
@@ -321,10 +322,10 @@ func (p *program) submitterLogCommand(f *clientFlags) *cobra.Command {
 		Use:   "log NAME",
 		Short: "List the commands and decisions on a submitter",
 		Args:  arguments("NAME"),
-		Long: `List the commands and decisions on a submitter, newest first: the command, the operator,
-the reason and the result. Automatic decisions are listed with the operator "fencepost": a pause
-after a revert (--on-failure pause), the start of each protection with its number and evidence, and
-the end of a protection that ended automatically. The log is never truncated.`,
+		Long: `List the commands and decisions on a submitter, newest first: the command, the
+operator, the reason and the result. Automatic decisions are listed with the operator "fencepost":
+a pause after a revert (--on-failure pause), the start of each protection with its number and
+evidence, and the end of a protection that ended automatically. The log is never truncated.`,
 		Example: "  fencepost submitter log alice",
 	}
 	c.RunE = func(cmd *cobra.Command, args []string) error {

@@ -185,7 +185,9 @@ func TestTxResolve(t *testing.T) {
 	id, err := txn.ParseTxID(lost)
 	l.must(err)
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
-		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+		s.Nonce = new(txn.Nonce(0))
+		s.TxHash = txn.Hash{7}
+		c.Take = &txn.Take{Nonce: 0}
 	})
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, c *txn.Change) {
 		s.Reason, s.LastError = txn.ReasonNonceElsewhere, "nonce 0 was used by something else"
@@ -240,12 +242,15 @@ func (l *ledger) flying(request string) (text string, id txn.TxID) {
 	id, err := txn.ParseTxID(text)
 	l.must(err)
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
-		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+		s.Nonce = new(txn.Nonce(0))
+		s.TxHash = txn.Hash{7}
+		c.Take = &txn.Take{Nonce: 0}
 	})
 	l.move(id, txn.EventSubmitted, txn.Tracking,
 		func(s *txn.Status, _ *txn.Change) {
-			s.Sub, s.SubmitAttempts, s.Accepted = txn.Pending, 1,
-				1
+			s.Sub = txn.Pending
+			s.SubmitAttempts = 1
+			s.Accepted = 1
 		})
 	return text, id
 }
@@ -275,7 +280,9 @@ func TestTxSpeedUpAndRetry(t *testing.T) {
 		`\d+ +20\S+Z +SPEED_UP +ops +- +`+flying+` +customer waits +20\S+Z +APPLIED`)
 
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, _ *txn.Change) {
-		s.Sub, s.Reason, s.SubmitAttempts = txn.None, txn.ReasonResubmitExhausted, 9
+		s.Sub = txn.None
+		s.Reason = txn.ReasonResubmitExhausted
+		s.SubmitAttempts = 9
 	})
 	l.rows(l.good("submitter", "show", "alice"),
 		`The transaction at nonce 0 is STUCK\..*`,
@@ -600,7 +607,9 @@ func TestTxResolveFail(t *testing.T) {
 	id, err := txn.ParseTxID(lost)
 	l.must(err)
 	l.move(id, txn.EventAllocated, txn.Allocated, func(s *txn.Status, c *txn.Change) {
-		s.Nonce, s.TxHash, c.Take = new(txn.Nonce(0)), txn.Hash{7}, &txn.Take{Nonce: 0}
+		s.Nonce = new(txn.Nonce(0))
+		s.TxHash = txn.Hash{7}
+		c.Take = &txn.Take{Nonce: 0}
 	})
 	l.move(id, txn.EventStuck, txn.Stuck,
 		func(s *txn.Status, _ *txn.Change) { s.Reason = txn.ReasonNonceElsewhere })

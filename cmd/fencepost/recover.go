@@ -17,14 +17,15 @@ func (p *program) recoverCommand() *cobra.Command {
 		Use:   "recover --config FILE [--moved] --yes",
 		Short: "Make a ledger safe after a restore, lost commits or a move",
 		Args:  arguments(),
-		Long: `Make a ledger safe after a restore from a backup, or after a fail-over to a standby that
-lagged. Transactions signed after the backup may be on chain, unknown to the ledger. In one database
-transaction, this command
+		Long: `Make a ledger safe after a restore from a backup, or after a fail-over to a standby
+that lagged. Transactions signed after the backup may be on chain, unknown to the ledger. In one
+database transaction, this command
 
   - puts every account that has sent under PROTECT (DATABASE_RESTORED); it sends nothing until an
     operator has compared it with the chain and decided;
   - pauses every account that has not sent as far as the ledger shows, because it may have sent
-    since: compare its queue with the chain, cancel what ran ("fencepost tx cancel"), and resume it;
+    since: compare its queue with the chain, cancel executed ones ("fencepost tx cancel"), and
+    resume it;
   - ends all pending commands, and raises the numbers of protections, so that no earlier decision
     takes effect;
   - raises the fencing token of every lease, so that no earlier owner can write;
@@ -33,9 +34,10 @@ transaction, this command
 Queued transactions may have run after the backup; only the chain shows which.
 
 With --moved the database is a complete copy: nothing was written to the old one after it was
-copied, as with pg_dump, pg_restore or logical replication while all nodes are stopped. No account is
-stopped. Each is compared with the chain before it takes its next nonce, and protected if the chain
-is ahead. Earlier resume tokens are rejected. Make sure that no node can reach the old database.
+copied, as with pg_dump, pg_restore or logical replication while all nodes are stopped. No account
+is stopped. Each is compared with the chain before it takes its next nonce, and protected if the
+chain is ahead. Earlier resume tokens are rejected. Make sure that no node can reach the old
+database.
 
 Stop all nodes first: the command is refused while a node is alive or a lease is held. It may be
 repeated.`,

@@ -12,8 +12,11 @@ import (
 // The outcome of a cancel depends on the state of the transaction.
 func TestTxCancel_Outcomes(t *testing.T) {
 	t.Parallel()
-	const queued, tracking, stuck = pb.TxState_TX_STATE_QUEUED, pb.TxState_TX_STATE_TRACKING,
-		pb.TxState_TX_STATE_STUCK
+	const (
+		queued   = pb.TxState_TX_STATE_QUEUED
+		tracking = pb.TxState_TX_STATE_TRACKING
+		stuck    = pb.TxState_TX_STATE_STUCK
+	)
 	attempts := func(kinds ...string) *pb.OperatorDetails {
 		o := &pb.OperatorDetails{}
 		for i, kind := range kinds {
@@ -156,7 +159,11 @@ func TestExitProtect_Result(t *testing.T) {
 	waits := func(queued, inFlight int64) func(*pb.Submitter) {
 		return func(s *pb.Submitter) { s.Queued, s.InFlight = queued, inFlight }
 	}
-	long := func(s *pb.Submitter) { s.Queued, s.QueuedIsAtLeast, s.InFlight = 1000, true, 1 }
+	long := func(s *pb.Submitter) {
+		s.Queued = 1000
+		s.QueuedIsAtLeast = true
+		s.InFlight = 1
+	}
 	many := make([]*pb.NonceGap, mostGaps)
 	for name, c := range map[string]struct {
 		before, after *pb.Submitter

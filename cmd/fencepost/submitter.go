@@ -30,9 +30,9 @@ func (p *program) submitterAddCommand(f *clientFlags) *cobra.Command {
 		Short:   "Register an account to send from",
 		Args:    arguments("NAME"),
 		Aliases: []string{"register"},
-		Long: `Register an account to send from. The command is idempotent. --start-from may be changed
-until the account has started; it defaults to 0 on each call. With --on-failure or --max-fee-gwei,
-the command returns once the owner of the account has applied them.`,
+		Long: `Register an account to send from. The command is idempotent. --start-from may be
+changed until the account has started; it defaults to 0 on each call. With --on-failure or
+--max-fee-gwei, the command returns once the owner of the account has applied them.`,
 		Example: "  fencepost submitter add alice --chain-id 31337" +
 			" --address 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --signer local\n" +
 			"  fencepost submitter add hot --chain-id 1" +
@@ -224,8 +224,8 @@ func (p *program) submitterResumeCommand(f *clientFlags) *cobra.Command {
 		Use:   "resume NAME",
 		Short: "End a pause",
 		Args:  arguments("NAME"),
-		Long: `End a pause. The command returns once the owner of the account has applied it. It does not
-end a protection.`,
+		Long: `End a pause. The command returns once the owner of the account has applied it. It
+does not end a protection.`,
 		Example: "  fencepost submitter resume alice",
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.subs.ResumeSubmitter,

@@ -20,8 +20,8 @@ func (p *program) submitterShowCommand(f *clientFlags) *cobra.Command {
 		Short:   "Show the owner, nonces, queue and protection of a submitter",
 		Args:    arguments("NAME"),
 		Example: "  fencepost submitter show alice",
-		Long: `Show a submitter: the node that owns it, its nonces, the transaction that blocks the queue
-and, if it is protected, the evidence and the commands to decide with.`,
+		Long: `Show a submitter: the node that owns it, its nonces, the transaction that blocks
+the queue and, if it is protected, the evidence and the commands to decide with.`,
 		RunE: p.calling(f, func(ctx context.Context, c *client, args []string) error {
 			answer, err := call(ctx, c, c.subs.GetSubmitter,
 				&pb.GetSubmitterRequest{Submitter: args[0]})
@@ -222,16 +222,13 @@ func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
 		switch {
 		case givenUp(lost): // it must not be requeued
 			all = append(all, fail+"; it is being cancelled. Add --unproven if no endpoint can "+
-				"show"+
-				" what used its nonce")
+				"show the consumer of its nonce")
 		case b.GetRestored(): // it may itself have used the nonce
-			all = append(all, fail, requeue+" --unproven   # or give it another nonce, if what "+
-				"used"+
-				" its nonce is not the same payload signed after the backup")
+			all = append(all, fail, requeue+" --unproven   # or give it another nonce, if "+
+				"the consumer of its nonce is not the same payload signed after the backup")
 		default:
 			all = append(all, fail, requeue+"   # or give it another nonce. Add --unproven to "+
-				"either"+
-				" if no endpoint can show what used its nonce")
+				"either if no endpoint can show the consumer of its nonce")
 		}
 	}
 	if uncompared(s) {

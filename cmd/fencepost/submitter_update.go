@@ -56,8 +56,8 @@ func (p *program) submitterUpdateCommand(f *clientFlags) *cobra.Command {
 		Use:   "update NAME [--on-failure continue|pause] [--max-fee-gwei AMOUNT]",
 		Short: "Change the policies of a submitter",
 		Args:  arguments("NAME"),
-		Long: `Change policies of a submitter; policies that are not given stay. The command returns once
-the owner of the account has applied them.`,
+		Long: `Change policies of a submitter; policies that are not given stay. The command
+returns once the owner of the account has applied them.`,
 		Example: "  fencepost submitter update alice --on-failure pause\n  fencepost submitter " +
 			"update alice --max-fee-gwei 80",
 	}

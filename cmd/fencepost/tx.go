@@ -40,8 +40,8 @@ func (p *program) txCreateCommand(f *clientFlags) *cobra.Command {
 		Use:   "create --submitter NAME --to ADDRESS",
 		Short: "Queue a transaction",
 		Args:  arguments(),
-		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated with
-the same --request-id. Without that flag a new request id is generated and printed.
+		Long: `Queue a transaction. It is sent exactly once, however often the command is repeated
+with the same --request-id. Without that flag a new request id is generated and printed.
 
 --watch prints every step until the transaction is final; --wait prints only the result. Both exit
 with 1 unless it was executed successfully.`,

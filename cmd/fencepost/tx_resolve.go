@@ -19,26 +19,26 @@ func (p *program) txResolveCommand(f *clientFlags) *cobra.Command {
 		Args:  arguments("TX_ID"),
 		Long: `Decide on a STUCK transaction. Fencepost tracks and rebroadcasts it in any case.
 
---bump and --cancel do the same as "fencepost tx speed-up" and "fencepost tx cancel", but only if the
-transaction is still STUCK and of the version you checked.
+--bump and --cancel do the same as "fencepost tx speed-up" and "fencepost tx cancel", but only if
+the transaction is still STUCK and of the version you checked.
 
 --retry resets the broadcast counter and broadcasts now. Use it when the cause is fixed. If the
-transaction is being cancelled, --retry broadcasts the original once more; use it if no node accepts
-the cancel transaction and the original may run. The cancel stays in force and is rebroadcast every
-chains.*.resubmit.interval; the one that is included first wins. --retry is refused, without effect,
-if no node accepts the original.
+transaction is being cancelled, --retry broadcasts the original once more; use it if no node
+accepts the cancel transaction and the original may run. The cancel stays in force and is
+rebroadcast every chains.*.resubmit.interval; the one that is included first wins. --retry is
+refused, without effect, if no node accepts the original.
 
---fail and --requeue are for a nonce that was used elsewhere. Both are refused, without effect, while
-the transaction could still be included, which is until the other use of the nonce is
-chains.*.finality.audit_depth blocks deep, and while no endpoint can show what used the nonce; repeat
-the command later. --fail ends the transaction as not executed, also if it is not STUCK (after a
-restore: as UNKNOWN, see RESTORED_UNKNOWN). --requeue returns it to its place in the queue, to be
-sent at another nonce. Its earlier attempts are still tracked: if a deep reorg includes one, the
-account is put under PROTECT.
+--fail and --requeue are for a nonce that was used elsewhere. Both are refused, without effect,
+while the transaction could still be included, which is until the other use of the nonce is
+chains.*.finality.audit_depth blocks deep, and while no endpoint can show the consumer of the
+nonce; repeat the command later. --fail ends the transaction as not executed, also if it is not
+STUCK (after a restore: as UNKNOWN, see RESTORED_UNKNOWN). --requeue returns it to its place in the
+queue, to be sent at another nonce. Its earlier attempts are still tracked: if a deep reorg
+includes one, the account is put under PROTECT.
 
---unproven, with --fail or --requeue, skips the proof of what used the nonce, for a use that no
-endpoint can show any more. First verify with a block explorer that the use is audit_depth blocks
-deep and was not this transaction.`,
+--unproven, with --fail or --requeue, skips the proof of the consumer of the nonce, for a use that
+no endpoint can show any more. First verify with a block explorer that the use is audit_depth
+blocks deep and was not this transaction.`,
 		Example: "  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --retry" +
 			" --reason \"endpoint is back\"\n" +
 			"  fencepost tx resolve 01a21fca-9bb7-8000-8000-058ead4b4abd --requeue" +
@@ -97,7 +97,7 @@ deep and was not this transaction.`,
 	c.Flags().Uint64Var(&version, "expect-version", 0,
 		"version you decided on; refused if it changed (default: the current version)")
 	c.Flags().BoolVar(&unproven, "unproven", false,
-		"although no endpoint can show what used the nonce")
+		"although no endpoint can show the consumer of the nonce")
 	d.add(c, "reason, recorded with the command")
 	return c
 }

@@ -15,8 +15,8 @@ func (p *program) txSpeedUpCommand(f *clientFlags) *cobra.Command {
 		Use:   "speed-up TX_ID",
 		Short: "Replace a pending transaction with higher fees",
 		Args:  arguments("TX_ID"),
-		Long: `Replace a transaction that is in flight and not in a block with one of higher fees at the
-same nonce; at most one of them is included. The fees are the market's, and at least
+		Long: `Replace a transaction that is in flight and not in a block with one of higher fees
+at the same nonce; at most one of them is included. The fees are the market's, and at least
 chains.*.gas_bump.multiplier times the fees last accepted by a node. The fee limits of chain,
 account and transaction apply.
 

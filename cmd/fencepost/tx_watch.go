@@ -27,15 +27,15 @@ func (p *program) txWatchCommand(f *clientFlags) *cobra.Command {
 		Use:   "watch [TX_ID...]",
 		Short: "Print every step of transactions",
 		Args:  cobra.ArbitraryArgs,
-		Long: `Print every step of a transaction until it is final. Name it by TX_ID, or by --submitter and
---request-id. The exit code is 0 if it was executed successfully, else 1.
+		Long: `Print every step of a transaction until it is final. Name it by TX_ID, or by
+--submitter and --request-id. The exit code is 0 if it was executed successfully, else 1.
 
 With several TX_IDs (at most 100), print each transaction as it is, then every step until all are
 final. The exit code is 0 if all were executed successfully.
 
-With --submitter alone, or --all, print the transactions that are not final, then every step, until
-interrupted. --label selects transactions by label, --state by the state after the step; --state
-STUCK,FAILED_FINAL shows those that need attention.
+With --submitter alone, or --all, print the transactions that are not final, then every step,
+until interrupted. --label selects transactions by label, --state by the state after the step;
+--state STUCK,FAILED_FINAL shows those that need attention.
 
 A lost stream is resumed if a node is back within five minutes. --timeout does not apply.`,
 		Example: "  fencepost tx watch 01a21fca-9bb7-8000-8000-058ead4b4abd\n" +

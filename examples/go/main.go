@@ -13,7 +13,10 @@ import (
 )
 
 func main() {
-	ctx, target, submitter, requestID := context.Background(), os.Args[1], os.Args[2], os.Args[3]
+	ctx := context.Background()
+	target := os.Args[1]
+	submitter := os.Args[2]
+	requestID := os.Args[3]
 	client, err := fencepost.Connect(target, fencepost.Options{})
 	check(err)
 	payload := &pb.Payload{To: "0x00000000000000000000000000000000000000aa", Value: "1"}

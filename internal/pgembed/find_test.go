@@ -250,7 +250,9 @@ func TestSweep(t *testing.T) { // not parallel: changes the temporary folder
 		}
 		return dir
 	}
-	left, fresh, held := leave(2*abandonedAfter), leave(0), leave(2*abandonedAfter)
+	left := leave(2 * abandonedAfter)
+	fresh := leave(0)
+	held := leave(2 * abandonedAfter)
 	lock, err := os.Open(filepath.Join(held, "lock"))
 	if err != nil || !tryLock(lock) {
 		t.Fatalf("lock: %v", err)

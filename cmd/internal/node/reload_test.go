@@ -75,7 +75,11 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-const tokenA, tokenB, tokenC = "a-0123456789abcdef", "b-0123456789abcdef", "c-0123456789abcdef"
+const (
+	tokenA = "a-0123456789abcdef"
+	tokenB = "b-0123456789abcdef"
+	tokenC = "c-0123456789abcdef"
+)
 
 // Certificates and tokens are reloaded when their files change, and on a signal. Invalid files
 // change nothing, and are reported once.

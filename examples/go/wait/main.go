@@ -14,7 +14,9 @@ import (
 )
 
 func main() {
-	target, submitter, requestID := os.Args[1], os.Args[2], os.Args[3]
+	target := os.Args[1]
+	submitter := os.Args[2]
+	requestID := os.Args[3]
 	client, err := fencepost.Connect(target, fencepost.Options{})
 	if err != nil {
 		log.Fatal(err)
