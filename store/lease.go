@@ -163,6 +163,9 @@ func mostFree(owned int) int64 { return int64(max(fewFree, 4*owned)) }
 // ones.
 func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID,
 	owned, limit int) ([]txn.SubmitterID, error) {
+	if err := s.capLeases(ctx); err != nil {
+		return nil, s.failed(ctx, "look for orphans", err)
+	}
 	ids, err := s.own().Orphans(
 		ctx,
 		db.OrphansParams{
@@ -175,6 +178,28 @@ func (s *Store) Orphans(ctx context.Context, chains []txn.ChainID,
 		return nil, s.failed(ctx, "look for orphans", err)
 	}
 	return submitters(ids), nil
+}
+
+// capLeases bounds the rest of every lease by its duration, once per lease duration. The database's
+// clock may have been set back: without this, the leases of nodes that died before would last by as
+// much longer.
+func (s *Store) capLeases(ctx context.Context) error {
+	now := s.clock.Now().UnixNano()
+	last := s.cappedAt.Load()
+	if last != 0 && now-last < s.cfg.LeaseDuration.Nanoseconds() ||
+		!s.cappedAt.CompareAndSwap(last, now) {
+		return nil
+	}
+	capped, err := s.own().CapLeases(ctx)
+	if err != nil {
+		s.cappedAt.Store(last)
+		return err
+	}
+	if capped > 0 {
+		s.log.Warn("database clock was set back; leases shortened to their duration", "leases",
+			capped)
+	}
+	return nil
 }
 
 // Unowned is a submitter without a live lease, and the token of who had it last.

@@ -348,3 +348,53 @@ func TestUnwatched_Limited_InTurn(t *testing.T) {
 			meter.pages, most, meter.plan)
 	}
 }
+
+// TestLease_ClockSetBack_LastsItsDuration sets the clock back by an hour after the owner has died.
+func TestLease_ClockSetBack_LastsItsDuration(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	short := func(c *Config) { c.LeaseDuration = 300 * time.Millisecond }
+	dead, s := k.open("dead", short), k.open("a", short)
+	id := k.submitter(s, "alice")
+	_, err := dead.Heartbeat(k.ctx, []txn.ChainID{31337}, true)
+	k.must(err)
+	old := k.lease(dead, id)
+	k.queue(s, id, "r1")
+	// as if the clock showed an hour less from now on
+	k.exec("UPDATE submitter_lease SET expires_at = expires_at + INTERVAL '1 hour'")
+	k.exec("UPDATE node SET expires_at = expires_at + INTERVAL '1 hour'")
+	k.eventually("another node takes the lease", func() bool {
+		free, err := s.Orphans(k.ctx, []txn.ChainID{31337}, 0, 10)
+		k.must(err)
+		return len(free) == 1
+	})
+	if l := k.lease(s, id); l.Token() != old.Token()+1 {
+		t.Errorf("token %d follows %d", l.Token(), old.Token())
+	}
+	k.eventually("the dead node is not live any more", func() bool {
+		nodes, err := s.Nodes(k.ctx)
+		k.must(err)
+		return len(nodes) == 0
+	})
+}
+
+// TestLease_LongerDuration_NotCapped has nodes with different durations.
+func TestLease_LongerDuration_NotCapped(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	long := k.open("long", func(c *Config) { c.LeaseDuration = time.Hour })
+	s := k.open("a", func(c *Config) { c.LeaseDuration = 300 * time.Millisecond })
+	l := k.lease(long, k.submitter(s, "alice"))
+	left := "SELECT expires_at > clock_timestamp() + INTERVAL '59 min' FROM submitter_lease"
+	for range 2 {
+		_, err := s.Orphans(k.ctx, []txn.ChainID{31337}, 0, 10)
+		k.must(err)
+		if !value[bool](k, left) {
+			t.Fatal("the lease of a node with a longer duration is shortened")
+		}
+		if kept, err := long.Renew(k.ctx, []*Lease{l}); len(kept) != 1 || err != nil {
+			t.Fatalf("renewed %v, %v", kept, err)
+		}
+		s.cappedAt.Store(0)
+	}
+}

@@ -121,6 +121,7 @@ func TestOpenStatements_WriteIntentsOnly(t *testing.T) {
 		"AcquireLease":      {"UPDATE submitter_lease"},
 		"RenewLeases":       {"UPDATE submitter_lease"},
 		"ReleaseLeases":     {"UPDATE submitter_lease"},
+		"CapLeases":         {"UPDATE node", "UPDATE submitter_lease"},
 		"RegisterChain":     {"INSERT INTO chain"},
 		"RegisterSubmitter": {"INSERT INTO submitter", "INSERT INTO submitter_lease"},
 		"SetStartFrom":      {"UPDATE submitter"},

@@ -66,6 +66,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -180,6 +181,8 @@ type Store struct {
 	lookups lookups
 	settled head
 	same    sameServer
+
+	cappedAt atomic.Int64 // local time of the last capLeases, in ns; 0: never
 }
 
 // Open makes a store. It asks nothing of the database, which may be down: see [Store.CheckSchema].

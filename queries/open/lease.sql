@@ -10,6 +10,7 @@ UPDATE submitter_lease l
        fencing_token = l.fencing_token + 1,
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
+       lasts         = make_interval(secs => @seconds::FLOAT8),
        released      = FALSE
   FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
           FROM submitter_lease f
@@ -30,6 +31,7 @@ UPDATE submitter_lease l
        fencing_token = l.fencing_token + 1,
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
+       lasts         = make_interval(secs => @seconds::FLOAT8),
        released      = FALSE
   FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
           FROM submitter_lease f
@@ -45,7 +47,8 @@ RETURNING l.submitter_id, l.fencing_token, free.owner_node::TEXT AS before_owner
 -- it never waits for a commit under way.
 -- name: RenewLeases :many
 UPDATE submitter_lease l
-   SET expires_at = clock_timestamp() + make_interval(secs => @seconds::FLOAT8)
+   SET expires_at = clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
+       lasts      = make_interval(secs => @seconds::FLOAT8)
   FROM (SELECT f.submitter_id
           FROM (SELECT unnest(@submitter_ids::INT[]) AS submitter_id, unnest(@fencing_tokens::BIGINT[]) AS fencing_token) h
           JOIN submitter_lease f ON f.submitter_id = h.submitter_id AND f.fencing_token = h.fencing_token
@@ -67,6 +70,22 @@ UPDATE submitter_lease l
            FOR NO KEY UPDATE OF f) mine
  WHERE l.submitter_id = mine.submitter_id
 RETURNING l.submitter_id;
+
+-- CapLeases shortens leases and heartbeats that would last longer than when they were extended: the
+-- clock was set back since. It counts from the moment that it finds them, so that none ends before
+-- its holder thinks so. A lease that is locked has a holder that renews it, or is met next time.
+-- name: CapLeases :execrows
+WITH heartbeats AS (
+    UPDATE node n SET expires_at = clock_timestamp() + n.lasts
+     WHERE n.expires_at > clock_timestamp() + n.lasts
+)
+UPDATE submitter_lease l
+   SET expires_at = clock_timestamp() + l.lasts
+  FROM (SELECT f.submitter_id FROM submitter_lease f
+         WHERE f.expires_at > clock_timestamp() + f.lasts
+         ORDER BY f.submitter_id
+           FOR NO KEY UPDATE SKIP LOCKED) far
+ WHERE l.submitter_id = far.submitter_id;
 
 -- Orphans are submitters of these chains that have something to be done and no live lease, longest
 -- neglected first. Either most submitters lie idle, or most have an owner; and this is asked again

@@ -5,9 +5,12 @@
 -- is live. A row that another node is at the moment forgetting is left to it.
 -- name: Heartbeat :many
 WITH beat AS (
-    INSERT INTO node (node_id, chain_ids, accepting, expires_at)
-    VALUES (@node_id::TEXT, @chain_ids::BIGINT[], @accepting::BOOLEAN, clock_timestamp() + make_interval(secs => @seconds::FLOAT8))
-    ON CONFLICT (node_id) DO UPDATE SET chain_ids = excluded.chain_ids, accepting = excluded.accepting, expires_at = excluded.expires_at
+    INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts)
+    VALUES (@node_id::TEXT, @chain_ids::BIGINT[], @accepting::BOOLEAN,
+            clock_timestamp() + make_interval(secs => @seconds::FLOAT8),
+            make_interval(secs => @seconds::FLOAT8))
+    ON CONFLICT (node_id) DO UPDATE SET chain_ids = excluded.chain_ids, accepting = excluded.accepting,
+                                        expires_at = excluded.expires_at, lasts = excluded.lasts
     RETURNING node_id, chain_ids, accepting, started_at, expires_at
 ), forgotten AS (
     DELETE FROM node n

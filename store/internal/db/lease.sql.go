@@ -15,6 +15,7 @@ UPDATE submitter_lease l
        fencing_token = l.fencing_token + 1,
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => $2::FLOAT8),
+       lasts         = make_interval(secs => $2::FLOAT8),
        released      = FALSE
   FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
           FROM submitter_lease f
@@ -63,6 +64,7 @@ UPDATE submitter_lease l
        fencing_token = l.fencing_token + 1,
        acquired_at   = clock_timestamp(),
        expires_at    = clock_timestamp() + make_interval(secs => $2::FLOAT8),
+       lasts         = make_interval(secs => $2::FLOAT8),
        released      = FALSE
   FROM (SELECT f.submitter_id, f.owner_node, f.expires_at, f.released
           FROM submitter_lease f
@@ -119,6 +121,31 @@ func (q *Queries) AcquireLeases(ctx context.Context, arg AcquireLeasesParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const capLeases = `-- name: CapLeases :execrows
+WITH heartbeats AS (
+    UPDATE node n SET expires_at = clock_timestamp() + n.lasts
+     WHERE n.expires_at > clock_timestamp() + n.lasts
+)
+UPDATE submitter_lease l
+   SET expires_at = clock_timestamp() + l.lasts
+  FROM (SELECT f.submitter_id FROM submitter_lease f
+         WHERE f.expires_at > clock_timestamp() + f.lasts
+         ORDER BY f.submitter_id
+           FOR NO KEY UPDATE SKIP LOCKED) far
+ WHERE l.submitter_id = far.submitter_id
+`
+
+// CapLeases shortens leases and heartbeats that would last longer than when they were extended: the
+// clock was set back since. It counts from the moment that it finds them, so that none ends before
+// its holder thinks so. A lease that is locked has a holder that renews it, or is met next time.
+func (q *Queries) CapLeases(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, capLeases)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const orphans = `-- name: Orphans :many
@@ -246,7 +273,8 @@ func (q *Queries) ReleaseLeases(ctx context.Context, arg ReleaseLeasesParams) ([
 
 const renewLeases = `-- name: RenewLeases :many
 UPDATE submitter_lease l
-   SET expires_at = clock_timestamp() + make_interval(secs => $1::FLOAT8)
+   SET expires_at = clock_timestamp() + make_interval(secs => $1::FLOAT8),
+       lasts      = make_interval(secs => $1::FLOAT8)
   FROM (SELECT f.submitter_id
           FROM (SELECT unnest($2::INT[]) AS submitter_id, unnest($3::BIGINT[]) AS fencing_token) h
           JOIN submitter_lease f ON f.submitter_id = h.submitter_id AND f.fencing_token = h.fencing_token

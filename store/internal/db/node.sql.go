@@ -24,9 +24,12 @@ func (q *Queries) CurrentSchema(ctx context.Context) (string, error) {
 const heartbeat = `-- name: Heartbeat :many
 
 WITH beat AS (
-    INSERT INTO node (node_id, chain_ids, accepting, expires_at)
-    VALUES ($2::TEXT, $3::BIGINT[], $4::BOOLEAN, clock_timestamp() + make_interval(secs => $5::FLOAT8))
-    ON CONFLICT (node_id) DO UPDATE SET chain_ids = excluded.chain_ids, accepting = excluded.accepting, expires_at = excluded.expires_at
+    INSERT INTO node (node_id, chain_ids, accepting, expires_at, lasts)
+    VALUES ($2::TEXT, $3::BIGINT[], $4::BOOLEAN,
+            clock_timestamp() + make_interval(secs => $5::FLOAT8),
+            make_interval(secs => $5::FLOAT8))
+    ON CONFLICT (node_id) DO UPDATE SET chain_ids = excluded.chain_ids, accepting = excluded.accepting,
+                                        expires_at = excluded.expires_at, lasts = excluded.lasts
     RETURNING node_id, chain_ids, accepting, started_at, expires_at
 ), forgotten AS (
     DELETE FROM node n
