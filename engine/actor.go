@@ -33,6 +33,8 @@ type actor struct {
 
 	standing atomic.Pointer[standing] // for the auditor; nil before the ledger is read
 
+	missing   string // commits of this node that the ledger lacks; empty: none known
+	believed  bool   // the ledger is right as it is: an operator decides on what it lacks
 	loaded    bool
 	ledger    store.Ledger
 	inbox     store.Inbox
@@ -77,6 +79,9 @@ func newActor(e *Engine, l *store.Lease, lost context.CancelFunc) *actor {
 
 // adopt installs a new lease.
 func (a *actor) adopt(l *store.Lease) {
+	if missing := a.lostToken(l); missing != "" {
+		a.missing = missing
+	}
 	a.lease = l
 	a.loaded = false
 	a.name("")
@@ -288,6 +293,7 @@ func (a *actor) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.compare(&ledger)
 	a.forget()
 	a.track, a.chain = tracker, a.e.chains[ledger.Submitter.Chain]
 	a.name(ledger.Submitter.Name)
@@ -367,6 +373,9 @@ func (a *actor) view() *txn.View {
 		Head:      seen.Head,
 		Inclusion: seen.Inclusion,
 		Canonical: seen.Canonical,
+
+		FailedOver: a.ledger.FailedOver,
+		Lost:       a.missing,
 	}
 	a.letGo(v)
 	v.Audited, v.NotExecuted = a.audited, a.ended

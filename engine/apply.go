@@ -23,6 +23,10 @@ func (a *actor) apply(v *txn.View, c *txn.Change) {
 		l.Cursor = &moved
 	}
 	a.applyGuard(v, c)
+	if c.Compared {
+		l.FailedOver = false
+	}
+	a.remember(c)
 	a.stand()
 	if c.Status != "" {
 		l.Submitter.Status = c.Status

@@ -104,3 +104,99 @@ func TestRestored_LaggingEndpoint_NeedsKeepQueue(t *testing.T) {
 	}
 	w.checkInvariants()
 }
+
+// failedOver makes the ledger look as after a fail-over: no account was compared with the chain.
+func (r *harness) failedOver() {
+	r.t.Helper()
+	if _, err := r.db.Pool.Exec(context.Background(), "UPDATE submitter SET timeline = 0"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestLostCommits_RunningNode_Protects takes commits away from a node that knows them: the whole
+// first use of the account, or its second transaction.
+func TestLostCommits_RunningNode_Protects(t *testing.T) {
+	t.Parallel()
+	for name, used := range map[string]bool{"first use lost": false, "later use lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newSharedKeyHarness(t)
+			w.node()
+			var want []txn.Nonce
+			if used {
+				w.confirmOne("zero")
+				want = append(want, 0)
+			}
+			restore := w.backup()
+			for _, request := range []string{"one", "two"} {
+				w.finish(w.create(0, request, transfer()))
+				want = append(want, txn.Nonce(len(want)))
+			}
+			restore()
+			first := w.create(0, "one", transfer()) // as its client does, which knows no better
+			w.create(0, "two", transfer())
+			protected := w.awaitProtected(txn.ProtectRestored)
+			if !strings.Contains(protected.Evidence, "lost commits") {
+				t.Errorf("evidence %q", protected.Evidence)
+			}
+			w.await(first, "it is marked", func(tx txn.Tx) bool { return tx.Restored })
+			w.want(w.exit(txn.ActionAlign), txn.ResultRefused, "ALIGN_FORWARD_KEEP_QUEUE")
+			if ran := w.executions(); !slices.Equal(ran, want) {
+				t.Errorf("ran under %v, want %v", ran, want)
+			}
+		})
+	}
+}
+
+// TestFailedOver_NewNode_Protects takes commits away before a node starts that does not know them.
+func TestFailedOver_NewNode_Protects(t *testing.T) {
+	t.Parallel()
+	for name, used := range map[string]bool{"first use lost": false, "later use lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newSharedKeyHarness(t)
+			n := w.node()
+			var want []txn.Nonce
+			if used {
+				w.confirmOne("zero")
+				want = append(want, 0)
+			}
+			n.stop()
+			queued := []txn.TxID{w.create(0, "one", transfer()), w.create(0, "two", transfer())}
+			restore := w.backup()
+			n = w.node()
+			for _, id := range queued {
+				w.finish(id)
+				want = append(want, txn.Nonce(len(want)))
+			}
+			n.stop()
+			restore()
+			w.failedOver()
+			w.chain.SetBaseFee(*uint256.NewInt(5e9)) // other bytes than before
+			w.node()
+			w.awaitProtected(txn.ProtectRestored)
+			for _, id := range queued {
+				w.await(id, "it is marked", func(tx txn.Tx) bool { return tx.Restored })
+			}
+			w.want(w.exit(txn.ActionResume), txn.ResultRefused, "KEEP_QUEUE")
+			if ran := w.executions(); !slices.Equal(ran, want) {
+				t.Errorf("ran under %v, want %v", ran, want)
+			}
+		})
+	}
+}
+
+// TestFailedOver_NothingLost_Continues compares each account with the chain once.
+func TestFailedOver_NothingLost_Continues(t *testing.T) {
+	t.Parallel()
+	w := newSharedKeyHarness(t)
+	n := w.node()
+	w.confirmOne("zero")
+	n.stop()
+	w.failedOver()
+	w.node()
+	w.confirmOne("one")
+	if w.number("SELECT count(*) FROM submitter WHERE timeline = 0") > 0 {
+		t.Error("the account does not count as compared")
+	}
+}

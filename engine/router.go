@@ -27,6 +27,7 @@ type router struct {
 	mu      sync.Mutex
 	actors  map[txn.SubmitterID]*actor
 	chainOf map[txn.SubmitterID]txn.ChainID // as far as known; it never changes
+	known   map[txn.SubmitterID]knowledge   // newest state seen committed; kept for ever
 	foreign map[txn.SubmitterID]bool        // of chains that are not configured on this node
 	freeing map[txn.SubmitterID]bool        // being waited for
 	back    []*store.Lease                  // to release: of owners that ended with a valid lease
@@ -48,6 +49,7 @@ func newRouter(e *Engine) *router {
 		chains:   slices.Sorted(maps.Keys(e.trackers)),
 		actors:   map[txn.SubmitterID]*actor{},
 		chainOf:  map[txn.SubmitterID]txn.ChainID{},
+		known:    map[txn.SubmitterID]knowledge{},
 		foreign:  map[txn.SubmitterID]bool{},
 		freeing:  map[txn.SubmitterID]bool{},
 		doubted:  map[txn.SubmitterID]bool{},

@@ -18,7 +18,12 @@ func checkChange(submitter txn.SubmitterID, c txn.Change) error {
 			cursorOps++
 		}
 	}
+	if c.Init != nil && c.Protect != nil && !c.Protect.ByCommand {
+		cursorOps-- // a cursor may start protected
+	}
 	switch {
+	case c.Protect != nil && c.Protect.Reason == txn.ProtectRestored && len(c.Writes) > 0:
+		return errors.New("a change that protects after lost commits moves no transaction")
 	case cursorOps > 1:
 		return errors.New(
 			"a change may start, move or protect the cursor, or end its protection, and only one " +

@@ -42,7 +42,9 @@ func TestCheckChange_Faulty_Refused(t *testing.T) {
 	schedule := txn.Write{Tx: tx.ID, Version: 1, From: txn.Queued, Next: tx.Status}
 	for want, c := range map[string]txn.Change{
 		"only one of these": {Init: &txn.CursorInit{},
-			Protect: &txn.Protection{Reason: "x"}},
+			Unprotect: &txn.Unprotection{}},
+		"moves no transaction": {Protect: &txn.Protection{Reason: txn.ProtectRestored},
+			Writes: []txn.Write{failed(tx, "x")}},
 		"beyond 2^63-1": {
 			Init: &txn.CursorInit{Nonce: math.MaxUint64}},
 		"a protection needs a reason": {Protect: &txn.Protection{}},

@@ -51,7 +51,7 @@ func roomForChanges(p *db.CommitParams, rows int) {
 	room(rows, &p.InitBlockHash)
 	room(rows, &p.ProtectReason, &p.ProtectEvidence, &p.UnprotectReason, &p.NewStatus,
 		&p.StatusReason)
-	room(rows, &p.ProtectAsked, &p.UnprotectAsked)
+	room(rows, &p.ProtectAsked, &p.UnprotectAsked, &p.Compared)
 }
 
 func roomForWrites(p *db.CommitParams, rows int) {
@@ -115,6 +115,7 @@ func addChange(p *db.CommitParams, no int32, job *commitJob) {
 	p.UnprotectAsked = append(p.UnprotectAsked, u.ByCommand)
 	p.NewStatus = append(p.NewStatus, string(c.Status))
 	p.StatusReason = append(p.StatusReason, c.StatusReason)
+	p.Compared = append(p.Compared, c.Compared)
 }
 
 func addWrite(p *db.CommitParams, no int32, l *Lease, w *txn.Write) {

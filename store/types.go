@@ -209,6 +209,8 @@ type Ledger struct {
 	Submitter txn.Submitter
 	Cursor    *txn.Cursor
 	Open      []txn.Tx // with a nonce and not final, lowest nonce first, with their attempts
+	// the database failed over since the account was last compared with the chain
+	FailedOver bool
 }
 
 // Inbox is what others than the owner wrote for a submitter.

@@ -140,7 +140,10 @@ func startCursor(v *View, head *Tx) Step {
 			a.Latest,
 		), 0)}
 	}
-	return Record{Change{Init: &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash}}}
+	return Record{Change{
+		Init:    &CursorInit{Nonce: a.Latest, Block: a.Head, BlockHash: a.HeadHash},
+		Protect: lostStart(v),
+	}}
 }
 
 // AccountReadFailed returns the change that follows when the account could not be read.
@@ -301,7 +304,7 @@ func takeNonce(v *View, s Prepare, p *Preparation) Change {
 		Fees:     p.Quote.Fees,
 		At:       v.Now,
 	}
-	return Change{Take: &Take{Nonce: nonce}, Writes: w}
+	return Change{Take: &Take{Nonce: nonce}, Writes: w, Compared: v.FailedOver}
 }
 
 // countRefusal counts the blocks on which the chain has refused a draft. A single reading may come

@@ -14,6 +14,8 @@ type Change struct {
 	// of Status, without a command: recorded as a decision of the owner
 	StatusReason string
 	Commands     []CommandResult
+	// the account was compared with the chain since the database failed over; with other parts only
+	Compared bool
 }
 
 // Empty reports whether there is nothing to write.

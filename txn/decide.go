@@ -5,6 +5,9 @@ import "time"
 // Decide is the entire policy of an owner: given a view, the one next step. It is pure, so the step
 // after a crash is the same as without it.
 func Decide(v *View) Step {
+	if step, ok := protectLost(v); ok {
+		return step
+	}
 	if step, ok := nextCommand(v); ok {
 		return step
 	}

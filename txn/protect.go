@@ -171,6 +171,12 @@ func investigated(v *View, f *Finding, by *Consumer) Change {
 		c.Protect = &Protection{
 			Expect: v.Cursor.Next, Reason: f.Reason, Evidence: f.Evidence, ChainNonce: f.ChainNonce,
 		}
+		if v.FailedOver && f.Reason == ReasonNonceElsewhere {
+			c.Protect.Reason = ProtectRestored
+			c.Protect.Evidence = lostCommits("the database failed over or was restored: " +
+				f.Evidence)
+			return c // the transaction that lost its nonce follows, under the protection
+		}
 	}
 	switch {
 	case f.Tx == nil:
@@ -369,6 +375,7 @@ func (v *View) depthOf(c Command) uint64 {
 
 func unprotect(v *View, c Command, to Nonce) Change {
 	done := commandResult(c, Applied, "")
+	done.Compared = v.FailedOver
 	done.Unprotect = &Unprotection{
 		ID:        v.Cursor.Protected.ID,
 		Expect:    v.Cursor.Next,

@@ -1,5 +1,7 @@
 package txn
 
+import "fmt"
+
 // A ledger restored from a backup lacks everything signed after the backup. A transaction that it
 // has as queued or in flight may have executed in an unknown attempt, under a nonce that the ledger
 // considers free or used elsewhere. The outcome "not executed" means that a resend is
@@ -16,6 +18,42 @@ func restoredDoubt(tx *Tx, c Command) string {
 	return "the ledger was restored while it was in flight, so an unknown attempt of it may have " +
 		"used the nonce: compare receiver, value and data in a block explorer; use FAIL if it " +
 		"executed, REQUEUE_UNPROVEN if not"
+}
+
+// protectLost protects a submitter of which this node knows commits that the ledger has lost,
+// before anything else is done. Without a cursor startCursor does so, before the first nonce is
+// taken.
+func protectLost(v *View) (Step, bool) {
+	if v.Lost == "" || v.Cursor == nil || v.Cursor.AwaitsDecision() {
+		return nil, false
+	}
+	return Record{Change{Protect: &Protection{
+		Expect: v.Cursor.Next, Reason: ProtectRestored, Evidence: lostCommits(v.Lost),
+	}}}, true
+}
+
+// lostStart returns the protection that a cursor starts with; nil: none. By the ledger the account
+// has never sent. After a fail-over that is a doubt if it has by the chain: where the account
+// starts from the chain, nothing else would show that its first transactions were lost with the
+// ledger's newest part, and its queue would be sent again.
+func lostStart(v *View) *Protection {
+	evidence := v.Lost
+	if evidence == "" {
+		if !v.FailedOver || v.Account.Latest == 0 || v.Submitter.StartFrom != StartChain {
+			return nil
+		}
+		evidence = fmt.Sprintf("the database failed over or was restored, and by the ledger the "+
+			"account has never sent, but its next nonce on chain is %d", v.Account.Latest)
+	}
+	return &Protection{
+		Expect: v.Account.Latest, Reason: ProtectRestored, Evidence: lostCommits(evidence),
+	}
+}
+
+// lostCommits is the evidence of a protection.
+func lostCommits(what string) string {
+	return what + "; transactions that the ledger lost, or shows as queued, may be on chain: " +
+		"compare them with the chain before you decide, see docs/operations.md"
 }
 
 // unverifiedQueued finds a queued transaction that may have executed after the backup. Leaving the

@@ -47,6 +47,9 @@ type View struct {
 	Head        uint64    // number of the newest block of this view; 0: none yet
 	Inclusion   func(Hash) Inclusion
 	Canonical   func(number uint64) (Hash, bool) // for blocks of the view; nil: none
+	// the database failed over, or was restored, since the account was last compared with the chain
+	FailedOver bool
+	Lost       string // commits of this node that the ledger lacks; empty: none
 }
 
 // inclusion returns the chain's state of a transaction: of the attempt that is included. It is

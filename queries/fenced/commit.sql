@@ -33,7 +33,8 @@ WITH change AS (
            unnest(@unprotect_reason::TEXT[])      AS unprotect_reason,
            unnest(@unprotect_asked::BOOLEAN[])    AS unprotect_asked,
            unnest(@new_status::TEXT[])            AS new_status,     -- '': unchanged
-           unnest(@status_reason::TEXT[])         AS status_reason   -- '': by a command, whose record tells of it
+           unnest(@status_reason::TEXT[])         AS status_reason,  -- '': by a command, whose record tells of it
+           unnest(@compared::BOOLEAN[])           AS compared        -- with the chain, after a fail-over
 ), write AS (
     SELECT unnest(@w_change_no::INT[])            AS change_no,
            unnest(@w_submitter_id::INT[])          AS submitter_id,
@@ -141,8 +142,12 @@ WITH change AS (
                        AND (k.kind <> 'CANCEL' OR (l.change_no, k.tx_id) IN (SELECT w.change_no, w.tx_id FROM write w))
                        AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)) = 0)
 ), cursor_started AS (
-    INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-    SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
+    INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token,
+                                        protect_reason, protect_evidence, protect_at, protections)
+    SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token,
+           CASE WHEN o.protect_expect >= 0 THEN o.protect_reason END,
+           CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence END,
+           CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() END, (o.protect_expect >= 0)::INT
       FROM ok o WHERE o.init_nonce >= 0
 ), cursor_moved AS (
     UPDATE submitter_nonce_cursor n
@@ -168,8 +173,22 @@ WITH change AS (
      WHERE x.kind = 'REQUEUED'
        AND ((x.change_no, x.submitter_id, x.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), status_set AS (
-    UPDATE submitter s SET status = o.new_status
-      FROM ok o WHERE s.submitter_id = o.submitter_id AND o.new_status <> ''
+    UPDATE submitter s
+       SET status   = CASE WHEN o.new_status <> '' THEN o.new_status ELSE s.status END,
+           timeline = CASE WHEN o.compared THEN (SELECT g.timeline FROM ledger g WHERE g.only_row) ELSE s.timeline END
+      FROM ok o WHERE s.submitter_id = o.submitter_id AND (o.new_status <> '' OR o.compared)
+), queued_doubted AS (
+    -- A ledger that lost commits: what is not final may have run in the lost part. Such a change
+    -- moves no transaction.
+    UPDATE managed_tx t
+       SET restored = TRUE, fencing_token = (SELECT o.fencing_token FROM ok o WHERE o.submitter_id = t.submitter_id)
+     WHERE t.submitter_id = ANY(ARRAY(SELECT o.submitter_id FROM ok o WHERE o.protect_expect >= 0 AND o.protect_reason = 'DATABASE_RESTORED'))
+       AND t.nonce IS NULL AND t.terminal_at IS NULL AND NOT t.restored
+), open_doubted AS (
+    UPDATE managed_tx t
+       SET restored = TRUE, fencing_token = (SELECT o.fencing_token FROM ok o WHERE o.submitter_id = t.submitter_id)
+     WHERE t.submitter_id = ANY(ARRAY(SELECT o.submitter_id FROM ok o WHERE o.protect_expect >= 0 AND o.protect_reason = 'DATABASE_RESTORED'))
+       AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND NOT t.restored
 ), tx_moved AS (
     UPDATE managed_tx t
        SET state              = w.state,
@@ -259,7 +278,7 @@ WITH change AS (
            NULL::BIGINT
       FROM ok o WHERE o.status_reason <> ''
      UNION ALL
-    SELECT o.submitter_id, 'PROTECT', o.protect_reason, (SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no),
+    SELECT o.submitter_id, 'PROTECT', o.protect_reason, coalesce((SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no), 1),
            left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
            nullif(o.protect_chain_nonce, -1)
       FROM ok o WHERE o.protect_expect >= 0 AND NOT o.protect_asked

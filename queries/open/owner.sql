@@ -6,6 +6,12 @@ SELECT s.submitter_id, s.name, s.chain_id, s.address, s.signer, s.mode, s.max_in
        s.on_failure, coalesce(s.max_fee, 0)::TEXT AS max_fee
   FROM submitter s WHERE s.submitter_id = @submitter_id;
 
+-- FailedOver reports whether the database failed over, or was restored, since the account was last
+-- compared with the chain.
+-- name: FailedOver :one
+SELECT (s.timeline IS DISTINCT FROM l.timeline)::BOOLEAN AS failed_over
+  FROM submitter s, ledger l WHERE s.submitter_id = @submitter_id;
+
 -- Cursor is where a submitter stands. The block of the nonce before it is not told of what was
 -- given back to the queue: it may have ended by a form of another nonce, in an older one.
 -- name: Cursor :one

@@ -12,8 +12,9 @@ LIMIT 1;
 
 -- name: RegisterSubmitter :one
 WITH added AS (
-    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee)
-    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from, @on_failure, NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0))
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee, timeline)
+    VALUES (@name, @chain_id, @address, @signer, @mode, @max_in_flight, @start_from, @on_failure, NULLIF(CAST(@max_fee::TEXT AS NUMERIC), 0),
+            (SELECT l.timeline FROM ledger l))
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
 ), lease AS (

@@ -32,74 +32,75 @@ WITH change AS (
            unnest($17::TEXT[])      AS unprotect_reason,
            unnest($18::BOOLEAN[])    AS unprotect_asked,
            unnest($19::TEXT[])            AS new_status,     -- '': unchanged
-           unnest($20::TEXT[])         AS status_reason   -- '': by a command, whose record tells of it
+           unnest($20::TEXT[])         AS status_reason,  -- '': by a command, whose record tells of it
+           unnest($21::BOOLEAN[])           AS compared        -- with the chain, after a fail-over
 ), write AS (
-    SELECT unnest($21::INT[])            AS change_no,
-           unnest($22::INT[])          AS submitter_id,
-           unnest($23::BIGINT[])      AS fencing_token,
-           unnest($24::UUID[])               AS tx_id,
-           unnest($25::BIGINT[])           AS version,
-           unnest($26::TEXT[])          AS from_state,
-           unnest($27::TEXT[])                AS kind,           -- '': no event
-           unnest($28::TEXT[])               AS state,
-           unnest($29::TEXT[])           AS sub_state,
-           unnest($30::BIGINT[])             AS nonce,          -- -1: none
-           unnest($31::INT[])                 AS slot,
-           unnest($32::BOOLEAN[])         AS released,
-           unnest($33::BOOLEAN[])         AS terminal,
-           unnest($34::BYTEA[])            AS tx_hash,        -- empty: none
-           unnest($35::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
-           unnest($36::BIGINT[])     AS receipt_block,
-           unnest($37::BYTEA[]) AS receipt_block_hash,
-           unnest($38::BOOLEAN[])  AS receipt_success,
-           unnest($39::BIGINT[])  AS receipt_gas_used,
-           unnest($40::TEXT[])   AS receipt_gas_price,
-           unnest($41::TEXT[])            AS executed,
-           unnest($42::TEXT[])              AS reason,
-           unnest($43::TEXT[])          AS last_error,
-           unnest($44::TEXT[])     AS last_error_base,
-           unnest($45::INT[])      AS submit_attempts,
-           unnest($46::BOOLEAN[]) AS cancel_requested,
-           unnest($47::INT[])             AS requeued,
-           unnest($48::INT[])             AS accepted,
-           unnest($49::TEXT[])         AS last_answer,
-           unnest($50::INT[])               AS pooled,
-           unnest($51::TEXT[])            AS rejected,
-           unnest($52::BOOLEAN[])          AS waiting,
-           unnest($53::TEXT[])           AS diagnosis,
-           unnest($54::BYTEA[])              AS above,          -- empty: none
-           unnest($55::BIGINT[])       AS ended_block,    -- 0: none
-           unnest($56::BOOLEAN[])         AS new_fork,
-           unnest($57::BYTEA[])               AS told,           -- empty: none
-           unnest($58::BOOLEAN[])             AS late,           -- because not_after has passed
-           unnest($59::BIGINT[])          AS delay_ms
+    SELECT unnest($22::INT[])            AS change_no,
+           unnest($23::INT[])          AS submitter_id,
+           unnest($24::BIGINT[])      AS fencing_token,
+           unnest($25::UUID[])               AS tx_id,
+           unnest($26::BIGINT[])           AS version,
+           unnest($27::TEXT[])          AS from_state,
+           unnest($28::TEXT[])                AS kind,           -- '': no event
+           unnest($29::TEXT[])               AS state,
+           unnest($30::TEXT[])           AS sub_state,
+           unnest($31::BIGINT[])             AS nonce,          -- -1: none
+           unnest($32::INT[])                 AS slot,
+           unnest($33::BOOLEAN[])         AS released,
+           unnest($34::BOOLEAN[])         AS terminal,
+           unnest($35::BYTEA[])            AS tx_hash,        -- empty: none
+           unnest($36::BYTEA[])    AS receipt_tx_hash, -- empty: no receipt
+           unnest($37::BIGINT[])     AS receipt_block,
+           unnest($38::BYTEA[]) AS receipt_block_hash,
+           unnest($39::BOOLEAN[])  AS receipt_success,
+           unnest($40::BIGINT[])  AS receipt_gas_used,
+           unnest($41::TEXT[])   AS receipt_gas_price,
+           unnest($42::TEXT[])            AS executed,
+           unnest($43::TEXT[])              AS reason,
+           unnest($44::TEXT[])          AS last_error,
+           unnest($45::TEXT[])     AS last_error_base,
+           unnest($46::INT[])      AS submit_attempts,
+           unnest($47::BOOLEAN[]) AS cancel_requested,
+           unnest($48::INT[])             AS requeued,
+           unnest($49::INT[])             AS accepted,
+           unnest($50::TEXT[])         AS last_answer,
+           unnest($51::INT[])               AS pooled,
+           unnest($52::TEXT[])            AS rejected,
+           unnest($53::BOOLEAN[])          AS waiting,
+           unnest($54::TEXT[])           AS diagnosis,
+           unnest($55::BYTEA[])              AS above,          -- empty: none
+           unnest($56::BIGINT[])       AS ended_block,    -- 0: none
+           unnest($57::BOOLEAN[])         AS new_fork,
+           unnest($58::BYTEA[])               AS told,           -- empty: none
+           unnest($59::BOOLEAN[])             AS late,           -- because not_after has passed
+           unnest($60::BIGINT[])          AS delay_ms
 ), attempt AS (
-    SELECT unnest($60::INT[])            AS change_no,
-           unnest($61::INT[])          AS submitter_id,
-           unnest($62::BIGINT[])      AS fencing_token,
-           unnest($63::UUID[])               AS tx_id,
-           unnest($64::INT[])           AS attempt_no,
-           unnest($65::TEXT[])                AS kind,
-           unnest($66::BIGINT[])             AS nonce,
-           unnest($67::BYTEA[])            AS tx_hash,
-           unnest($68::BYTEA[])             AS raw_tx,
-           unnest($69::BIGINT[])         AS gas_limit,
-           unnest($70::TEXT[])             AS fee_cap,
-           unnest($71::TEXT[])                 AS tip,
-           unnest($72::BOOLEAN[])           AS legacy
+    SELECT unnest($61::INT[])            AS change_no,
+           unnest($62::INT[])          AS submitter_id,
+           unnest($63::BIGINT[])      AS fencing_token,
+           unnest($64::UUID[])               AS tx_id,
+           unnest($65::INT[])           AS attempt_no,
+           unnest($66::TEXT[])                AS kind,
+           unnest($67::BIGINT[])             AS nonce,
+           unnest($68::BYTEA[])            AS tx_hash,
+           unnest($69::BYTEA[])             AS raw_tx,
+           unnest($70::BIGINT[])         AS gas_limit,
+           unnest($71::TEXT[])             AS fee_cap,
+           unnest($72::TEXT[])                 AS tip,
+           unnest($73::BOOLEAN[])           AS legacy
 ), ended AS (
-    SELECT unnest($73::INT[])            AS change_no,
-           unnest($74::INT[])          AS submitter_id,
-           unnest($75::BIGINT[])      AS fencing_token,
-           unnest($76::BIGINT[])        AS command_id,
-           unnest($77::TEXT[])              AS result
+    SELECT unnest($74::INT[])            AS change_no,
+           unnest($75::INT[])          AS submitter_id,
+           unnest($76::BIGINT[])      AS fencing_token,
+           unnest($77::BIGINT[])        AS command_id,
+           unnest($78::TEXT[])              AS result
 ), lease AS MATERIALIZED (
     -- The fence. The lock is held to commit; a takeover changes fencing_token, a key column, and so
     -- waits for it.
-    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason
+    SELECT c.change_no, c.submitter_id, c.fencing_token, c.write_count, c.take_nonce, c.init_nonce, c.init_block, c.init_block_hash, c.protect_expect, c.protect_reason, c.protect_evidence, c.protect_chain_nonce, c.protect_asked, c.unprotect_expect, c.unprotect_id, c.unprotect_to, c.unprotect_reason, c.unprotect_asked, c.new_status, c.status_reason, c.compared
       FROM change c
       JOIN submitter_lease l ON l.submitter_id = c.submitter_id AND l.fencing_token = c.fencing_token
-     WHERE l.owner_node = $78::TEXT AND l.expires_at > clock_timestamp()
+     WHERE l.owner_node = $79::TEXT AND l.expires_at > clock_timestamp()
      ORDER BY l.submitter_id
        FOR KEY SHARE OF l
 ), nonce_cursor AS MATERIALIZED (
@@ -125,7 +126,7 @@ WITH change AS (
      ORDER BY t.submitter_id, t.tx_id
        FOR NO KEY UPDATE OF t
 ), ok AS MATERIALIZED (
-    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason
+    SELECT l.change_no, l.submitter_id, l.fencing_token, l.write_count, l.take_nonce, l.init_nonce, l.init_block, l.init_block_hash, l.protect_expect, l.protect_reason, l.protect_evidence, l.protect_chain_nonce, l.protect_asked, l.unprotect_expect, l.unprotect_id, l.unprotect_to, l.unprotect_reason, l.unprotect_asked, l.new_status, l.status_reason, l.compared
       FROM lease l
      WHERE CASE WHEN l.init_nonce >= 0 THEN l.change_no NOT IN (SELECT n.change_no FROM nonce_cursor n)
                 WHEN l.take_nonce >= 0 OR l.protect_expect >= 0 OR l.unprotect_expect >= 0 THEN l.change_no IN (SELECT n.change_no FROM nonce_cursor n)
@@ -140,8 +141,12 @@ WITH change AS (
                        AND (k.kind <> 'CANCEL' OR (l.change_no, k.tx_id) IN (SELECT w.change_no, w.tx_id FROM write w))
                        AND NOT (k.submitter_id, k.command_id) IN (SELECT e.submitter_id, e.command_id FROM ended e)) = 0)
 ), cursor_started AS (
-    INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token)
-    SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token
+    INSERT INTO submitter_nonce_cursor (submitter_id, next_nonce, init_nonce, init_block, init_block_hash, fencing_token,
+                                        protect_reason, protect_evidence, protect_at, protections)
+    SELECT o.submitter_id, o.init_nonce, o.init_nonce, o.init_block, o.init_block_hash, o.fencing_token,
+           CASE WHEN o.protect_expect >= 0 THEN o.protect_reason END,
+           CASE WHEN o.protect_expect >= 0 THEN o.protect_evidence END,
+           CASE WHEN o.protect_expect >= 0 THEN clock_timestamp() END, (o.protect_expect >= 0)::INT
       FROM ok o WHERE o.init_nonce >= 0
 ), cursor_moved AS (
     UPDATE submitter_nonce_cursor n
@@ -167,8 +172,22 @@ WITH change AS (
      WHERE x.kind = 'REQUEUED'
        AND ((x.change_no, x.submitter_id, x.fencing_token) IN (SELECT o.change_no, o.submitter_id, o.fencing_token FROM ok o)) IS TRUE
 ), status_set AS (
-    UPDATE submitter s SET status = o.new_status
-      FROM ok o WHERE s.submitter_id = o.submitter_id AND o.new_status <> ''
+    UPDATE submitter s
+       SET status   = CASE WHEN o.new_status <> '' THEN o.new_status ELSE s.status END,
+           timeline = CASE WHEN o.compared THEN (SELECT g.timeline FROM ledger g WHERE g.only_row) ELSE s.timeline END
+      FROM ok o WHERE s.submitter_id = o.submitter_id AND (o.new_status <> '' OR o.compared)
+), queued_doubted AS (
+    -- A ledger that lost commits: what is not final may have run in the lost part. Such a change
+    -- moves no transaction.
+    UPDATE managed_tx t
+       SET restored = TRUE, fencing_token = (SELECT o.fencing_token FROM ok o WHERE o.submitter_id = t.submitter_id)
+     WHERE t.submitter_id = ANY(ARRAY(SELECT o.submitter_id FROM ok o WHERE o.protect_expect >= 0 AND o.protect_reason = 'DATABASE_RESTORED'))
+       AND t.nonce IS NULL AND t.terminal_at IS NULL AND NOT t.restored
+), open_doubted AS (
+    UPDATE managed_tx t
+       SET restored = TRUE, fencing_token = (SELECT o.fencing_token FROM ok o WHERE o.submitter_id = t.submitter_id)
+     WHERE t.submitter_id = ANY(ARRAY(SELECT o.submitter_id FROM ok o WHERE o.protect_expect >= 0 AND o.protect_reason = 'DATABASE_RESTORED'))
+       AND t.nonce IS NOT NULL AND t.terminal_at IS NULL AND NOT t.restored
 ), tx_moved AS (
     UPDATE managed_tx t
        SET state              = w.state,
@@ -258,7 +277,7 @@ WITH change AS (
            NULL::BIGINT
       FROM ok o WHERE o.status_reason <> ''
      UNION ALL
-    SELECT o.submitter_id, 'PROTECT', o.protect_reason, (SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no),
+    SELECT o.submitter_id, 'PROTECT', o.protect_reason, coalesce((SELECT n.protections + 1 FROM nonce_cursor n WHERE n.change_no = o.change_no), 1),
            left(o.protect_evidence, 4096), 'fencepost', clock_timestamp(), 'APPLIED', o.fencing_token,
            nullif(o.protect_chain_nonce, -1)
       FROM ok o WHERE o.protect_expect >= 0 AND NOT o.protect_asked
@@ -294,6 +313,7 @@ type CommitParams struct {
 	UnprotectAsked    []bool
 	NewStatus         []string
 	StatusReason      []string
+	Compared          []bool
 	WChangeNo         []int32
 	WSubmitterID      []int32
 	WFencingToken     []int64
@@ -394,6 +414,7 @@ func (q *Queries) Commit(ctx context.Context, arg CommitParams) ([]CommitRow, er
 		arg.UnprotectAsked,
 		arg.NewStatus,
 		arg.StatusReason,
+		arg.Compared,
 		arg.WChangeNo,
 		arg.WSubmitterID,
 		arg.WFencingToken,

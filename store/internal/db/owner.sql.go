@@ -71,6 +71,20 @@ func (q *Queries) Cursor(ctx context.Context, submitterID int32) (CursorRow, err
 	return i, err
 }
 
+const failedOver = `-- name: FailedOver :one
+SELECT (s.timeline IS DISTINCT FROM l.timeline)::BOOLEAN AS failed_over
+  FROM submitter s, ledger l WHERE s.submitter_id = $1
+`
+
+// FailedOver reports whether the database failed over, or was restored, since the account was last
+// compared with the chain.
+func (q *Queries) FailedOver(ctx context.Context, submitterID int32) (bool, error) {
+	row := q.db.QueryRow(ctx, failedOver, submitterID)
+	var failed_over bool
+	err := row.Scan(&failed_over)
+	return failed_over, err
+}
+
 const inboxCommands = `-- name: InboxCommands :many
 SELECT k.submitter_id, k.command_id, k.kind, k.tx_id, k.action, k.expect, k.reason, k.operator
   FROM (SELECT unnest($1::INT[]) AS submitter_id) s

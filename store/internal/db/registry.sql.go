@@ -67,8 +67,9 @@ func (q *Queries) RegisterChain(ctx context.Context, arg RegisterChainParams) ([
 
 const registerSubmitter = `-- name: RegisterSubmitter :one
 WITH added AS (
-    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULLIF(CAST($9::TEXT AS NUMERIC), 0))
+    INSERT INTO submitter (name, chain_id, address, signer, mode, max_in_flight, start_from, on_failure, max_fee, timeline)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, NULLIF(CAST($9::TEXT AS NUMERIC), 0),
+            (SELECT l.timeline FROM ledger l))
     ON CONFLICT DO NOTHING
     RETURNING submitter_id
 ), lease AS (
