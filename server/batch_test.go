@@ -117,7 +117,7 @@ func TestBatch_MixedRequests_OwnResults(t *testing.T) {
 			createRequest("alice", "d\x00", "1"),
 			codes.InvalidArgument,
 			"INVALID_FIELD",
-			"NUL",
+			"U+0000",
 			false,
 		},
 		{

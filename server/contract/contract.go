@@ -1,6 +1,6 @@
 // Package contract checks requests against the rules of the proto, before any handler reads them.
 //
-// It rejects unknown fields, text that the ledger cannot store, lists far beyond their limit, and
+// It rejects unknown fields, text with control or invisible characters, lists far beyond their limit, and
 // everything that breaks a rule written next to a field. [Codec] marks messages that are not
 // protobuf, so that they are rejected here as well, with a reason.
 package contract
@@ -9,7 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -61,11 +64,13 @@ func (v *Validator) Check(request proto.Message) error {
 	if len(f.long) > 0 { // the rules would report each item
 		return status.Invalid(f.long...)
 	}
-	return v.checkRules(withoutUnmasked(request), f.unstorable)
+	return v.checkRules(withoutUnmasked(request), f.hidden)
 }
 
-// checkRules applies the rules that the proto declares next to its fields.
+// checkRules applies the rules that the proto declares next to its fields. found are the fields
+// with hidden characters.
 func (v *Validator) checkRules(request proto.Message, found []status.Violation) error {
+	hidden := len(found)
 	err := v.rules.Validate(request)
 	var broken *protovalidate.ValidationError
 	if err != nil && !errors.As(err, &broken) {
@@ -79,6 +84,11 @@ func (v *Validator) checkRules(request proto.Message, found []status.Violation) 
 			field := protovalidate.FieldPathString(one.Proto.GetField())
 			if field == "" {
 				field = "request"
+			}
+			if slices.ContainsFunc(found[:hidden], func(v status.Violation) bool {
+				return v.Field == field
+			}) {
+				continue // its characters are the mistake
 			}
 			found = append(found,
 				status.Violation{Field: field,
@@ -186,9 +196,18 @@ func cleanValue(field protoreflect.FieldDescriptor, value protoreflect.Value) bo
 	case protoreflect.MessageKind:
 		return clean(value.Message())
 	case protoreflect.StringKind:
-		return strings.IndexByte(value.String(), 0) < 0
+		return !strings.ContainsFunc(value.String(), hidden)
 	}
 	return true
+}
+
+// hidden reports whether a character changes what a reader sees, or cannot be stored: controls (C0,
+// C1), format characters (zero width, bidirectional), and separators of lines and paragraphs.
+func hidden(r rune) bool {
+	if r < 0x7f {
+		return r < ' '
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // finder collects content that protobuf accepts and the server rejects, up to one violation more
@@ -197,9 +216,9 @@ func cleanValue(field protoreflect.FieldDescriptor, value protoreflect.Value) bo
 // An unknown field is rejected, not ignored: its client relies on something that this server would
 // not do. That matters most for a nonce or a sender.
 type finder struct {
-	unknown    []status.Violation
-	unstorable []status.Violation
-	long       []status.Violation
+	unknown []status.Violation
+	hidden  []status.Violation
+	long    []status.Violation
 }
 
 // add records a violation, up to one more than is reported.
@@ -257,9 +276,10 @@ func (f *finder) value(field protoreflect.FieldDescriptor, value protoreflect.Va
 	case protoreflect.MessageKind:
 		f.walk(value.Message(), path)
 	case protoreflect.StringKind:
-		if strings.ContainsRune(value.String(), 0) {
-			add(&f.unstorable, path,
-				"must not contain a NUL character; remove it")
+		if i := strings.IndexFunc(value.String(), hidden); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(value.String()[i:])
+			add(&f.hidden, path, fmt.Sprintf("must not contain control or invisible characters, "+
+				"such as U+%04X at byte %d; remove them", r, i))
 		}
 	}
 }

@@ -1338,15 +1338,16 @@ type CreateTxRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Registered name, or CAIP-10 account id ("eip155:31337:0x...").
 	Submitter string `protobuf:"bytes,1,opt,name=submitter,proto3" json:"submitter,omitempty"`
-	// The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-	// UUID or the primary key of the requesting row is a good choice.
+	// The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+	// the requesting row is a good choice. Here and in every text field, control characters and
+	// invisible ones (zero width, bidirectional) are refused.
 	RequestId string   `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Payload   *Payload `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
 	Terms     *Terms   `protobuf:"bytes,4,opt,name=terms,proto3" json:"terms,omitempty"`
 	// Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
 	// not part of the request's identity: the same request_id with other labels returns the same
 	// transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-	// starting with a letter. A value has at most 128 characters without control characters.
+	// starting with a letter. A value has at most 128 characters.
 	Labels        map[string]string `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2827,17 +2828,16 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\amessage\x18\v \x01(\tR\amessage\x12.\n" +
 	"\x04time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x19\n" +
 	"\bnew_fork\x18\r \x01(\bR\anewFork\x12<\n" +
-	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xdf\x04\n" +
+	"\rconfirmations\x18\x0e \x03(\v2\x16.fencepost.v1.BlockRefR\rconfirmations\"\xf8\x02\n" +
 	"\x0fCreateTxRequest\x12(\n" +
 	"\tsubmitter\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12\x9c\x01\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\tsubmitter\x12)\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tB}\xbaHz\xba\x01p\n" +
-	"\x14request_id.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x01-\\x1f\\x7f]')r\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
+	"request_id\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\trequestId\x127\n" +
 	"\apayload\x18\x03 \x01(\v2\x15.fencepost.v1.PayloadB\x06\xbaH\x03\xc8\x01\x01R\apayload\x12)\n" +
-	"\x05terms\x18\x04 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12\xe3\x01\n" +
-	"\x06labels\x18\x05 \x03(\v2).fencepost.v1.CreateTxRequest.LabelsEntryB\x9f\x01\xbaH\x9b\x01\x9a\x01\x97\x01\x10\x10\"\x1dr\x1b2\x19^[a-z][a-z0-9._/-]{0,62}$*t\xba\x01l\n" +
-	"\x10labels.printable\x126must not hold control characters, such as a line break\x1a !this.matches('[\\x01-\\x1f\\x7f]')r\x03\x18\x80\x01R\x06labels\x1a9\n" +
+	"\x05terms\x18\x04 \x01(\v2\x13.fencepost.v1.TermsR\x05terms\x12q\n" +
+	"\x06labels\x18\x05 \x03(\v2).fencepost.v1.CreateTxRequest.LabelsEntryB.\xbaH+\x9a\x01(\x10\x10\"\x1dr\x1b2\x19^[a-z][a-z0-9._/-]{0,62}$*\x05r\x03\x18\x80\x01R\x06labels\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x01\n" +
@@ -2901,7 +2901,7 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\boperator\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x01R\boperator\"5\n" +
 	"\x11SpeedUpTxResponse\x12 \n" +
 	"\x02tx\x18\x01 \x01(\v2\x10.fencepost.v1.TxR\x02tx\"\b\n" +
-	"\x06AllTxs\"\xaa\x04\n" +
+	"\x06AllTxs\"\x9b\x04\n" +
 	"\x0eWatchTxRequest\x12\x1f\n" +
 	"\x05tx_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03\xb0\x01\x01H\x00R\x04txId\x12*\n" +
 	"\tsubmitter\x18\x02 \x01(\tB\n" +
@@ -2913,8 +2913,8 @@ const file_fencepost_v1_tx_proto_rawDesc = "" +
 	"\fresume_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\vresumeToken\x12\x1f\n" +
 	"\vuntil_final\x18\x05 \x01(\bR\n" +
 	"untilFinal\x12H\n" +
-	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12W\n" +
-	"\x06labels\x18\b \x03(\tB?\xbaH<\x92\x019\x10\x10\"5r321^[a-z][a-z0-9._/-]{0,62}=[^\\x00-\\x1f\\x7f]{0,128}$R\x06labels\x12@\n" +
+	"\theartbeat\x18\x06 \x01(\v2\x19.google.protobuf.DurationB\x0f\xbaH\f\xaa\x01\t\"\x03\b\xac\x022\x02\b\x01R\theartbeat\x12H\n" +
+	"\x06labels\x18\b \x03(\tB0\xbaH-\x92\x01*\x10\x10\"&r$2\"^[a-z][a-z0-9._/-]{0,62}=.{0,128}$R\x06labels\x12@\n" +
 	"\x06states\x18\t \x03(\x0e2\x15.fencepost.v1.TxStateB\x11\xbaH\x0e\x92\x01\v\x10\a\"\a\x82\x01\x04\x10\x01 \x00R\x06statesB\x0f\n" +
 	"\x06target\x12\x05\xbaH\x02\b\x01\"1\n" +
 	"\x05TxIds\x12(\n" +

@@ -547,8 +547,9 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
   submitter: string;
 
   /**
-   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-   * UUID or the primary key of the requesting row is a good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+   * the requesting row is a good choice. Here and in every text field, control characters and
+   * invisible ones (zero width, bidirectional) are refused.
    *
    * @generated from field: string request_id = 2;
    */
@@ -568,7 +569,7 @@ export type CreateTxRequest = Message<"fencepost.v1.CreateTxRequest"> & {
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    *
    * @generated from field: map<string, string> labels = 5;
    */

@@ -115,8 +115,9 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object requestId_ = "";
   /**
    * <pre>
-   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-   * UUID or the primary key of the requesting row is a good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+   * the requesting row is a good choice. Here and in every text field, control characters and
+   * invisible ones (zero width, bidirectional) are refused.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -137,8 +138,9 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-   * UUID or the primary key of the requesting row is a good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+   * the requesting row is a good choice. Here and in every text field, control characters and
+   * invisible ones (zero width, bidirectional) are refused.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -242,7 +244,7 @@ private static final long serialVersionUID = 0L;
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -266,7 +268,7 @@ private static final long serialVersionUID = 0L;
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -280,7 +282,7 @@ private static final long serialVersionUID = 0L;
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -301,7 +303,7 @@ java.lang.String defaultValue) {
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -877,8 +879,9 @@ java.lang.String defaultValue) {
     private java.lang.Object requestId_ = "";
     /**
      * <pre>
-     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-     * UUID or the primary key of the requesting row is a good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+     * the requesting row is a good choice. Here and in every text field, control characters and
+     * invisible ones (zero width, bidirectional) are refused.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -898,8 +901,9 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-     * UUID or the primary key of the requesting row is a good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+     * the requesting row is a good choice. Here and in every text field, control characters and
+     * invisible ones (zero width, bidirectional) are refused.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -920,8 +924,9 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-     * UUID or the primary key of the requesting row is a good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+     * the requesting row is a good choice. Here and in every text field, control characters and
+     * invisible ones (zero width, bidirectional) are refused.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -938,8 +943,9 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-     * UUID or the primary key of the requesting row is a good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+     * the requesting row is a good choice. Here and in every text field, control characters and
+     * invisible ones (zero width, bidirectional) are refused.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -953,8 +959,9 @@ java.lang.String defaultValue) {
     }
     /**
      * <pre>
-     * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-     * UUID or the primary key of the requesting row is a good choice.
+     * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+     * the requesting row is a good choice. Here and in every text field, control characters and
+     * invisible ones (zero width, bidirectional) are refused.
      * </pre>
      *
      * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -1240,7 +1247,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -1264,7 +1271,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -1278,7 +1285,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -1299,7 +1306,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -1326,7 +1333,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -1352,7 +1359,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -1372,7 +1379,7 @@ java.lang.String defaultValue) {
      * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
      * not part of the request's identity: the same request_id with other labels returns the same
      * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-     * starting with a letter. A value has at most 128 characters without control characters.
+     * starting with a letter. A value has at most 128 characters.
      * </pre>
      *
      * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>

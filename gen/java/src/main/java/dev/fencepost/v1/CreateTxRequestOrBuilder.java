@@ -32,8 +32,9 @@ public interface CreateTxRequestOrBuilder extends
 
   /**
    * <pre>
-   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-   * UUID or the primary key of the requesting row is a good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+   * the requesting row is a good choice. Here and in every text field, control characters and
+   * invisible ones (zero width, bidirectional) are refused.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -42,8 +43,9 @@ public interface CreateTxRequestOrBuilder extends
   java.lang.String getRequestId();
   /**
    * <pre>
-   * The caller's idempotency key for this intent, 1 to 128 characters without control characters. A
-   * UUID or the primary key of the requesting row is a good choice.
+   * The caller's idempotency key for this intent, 1 to 128 characters. A UUID or the primary key of
+   * the requesting row is a good choice. Here and in every text field, control characters and
+   * invisible ones (zero width, bidirectional) are refused.
    * </pre>
    *
    * <code>string request_id = 2 [json_name = "requestId"];</code>
@@ -87,7 +89,7 @@ public interface CreateTxRequestOrBuilder extends
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -98,7 +100,7 @@ public interface CreateTxRequestOrBuilder extends
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -116,7 +118,7 @@ public interface CreateTxRequestOrBuilder extends
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -128,7 +130,7 @@ public interface CreateTxRequestOrBuilder extends
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
@@ -143,7 +145,7 @@ java.lang.String defaultValue);
    * Labels for lists and watches, at most 16, visible to every reader of the transaction. They are
    * not part of the request's identity: the same request_id with other labels returns the same
    * transaction with its original labels. A key is 1 to 63 of a-z, 0-9, "-", "_", "." and "/",
-   * starting with a letter. A value has at most 128 characters without control characters.
+   * starting with a letter. A value has at most 128 characters.
    * </pre>
    *
    * <code>map&lt;string, string&gt; labels = 5 [json_name = "labels"];</code>
