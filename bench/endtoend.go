@@ -18,6 +18,7 @@ type endToEnd struct {
 	period     time.Duration
 	byHash     bool
 	embedded   bool
+	simulated  bool // as with default settings: drafts are simulated whatever their gas limit
 	// blocks are always full, so the cost of a transaction is the cost on a machine that keeps up
 	lockstep bool
 }
@@ -32,6 +33,9 @@ func (e endToEnd) name() string {
 	}
 	if e.byHash {
 		name += ".byhash"
+	}
+	if e.simulated {
+		name += ".default"
 	}
 	return name
 }
@@ -53,6 +57,7 @@ func (e endToEnd) run(ctx context.Context, b *bench) (err error) {
 			submitters: e.submitters,
 			period:     e.period,
 			byHash:     e.byHash,
+			simulated:  e.simulated,
 			embedded:   e.embedded,
 			lockstep:   e.lockstep,
 		},

@@ -31,6 +31,7 @@ type serviceOptions struct {
 	submitters int
 	period     time.Duration
 	byHash     bool // the chain offers no receipts of whole blocks
+	simulated  bool // drafts with a gas limit are simulated too
 	embedded   bool // go-ethereum's chain in this process
 	lockstep   bool // see chainOptions
 	lease      time.Duration
@@ -83,7 +84,7 @@ func newService(ctx context.Context, b *bench, o serviceOptions) (s *service, er
 		// blocks wait for the machine: looks in between would be counted the more the slower it is
 		poll = o.period / 2
 	}
-	s.config = wire.Config{Chain: url, Poll: poll, Lease: lease}
+	s.config = wire.Config{Chain: url, Poll: poll, Lease: lease, Simulate: o.simulated}
 	return s, s.addNode(ctx)
 }
 

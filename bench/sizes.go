@@ -58,6 +58,7 @@ var sizes = map[string]size{
 				period:     250 * time.Millisecond,
 				lockstep:   true,
 			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
+			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, simulated: true},
 		},
 	},
 	"small": {rounds: 1, spell: time.Second, steady: 6 * time.Second, lives: 10, ends: []endToEnd{
@@ -93,6 +94,7 @@ var sizes = map[string]size{
 				period:     250 * time.Millisecond,
 			}, {submitters: 500, period: 250 * time.Millisecond, lockstep: true},
 			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, byHash: true},
+			{submitters: 500, period: 250 * time.Millisecond, lockstep: true, simulated: true},
 			{
 				submitters: 500,
 				period:     time.Second,

@@ -283,7 +283,11 @@ func TestQuote_Speed_UsesPercentile(t *testing.T) {
 			}
 			if _, o := r.Quote(
 				t.Context(),
-				txn.Draft{Speed: speed, Payload: txn.Payload{To: &txn.Address{}}},
+				txn.Draft{
+					From:    txn.Address{byte(i + 1)}, // nothing is cached of it
+					Speed:   speed,
+					Payload: txn.Payload{To: &txn.Address{}},
+				},
 			); o.Class != txn.Accepted ||
 				!slices.Equal(n.asked, c.want[i:i+1]) {
 				t.Errorf("quote at %q: %+v, asked for %v, want %v", speed, o, n.asked, c.want[i])

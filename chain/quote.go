@@ -44,8 +44,9 @@ func (o Options) simulates(draft txn.Draft) bool {
 	return draft.Payload.GasLimit == 0 || !o.TrustGasLimits
 }
 
-// Quote simulates a draft and prices it, in one batch to one endpoint. If gas limits are trusted, a
-// draft with its own sufficient gas limit is not simulated, and cached values are not queried.
+// Quote simulates a draft and prices it. Fees are cached for each head, and balances between
+// transactions; without them everything is queried in one batch to one endpoint. If gas limits are
+// trusted, a draft with its own sufficient gas limit is not simulated.
 //
 // Statements about the draft are outcomes: it would revert, the account cannot afford it, no block
 // would include it below the cap. If the chain cannot be reached the outcome is UNAVAILABLE, or
@@ -56,8 +57,11 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 		if o := OwnGasFits(draft.Payload); o.Class != txn.Accepted {
 			return txn.Quote{}, o
 		}
-		if quote, ok := c.quoteFromCache(ctx, draft); ok {
-			return quote, txn.Outcome{Class: txn.Accepted}
+	}
+	if !simulate || c.cache.hasBalance(draft.From) {
+		switch quote, o := c.quoteFromCache(ctx, draft, simulate); o.Class {
+		case txn.Accepted, txn.RateLimited:
+			return quote, o
 		}
 	}
 	facts, o := c.market(ctx, "quote", marketQuery{&draft, draft.Speed, simulate})
@@ -66,8 +70,7 @@ func (c *Client) Quote(ctx context.Context, draft txn.Draft) (txn.Quote, txn.Out
 	}
 	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
 	if need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value); ok &&
-		o.Class == txn.Accepted &&
-		c.o.TrustGasLimits {
+		o.Class == txn.Accepted {
 		c.cache.storeBalance(draft.From, facts.Balance, need, c.o.Clock.Now())
 	}
 	return quote, o
@@ -104,6 +107,7 @@ func (c *Client) market(ctx context.Context, what string, q marketQuery) (Market
 		return Market{}, txn.Outcome{Class: txn.Unavailable, Detail: err.Error()}
 	}
 	facts.Floor = c.floors.At(c.o.Clock.Now())
+	c.cache.keepPrices(q.speed, m)
 	return facts, o
 }
 

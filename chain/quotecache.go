@@ -2,6 +2,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 )
 
 // quoteCache holds values that quotes need not query: the prices at one head, and the balances of
-// accounts with ample funds. With it a draft without simulation is quoted without any call.
+// accounts with ample funds. With it a draft is quoted with its simulation as the only call, or
+// with none.
 //
 // It serves positive results only. A draft that the cached values would reject is queried again,
 // and so is one that a node rejects.
@@ -32,8 +34,9 @@ type cachedBalance struct {
 
 const (
 	// maxBalanceAge is how long a cached balance is used. Only another user of the key, or a
-	// contract that spends for the account, lowers it unnoticed.
-	maxBalanceAge = 30 * time.Second
+	// contract that spends for the account, lowers it unnoticed; nodes reject the transaction then,
+	// and the balance is read again.
+	maxBalanceAge = 5 * time.Minute
 	// balanceMargin is how many times the cost of a draft a cached balance must cover. A lower
 	// balance is queried.
 	balanceMargin = 16
@@ -127,6 +130,23 @@ func (k *quoteCache) reserve(from txn.Address, need txn.Wei, now time.Time) bool
 	return true
 }
 
+// hasBalance reports whether a balance is cached, of any age.
+func (k *quoteCache) hasBalance(from txn.Address) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.balances[from] != nil
+}
+
+// keepPrices caches the prices of a query that was made for another reason.
+func (k *quoteCache) keepPrices(speed txn.Speed, m market) {
+	if m.from == nil { // prices without a head are not cached
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.prices[speed] = &m
+}
+
 func (k *quoteCache) storeBalance(from txn.Address, balance, spent txn.Wei, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,35 +171,80 @@ func (k *quoteCache) forgetBalance(signed txn.Signed) {
 	if err != nil {
 		return
 	}
+	k.dropBalance(from)
+}
+
+func (k *quoteCache) dropBalance(from txn.Address) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.balances, from)
 }
 
-// quoteFromCache quotes a draft without simulation from cached values, if they suffice.
-func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft) (txn.Quote, bool) {
+// quoteFromCache quotes a draft from cached values and its simulation. Any outcome other than
+// ACCEPTED and RATE_LIMITED means that they do not suffice.
+func (c *Client) quoteFromCache(ctx context.Context, draft txn.Draft,
+	simulate bool) (txn.Quote, txn.Outcome) {
+	unknown := txn.Outcome{Class: txn.Ambiguous}
 	prices, done := c.cachedPrices(ctx, draft.Speed)
 	if done != nil {
 		c.fetchPrices(ctx, draft.Speed, done)
 		prices = c.cache.latestPrices(draft.Speed)
 	}
 	if prices == nil {
-		return txn.Quote{}, false
+		return txn.Quote{}, unknown
 	}
 	facts, err := prices.facts()
 	if err != nil {
-		return txn.Quote{}, false
+		return txn.Quote{}, unknown
+	}
+	if facts.Estimate = 0; simulate {
+		gas, o := c.simulate(ctx, draft)
+		if o.Class != txn.Accepted {
+			return txn.Quote{}, o
+		}
+		facts.Estimate = gas
 	}
 	now := c.o.Clock.Now()
 	facts.Floor = c.floors.At(now)
 	facts.Balance.SetAllOne()
 	quote, o := c.o.Fees.Quote(draft, facts, c.o.GasMargin)
 	if o.Class != txn.Accepted {
-		return txn.Quote{}, false
+		return txn.Quote{}, unknown
 	}
 	need, ok := cost(quote.GasLimit, quote.Fees, draft.Payload.Value)
-	return quote, ok && (c.cache.reserve(draft.From, need, now) ||
-		c.hasBalance(ctx, draft.From, need))
+	if !ok || !c.cache.reserve(draft.From, need, now) && !c.hasBalance(ctx, draft.From, need) {
+		return txn.Quote{}, unknown
+	}
+	return quote, o
+}
+
+// simulate returns the gas of a draft. If the draft was rejected, a query of everything finds out
+// why.
+func (c *Client) simulate(ctx context.Context, draft txn.Draft) (uint64, txn.Outcome) {
+	var estimate hexutil.Uint64
+	o := txn.Outcome{Class: txn.Ambiguous}
+	err := c.read(ctx, "estimate gas",
+		func(ctx context.Context, e *endpoint, client *jsonrpc.Client) error {
+			err := client.Call(ctx, &estimate, "eth_estimateGas", callArgs(draft))
+			var refused *jsonrpc.Error
+			switch {
+			case err == nil:
+				o = txn.Outcome{Class: txn.Accepted}
+				return nil
+			case !errors.As(err, &refused):
+				return err
+			}
+			f := e.faultOf(err, nil)
+			if o = f.outcome(); o.Class == txn.RateLimited {
+				return f // the next endpoint may serve it
+			}
+			o.Class = txn.Ambiguous
+			return nil
+		})
+	if err != nil && o.Class == txn.Accepted {
+		o.Class = txn.Ambiguous
+	}
+	return uint64(estimate), o
 }
 
 // hasBalance queries a balance and reports whether it covers need.
@@ -197,6 +262,7 @@ func (c *Client) hasBalance(ctx context.Context, from txn.Address, need txn.Wei)
 	}
 	balance := fromBig(&told)
 	if balance == nil || balance.Lt(&need) {
+		c.cache.dropBalance(from) // until it suffices, everything is queried at once
 		return false
 	}
 	c.cache.storeBalance(from, *balance, need, c.o.Clock.Now())

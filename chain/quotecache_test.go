@@ -85,6 +85,92 @@ func TestQuoteCache_Hit_NoCall(t *testing.T) {
 	asked("later", 0, 5, 50)
 }
 
+// With default options a draft with its own gas limit costs its simulation and nothing else: fees
+// are queried once per head for all accounts, a balance once.
+func TestQuoteCache_Simulated_OneCall(t *testing.T) {
+	t.Parallel()
+	const accounts, heads = 50, 20
+	n := newNode(t)
+	n.set(func(n *fakeNode) {
+		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+		n.gasPrice, n.send = (*hexutil.Big)(big.NewInt(1000)), takeAll
+	})
+	r := dial(t, nil, n.url())
+	for range heads {
+		n.set(func(n *fakeNode) { n.head++ })
+		r.mustHead(t)
+		var wg sync.WaitGroup
+		for i := range accounts {
+			wg.Go(func() {
+				draft := ownGas(common.BigToAddress(big.NewInt(int64(i + 1))))
+				if _, o := r.Quote(t.Context(), draft); o.Class != txn.Accepted {
+					t.Errorf("%+v", o)
+				}
+			})
+		}
+		wg.Wait()
+		for i, o := range sendAll(t.Context(), r.Client, manySigned(accounts)) {
+			if o.Class != txn.Accepted {
+				t.Errorf("send %d: %+v", i, o)
+			}
+		}
+		r.clock.Advance(12 * time.Second)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	calls := 0
+	for _, count := range n.calls {
+		calls += count
+	}
+	const drafts = accounts * heads
+	if n.calls["eth_estimateGas"] != drafts || n.calls["eth_getBalance"] != accounts {
+		t.Errorf("calls %v", n.calls)
+	}
+	// The first draft of each account has queried everything, and each connection is verified.
+	calls -= 4*accounts + 3*n.calls["eth_chainId"]
+	if perDraft := float64(calls) / drafts; perDraft > 2.1 {
+		t.Errorf("%.2f calls per draft, want at most 2.1: %v", perDraft, n.calls)
+	}
+}
+
+// With default options, a draft that is rejected later is rejected for its reason, and a balance
+// that became too low in between is seen by the nodes.
+func TestQuoteCache_SimulationRejected_ReasonKept(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.set(func(n *fakeNode) {
+		n.baseFee, n.balance = (*hexutil.Big)(big.NewInt(1000)), (*hexutil.Big)(big.NewInt(1e18))
+	})
+	r := dial(t, nil, n.url())
+	r.mustHead(t)
+	draft := ownGas(txn.Address{7})
+	quote := func(want txn.Class) txn.Outcome {
+		t.Helper()
+		_, o := r.Quote(t.Context(), draft)
+		if o.Class != want {
+			t.Errorf("%+v, want %s", o, want)
+		}
+		return o
+	}
+	quote(txn.Accepted)
+	for want, words := range map[txn.Class]error{
+		txn.ExecutionReverted: coded{code: 3, msg: "execution reverted: nope"},
+		txn.Invalid:           coded{code: -32000, msg: "intrinsic gas too low"},
+		txn.InsufficientFunds: coded{code: -32000, msg: "insufficient funds for transfer"},
+		txn.RateLimited:       coded{code: -32005, msg: "rate limited, try again in 3s"},
+	} {
+		n.set(func(n *fakeNode) {
+			n.estimate = func(map[string]any) (hexutil.Uint64, error) { return 0, words }
+		})
+		if o := quote(want); want == txn.RateLimited && o.RetryAfter != 3*time.Second {
+			t.Errorf("%+v, want the hint of the provider", o)
+		}
+		r.clock.Advance(3 * time.Second)
+	}
+	n.set(func(n *fakeNode) { n.estimate = nil })
+	quote(txn.Accepted)
+}
+
 // The cache only confirms. A low balance is queried each time, and so is one that a node calls
 // insufficient.
 func TestQuoteCache_Balance_TracksSpending(t *testing.T) {

@@ -87,7 +87,7 @@ func (n *node) assemble(ctx context.Context) (*run.Group, error) {
 			Name:           "bench",
 			ChainID:        txn.ChainID(n.cfg.ChainID),
 			Endpoints:      []string{n.cfg.Chain},
-			TrustGasLimits: true,
+			TrustGasLimits: !n.cfg.Simulate,
 			Logger:         n.log,
 		},
 	)

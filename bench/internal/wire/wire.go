@@ -15,7 +15,8 @@ type Config struct {
 	Confirmations uint64
 	Poll          time.Duration
 	Lease         time.Duration
-	MaxQueued     int // in all; 0: no limit
+	MaxQueued     int  // in all; 0: no limit
+	Simulate      bool // simulate drafts with a gas limit too, as by default
 }
 
 // Ready is the response of the node on its standard output once it serves: the addresses of its
