@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ type node struct {
 	names  []string
 	pool   *pgxpool.Pool
 	proc   *process
+
+	openFiles int // that the process may have; 0: as many as the test
 }
 
 // nodeOptions are the settings that vary between tests.
@@ -54,6 +57,7 @@ type nodeOptions struct {
 	lease         string // empty: defaultLease
 	secure        secure
 	queue         string // keys of queue; empty: the defaults
+	openFiles     int    // that the process may have; 0: as many as the test
 }
 
 // secure is how a node authenticates its callers; the zero value disables it.
@@ -122,7 +126,7 @@ func newNode(t *testing.T, c *testChain, o nodeOptions) *node {
 // prepareNode writes the configuration for submitters s00, s01, ... of the chain's keys.
 func prepareNode(t *testing.T, c *testChain, o nodeOptions, url string) *node {
 	t.Helper()
-	n := &node{dir: t.TempDir(), addr: address(freePort(t)), url: url}
+	n := &node{dir: t.TempDir(), addr: address(freePort(t)), url: url, openFiles: o.openFiles}
 	n.config = filepath.Join(n.dir, "fencepost.yaml")
 	n.writeConfig(t, c, o)
 	pool, err := pgxpool.New(t.Context(), n.url)
@@ -252,7 +256,12 @@ func (n *node) edit(t *testing.T, from, to string) {
 // start runs the process and waits until it serves.
 func (n *node) start(t *testing.T) {
 	t.Helper()
-	n.proc = startProcess(t, exec.Command(program, "serve", "--config", n.config),
+	command := exec.Command(program, "serve", "--config", n.config)
+	if n.openFiles > 0 {
+		command = exec.Command("bash", "-c", `ulimit -n "$0" && exec "$@"`,
+			strconv.Itoa(n.openFiles), program, "serve", "--config", n.config)
+	}
+	n.proc = startProcess(t, command,
 		filepath.Join(n.dir, "node.log"))
 	eventually(
 		t,

@@ -21,6 +21,8 @@ type metrics struct {
 	creates  metric.Int64Counter
 	refusals metric.Int64Counter
 	limited  metric.Int64Counter
+
+	connectionsRefused, handshakesFailed, unauthenticated metric.Int64Counter
 }
 
 func newMetrics(provider metric.MeterProvider) (*metrics, error) {
@@ -46,10 +48,36 @@ func newMetrics(provider metric.MeterProvider) (*metrics, error) {
 				"caller and limit (calls, streams, rate)"),
 		metric.WithUnit("{call}"),
 	)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	connections, err4 := meter.Int64Counter(
+		"fencepost.connections.refused",
+		metric.WithDescription("Connections closed for lack of room, by reason: node_full, "+
+			"source_full, evicted (without an admitted call, in favor of a new one)"),
+		metric.WithUnit("{connection}"),
+	)
+	handshakes, err5 := meter.Int64Counter(
+		"fencepost.tls.handshakes.failed",
+		metric.WithDescription("Failed TLS handshakes of clients"),
+		metric.WithUnit("{handshake}"),
+	)
+	unauthenticated, err6 := meter.Int64Counter(
+		"fencepost.calls.unauthenticated",
+		metric.WithDescription("Calls rejected because their credentials are missing or unknown"),
+		metric.WithUnit("{call}"),
+	)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		return nil, err
 	}
-	m := &metrics{meter, creates, refusals, limited}
+	m := &metrics{
+		meter: meter, creates: creates, refusals: refusals, limited: limited,
+		connectionsRefused: connections, handshakesFailed: handshakes,
+		unauthenticated: unauthenticated,
+	}
+	handshakes.Add(context.Background(), 0)
+	unauthenticated.Add(context.Background(), 0)
+	for _, reason := range []string{limit.ReasonNodeFull, limit.ReasonSourceFull,
+		limit.ReasonEvicted} {
+		m.refuseConnection(reason, 0)
+	}
 	for _, limit := range []string{limit.LimitCalls, limit.LimitStreams} {
 		m.limitCaller("", limit, 0)
 	}
@@ -115,6 +143,31 @@ func resultOf(isNew bool, code codes.Code) string {
 func (m *metrics) limitCaller(caller, limit string, n int64) {
 	m.limited.Add(context.Background(), n, metric.WithAttributes(
 		attribute.String("caller", caller), attribute.String("limit", limit)))
+}
+
+// refuseConnection counts connections that are closed for lack of room.
+func (m *metrics) refuseConnection(reason string, n int64) {
+	m.connectionsRefused.Add(context.Background(), n,
+		metric.WithAttributes(attribute.String("reason", reason)))
+}
+
+func (m *metrics) failHandshake() { m.handshakesFailed.Add(context.Background(), 1) }
+
+// observeConnections exports the open connections.
+func (m *metrics) observeConnections(states func() (proven, strangers int)) error {
+	_, err := m.meter.Int64ObservableGauge(
+		"fencepost.connections",
+		metric.WithDescription("Open connections of clients, by state: proven (a call was "+
+			"admitted), stranger"),
+		metric.WithUnit("{connection}"),
+		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
+			proven, strangers := states()
+			o.Observe(int64(proven), metric.WithAttributes(attribute.String("state", "proven")))
+			o.Observe(int64(strangers),
+				metric.WithAttributes(attribute.String("state", "stranger")))
+			return nil
+		}))
+	return err
 }
 
 // observeCallers exports the room that callers use, as the limiter reports it.

@@ -60,6 +60,9 @@ type Limits struct {
 	Calls int
 	// Watches bounds the concurrent WatchTx streams. Default 20,000.
 	Watches int
+	// Connections is how many connections are open at once, default 65,536; ConnectionsPerSource
+	// how many from one address, default half of that.
+	Connections, ConnectionsPerSource int
 	// Grace is the time that calls in progress have to finish when the node stops. Default 5 s.
 	Grace time.Duration
 	// PingAfter is the time without traffic after which a connection is pinged, default 30 s;
@@ -130,6 +133,8 @@ func (l *Limits) complete() {
 	setDefault(&l.StreamsPerConnection, 10_000)
 	setDefault(&l.Calls, 1024)
 	setDefault(&l.Watches, 20_000)
+	setDefault(&l.Connections, 65_536)
+	setDefault(&l.ConnectionsPerSource, max(1, l.Connections/2))
 	setDefault(&l.Grace, 5*time.Second)
 	setDefault(&l.PingAfter, 30*time.Second)
 	setDefault(&l.PingTimeout, 10*time.Second)
@@ -164,7 +169,8 @@ func (l *Limits) check() error {
 				"server: limit of %v is negative; use a positive duration, or 0 for the default", d)
 		}
 	}
-	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 || l.Calls < 0 || l.Watches < 0 {
+	if l.PayloadBytes < 0 || l.RingEvents < 0 || l.PageEvents < 0 || l.Calls < 0 || l.Watches < 0 ||
+		l.Connections < 0 || l.ConnectionsPerSource < 0 {
 		return errors.New(
 			"server: a limit is negative; use a positive number, or 0 for the default")
 	}

@@ -80,19 +80,20 @@ type Server struct {
 	known     known
 	validator *contract.Validator
 
-	txs        *txService
-	submitters *submitterService
-	limiter    *limit.Limiter
-	authn      *auth.Authenticator
-	authz      *auth.Authorizer
-	feed       *feed.Feed
-	metrics    *metrics
-	health     *health.Server
-	grpc       *grpc.Server // for native gRPC, with its own transport
-	inner      *grpc.Server // for the transcoded protocols
-	http       *http.Server
-	methods    map[string]bool // full method names
-	tls        *tls.Config
+	txs         *txService
+	submitters  *submitterService
+	limiter     *limit.Limiter
+	connections *limit.Connections
+	authn       *auth.Authenticator
+	authz       *auth.Authorizer
+	feed        *feed.Feed
+	metrics     *metrics
+	health      *health.Server
+	grpc        *grpc.Server // for native gRPC, with its own transport
+	inner       *grpc.Server // for the transcoded protocols
+	http        *http.Server
+	methods     map[string]bool // full method names
+	tls         *tls.Config
 
 	// draining ends with the cause status.ErrDraining when the node starts to stop; cutoff when the
 	// grace of the calls in progress is over.
@@ -140,6 +141,14 @@ func New(o Options) (*Server, error) {
 				m.limitCaller(caller, limit, 1)
 			},
 		})
+	s.connections = limit.NewConnections(s.limits.Connections, s.limits.ConnectionsPerSource,
+		func(reason string) {
+			m.refuseConnection(reason, 1)
+			s.access.ConnectionRefused(reason)
+		})
+	if err := m.observeConnections(s.connections.States); err != nil {
+		return nil, fmt.Errorf("server: create the metrics of connections: %w", err)
+	}
 	if err := m.observeCallers(s.limiter.Used); err != nil {
 		return nil, fmt.Errorf("server: create the metrics of callers: %w", err)
 	}
@@ -190,7 +199,7 @@ func (s *Server) options(o Options) []grpc.ServerOption {
 	options := append(s.limiter.ServerOptions(contract.NewCodec()), s.common(o)...)
 	options = append(
 		options,
-		grpc.InTapHandle(s.limiter.Tap(s.authn.Authenticate, auth.CallerOf,
+		grpc.InTapHandle(s.limiter.Tap(s.authenticate, auth.CallerOf,
 			func(ctx context.Context, method string, err error) error {
 				return s.access.Begin(method).End(ctx, nil, err)
 			})),
@@ -231,7 +240,7 @@ func (s *Server) web(allowedOrigins []string) web.Options {
 		},
 		Cutoff:       s.cutoff,
 		Serves:       s.serves,
-		Authenticate: s.authn.Authenticate,
+		Authenticate: s.authenticate,
 		Enter: func(ctx context.Context, method string) (func(), error) {
 			slot, err := s.limiter.Enter(limit.ConnOf(ctx), auth.CallerOf(ctx), method)
 			if err != nil {
@@ -331,6 +340,15 @@ func (s *Server) SetCallers(tokens []string, callers []auth.Caller) {
 	s.authn.SetCallers(tokens, callers)
 }
 
+// authenticate is that of the authenticator, and counts the calls that it rejects.
+func (s *Server) authenticate(ctx context.Context, method string) (context.Context, error) {
+	ctx, err := s.authn.Authenticate(ctx, method)
+	if err != nil {
+		s.metrics.unauthenticated.Add(ctx, 1)
+	}
+	return ctx, err
+}
+
 // shareAmong divides the node among callers, and sets their rates.
 func (s *Server) shareAmong(callers []auth.Caller) {
 	of := make(map[string]limit.Caller, len(callers))
@@ -361,14 +379,17 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	var background sync.WaitGroup
 	background.Go(func() { s.feed.Run(tailing) })
 	background.Go(func() { s.limiter.CloseStalled(tailing) })
+	background.Go(func() { s.access.Run(tailing) })
 	defer background.Wait()
 	defer stopTailer()
 
 	for _, name := range healthNames() {
 		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
-	split := port.New(listener,
-		port.Options{TLS: s.tls, Patience: s.limits.PingAfter, Clock: s.clock})
+	split := port.New(s.connections.Listen(listener), port.Options{
+		TLS: s.tls, Patience: s.limits.PingAfter, Clock: s.clock,
+		HandshakeFailed: s.metrics.failHandshake,
+	})
 	served := make(chan error, 3)
 	for _, serve := range []func() error{split.Run,
 		func() error { return s.grpc.Serve(s.limiter.Listen(split.GRPC())) },

@@ -61,6 +61,8 @@ type GRPC struct {
 	AllowedOrigins          []string
 	MaxStreamsPerConnection uint32
 	MaxCalls                int
+	MaxConnections          int // 0: as many as the limit of open files allows
+	MaxPerAddress           int // 0: half of the connections
 	PingInterval            time.Duration
 	PingTimeout             time.Duration
 	StopGrace               time.Duration

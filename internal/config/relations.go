@@ -63,6 +63,10 @@ func relations() []relation {
 		},
 		{"watch.min_gap is at most watch.poll_interval.", relateWatch},
 		{"queue.max_per_submitter is at most queue.max_total, unless that is 0.", relateQueues},
+		{
+			"grpc.max_connections_per_address is at most grpc.max_connections, unless that is auto.",
+			relateConnections,
+		},
 		{"chains.*.release_depth is at most chains.*.confirmations, or final.", relateDepths},
 		{
 			"chains.*.finality.audit_depth is 0 or at least chains.*.confirmations.",
@@ -152,6 +156,17 @@ func relateQueues(r *reader, c *Config) {
 			fmt.Sprintf("set max_per_submitter to at most %d, or raise max_total", q.MaxTotal),
 			"the limit per account (%d) is above the limit in all (%d)",
 			q.MaxPerSubmitter, q.MaxTotal)
+	}
+}
+
+func relateConnections(r *reader, c *Config) {
+	const each, all = "grpc.max_connections_per_address", "grpc.max_connections"
+	g := c.GRPC
+	if r.good(each, all) && g.MaxConnections > 0 && g.MaxPerAddress > g.MaxConnections {
+		r.broken(each, all,
+			fmt.Sprintf("set max_connections_per_address to at most %d", g.MaxConnections),
+			"the limit per address (%d) is above the limit in all (%d)",
+			g.MaxPerAddress, g.MaxConnections)
 	}
 }
 

@@ -25,6 +25,7 @@ type Log struct {
 	logger  *slog.Logger
 	clock   clock.Clock
 	drained atomic.Int64
+	sampler sampler
 }
 
 // New returns a log that writes to logger.
@@ -84,7 +85,10 @@ func (c *Call) End(ctx context.Context, panicked any, err error) error {
 	if level > slog.LevelInfo {
 		attributes = append(attributes, slog.String("cause", err.Error()))
 	}
-	c.log.logger.LogAttrs(ctx, level, "call refused", attributes...)
+	c.log.sample(ctx, level, kind{
+		message: "call refused", method: c.method, caller: c.Caller, code: s.Code(),
+		reason: status.ReasonOf(s),
+	}, attributes)
 	return s.Err()
 }
 

@@ -19,6 +19,7 @@ import (
 type ConnState struct {
 	close  func() error // nil for HTTP, whose responses have deadlines
 	source netip.Prefix // zero without an IP address
+	socket *Connection  // nil if connections are not counted
 
 	health atomic.Int64 // health calls in progress
 	lists  atomic.Int64 // lists in progress or unread
@@ -129,7 +130,23 @@ type connKey struct{}
 
 // WithConn returns the context of a new connection over HTTP.
 func WithConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, &ConnState{source: sourceOf(conn.RemoteAddr())})
+	return context.WithValue(ctx, connKey{}, newConnState(conn))
+}
+
+// newConnState returns the state of a connection that a Split has received.
+func newConnState(conn net.Conn) *ConnState {
+	c := &ConnState{source: sourceOf(conn.RemoteAddr())}
+	if received, ok := conn.(*port.Conn); ok {
+		c.socket, _ = received.Socket().(*Connection)
+	}
+	return c
+}
+
+// prove records that a call of the connection was admitted.
+func (c *ConnState) prove() {
+	if c.socket != nil {
+		c.socket.Prove()
+	}
 }
 
 // ConnOf returns the state of the connection that a call comes over.
@@ -223,8 +240,8 @@ func (l statefulListener) Accept() (net.Conn, error) {
 	if err != nil || !ok {
 		return conn, err
 	}
-	c := &statefulConn{Conn: received, state: &ConnState{}, conns: l.conns}
-	c.state.close, c.state.source = c.Close, sourceOf(received.RemoteAddr())
+	c := &statefulConn{Conn: received, state: newConnState(received), conns: l.conns}
+	c.state.close = c.Close
 	l.conns.add(c.state)
 	return c, nil
 }

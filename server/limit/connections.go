@@ -25,8 +25,9 @@ type Connections struct {
 
 	open atomic.Int64
 
-	mu      sync.Mutex
-	sources map[netip.Prefix]*source
+	mu        sync.Mutex
+	sources   map[netip.Prefix]*source
+	strangers int
 }
 
 // The reasons that are reported for a closed connection.
@@ -52,6 +53,13 @@ func NewConnections(total, perSource int, refused func(reason string)) *Connecti
 
 // Open returns the number of open connections.
 func (c *Connections) Open() int { return int(c.open.Load()) }
+
+// States returns how many connections are proven, and how many are strangers.
+func (c *Connections) States() (proven, strangers int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(c.open.Load()) - c.strangers, c.strangers
+}
 
 // Listen returns a listener whose connections are counted.
 func (c *Connections) Listen(l net.Listener) net.Listener { return &countingListener{l, c} }
@@ -116,6 +124,7 @@ func (c *Connections) admit(conn *Connection) (victim *Connection, reason string
 	c.sources[conn.source] = from
 	from.open++
 	conn.stranger = from.strangers.PushBack(conn)
+	c.strangers++
 	c.open.Add(1)
 	return victim, ""
 }
@@ -152,6 +161,7 @@ func (c *Connections) removeLocked(conn *Connection) {
 	if conn.stranger != nil {
 		from.strangers.Remove(conn.stranger)
 		conn.stranger = nil
+		c.strangers--
 	}
 	if from.open--; from.open == 0 {
 		delete(c.sources, conn.source)
@@ -181,6 +191,7 @@ func (c *Connection) Prove() {
 	if c.stranger != nil && !c.removed {
 		c.of.sources[c.source].strangers.Remove(c.stranger)
 		c.stranger = nil
+		c.of.strangers--
 	}
 }
 

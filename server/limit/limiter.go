@@ -288,6 +288,9 @@ func (l *Limiter) Enter(c *ConnState, caller, method string) (*Slot, error) {
 		slot.Release()
 		return nil, l.reject(errUnread)
 	}
+	if !rpc.IsHealth(method) { // which is for strangers too
+		c.prove()
+	}
 	return slot, nil
 }
 

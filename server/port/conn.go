@@ -77,6 +77,9 @@ func isAck(head []byte) bool {
 		http2.Flags(head[4]).Has(http2.FlagSettingsAck)
 }
 
+// Socket returns the connection that the listener accepted, below the encryption.
+func (c *Conn) Socket() net.Conn { return c.socket }
+
 // SyscallConn returns the socket, for its options.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if s, ok := c.socket.(syscall.Conn); ok {

@@ -40,6 +40,8 @@ type Options struct {
 	// request for as long again, it is classified as gRPC.
 	Patience time.Duration
 	Clock    clock.Clock
+	// HandshakeFailed is called for each failed TLS handshake; nil: not called.
+	HandshakeFailed func()
 }
 
 // Split is a listener whose connections go to two servers.
@@ -166,6 +168,9 @@ func (s *Split) classify(raw net.Conn) (*Conn, *side, error) {
 	if s.options.TLS != nil {
 		secured := tls.Server(raw, s.options.TLS)
 		if err := secured.Handshake(); err != nil {
+			if s.options.HandshakeFailed != nil {
+				s.options.HandshakeFailed()
+			}
 			return nil, nil, err
 		}
 		conn.Conn, conn.auth = secured, credentials.TLSInfo{

@@ -72,6 +72,7 @@ func (n *Node) assemble(ctx context.Context, name, version string) (err error) {
 	if n.ops, err = listen("ops.listen", n.cfg.Ops.Listen); err != nil {
 		return err
 	}
+	n.ops = listenOps(n.ops)
 	n.log.Info("opening key stores", "signers", len(n.cfg.Signers))
 	if n.book, err = openSigners(ctx, n.cfg, n.log); err != nil {
 		return err
