@@ -33,7 +33,7 @@ func TestBalance_TwoThousandSubmitters(t *testing.T) {
 	renewals.verify(t, 5)
 
 	victim := cl.members[2]
-	first := cl.holders(t) // as late as can be: what strays before c dies is not of its death
+	first := cl.holders(t) // as late as possible: earlier moves are not due to the death of c
 	victim.proc.kill()
 	second := cl.settles(t, submitters, "a", "b")
 	moved(t, first, second, "c died", func(was, is holder) bool { return was.name == "c" })
@@ -142,9 +142,9 @@ func (cl *cluster) holders(t *testing.T) map[int]holder {
 	return held
 }
 
-// moved requires every submitter outside the given set to keep its lease between two moments. A few
-// exceptions are allowed: a busy machine may let a lease expire or leave a commit in doubt. Wrong
-// placement would move a third of them.
+// moved requires every submitter for which may returns false to keep its lease between two moments.
+// It tolerates such moves of 2% of the submitters: a busy machine may let a lease expire or leave a
+// commit in doubt. Wrong placement would move a third of them.
 func moved(t *testing.T, before, after map[int]holder, why string, may func(was, is holder) bool) {
 	t.Helper()
 	count, strays := 0, []string{}

@@ -39,7 +39,7 @@ func TestAttempts_AnyOfFourMined(t *testing.T) {
 		d.pending(t, next[i].id, 1)
 		d.toTheEnd(t, first[i].id, next[i].id)
 		tx := d.verifyForm(t, first[i], i+1)
-		after, _ := d.told(t, next[i])
+		after, _ := d.finished(t, next[i])
 		if after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("the one after it ended as %v", after)
 		}
@@ -65,7 +65,7 @@ func (d *driven) onlyNewest(t *testing.T, tx *fencepostv1.Tx) {
 // attempt, and the watcher to have received that.
 func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	t.Helper()
-	tx, events := d.told(t, s)
+	tx, events := d.finished(t, s)
 	attempts := tx.GetOperator().GetAttempts()
 	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 		tx.GetExecuted() != fencepostv1.Executed_EXECUTED_SUCCESS ||
@@ -79,13 +79,13 @@ func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	if got := included(events); !slices.Equal(got, []string{hash}) {
 		t.Errorf("reported as included: %v, want %s", got, hash)
 	}
-	told := kinds(events)
+	sequence := kinds(events)
 	for kind, want := range map[string]int{
 		"QUEUED": 1, "ALLOCATED": 1, "SUBMITTED": 1, "REPLACED": 3, "INCLUDED": 1, "CONFIRMED": 1,
 		"FAILED": 0, "STUCK": 0, "REORGED": 0,
 	} {
-		if got := strings.Count(" "+told+" ", " "+kind+" "); got != want {
-			t.Errorf("%s: %d events, want %d: %s", kind, got, want, told)
+		if got := strings.Count(" "+sequence+" ", " "+kind+" "); got != want {
+			t.Errorf("%s: %d events, want %d: %s", kind, got, want, sequence)
 		}
 	}
 	return tx
@@ -129,7 +129,7 @@ func TestReorg_OtherAttemptIncluded(t *testing.T) {
 	for i, swap := range swaps {
 		d.toTheEnd(t, first[i].id, next[i].id)
 		tx := d.verifySwap(t, first[i], swap, [2]common.Hash{left, stays})
-		behind, _ := d.told(t, next[i])
+		behind, _ := d.finished(t, next[i])
 		d.verifyAccount(t, i, tx.GetTxHash(), behind.GetTxHash())
 	}
 	d.end(t)
@@ -138,7 +138,7 @@ func TestReorg_OtherAttemptIncluded(t *testing.T) {
 func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int,
 	blocks [2]common.Hash) *fencepostv1.Tx {
 	t.Helper()
-	tx, events := d.told(t, s)
+	tx, events := d.finished(t, s)
 	was, is := tx.GetOperator().GetAttempts()[forms[0]-1].GetTxHash(),
 		tx.GetOperator().GetAttempts()[forms[1]-1].GetTxHash()
 	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED || tx.GetTxHash() != is ||
@@ -157,9 +157,9 @@ func (d *driven) verifySwap(t *testing.T, s *story, forms [2]int,
 			i++
 		}
 	}
-	if told := kinds(events); strings.Count(told, "CONFIRMED") != 1 ||
-		!strings.HasSuffix(told, "CONFIRMED") {
-		t.Error(fmt.Sprint("events: ", told))
+	if sequence := kinds(events); strings.Count(sequence, "CONFIRMED") != 1 ||
+		!strings.HasSuffix(sequence, "CONFIRMED") {
+		t.Error(fmt.Sprint("events: ", sequence))
 	}
 	return tx
 }

@@ -29,9 +29,8 @@ import (
 // tenth for everything else.
 const mostResident = 1024 * (126 << 10) * 2 * 2 * 11 / 10
 
-// A ledger that does not answer, and callers who send far more than a node can hold: it refuses
-// what it has no room for, with the time to come again, lives within its bounds, and works on when
-// the ledger is back.
+// The ledger does not respond, and clients send far more than a node can hold. The node rejects the
+// excess with a time to retry, stays within its limits, and continues when the ledger is back.
 func TestBurst_BoundedMemory(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, time.Second, 1)
@@ -56,7 +55,7 @@ func TestBurst_BoundedMemory(t *testing.T) {
 		},
 	)
 	var mu sync.Mutex
-	told := map[string]int{}
+	answers := map[string]int{}
 	var all sync.WaitGroup
 	for i := range connections {
 		conn, err := grpc.NewClient(n.addr,
@@ -82,16 +81,16 @@ func TestBurst_BoundedMemory(t *testing.T) {
 					grpc.ForceCodecV2(encoded{encoding.GetCodecV2(proto.Name)}))
 				mu.Lock()
 				defer mu.Unlock()
-				told[status.Code(err).String()]++
+				answers[status.Code(err).String()]++
 			})
 		}
 	}
 	all.Wait()
 	peak := n.peak(t)
-	if told[codes.ResourceExhausted.String()] == 0 || told[codes.OK.String()] > 0 ||
+	if answers[codes.ResourceExhausted.String()] == 0 || answers[codes.OK.String()] > 0 ||
 		peak > mostResident {
-		t.Errorf("answers: %v, at most %d MiB resident, want %d MiB and refusals", told, peak>>20,
-			mostResident>>20)
+		t.Errorf("answers: %v, at most %d MiB resident, want %d MiB and refusals", answers,
+			peak>>20, mostResident>>20)
 	}
 	if _, err := holder.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)

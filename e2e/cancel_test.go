@@ -108,7 +108,7 @@ func (d *driven) harmless(t *testing.T, submitter int, hash string) {
 // verifyRace wants the race to have ended for the form that is on chain.
 func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form int) {
 	t.Helper()
-	tx, events := d.told(t, s)
+	tx, events := d.finished(t, s)
 	hash := tx.GetOperator().GetAttempts()[form-1].GetTxHash()
 	state := fencepostv1.TxState_TX_STATE_CANCELLED
 	executed := fencepostv1.Executed_EXECUTED_NO
@@ -135,7 +135,7 @@ func (d *driven) verifyRace(t *testing.T, submitter int, s, next *story, form in
 		got[len(got)-1] != hash {
 		t.Errorf("race %d: reported as included: %v, want %s last", submitter, got, hash)
 	}
-	after, _ := d.told(t, next)
+	after, _ := d.finished(t, next)
 	if after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 		t.Errorf("the one after race %d ended as %v", submitter, after)
 	}

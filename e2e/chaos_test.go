@@ -17,10 +17,10 @@ import (
 func TestChaos(t *testing.T) {
 	for name, c := range map[string]struct {
 		chain func(t *testing.T, keys int) *testChain
-		mode  string // of ownership, unless CHAOS_MODE says otherwise
-		// between two calls for one submitter: what the chain's blocks can keep up with
+		mode  string // of ownership; default of CHAOS_MODE
+		// between two calls for one submitter, no faster than the chain's blocks
 		pace   time.Duration
-		length time.Duration // unless CHAOS_TIME says otherwise
+		length time.Duration // default of CHAOS_TIME
 	}{
 		"embedded": {
 			func(t *testing.T, keys int) *testChain {

@@ -40,7 +40,9 @@ func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
 				LEAST((SELECT min(t.created_at) FROM public.managed_tx t
 				  WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NULL
 				  AND t.terminal_at IS NULL),
-				      (SELECT min(t.created_at) FROM public.managed_tx t WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NOT NULL AND t.terminal_at IS NULL)));
+				      (SELECT min(t.created_at) FROM public.managed_tx t
+				  WHERE t.submitter_id = NEW.submitter_id AND t.nonce IS NOT NULL
+				  AND t.terminal_at IS NULL)));
 			RETURN NULL;
 		END $$;
 		CREATE TRIGGER chronicle AFTER UPDATE ON public.submitter_lease FOR EACH ROW
@@ -107,13 +109,13 @@ func (a acquisition) orphaned() time.Duration {
 	return max(0, a.At.Sub(since))
 }
 
-// takeover is the first acquisition of a submitter after its owner was struck.
+// takeover is the first acquisition of a submitter after its owner failed.
 type takeover struct {
 	acquisition
-	took time.Duration // from the stroke
+	took time.Duration // from the failure
 }
 
-// takeovers are those of the submitters with work that a node of this name owned at a moment.
+// takeovers returns the takeovers of submitters with work that the named node owned at a moment.
 func (c chronicle) takeovers(name string, at time.Time) (list []takeover) {
 	for _, history := range c {
 		next := slices.IndexFunc(history, func(a acquisition) bool { return a.At.After(at) })

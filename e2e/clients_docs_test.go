@@ -43,8 +43,8 @@ func TestClients_InstallFromCleanDirectory(t *testing.T) {
 	}
 }
 
-// TestClientDocs_SnippetsMatchExamples: what docs/clients.md shows of a program is in the example,
-// line by line, which is built and run.
+// TestClientDocs_SnippetsMatchExamples: the programs in docs/clients.md are lines of the examples,
+// which are built and run.
 func TestClientDocs_SnippetsMatchExamples(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/clients.md")
@@ -121,8 +121,8 @@ func copyPackages(t *testing.T, dir, language string) {
 	}
 }
 
-// mavenRepository is a copy of the local repository without anything of ours: what the example gets
-// of that was installed by the test.
+// mavenRepository is a copy of the local repository without our packages: the test installs those
+// of the example.
 func mavenRepository(t *testing.T, language string) string {
 	t.Helper()
 	dir := t.TempDir()

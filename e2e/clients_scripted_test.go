@@ -30,9 +30,9 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// scripted is a node that does what a real one does only in trouble, at once and each time. What it
-// does is the last part of the request_id, or of the submitter that is watched; the first part
-// keeps the tests of the languages apart.
+// scripted is a node that injects faults at once and each time. The last part of the request_id, or
+// of the watched submitter, selects the behaviour; the first part separates the tests of the
+// languages.
 type scripted struct {
 	fencepostv1.UnimplementedTxServiceServer
 	mu      sync.Mutex
@@ -271,7 +271,7 @@ func certifiedName(ctx context.Context) string {
 	return ""
 }
 
-// writeCertificates makes an authority, a node "node.test" and a client "caller", and writes what
+// writeCertificates makes a CA, a node "node.test" and a client "caller", and writes the files that
 // nodes and clients need.
 func writeCertificates(t *testing.T, dir string) *tls.Config {
 	t.Helper()

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The clients are tested from here: this starts what they talk to. `make clients` builds what is
-// run.
+// The clients are tested from here: this starts their nodes. `make clients` builds the client
+// programs.
 
 const clientsFolder = "../clients"
 
@@ -217,8 +217,7 @@ func (p *printer) read(out io.Reader) {
 }
 
 // TestClients_WatchSurvivesCuts watches in each language while connections are cut, nodes are
-// killed and restarted, and the other node takes over; every event must have been told once and in
-// order.
+// killed and restarted, and the other node takes over. Every event must arrive once and in order.
 func TestClients_WatchSurvivesCuts(t *testing.T) {
 	t.Parallel()
 	c := embedded(t, 200*time.Millisecond, 1)

@@ -97,7 +97,7 @@ func (f fenced) protectsItself() bool { return f.protects() && !f.isTrue("protec
 func (f fenced) endsItself() bool     { return f.unprotects() && !f.isTrue("unprotect_asked") }
 func (f fenced) failsLate() bool      { return moves(txn.EventFailed)(f) && f.isTrue("late") }
 
-// pausesItself is told with why, which no command tells.
+// pausesItself matches a pause with a reason. Commands pause without one.
 func (f fenced) pausesItself() bool { return sets(txn.Paused)(f) && !f.holds("status_reason", "") }
 
 // passesOver is the end of a protection after which the cursor stands higher.

@@ -90,9 +90,9 @@ func (d *driven) watch(t *testing.T, id string) *story {
 	return s
 }
 
-// told waits for the final event and verifies that every event arrived once, in order, and that the
-// last one matches the ledger.
-func (d *driven) told(t *testing.T, s *story) (*fencepostv1.Tx, []*fencepostv1.TxEvent) {
+// finished waits for the final event and verifies that every event arrived once, in order, and that
+// the last one matches the ledger.
+func (d *driven) finished(t *testing.T, s *story) (*fencepostv1.Tx, []*fencepostv1.TxEvent) {
 	t.Helper()
 	tx := d.await(t, s.id, time.Minute)
 	select {

@@ -45,7 +45,7 @@ type beaconOptions struct {
 	keys     int
 	poor     int    // the last of them have no money
 	gasLimit uint64 // of a block; 0: thirty million
-	nolocals bool   // what its callers send is forgotten when it stops
+	nolocals bool   // transactions of its callers are dropped when it stops
 }
 
 const (

@@ -66,15 +66,15 @@ func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 	d.pending(t, head.id, 1)
 	d.toTheEnd(t, first.id, head.id, behind[0].id, behind[1].id)
 	for i, s := range []*story{first, head} {
-		tx, events := d.told(t, s)
-		after, _ := d.told(t, behind[i])
+		tx, events := d.finished(t, s)
+		after, _ := d.finished(t, behind[i])
 		if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 			after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("they ended as %v and %v", tx, after)
 		}
 		want := []string{"STUCK REPLACED UNSTUCK ", "QUEUED DELAYED ALLOCATED "}[i]
-		if told := kinds(events); !strings.Contains(told, want) {
-			t.Errorf("got %s, want %s in it", told, want)
+		if sequence := kinds(events); !strings.Contains(sequence, want) {
+			t.Errorf("got %s, want %s in it", sequence, want)
 		}
 		for _, a := range tx.GetOperator().GetAttempts() {
 			if offered, ok := new(big.Int).SetString(a.GetFeeCap(), 10); !ok ||

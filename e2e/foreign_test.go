@@ -69,8 +69,7 @@ func (s *foreign) before(t *testing.T) {
 	s.counted(t, submitter, 2)
 }
 
-// during: the nonce is used by somebody else just before the bytes that are recorded for it get to
-// the chain.
+// during: a foreign transaction uses the nonce just before the recorded bytes reach the chain.
 func (s *foreign) during(t *testing.T) {
 	const submitter = 1
 	theirs := make(chan common.Hash, 1)

@@ -21,7 +21,7 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	t.Parallel()
 	b := newBeacon(t, beaconOptions{keys: 1})
 	d := newDriven(t, b, 6,
-		// what comes earlier is due to the fork
+		// earlier rebroadcasts are due to the fork
 		"finality: {tell_blocks: true}, resubmit: {interval: 60s, max_attempts: 20}")
 	n := d.begin(t, 0, "n", transfer)
 	first := d.pending(t, n.id, 1)
@@ -65,7 +65,7 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 
 	d.toTheEnd(t, n.id, above.id)
 	d.verifyFork(t, n)
-	if tx, _ := d.told(t, above); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
+	if tx, _ := d.finished(t, above); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 		t.Errorf("N+1 ended as %v", tx)
 	}
 	d.verifyAccount(t, 0, first.GetTxHash(), second.GetTxHash())
@@ -106,7 +106,7 @@ func (d *driven) canonical(t *testing.T, blocks []*fencepostv1.BlockRef) (all []
 // ledger and the chain.
 func (d *driven) verifyFork(t *testing.T, s *story) {
 	t.Helper()
-	tx, events := d.told(t, s)
+	tx, events := d.finished(t, s)
 	if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 		len(tx.GetOperator().GetAttempts()) != 1 {
 		t.Errorf("N ended as %v", tx)
@@ -123,10 +123,10 @@ func (d *driven) verifyFork(t *testing.T, s *story) {
 			anew = append(anew, list)
 		}
 	}
-	if told := kinds(events); strings.Count(told, "INCLUDED") != 2 ||
-		strings.Count(told, "REORGED") != 1 ||
-		strings.Count(told, "CONFIRMED") != 1 {
-		t.Errorf("events: %s", told)
+	if sequence := kinds(events); strings.Count(sequence, "INCLUDED") != 2 ||
+		strings.Count(sequence, "REORGED") != 1 ||
+		strings.Count(sequence, "CONFIRMED") != 1 {
+		t.Errorf("events: %s", sequence)
 	}
 	// The first fork took the block itself, so that nothing is above it; the second left two of the
 	// three above it.
@@ -174,12 +174,12 @@ func TestPoolLost_Rebroadcasts(t *testing.T) {
 	d.until(t, s.id, "the broadcast is reported",
 		func(tx *fencepostv1.Tx) bool { return tx.GetVersion() == 4 })
 	d.toTheEnd(t, s.id, next.id)
-	tx, events := d.told(t, s)
+	tx, events := d.finished(t, s)
 	if got := kinds(events); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 		got != "QUEUED ALLOCATED SUBMITTED RESUBMITTED INCLUDED CONFIRMED" {
 		t.Errorf("events: %s; final: %v", got, tx)
 	}
-	after, _ := d.told(t, next)
+	after, _ := d.finished(t, next)
 	d.verifyAccount(t, 0, hash.Hex(), after.GetTxHash())
 	d.end(t)
 }
@@ -211,7 +211,7 @@ func TestFinality_FollowsChainTag(t *testing.T) {
 	b.mine(1)
 	d.until(t, s.id, "it is final",
 		func(tx *fencepostv1.Tx) bool { return tx.GetFinalTime() != nil })
-	if tx, _ := d.told(t, s); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
+	if tx, _ := d.finished(t, s); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 		tx.GetReceipt().GetBlockHash() != home.Hash().Hex() {
 		t.Errorf("it ended as %v", tx)
 	}

@@ -66,12 +66,12 @@ func (f *frozen) revertingOnceSent() *fencepostv1.Payload {
 	return &fencepostv1.Payload{Data: code}
 }
 
-// told waits until the ledger has an event, from any node.
-func told(kind txn.Kind) func(*frozen, *member) {
-	return func(f *frozen, _ *member) { f.told(kind) }
+// awaits waits until the ledger has an event, from any node.
+func awaits(kind txn.Kind) func(*frozen, *member) {
+	return func(f *frozen, _ *member) { f.awaitEvent(kind) }
 }
 
-func (f *frozen) told(kind txn.Kind) {
+func (f *frozen) awaitEvent(kind txn.Kind) {
 	f.t.Helper()
 	eventually(f.t, 40*time.Second, string(kind)+" is reported", func() error {
 		if f.kind.mines {
@@ -131,7 +131,7 @@ func (f *frozen) haveReorged(m *member) {
 
 func (f *frozen) haveStuck(*member) {
 	f.t.Helper()
-	f.told(txn.EventStuck)
+	f.awaitEvent(txn.EventStuck)
 }
 
 // loseNonce uses the nonce of the broadcast transaction elsewhere.
@@ -156,7 +156,7 @@ func (f *frozen) haveLost(m *member) {
 // failLost fails the transaction that has lost its nonce, once it is reported.
 func (f *frozen) failLost(other *member) {
 	f.t.Helper()
-	f.told(txn.EventStuck)
+	f.awaitEvent(txn.EventStuck)
 	f.chain("dev_mine", auditDepth)
 	eventually(f.t, 20*time.Second, "it is failed", func() error {
 		_, err := other.ResolveStuck(f.t.Context(),

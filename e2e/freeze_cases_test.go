@@ -24,21 +24,21 @@ type commitCase struct {
 	event   txn.Kind        // that it writes, if any
 	command txn.CommandKind // that it ends, if any
 
-	// what the other node needs so that it can take over and come to an end
+	// lets the other node take over and finish
 	meanwhile func(*frozen, *member)
-	// What the other node takes back of what the held commit says too. Only the fence keeps the old
-	// commit from being done again then: a pause expects nothing of any row, and a protection only
-	// the nonce at which the cursor still stands.
+	// Reverts on the other node the state that the held commit writes as well. Then only the fence
+	// prevents the old commit: a pause expects nothing of any row, and a protection only the nonce
+	// of the cursor.
 	undo func(*frozen, *member)
-	// what the one that was frozen is asked for, so that another transaction can be sent
+	// a command to the frozen node after it, so that another transaction can be sent
 	after func(*frozen, *member)
 }
 
-// commitCases are all kinds of commit. There is one statement that writes under a lease, so that
-// its kinds are what a txn.Change may hold: each part of it, each event and each command has a
-// case, which TestFence_EveryCommitKindCovered checks, and where one part is written for several
-// reasons (a decision of somebody or of the owner itself; with numbers passed over or without; from
-// a queue, from a pool or from what was final), each reason has.
+// commitCases are all kinds of commit. One statement writes under a lease, so its kinds are the
+// possible contents of a txn.Change: each part of it, each event and each command has a case, which
+// TestFence_EveryCommitKindCovered checks. A part with several reasons (decision of an operator or
+// of the owner; with or without skipped nonces; from a queue, a pool or a final state) has a case
+// for each.
 var commitCases = []commitCase{
 	{name: "cursor init", blocks: -1, trigger: (*frozen).create, match: fenced.startsCursor},
 	{
@@ -116,7 +116,7 @@ var commitCases = []commitCase{
 		trigger:   (*frozen).reorg,
 		match:     moves(txn.EventReorged),
 		event:     txn.EventReorged,
-		meanwhile: told(txn.EventReorged),
+		meanwhile: awaits(txn.EventReorged),
 	},
 	{
 		name:      "reorg of what was final",
@@ -125,7 +125,7 @@ var commitCases = []commitCase{
 		trigger:   (*frozen).reorg,
 		match:     both(moves(txn.EventReorged), fenced.protectsItself),
 		event:     txn.EventReorged,
-		meanwhile: told(txn.EventReorged),
+		meanwhile: awaits(txn.EventReorged),
 	},
 	{
 		name:    "end of a protection by itself",
@@ -170,7 +170,7 @@ var commitCases = []commitCase{
 		trigger:   (*frozen).nothing,
 		match:     moves(txn.EventStuck),
 		event:     txn.EventStuck,
-		meanwhile: told(txn.EventStuck),
+		meanwhile: awaits(txn.EventStuck),
 	},
 	{
 		name:    "put back on its way",
@@ -255,8 +255,8 @@ var commitCases = []commitCase{
 	},
 }
 
-// notFenced are the events that no commit of an owner writes, and who does. CancelTx of what was
-// never taken out of the queue is no such commit either, but its event is one of an owner, too.
+// notFenced are the events that are not written by commits of an owner, with their writers.
+// CancelTx of a queued transaction is not such a commit either, but owners write its event, too.
 var notFenced = map[txn.Kind]string{txn.EventQueued: "CreateTx, on whichever node, under no lease"}
 
 // changeParts names a case for each part of a change.

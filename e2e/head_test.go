@@ -62,7 +62,7 @@ func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
 		d.b.mine(1)
 		return d.atLeast("terminal_at IS NOT NULL AND tx_id = '"+s.id+"'", 1)
 	})
-	tx, events := d.told(t, s)
+	tx, events := d.finished(t, s)
 	d.endsUnsent(t, tx, reason, says)
 	if got := kinds(events); got != "QUEUED DELAYED FAILED" {
 		t.Errorf("events: %s", got)
@@ -89,7 +89,7 @@ func (d *driven) follows(t *testing.T, submitter int, stories ...*story) {
 	var hashes []string
 	for _, s := range stories {
 		d.toTheEnd(t, s.id)
-		tx, _ := d.told(t, s)
+		tx, _ := d.finished(t, s)
 		if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("%s ended as %v", tx.GetRequestId(), tx)
 		}
@@ -138,7 +138,7 @@ func (d *driven) keyLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range []string{"head", "as little"} {
-		tx, events := d.told(t, d.begin(t, submitter, request, transfer))
+		tx, events := d.finished(t, d.begin(t, submitter, request, transfer))
 		d.endsUnsent(t, tx, "SIGNER_KEY_NOT_FOUND", "no key")
 		if got := kinds(events); got != "QUEUED FAILED" {
 			t.Errorf("events: %s", got)

@@ -61,7 +61,9 @@ func TestJSON_Curl(t *testing.T) {
 			t,
 			"/api/v1/tx",
 			fmt.Sprintf(
-				`{"submitter":%q,"requestId":%q,"payload":{"to":"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","value":"1"},"labels":{"by":"curl"}}`,
+				`{"submitter":%q,"requestId":%q,"payload":`+
+					`{"to":"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed","value":"1"},`+
+					`"labels":{"by":"curl"}}`,
 				submitter, request),
 		)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// onALaptop runs the commands of docs/operations.md for a laptop, in the folder where those of the
-// README were run: they are of one piece. All others are recipes.
+// onALaptop runs the commands of docs/operations.md for a laptop, in the folder of the README's
+// commands, which they continue. All others are recipes.
 func onALaptop(t *testing.T, root, dir string) {
 	t.Helper()
 	nodes, list := map[string]*process{}, ""

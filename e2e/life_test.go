@@ -236,8 +236,8 @@ func verifyRows(t *testing.T, pool *pgxpool.Pool) {
 			"nonce <= before",
 		"events with a hole": "SELECT count(*) FROM (SELECT t.version, (SELECT " +
 			"count(*) FROM tx_event e WHERE e.submitter_id = t.submitter_id AND e.tx_id = " +
-			"t.tx_id AND e.seq BETWEEN 1 AND t.version) AS told FROM managed_tx t) q WHERE " +
-			"told <> version",
+			"t.tx_id AND e.seq BETWEEN 1 AND t.version) AS events FROM managed_tx t) q WHERE " +
+			"events <> version",
 		"tokens that fall": "SELECT count(*) FROM (SELECT fencing_token, " +
 			"lag(fencing_token) OVER (PARTITION BY submitter_id, tx_id ORDER BY seq) AS before " +
 			"FROM tx_event WHERE seq > 1) q WHERE fencing_token < before",

@@ -1,6 +1,6 @@
 // Package e2e runs real processes: the fencepost program against a real PostgreSQL and real chains
-// (go-ethereum in this process, and geth as its own), with faults that only processes can suffer.
-// `make e2e` builds what it needs first.
+// (go-ethereum in this process, and geth as its own), with faults of processes. `make e2e` builds
+// the programs first.
 package e2e
 
 import (
@@ -39,8 +39,8 @@ func run(m *testing.M) int {
 	}
 	ctx := context.Background()
 	settings := pgembed.Disposable()
-	// for eight tests at a time with three nodes of some thirty connections each, and what a killed
-	// one leaves for a moment
+	// for eight tests at a time with three nodes of some thirty connections each, and the remaining
+	// connections of killed ones
 	settings["max_connections"] = "1000"
 	if database, err = pgembed.Start(ctx, pgembed.Options{Settings: settings}); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: start PostgreSQL:", err)

@@ -170,11 +170,13 @@ ops: {listen: %q}
 database: {url: %q, statement_timeout: 500ms}
 lease: {%s}
 chains:
-  - {name: dev, chain_id: %d, rpc: [%q], poll_interval: %s, confirmations: %d, release_depth: %d, resubmit: {interval: 5s, max_attempts: 20}}
+  - {name: dev, chain_id: %d, rpc: [%q], poll_interval: %s, confirmations: %d, release_depth: %d,
+     resubmit: {interval: 5s, max_attempts: 20}}
 signers:
   - {name: local, keystore: {dir: %q, password_file: ./password}}
 submitters:
-%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), o.queue, address(freePort(t)), n.url, cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
+%s`, cmp.Or(o.name, "a"), n.addr, o.secure.config(), o.queue, address(freePort(t)), n.url,
+		cmp.Or(o.lease, defaultLease), c.id, cmp.Or(o.rpc, c.url), o.poll, o.confirmations,
 		max(o.release, 1), o.keys, submitters.String()))
 }
 

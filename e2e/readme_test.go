@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestReadmeCommands runs every command of the README as it is written there. `make test` is what
-// CI runs beside this test, and not run inside it.
+// TestReadmeCommands runs every command of the README literally, except `make test`, which CI runs
+// beside this test.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -202,7 +202,7 @@ func inOrder(t *testing.T, what, out string, words ...string) {
 }
 
 // useIt runs the commands of "Use it" in a folder, with the README's configuration pointed at a
-// real database and a real chain. It returns what it ran.
+// real database and a real chain. It returns the commands.
 func useIt(t *testing.T, root, dir string, commands []string) []string {
 	t.Helper()
 	if err := os.Symlink(filepath.Join(root, "bin"), filepath.Join(dir, "bin")); err != nil {

@@ -15,8 +15,8 @@ import (
 	fencepostv1 "github.com/fencepost/fencepost/gen/go/fencepost/v1"
 )
 
-// reader is somebody who does what docs/operations.md says: sets the variables that it begins with,
-// and copies the lines of one recipe after another.
+// reader follows docs/operations.md: sets its variables, and copies the lines of one recipe after
+// another.
 type reader struct {
 	*node
 	chain    *testChain
@@ -26,8 +26,8 @@ type reader struct {
 	followed map[string]bool // headings
 }
 
-// TestRecipes runs every line of the recipes in docs/operations.md as it is written there, with the
-// real grpcurl, against a node and a chain that makes blocks when it is told to.
+// TestRecipes runs every line of the recipes in docs/operations.md literally, with the real
+// grpcurl, against a node and a chain that makes blocks on demand.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -108,7 +108,7 @@ func newReader(t *testing.T, recipes string) *reader {
 	return r
 }
 
-// lines are those of a recipe, which is followed now.
+// lines returns the lines of a recipe, and marks it as followed.
 func (r *reader) lines(t *testing.T, heading string) []string {
 	t.Helper()
 	r.followed[heading] = true
@@ -123,8 +123,8 @@ func (r *reader) environment() []string {
 	return env
 }
 
-// follow runs all lines of a recipe. Each must say something that was expected of it: of the
-// expectations the first whose key is in the line counts.
+// follow runs all lines of a recipe. The output of each must match its expectation: the first whose
+// key is in the line.
 func (r *reader) follow(t *testing.T, heading string, expected ...[2]string) {
 	t.Helper()
 	for _, line := range r.lines(t, heading) {
@@ -318,7 +318,7 @@ func (r *reader) watchesFailures(t *testing.T) {
 			fmt.Sprintf("watch%d.log", i))
 		cmd.Env = append(os.Environ(), r.environment()...)
 		startGroup(t, cmd, log)
-		r.tells(t, line, log, stuck)
+		r.logs(t, line, log, stuck)
 		logs = append(logs, log)
 	}
 	reverting := &fencepostv1.Payload{Data: []byte{0x60, 0, 0x60, 0, 0xfd}}
@@ -329,7 +329,7 @@ func (r *reader) watchesFailures(t *testing.T) {
 	worse := r.create(t, "s01", "fails too", reverting)
 	r.is(t, worse, true, fencepostv1.TxState_TX_STATE_FAILED_FINAL)
 	for _, log := range logs {
-		r.tells(t, "watching", log, failed, worse, "WOULD_REVERT")
+		r.logs(t, "watching", log, failed, worse, "WOULD_REVERT")
 		if out := documentOf(t, "", log); strings.Contains(out, good) {
 			t.Errorf("a watch of failures shows one that ended well:\n%s", out)
 		}
@@ -341,8 +341,8 @@ func (r *reader) watchesFailures(t *testing.T) {
 	}
 }
 
-// tells waits until a log contains all of the words.
-func (r *reader) tells(t *testing.T, what, log string, words ...string) {
+// logs waits until a log contains all of the words.
+func (r *reader) logs(t *testing.T, what, log string, words ...string) {
 	t.Helper()
 	eventually(t, time.Minute, what, func() error {
 		out := documentOf(t, "", log)

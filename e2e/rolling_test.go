@@ -21,13 +21,15 @@ const retryUnavailable = `{
 	"loadBalancingConfig": [{"round_robin": {}}],
 	"methodConfig": [{
 		"name": [{"service": "fencepost.v1.TxService"}],
-		"retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "1s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}
+		"retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "1s",
+		"backoffMultiplier": 2,
+		"retryableStatusCodes": ["UNAVAILABLE"]}
 	}]
 }`
 
-// TestRollingRestart stops and starts one node after the other under load, twice. Callers notice
-// nothing, and each lease is handed over: no submitter with work waits until a lease would have
-// expired. It runs before the parallel tests, since it compares times.
+// TestRollingRestart stops and starts one node after the other under load, twice. Clients notice
+// nothing, and each lease is released: no submitter with work waits until a lease would have
+// expired. It runs before the parallel tests, because it compares times.
 func TestRollingRestart(t *testing.T) {
 	const submitters, rounds = 30, 2
 	c := embedded(t, 250*time.Millisecond, submitters+1)
@@ -122,7 +124,7 @@ func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Durat
 		t.Fatal("no submitter changed hands")
 	}
 	if m := median(spans); m > limit/10 {
-		t.Errorf("submitters with work had no owner for %s in the median, more than %s", m, limit/10)
+		t.Errorf("median time without owner %s, more than %s", m, limit/10)
 	}
 	t.Logf("%d changes of hands with work: without an owner for %s in the median, at most %s",
 		len(spans), median(spans), slices.Max(spans))

@@ -70,7 +70,7 @@ func TestCallers_Authenticated(t *testing.T) {
 		secure     secure
 		program    []string
 		curl       []string
-		less       []string // what else the program is given when something is missing
+		less       []string // other flags if something is missing
 		refusal    string
 		lessOfCurl []string
 		code       string // of curl then; empty: no answer

@@ -32,7 +32,7 @@ type tap struct {
 
 	mu   sync.Mutex
 	sent []sending
-	meet func(common.Hash) (steal bool) // what befalls the next sending, once
+	meet func(common.Hash) (steal bool) // handles the next broadcast, once
 }
 
 // sending is one broadcast of signed bytes, as the chain would receive it.
@@ -196,10 +196,12 @@ func (p *tap) all() []sending {
 func TestTap_ReadsCalls(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
-		`{"method":"eth_sendRawTransaction","params":["0x0102"]}`:                                                                 1,
-		`[{"method":"eth_sendRawTransaction","params":["0x01"]},{"method":"eth_sendRawTransaction","params":["0x02"]}]`:           2,
-		`[{"method":"eth_blockNumber","params":[]},{"method":"eth_sendRawTransaction","params":["0x02"]}, {"method":"eth_call"}]`: 1,
-		`{"method":"eth_call","params":["0x01"]}`:                                                                                 0,
+		`{"method":"eth_sendRawTransaction","params":["0x0102"]}`: 1,
+		`[{"method":"eth_sendRawTransaction","params":["0x01"]},` +
+			`{"method":"eth_sendRawTransaction","params":["0x02"]}]`: 2,
+		`[{"method":"eth_blockNumber","params":[]},` +
+			`{"method":"eth_sendRawTransaction","params":["0x02"]}, {"method":"eth_call"}]`: 1,
+		`{"method":"eth_call","params":["0x01"]}`: 0,
 		`nonsense`: 0,
 	} {
 		if got := rawTransactions([]byte(body)); len(got) != want {

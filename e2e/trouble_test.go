@@ -116,7 +116,8 @@ func TestDatabaseOutage_Recovers(t *testing.T) {
 		restart(t, postgres)
 	}
 	for _, id := range ids {
-		if tx := n.await(t, id, time.Minute); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
+		tx := n.await(t, id, time.Minute)
+		if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("%v", tx)
 		}
 	}
@@ -193,7 +194,8 @@ func TestChainOutage_Recovers(t *testing.T) {
 	ids = append(ids, n.create(t, "s00", "c", transfer).GetTxId())
 	up()
 	for _, id := range ids {
-		if tx := n.await(t, id, time.Minute); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
+		tx := n.await(t, id, time.Minute)
+		if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("%v", tx)
 		}
 	}

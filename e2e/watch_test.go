@@ -76,8 +76,8 @@ func (w *watcher) follow(ctx context.Context, n *node, token string, ready chan<
 	}
 }
 
-// lacks describes what is missing of transactions with these versions; nil if nothing is. The
-// caller holds the lock.
+// lacks describes the missing events of transactions with these versions; nil if there are none.
+// The caller holds the lock.
 func (w *watcher) lacks(versions map[string]uint64) error {
 	const most = 5
 	missing, all := 0, ""

@@ -23,8 +23,8 @@ func TestNewKey_GethFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "UTC--2026-03-04T04-06-07.000000008Z--" + strings.ToLower(made.Address.Hex()[2:]); filepath.Base(
-		made.Path) != want {
+	want := "UTC--2026-03-04T04-06-07.000000008Z--" + strings.ToLower(made.Address.Hex()[2:])
+	if filepath.Base(made.Path) != want {
 		t.Errorf("file is %s, want %s", made.Path, want)
 	}
 	for path, mode := range map[string]os.FileMode{dir: 0o700, made.Path: 0o600} {
@@ -67,8 +67,8 @@ func TestImportKey_Rejected(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sign.ImportKey(file, testKey("other"), password, sign.Light, time.Now()); err == nil ||
-		!strings.Contains(err.Error(), file) {
+	_, err := sign.ImportKey(file, testKey("other"), password, sign.Light, time.Now())
+	if err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("a folder that is a file: %v", err)
 	}
 }

@@ -70,7 +70,8 @@ func TestBook_ErrorClasses(t *testing.T) {
 		text   string
 	}{
 		{"memory", request(address(other)), txn.ErrKeyMissing, "with signer memory"},
-		{"nowhere", request(address(key)), txn.ErrUnavailable, `register the submitter with one of ["liar" "memory" "odd"]`},
+		{"nowhere", request(address(key)), txn.ErrUnavailable,
+			`register the submitter with one of ["liar" "memory" "odd"]`},
 		{"odd", request(address(key)), txn.ErrUnavailable, "boom"},
 		{"liar", request(address(key)), txn.ErrSignerFault, "nonce differs"},
 		{"memory", noChain, nil, "no chain id"},

@@ -8,23 +8,23 @@ type UsedNonce struct {
 	Reads int
 }
 
-// receiptReads is how often receipts are looked up again that turn out to be older than the account
-// read. Endpoints may differ for longer than that.
+// receiptReads is the number of times that receipts older than the account read are fetched again.
+// Endpoints may differ for longer than that.
 const receiptReads = 3
 
-// AccountResult is what an owner remembers after it has read an account for a step. It replaces the
-// owner's memory as a whole.
+// AccountResult is the owner's memory after it has read an account for a step. It replaces the
+// previous memory as a whole.
 type AccountResult struct {
-	Account   *Account // nil: the read is not usable, what was known before stays
+	Account   *Account // nil: the read is unusable, and the previous one stays
 	Suspicion *Suspicion
 	Open      []Tx
 	Used      UsedNonce
-	Recheck   bool // the receipts of the step's transaction have to be looked up once more
+	Recheck   bool // fetch the receipts of the step's transaction again
 }
 
-// AccountRead evaluates an account read. A nonce that it finds used proves nothing yet: our
-// transaction may be in a block that came after its receipt was looked up. So the receipts are
-// looked up once more, and only the read after that can lead to a suspicion.
+// AccountRead evaluates an account read. A used nonce proves nothing yet: our transaction may be in
+// a block that is newer than the fetch of its receipt. So the receipts are fetched again, and only
+// the next read can lead to a suspicion.
 func AccountRead(v *View, s ReadAccount, account Account, used UsedNonce) AccountResult {
 	switch own := s.CommandID == 0 && s.Tx.Nonce != nil; {
 	case own && account.Latest <= *s.Tx.Nonce:

@@ -192,7 +192,7 @@ func TestInvalid_CancelWaits(t *testing.T) {
 	}
 }
 
-// An included transaction was in some pool, whatever its broadcast returned. After a reorg no
+// An included transaction was in some pool, for any outcome of its broadcast. After a reorg no
 // response abandons it, be it in flight, final before, or final by an attempt from before a
 // REQUEUE.
 func TestInvalid_Reorged_NotAbandoned(t *testing.T) {

@@ -134,8 +134,8 @@ func TestExitProtect_Restored_AlwaysNeedsKeepQueue(t *testing.T) {
 // Two queued transactions have the same payload. In the lost part the first was cancelled, and the
 // second ran under its nonce. The first, signed again, has the same bytes, so the inclusion of the
 // second confirms it. No use elsewhere is found that would protect again before the second runs.
-// Therefore the operator must compare before leaving the protection of the restore, whatever a
-// lagging endpoint returns.
+// Therefore the operator must compare before leaving the protection of the restore, also when a
+// lagging endpoint shows no use.
 func TestRestored_SameBytes(t *testing.T) {
 	t.Parallel()
 	w := newChained(2, guarded) // attempts of one nonce have the same bytes for each transaction

@@ -35,11 +35,13 @@ Paste these commands into another terminal.
 
 Create a transaction with grpcurl:
 
-  %s -plaintext -d '{"submitter": "%s", "request_id": "my-first", "payload": {"to": "%s", "value": "1000000000000000"}}' %s fencepost.v1.TxService/CreateTx
+  %s -plaintext -d '{"submitter": "%s", "request_id": "my-first", `+
+		`"payload": {"to": "%s", "value": "1000000000000000"}}' %s fencepost.v1.TxService/CreateTx
 
 Watch it until it is final:
 
-  %s -plaintext -d '{"request": {"submitter": "%s", "request_id": "my-first"}, "until_final": true}' %s fencepost.v1.TxService/WatchTx
+  %s -plaintext -d '{"request": {"submitter": "%s", "request_id": "my-first"}, `+
+		`"until_final": true}' %s fencepost.v1.TxService/WatchTx
 
 Create and watch one with the command line:
 

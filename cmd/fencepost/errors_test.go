@@ -173,7 +173,7 @@ func TestErrors_WrongPort(t *testing.T) {
 
 // With --json, at any position, an error is one JSON object on standard error, with the same exit
 // code.
-func TestErrorsAsJSON(t *testing.T) {
+func TestError_JSON(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()

@@ -166,10 +166,10 @@ func (p *program) migrateGrantsCommand() *cobra.Command {
 		Use:   "grants --role ROLE",
 		Short: "Give a PostgreSQL role the rights that nodes need",
 		Args:  arguments(),
-		Long: `Give a PostgreSQL role the rights that nodes need, and take away any others that it has on the
-ledger. Such a role cannot change the schema, remove a row, or rewrite an event or a signed
-transaction. Run it as the owner of the ledger, and again after "fencepost migrate up". Nodes then
-connect as the role; "migrate" and "recover" need the owner.
+		Long: `Give a PostgreSQL role the rights that nodes need, and take away any others that it
+has on the ledger. Such a role cannot change the schema, remove a row, or rewrite an event or a
+signed transaction. Run it as the owner of the ledger, and again after "fencepost migrate up".
+Nodes then connect as the role; "migrate" and "recover" need the owner.
 
 With --read-only the role can read all tables but the signed transactions (tx_attempt).`,
 		Example: `  fencepost migrate grants --role fencepost_node --config fencepost.yaml

@@ -450,7 +450,8 @@ func TestConfigCheck_InvalidConfig_StillReadsFiles(t *testing.T) {
 	s := newShell(t)
 	s.write(
 		"c.yaml",
-		"node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:]+`grpc: {tokens_file: ./tokens, listen: here, tls: {cert_file: ./cert, key_file: []}}
+		"node: {nam: a}\n"+goodConfig[strings.Index(goodConfig, "\n")+1:]+`
+grpc: {tokens_file: ./tokens, listen: here, tls: {cert_file: ./cert, key_file: []}}
 log: {format: odd}
 signers:
   - {name: one, keystore: {dir: ./none, password_file: ./no-password}}

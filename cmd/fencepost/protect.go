@@ -379,7 +379,8 @@ func (p *program) listCommands(ctx context.Context, c *client, submitter string,
 	return p.print(
 		wire{all},
 		table(
-			[]string{"ID", "ASKED", "COMMAND", "OPERATOR", "CALLER", "TX_ID", "REASON", "DECIDED", "RESULT"},
+			[]string{"ID", "ASKED", "COMMAND", "OPERATOR", "CALLER", "TX_ID", "REASON", "DECIDED",
+				"RESULT"},
 			rows),
 	)
 }

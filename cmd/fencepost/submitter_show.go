@@ -148,8 +148,8 @@ var protectedWhy = map[string]string{
 }
 
 // ranWhy explains a transaction that was executed after it had been given up.
-const ranWhy = `Its receipt finalizes it
-automatically. Either a reorg went deeper than finality.audit_depth, or a decision with --unproven was wrong.`
+const ranWhy = "Its receipt finalizes it automatically. Either a reorg went deeper than " +
+	"finality.audit_depth, or a decision with --unproven was wrong."
 
 // ran are commands to watch the transactions that were executed after they had been given up. then
 // is appended to the comment.

@@ -88,7 +88,8 @@ func TestSubmitterUpdate(t *testing.T) {
 	); out != "submitter alice: on failure PAUSE, max fee 80500000000 wei (80.5 gwei) per gas\n" {
 		t.Errorf("printed %s", out)
 	}
-	l.rows(l.good("submitter", "log", "alice"), `\d+ +20\S+Z +UPDATE +ops +- +- +- +20\S+Z +APPLIED`)
+	l.rows(l.good("submitter", "log", "alice"),
+		`\d+ +20\S+Z +UPDATE +ops +- +- +- +20\S+Z +APPLIED`)
 	l.rows(l.good("submitter", "show", "alice"), `on_failure +PAUSE`,
 		`max_fee +80500000000 wei \(80.5 gwei\)`)
 	var s struct{ OnFailure, MaxFee string }
@@ -128,7 +129,8 @@ func TestSubmitterShow_PausedByPolicy(t *testing.T) {
 		`Paused because a transaction reverted .*`,
 		`  fencepost submitter resume alice`)
 	l.rows(l.good("submitter", "log", "alice"),
-		`\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +- +transaction x .* reverted +20\S+Z +APPLIED`)
+		`\d+ +20\S+Z +PAUSE ON_FAILURE +fencepost +- +- +transaction x .* reverted +20\S+Z `+
+			`+APPLIED`)
 	l.bad(exitFailed,
 		"(SUBMITTER_PAUSED)",
 		"tx", "create", "--submitter", "alice", "--to", recipient)

@@ -101,7 +101,8 @@ func operatorFields(o *pb.OperatorDetails) (all []field) {
 	if o.Nonce != nil {
 		all = append(all, field{"nonce", strconv.FormatUint(o.GetNonce(), 10)})
 	}
-	all = append(all, field{"caller", o.GetCaller()}, field{"broadcasts", number(uint64(o.GetSubmitAttempts()))},
+	all = append(all, field{"caller", o.GetCaller()},
+		field{"broadcasts", number(uint64(o.GetSubmitAttempts()))},
 		field{"diagnosis", o.GetDiagnosis()},
 		field{"fencing_token", number(uint64(o.GetFencingToken()))})
 	for _, a := range o.GetAttempts() {

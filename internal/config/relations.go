@@ -218,7 +218,8 @@ func relateProgress(r *reader, c *Config) {
 		}
 		chain := c.Chains[i]
 		calls := min(len(chain.RPC), callsInARound)
-		if round, patience := time.Duration(calls)*chain.RPCTimeout+signature, limit/5*4; round > patience {
+		round, patience := time.Duration(calls)*chain.RPCTimeout+signature, limit/5*4
+		if round > patience {
 			r.broken(
 				progress,
 				r.later(path+".rpc_timeout", slowest),

@@ -133,7 +133,8 @@ func TestRelations(t *testing.T) {
 		"confirmations too few": {example, []string{"chains.dev.confirmations=1"}, ""},
 		"only when final": {example,
 			[]string{"chains.dev.release_depth=final", "chains.dev.confirmations=1"}, ""},
-		"neither depth nor final": {example, []string{"chains.dev.release_depth=safe"}, `--set: chains.dev.release_depth: "safe" is not a whole number of decimal digits`},
+		"neither depth nor final": {example, []string{"chains.dev.release_depth=safe"},
+			`--set: chains.dev.release_depth: "safe" is not a whole number of decimal digits`},
 		"no depth": {example, []string{"chains.dev.release_depth=0"},
 			"--set: chains.dev.release_depth: 0 is out of range"},
 		"caps that agree": {example, []string{"chains.dev.fees.max_fee_cap_gwei=60",
@@ -172,9 +173,13 @@ func TestRelations(t *testing.T) {
 			"config.yaml:20: submitters.bob.address:|submitters.alice"},
 		"other account": {submitter("chain: dev, address: " +
 			"0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil, ""},
-		"unknown chain":  {submitter("chain: mainnet, address: 0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil, `submitters.bob.chain: unknown chain "mainnet"|["dev"]`},
-		"no signers":     {strings.Replace(example, "signers:", "signrs:", 1), nil, `submitters.alice.signer: unknown signer "local"|empty`},
-		"unknown signer": {strings.Replace(example, "name: local", "name: remote", 1), nil, `submitters.alice.signer: unknown signer "local"|["remote"]`},
+		"unknown chain": {submitter("chain: mainnet, address: " +
+			"0xf39fd6e51aad88f6f4ce6ab8827279cfffb92267"), nil,
+			`submitters.bob.chain: unknown chain "mainnet"|["dev"]`},
+		"no signers": {strings.Replace(example, "signers:", "signrs:", 1), nil,
+			`submitters.alice.signer: unknown signer "local"|empty`},
+		"unknown signer": {strings.Replace(example, "name: local", "name: remote", 1), nil,
+			`submitters.alice.signer: unknown signer "local"|["remote"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +209,8 @@ node: {name: a}
 database: {url: postgres://h/d}
 lease: {duration: 1}
 chains:
-  - {name: one, chain_id: x, rpc: [http://h], release_depth: 5, confirmations: x, fees: {min_tip_gwei: x, max_fee_cap_gwei: 1}}
+  - {name: one, chain_id: x, rpc: [http://h], release_depth: 5,`+
+		` confirmations: x, fees: {min_tip_gwei: x, max_fee_cap_gwei: 1}}
   - {name: two, chain_id: x, rpc: [http://h]}
 submitters:
   - {name: a, chain: "", address: "0x1", signer: One}

@@ -150,7 +150,8 @@ func TestStart_StalePIDFile(t *testing.T) {
 		t.Fatalf("the killed server left no file: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(text), "\n")
-	if err := os.WriteFile(file, []byte(strconv.Itoa(other.Process.Pid)+"\n"+rest), 0o600); err != nil {
+	stale := []byte(strconv.Itoa(other.Process.Pid) + "\n" + rest)
+	if err := os.WriteFile(file, stale, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Restart(t.Context()); err != nil {

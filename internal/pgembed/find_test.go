@@ -79,7 +79,8 @@ func TestCandidates(t *testing.T) { // not parallel: changes the environment
 	if err := os.Mkdir(linked, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(whole, "postgres"), filepath.Join(linked, "postgres")); err != nil {
+	err := os.Symlink(filepath.Join(whole, "postgres"), filepath.Join(linked, "postgres"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", linked)
@@ -172,7 +173,8 @@ func TestChoose_DataVersion(t *testing.T) {
 		"18\n": "", "13\n": "were made by PostgreSQL 13, and there is only PostgreSQL 18 (in " +
 			bin + ")", "": "names no version",
 	} {
-		if err := os.WriteFile(filepath.Join(f.data(), "PG_VERSION"), []byte(content), 0o600); err != nil {
+		file := filepath.Join(f.data(), "PG_VERSION")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := choose(t.Context(), bin, f)

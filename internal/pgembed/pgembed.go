@@ -17,9 +17,9 @@
 //
 // # Account
 //
-// PostgreSQL refuses to run as root. For root, the server runs as the owner of the data, or on first
-// use as "postgres", else "nobody". That account must be able to enter every folder on the path to
-// the data and to the server programs: ReachableDir finds a place where it can.
+// PostgreSQL refuses to run as root. For root, the server runs as the owner of the data, or on
+// first use as "postgres", else "nobody". That account must be able to enter every folder on the
+// path to the data and to the server programs: ReachableDir finds a place where it can.
 //
 // # Access
 //
@@ -31,8 +31,8 @@
 //
 // The server never outlives its parent. Stop shuts it down. If the parent is killed, the kernel (on
 // Linux) signals the server to shut down, and a Start meanwhile waits for that. The lock of the
-// folder, and not only PostgreSQL's own pid file, keeps two processes apart: pids mean little across
-// containers.
+// folder, and not only PostgreSQL's own pid file, keeps two processes apart: pids mean little
+// across containers.
 //
 // # Why not a library
 //
@@ -299,7 +299,8 @@ func (s *Server) finish(err error) {
 func (s *Server) died(p *process) {
 	s.log.Error("PostgreSQL exited unexpectedly", "pid", p.pid, "log", s.dir.logFile())
 	s.finish(
-		fmt.Errorf("pgembed: PostgreSQL (pid %d) exited unexpectedly (%v): %s", p.pid, p.err, p.logText))
+		fmt.Errorf("pgembed: PostgreSQL (pid %d) exited unexpectedly (%v): %s", p.pid, p.err,
+			p.logText))
 }
 
 func withLimit(ctx context.Context) (context.Context, context.CancelFunc) {

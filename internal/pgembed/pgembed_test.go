@@ -154,7 +154,8 @@ func TestSettings(t *testing.T) {
 		"max_connections": "17", "fsync": "off", "listen_addresses": "", "timezone": "Europe/Paris",
 		"server_encoding": "UTF8", "log_timezone": "UTC", "synchronous_commit": "on",
 	} {
-		if got := query[string](t, s.URL("postgres"), "select current_setting('"+name+"')"); got != want {
+		got := query[string](t, s.URL("postgres"), "select current_setting('"+name+"')")
+		if got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
 		}
 	}

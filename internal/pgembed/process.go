@@ -208,8 +208,8 @@ func (p *process) awaitReady(ctx context.Context, data string) error {
 	}
 }
 
-// startError returns the cause of an exit before the server was ready. Only PostgreSQL's own message
-// names orphans: TestSpawn_Orphans pins it.
+// startError returns the cause of an exit before the server was ready. Only PostgreSQL's own
+// message names orphans: TestSpawn_Orphans pins it.
 func (p *process) startError() error {
 	err := fmt.Errorf("PostgreSQL did not start (%v): %s", p.err, p.logText)
 	if strings.Contains(p.logText, "pre-existing shared memory block") {

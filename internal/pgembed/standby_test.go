@@ -17,8 +17,10 @@ func TestStandby_Promoted_TakesOver(t *testing.T) {
 	execute(t, url, "select pg_reload_conf()")
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); query[int](t, url, "select count(*) from pg_stat_replication where application_name = "+
-		"'second' and sync_state = 'sync'") != 1; <-tick.C {
+	const synchronous = "select count(*) from pg_stat_replication " +
+		"where application_name = 'second' and sync_state = 'sync'"
+	deadline := time.Now().Add(30 * time.Second)
+	for ; query[int](t, url, synchronous) != 1; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("the standby is not synchronous within 30 s")
 		}

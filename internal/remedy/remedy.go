@@ -1,4 +1,4 @@
-// Package remedy separates the cause of an error from what an operator can do about it.
+// Package remedy separates the cause of an error from its remedy, for an operator.
 package remedy
 
 import (

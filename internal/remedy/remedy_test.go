@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestOf(t *testing.T) {
+func TestRemedy(t *testing.T) {
 	t.Parallel()
 	inner := Errorf("pay; then retry", "no funds: %w", fs.ErrNotExist)
 	for name, c := range map[string]struct {

@@ -85,7 +85,9 @@ func TestMetrics(t *testing.T) {
 	if status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
-	for _, want := range []string{`fencepost_lease_total{result="renew"} 3`, "# HELP fencepost_lease_total leases", "go_goroutines ", "process_start_time_seconds ",
+	for _, want := range []string{
+		`fencepost_lease_total{result="renew"} 3`, "# HELP fencepost_lease_total leases",
+		"go_goroutines ", "process_start_time_seconds ",
 		`service_instance_id="node-a"`, `service_version="v1.2.3"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the metrics", want)
