@@ -20,8 +20,8 @@ BUF := node_modules/.bin/buf
 NPM := node_modules/.package-lock.json
 # Fetched together with protoc-gen-grpc-java, and stands for both.
 JAVA_PLUGINS := $(BIN)/protoc
-# Every folder that holds generated files.
-GENERATED := gen third_party store/internal docs
+# Every folder of generated files, and NOTICE.
+GENERATED := gen third_party store/internal docs NOTICE
 # The Go modules that callers use, apart from ours.
 GO_CLIENTS := gen/go clients/go examples/go
 # .mvn/jvm.config also disables colors: the color library resets the terminal at the end of a run.
@@ -52,6 +52,7 @@ generate: $(NPM) $(JAVA_PLUGINS) $(BIN)/sqlc ## Regenerate all generated code an
 	rm -f store/internal/db/*.sql.go
 	sqlc generate
 	go generate ./...
+	go run -C tools ./notices ../NOTICE
 
 .PHONY: verify
 verify: generate breaking ## Check that generated code is current and the contract compatible

@@ -13,8 +13,8 @@ func TestUnfunded_Shown(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	l.own()
-	const lacks = "the account cannot pay for this transaction: it has 1 ether, may need 3, and " +
-		"2 ether are missing"
+	const lacks = "insufficient funds for this transaction: it has 1 ether, may need 3, and " +
+		"lacks 2 ether"
 	poor := func(s *txn.Status, _ *txn.Change) {
 		s.Sub = txn.Unfunded
 		s.Reason = txn.ReasonInsufficientFunds

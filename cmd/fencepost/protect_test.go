@@ -190,7 +190,7 @@ func TestTxResolve(t *testing.T) {
 		c.Take = &txn.Take{Nonce: 0}
 	})
 	l.move(id, txn.EventStuck, txn.Stuck, func(s *txn.Status, c *txn.Change) {
-		s.Reason, s.LastError = txn.ReasonNonceElsewhere, "nonce 0 was used by something else"
+		s.Reason, s.LastError = txn.ReasonNonceElsewhere, "nonce 0 was used outside this ledger"
 		c.Protect = &txn.Protection{
 			Expect:   1,
 			Reason:   txn.ReasonNonceElsewhere,
@@ -199,7 +199,7 @@ func TestTxResolve(t *testing.T) {
 	})
 	l.rows(l.good("submitter", "show", "alice"),
 		`blocking +`+lost+` STUCK, nonce 0, accepted 20\S+Z; NONCE_USED_ELSEWHERE: nonce 0 was `+
-			`used by something else`,
+			`used outside this ledger`,
 		`queue_head +`+waits+` QUEUED, accepted 20\S+Z`,
 		`  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --fail +# first: .*`,
 		`  fencepost tx resolve `+lost+` --expect-version 3 --reason "..." --requeue +# `+
@@ -220,7 +220,8 @@ func TestTxResolve(t *testing.T) {
 		append(resolve, "--fail", "--expect-version", "2")...)
 	out := l.good(append(resolve, "--requeue", "--expect-version", "3")...)
 	l.rows(out, `state +STUCK`, `version +3`, `reason +NONCE_USED_ELSEWHERE`,
-		`last_error +nonce 0 was used by something else`, `nonce +0`, `attempt 1 +ORIGINAL 0x07.*`,
+		`last_error +nonce 0 was used outside this ledger`, `nonce +0`,
+		`attempt 1 +ORIGINAL 0x07.*`,
 		`transaction `+lost+` was requeued, .*; it is QUEUED now`)
 	l.rows(l.good("submitter", "show", "alice"), `queue_head +`+lost+` QUEUED, .*`,
 		`gap +0, given up by `+lost+`, 20\S+Z: .*`)
@@ -757,7 +758,7 @@ func TestTxResolve_FailResult(t *testing.T) {
 	for want, tx := range map[string]*pb.Tx{
 		"is FAILED_FINAL and will never be executed": {
 			State: pb.TxState_TX_STATE_FAILED_FINAL, Executed: pb.Executed_EXECUTED_NO,
-			LastError: "an operator ended it",
+			LastError: "an operator failed it: its nonce was used elsewhere",
 		},
 		"is CONFIRMED: " + ran: {
 			State: pb.TxState_TX_STATE_CONFIRMED, Executed: pb.Executed_EXECUTED_SUCCESS,
