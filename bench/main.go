@@ -144,8 +144,7 @@ func measure(ctx context.Context, args []string, out, errs io.Writer) error {
 		b.results.print(out)
 		b.say(
 			"docs/performance.md describes each row. On a machine with other load, rates and " +
-				"times " +
-				"mean little; counts do not depend on the machine",
+				"times mean little; counts do not depend on the machine",
 		)
 	}
 	return errors.Join(err, broken)

@@ -337,8 +337,7 @@ func (l benchLeft) names() string {
 func (l benchLeft) stay() string {
 	return fmt.Sprintf(
 		"they stay queued on %s and are sent later; list them with \"fencepost tx list "+
-			"--submitter %s"+
-			" --state QUEUED\" and cancel with \"fencepost tx cancel TX_ID\"",
+			"--submitter %s --state QUEUED\" and cancel with \"fencepost tx cancel TX_ID\"",
 		l.names(), l.name())
 }
 

@@ -20,10 +20,8 @@ const maxErrorText = 64 << 10
 // behindGateway is the reaction to a response of a server that may have passed the bytes on before
 // it failed: see chain.Client.Send.
 const behindGateway = "treats it as AMBIGUOUS for a broadcast, because a failed server may have " +
-	"passed " +
-	"the bytes on; sends the same bytes to the next endpoint, looks for the hash and at the " +
-	"nonce of " +
-	"the account, and rebroadcasts the same bytes"
+	"passed the bytes on; sends the same bytes to the next endpoint, looks for the hash and at " +
+	"the nonce of the account, and rebroadcasts the same bytes"
 
 // explanation is the classification of an RPC response. The JSON field names are stable.
 type explanation struct {

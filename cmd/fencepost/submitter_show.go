@@ -79,16 +79,14 @@ func nextSteps(s *pb.Submitter, lost *pb.Tx) (heading string, steps []string) {
 	case s.GetPause().GetOnFailure() && s.GetProtection() == nil &&
 		len(ran(s, "")) == 0 && b.GetState() != pb.TxState_TX_STATE_STUCK:
 		return "Paused because a transaction reverted (on_failure). Check the revert and the " +
-				"queue," +
-				" then resume:",
+				"queue, then resume:",
 			[]string{
 				"fencepost tx list --submitter " + s.GetName() + " --state QUEUED   # will be sent",
 				"fencepost submitter resume " + s.GetName(),
 			}
 	case reason == txn.ReasonReorgedFinal:
 		return "No nonce is allocated until the reorged transactions are final again, which ends " +
-			"the" +
-			" protection automatically, or until you decide:", exits(s, lost)
+			"the protection automatically, or until you decide:", exits(s, lost)
 	case s.GetProtection() != nil:
 		return strings.TrimPrefix(
 			protectedWhy[reason]+"\nNo nonce is allocated until you decide:", "\n"), exits(s, lost)
@@ -106,8 +104,7 @@ func nextSteps(s *pb.Submitter, lost *pb.Tx) (heading string, steps []string) {
 	case b.GetReason() == txn.ReasonReorgedFinal:
 		return fmt.Sprintf(
 				"The transaction at nonce %d was final and left the chain in a reorg. The same "+
-					"bytes"+
-					" are rebroadcast until it is final again:",
+					"bytes are rebroadcast until it is final again:",
 				b.GetNonce(),
 			),
 			[]string{
@@ -129,22 +126,19 @@ func nextSteps(s *pb.Submitter, lost *pb.Tx) (heading string, steps []string) {
 // protection because of a reorg ends automatically.
 var protectedWhy = map[string]string{
 	txn.ReasonNonceElsewhere: "The account's key was used elsewhere; see the evidence. Find and " +
-		"stop" +
-		" the other user: only Fencepost may use the key.",
+		"stop the other user: only Fencepost may use the key.",
 	txn.ReasonChainBehind: "The chain lacks blocks that the ledger refers to. Check the " +
-		"endpoints. If" +
-		" the chain lost blocks, wait until the transactions in flight are included again.",
+		"endpoints. If the chain lost blocks, wait until the transactions in flight are included " +
+		"again.",
 	txn.ProtectByOperator: "An operator protected it; the evidence is their reason.",
 	txn.ProtectByAudit: "The audit found a ledger law broken; see the evidence. Run \"fencepost" +
 		" audit\", and do not resume before the cause is known.",
 	txn.ProtectRestored: "The ledger was restored and lacks the commits after the backup. " +
-		"Compare the" +
-		" account with the chain first: see Restore in docs/operations.md.",
+		"Compare the account with the chain first: see Restore in docs/operations.md.",
 	txn.ProtectExecutedAfterRequeue: "A requeued transaction was executed after all; see the " +
 		"evidence. " + ranWhy,
 	txn.ProtectExecutedAfterFinal: "A transaction that had ended as not executed was executed " +
-		"after all; see" +
-		" the evidence, and inform its client. " + ranWhy,
+		"after all; see the evidence, and inform its client. " + ranWhy,
 }
 
 // ranWhy explains a transaction that was executed after it had been given up.
@@ -181,8 +175,7 @@ func exits(s *pb.Submitter, lost *pb.Tx) []string {
 	}
 	next := command + " --resume" + keep + "   # continue at nonce " + shownNonce(s) + also
 	forward := command + " --align-forward" + keep + "   # continue at the account's settled " +
-		"nonce" +
-		" on chain; skipped nonces are recorded as gaps" + also
+		"nonce on chain; skipped nonces are recorded as gaps" + also
 	ways := []string{next, forward}
 	if on := onChain(s); on > s.GetNextNonce() {
 		ways = []string{
@@ -235,9 +228,8 @@ func first(s *pb.Submitter, lost *pb.Tx) (all []string) {
 		all = append(
 			all,
 			fmt.Sprintf(
-				"fencepost tx list --submitter %s --state QUEUED   # first: cancel those that "+
-					"ran after"+
-					" the backup",
+				"fencepost tx list --submitter %s --state QUEUED   # first: cancel those that ran "+
+					"after the backup",
 				s.GetName()),
 			"fencepost tx cancel TX_ID",
 		)

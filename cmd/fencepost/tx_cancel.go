@@ -107,8 +107,7 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 			tx.GetReceipt().GetBlockNumber())
 	case tx.GetState() == pb.TxState_TX_STATE_QUEUED:
 		return "was requeued: the cancel is recorded and applied once the chain shows that no " +
-			"earlier" +
-			" attempt was executed"
+			"earlier attempt was executed"
 	case tx.GetReason() == txn.ReasonNonceElsewhere:
 		return fmt.Sprintf(
 			"lost its nonce to another transaction: the cancel is recorded; end it with "+
@@ -116,8 +115,7 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 			tx.GetTxId())
 	case tx.GetReason() == txn.ReasonReorgedFinal:
 		return "was final before a reorg and is rebroadcast unchanged: the cancel is recorded, " +
-			"but no" +
-			" cancel transaction is signed"
+			"but no cancel transaction is signed"
 	case last.GetKind() == string(txn.Cancel):
 		return fmt.Sprintf(
 			"is being cancelled by attempt %d, at the same nonce; the one that is included first "+
@@ -130,13 +128,11 @@ func cancelling(tx *pb.Tx, account *pb.Submitter) string {
 		}
 		return fmt.Sprintf(
 			"may still be included: the cancel is recorded, but the account is under protection "+
-				"%d (%s)"+
-				" and nothing is signed %s (\"fencepost submitter show %s\")",
+				"%d (%s) and nothing is signed %s (\"fencepost submitter show %s\")",
 			protection.GetProtectionId(), protection.GetReason(), until, account.GetName())
 	}
 	return fmt.Sprintf(
 		"is in flight (%s): the cancel is recorded; a cancel transaction is sent at the same "+
-			"nonce, and "+
-			"the one that is included first wins",
+			"nonce, and the one that is included first wins",
 		state)
 }

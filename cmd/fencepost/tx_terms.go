@@ -27,8 +27,7 @@ func (t *termsFlags) add(c *cobra.Command) {
 		"not-after",
 		"",
 		"latest time to allocate a nonce: a time like 2026-01-02T15:04:05Z, or a duration like "+
-			"10m. "+
-			"With --request-id give a time, so that a repeat is the same request",
+			"10m. With --request-id give a time, so that a repeat is the same request",
 	)
 	c.Flags().BoolVar(&t.cancelLate, "cancel-late", false,
 		"with --not-after: then also cancel the transaction if it is not in a block")
