@@ -37,8 +37,8 @@ func TestAttempts_AnyOfFourMined(t *testing.T) {
 	b.extend(b.build(chosen...))
 	for i := range forms {
 		d.pending(t, next[i].id, 1)
-		d.toTheEnd(t, first[i].id, next[i].id)
-		tx := d.verifyForm(t, first[i], i+1)
+		d.finishAll(t, first[i].id, next[i].id)
+		tx := d.verifyAttempt(t, first[i], i+1)
 		after, _ := d.finished(t, next[i])
 		if after.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("the one after it ended as %v", after)
@@ -61,9 +61,9 @@ func (d *driven) onlyNewest(t *testing.T, tx *fencepostv1.Tx) {
 	}
 }
 
-// verifyForm requires a transaction that was bumped three times to be confirmed once, by this
+// verifyAttempt requires a transaction that was bumped three times to be confirmed once, by this
 // attempt, and the watcher to have received that.
-func (d *driven) verifyForm(t *testing.T, s *story, form int) *fencepostv1.Tx {
+func (d *driven) verifyAttempt(t *testing.T, s *story, form int) *fencepostv1.Tx {
 	t.Helper()
 	tx, events := d.finished(t, s)
 	attempts := tx.GetOperator().GetAttempts()
@@ -127,7 +127,7 @@ func TestReorg_OtherAttemptIncluded(t *testing.T) {
 		d.inBlock(t, first[i].id, stays)
 	}
 	for i, swap := range swaps {
-		d.toTheEnd(t, first[i].id, next[i].id)
+		d.finishAll(t, first[i].id, next[i].id)
 		tx := d.verifySwap(t, first[i], swap, [2]common.Hash{left, stays})
 		behind, _ := d.finished(t, next[i])
 		d.verifyAccount(t, i, tx.GetTxHash(), behind.GetTxHash())

@@ -74,7 +74,7 @@ func TestCancel_RacesOriginal(t *testing.T) {
 		d.pending(t, next[i].id, 1)
 	}
 	for i := range first {
-		d.toTheEnd(t, first[i].id, next[i].id)
+		d.finishAll(t, first[i].id, next[i].id)
 		d.verifyRace(t, i, first[i], next[i], forms[i])
 	}
 	d.end(t)

@@ -68,7 +68,7 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 		watchers = append(watchers, watchAll(t, func() *node { return cl.any().node }))
 	}
 	calls := cl.call(t, contract, submitters, pace, random)
-	s := &storm{
+	s := &faultInjector{
 		t:        t,
 		cl:       cl,
 		postgres: postgres,
@@ -76,9 +76,9 @@ func chaos(t *testing.T, chain func(t *testing.T, keys int) *testChain, mode str
 		lease:    2 * time.Second,
 		hit:      map[string]bool{},
 	}
-	s.rage(length)
+	s.run(length)
 	cl.drain(t, contract, calls, watchers, 5*time.Minute)
-	found := s.measure(readChronicle(t, cl.pool))
+	found := s.measure(readLeaseHistory(t, cl.pool))
 	t.Logf("%d transactions of %d submitters through %d faults:\n%s", len(calls.ids), submitters,
 		len(s.faults), report(found))
 	for kind, limit := range map[string]time.Duration{

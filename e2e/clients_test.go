@@ -273,7 +273,7 @@ func TestClients_WatchSurvivesCuts(t *testing.T) {
 			)
 			p.cutter.cut()
 		}
-		hurtNode(t, cl, round)
+		disruptNode(t, cl, round)
 	}
 	eventually(t, time.Minute, "all are final", func() error { return cl.unfinished(t) })
 	for _, p := range printers {
@@ -281,8 +281,8 @@ func TestClients_WatchSurvivesCuts(t *testing.T) {
 	}
 }
 
-// hurtNode kills a node in some rounds, stops it gracefully in others, and starts it again.
-func hurtNode(t *testing.T, cl *cluster, round int) {
+// disruptNode kills a node in some rounds, stops it gracefully in others, and starts it again.
+func disruptNode(t *testing.T, cl *cluster, round int) {
 	t.Helper()
 	m := cl.members[round/4%2]
 	switch round % 8 {

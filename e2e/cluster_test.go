@@ -47,7 +47,7 @@ func prepareCluster(t *testing.T, c *testChain, size int, o nodeOptions, url str
 		t.Fatal(err)
 	}
 	cl := &cluster{chain: c, pool: openPool(t, url)}
-	keepChronicle(t, cl.pool)
+	recordLeaseHistory(t, cl.pool)
 	o.keys = filepath.Join(t.TempDir(), "keys")
 	saveKeys(t, o.keys, c)
 	for i := range size {

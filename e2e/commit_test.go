@@ -90,18 +90,26 @@ func both(a, b func(fenced) bool) func(fenced) bool {
 	return func(f fenced) bool { return a(f) && b(f) }
 }
 
-func (f fenced) startsCursor() bool   { return f.notNegative("init_nonce") }
-func (f fenced) protects() bool       { return f.notNegative("protect_expect") }
-func (f fenced) unprotects() bool     { return f.notNegative("unprotect_expect") }
-func (f fenced) protectsItself() bool { return f.protects() && !f.isTrue("protect_asked") }
-func (f fenced) endsItself() bool     { return f.unprotects() && !f.isTrue("unprotect_asked") }
-func (f fenced) failsLate() bool      { return moves(txn.EventFailed)(f) && f.isTrue("late") }
+func (f fenced) startsCursor() bool          { return f.notNegative("init_nonce") }
+func (f fenced) protects() bool              { return f.notNegative("protect_expect") }
+func (f fenced) unprotects() bool            { return f.notNegative("unprotect_expect") }
+func (f fenced) protectsAutomatically() bool { return f.protects() && !f.isTrue("protect_asked") }
+func (f fenced) unprotectsAutomatically() bool {
+	return f.unprotects() &&
+		!f.isTrue("unprotect_asked")
+}
+func (f fenced) failsLate() bool {
+	return moves(txn.EventFailed)(f) &&
+		f.isTrue("late")
+}
 
-// pausesItself matches a pause with a reason. Commands pause without one.
-func (f fenced) pausesItself() bool { return sets(txn.Paused)(f) && !f.holds("status_reason", "") }
+// pausesAutomatically matches a pause with a reason. Commands pause without one.
+func (f fenced) pausesAutomatically() bool {
+	return sets(txn.Paused)(f) && !f.holds("status_reason", "")
+}
 
-// passesOver is the end of a protection after which the cursor stands higher.
-func (f fenced) passesOver() bool {
+// skipsNonces is the end of a protection after which the cursor stands higher.
+func (f fenced) skipsNonces() bool {
 	from, to := f.column("unprotect_expect"), f.column("unprotect_to")
 	return f.unprotects() && len(from) == 1 && len(to) == 1 && number(to[0]) > number(from[0])
 }

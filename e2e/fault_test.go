@@ -19,28 +19,29 @@ import (
 // faultKind is one way to hurt a cluster. strike does it, and returns when everything is as before.
 type faultKind struct {
 	name   string
-	target func(*storm) string // the victim; one fault at a time per victim
-	strike func(s *storm, target string)
+	target func(*faultInjector) string // the victim; one fault at a time per victim
+	strike func(s *faultInjector, target string)
 	owner  bool // its target loses its leases
 }
 
 var faultKinds = []faultKind{
-	{"killed", (*storm).owner, (*storm).kill, true},
-	{"stopped", (*storm).owner, (*storm).stopNode, true},
-	{"frozen", (*storm).owner, (*storm).freeze, true},
-	{"cut from PostgreSQL", (*storm).owner, (*storm).cutDatabase, true},
-	{"cut from the chain", (*storm).owner, (*storm).cutChain, false},
+	{"killed", (*faultInjector).owner, (*faultInjector).kill, true},
+	{"stopped", (*faultInjector).owner, (*faultInjector).stopNode, true},
+	{"frozen", (*faultInjector).owner, (*faultInjector).freeze, true},
+	{"cut from PostgreSQL", (*faultInjector).owner, (*faultInjector).cutDatabase, true},
+	{"cut from the chain", (*faultInjector).owner, (*faultInjector).cutChain, false},
 	{
 		"PostgreSQL restarted",
-		func(*storm) string { return "database" },
-		(*storm).restartDatabase,
+		func(*faultInjector) string { return "database" },
+		(*faultInjector).restartDatabase,
 		false,
 	},
-	{"chain restarted", func(*storm) string { return "chain" }, (*storm).restartChain, false},
+	{"chain restarted", func(*faultInjector) string { return "chain" },
+		(*faultInjector).restartChain, false},
 }
 
-// storm is a series of faults, fixed by its seed as far as real processes allow.
-type storm struct {
+// faultInjector is a series of faults, fixed by its seed as far as real processes allow.
+type faultInjector struct {
 	t        *testing.T
 	cl       *cluster
 	postgres *pgembed.Server
@@ -60,9 +61,9 @@ type fault struct {
 	from, to time.Time
 }
 
-// rage strikes until the time is over, and returns when all faults have ended. First every kind has
+// run strikes until the time is over, and returns when all faults have ended. First every kind has
 // a turn of its own; then they overlap at times.
-func (s *storm) rage(d time.Duration) {
+func (s *faultInjector) run(d time.Duration) {
 	end := time.Now().Add(d)
 	first := slices.Clone(faultKinds)
 	s.random.Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
@@ -75,7 +76,7 @@ func (s *storm) rage(d time.Duration) {
 		if alone {
 			s.wg.Wait()
 		}
-		s.calm(500*time.Millisecond, 2500*time.Millisecond)
+		s.wait(500*time.Millisecond, 2500*time.Millisecond)
 		s.begin(kind)
 		if alone && kind.owner {
 			<-time.After(s.lease + time.Second) // without faults, its leases are taken over by then
@@ -84,12 +85,12 @@ func (s *storm) rage(d time.Duration) {
 	s.wg.Wait()
 }
 
-// calm waits for a random time without new faults.
-func (s *storm) calm(least, most time.Duration) {
+// wait waits for a random time without new faults.
+func (s *faultInjector) wait(least, most time.Duration) {
 	<-time.After(least + time.Duration(s.random.Int64N(int64(most-least))))
 }
 
-func (s *storm) begin(k faultKind) {
+func (s *faultInjector) begin(k faultKind) {
 	target := k.target(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,10 +109,12 @@ func (s *storm) begin(k faultKind) {
 	})
 }
 
-func (s *storm) anyNode() string { return s.cl.members[s.random.IntN(len(s.cl.members))].name }
+func (s *faultInjector) anyNode() string {
+	return s.cl.members[s.random.IntN(len(s.cl.members))].name
+}
 
 // owner is a node that owns something.
-func (s *storm) owner() string {
+func (s *faultInjector) owner() string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	rows, err := s.cl.pool.Query(ctx,
@@ -127,34 +130,34 @@ func (s *storm) owner() string {
 	return names[s.random.IntN(len(names))]
 }
 
-func (s *storm) member(name string) *member {
+func (s *faultInjector) member(name string) *member {
 	return s.cl.members[slices.IndexFunc(
 		s.cl.members, func(m *member) bool { return m.name == name },
 	)]
 }
 
-func (s *storm) kill(target string) {
+func (s *faultInjector) kill(target string) {
 	m := s.member(target)
 	m.proc.kill()
 	m.start(s.t)
 }
 
-func (s *storm) stopNode(target string) {
+func (s *faultInjector) stopNode(target string) {
 	m := s.member(target)
 	m.proc.stop(s.t)
 	m.start(s.t)
 }
 
 // freeze stops the process for longer than its lease.
-func (s *storm) freeze(target string) {
+func (s *faultInjector) freeze(target string) {
 	m := s.member(target)
 	m.freeze(s.t)
 	<-time.After(s.lease * 3 / 2)
-	m.thaw(s.t)
+	m.awaitTakeover(s.t)
 }
 
-func (m *member) freeze(t *testing.T) { m.signal(t, syscall.SIGSTOP) }
-func (m *member) thaw(t *testing.T)   { m.signal(t, syscall.SIGCONT) }
+func (m *member) freeze(t *testing.T)        { m.signal(t, syscall.SIGSTOP) }
+func (m *member) awaitTakeover(t *testing.T) { m.signal(t, syscall.SIGCONT) }
 
 func (m *member) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
@@ -164,7 +167,7 @@ func (m *member) signal(t *testing.T, sig syscall.Signal) {
 }
 
 // cutDatabase leaves the node without PostgreSQL for longer than its lease.
-func (s *storm) cutDatabase(target string) {
+func (s *faultInjector) cutDatabase(target string) {
 	m := s.member(target)
 	m.db.Refuse()
 	m.db.CutAll()
@@ -172,14 +175,14 @@ func (s *storm) cutDatabase(target string) {
 	m.db.Heal()
 }
 
-func (s *storm) cutChain(target string) {
+func (s *faultInjector) cutChain(target string) {
 	m := s.member(target)
 	m.tap.cut.Store(true)
 	<-time.After(s.lease)
 	m.tap.cut.Store(false)
 }
 
-func (s *storm) restartDatabase(string) {
+func (s *faultInjector) restartDatabase(string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.postgres.Restart(ctx); err != nil { // as -m immediate
@@ -187,14 +190,14 @@ func (s *storm) restartDatabase(string) {
 	}
 }
 
-func (s *storm) restartChain(string) {
+func (s *faultInjector) restartChain(string) {
 	if err := s.cl.chain.restart(); err != nil {
 		s.t.Error(err)
 	}
 }
 
 // disturbed reports whether another fault occurred in a time span.
-func (s *storm) disturbed(f fault, until time.Time) bool {
+func (s *faultInjector) disturbed(f fault, until time.Time) bool {
 	return slices.ContainsFunc(s.faults,
 		func(o fault) bool {
 			return o.from != f.from && o.from.Before(until) &&
@@ -209,7 +212,7 @@ type measured struct {
 	faults               int
 }
 
-func (s *storm) measure(c chronicle) map[string]*measured {
+func (s *faultInjector) measure(c leaseHistory) map[string]*measured {
 	result := map[string]*measured{}
 	for _, f := range s.faults {
 		m := result[f.kind.name]
@@ -225,7 +228,7 @@ func (s *storm) measure(c chronicle) map[string]*measured {
 			m.all = append(m.all, t.took)
 			if !s.disturbed(f, t.At) {
 				m.clean = append(m.clean, t.took)
-				m.orphaned = append(m.orphaned, t.orphaned())
+				m.orphaned = append(m.orphaned, t.timeWithoutOwner())
 			}
 		}
 	}

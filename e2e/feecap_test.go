@@ -64,7 +64,7 @@ func TestFeeCap_BaseFeeAboveThenBelow(t *testing.T) {
 				fencepostv1.TxState_TX_STATE_TRACKING
 		})
 	d.pending(t, head.id, 1)
-	d.toTheEnd(t, first.id, head.id, behind[0].id, behind[1].id)
+	d.finishAll(t, first.id, head.id, behind[0].id, behind[1].id)
 	for i, s := range []*story{first, head} {
 		tx, events := d.finished(t, s)
 		after, _ := d.finished(t, behind[i])

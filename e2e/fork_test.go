@@ -63,7 +63,7 @@ func TestFork_DropsFirstOfTwo(t *testing.T) {
 	})
 	d.toldAbove(t, n.id, 4)
 
-	d.toTheEnd(t, n.id, above.id)
+	d.finishAll(t, n.id, above.id)
 	d.verifyFork(t, n)
 	if tx, _ := d.finished(t, above); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 		t.Errorf("N+1 ended as %v", tx)
@@ -173,7 +173,7 @@ func TestPoolLost_Rebroadcasts(t *testing.T) {
 	next := d.begin(t, 0, "next", transfer)
 	d.until(t, s.id, "the broadcast is reported",
 		func(tx *fencepostv1.Tx) bool { return tx.GetVersion() == 4 })
-	d.toTheEnd(t, s.id, next.id)
+	d.finishAll(t, s.id, next.id)
 	tx, events := d.finished(t, s)
 	if got := kinds(events); tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED ||
 		got != "QUEUED ALLOCATED SUBMITTED RESUBMITTED INCLUDED CONFIRMED" {

@@ -85,15 +85,15 @@ func (f *frozen) run(step byte, action pgproxy.Action, done bool) {
 	victim.freeze(f.t)
 	f.t.Cleanup(func() {
 		if f.t.Failed() { // the other stories need the node
-			victim.thaw(f.t)
+			victim.awaitTakeover(f.t)
 		}
 	})
 	f.have(f.kind.meanwhile, other)
-	f.goOn(other)
+	f.awaitTakeover(other)
 	before := f.dump()
 	rule.Release()
 	f.closed(rule.Settled(), "the held commit has its answer")
-	victim.thaw(f.t)
+	victim.awaitTakeover(f.t)
 	f.wakesUp(victim)
 	if after := f.dump(); after != before {
 		f.t.Errorf("the frozen owner wrote:\n%s", difference(before, after))
@@ -158,8 +158,8 @@ func (f *frozen) catch(step byte,
 	return victim, other, rule
 }
 
-// goOn waits until the other node has taken over and brought the work to its end.
-func (f *frozen) goOn(other *member) {
+// awaitTakeover waits until the other node has taken over and finished the work.
+func (f *frozen) awaitTakeover(other *member) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the other node takes over", func() error {
 		return f.holds(
@@ -280,9 +280,9 @@ func (f *frozen) mineAndFollow(blocks int) {
 	}
 }
 
-// ask asks through the node that does not own the submitter: a call that is under way on the other
+// call asks through the node that does not own the submitter: a call that is under way on the other
 // would go on when that wakes up.
-func (f *frozen) ask(call func(context.Context, *member)) {
+func (f *frozen) call(call func(context.Context, *member)) {
 	f.t.Helper()
 	var owner string
 	f.scan(&owner,

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// onALaptop runs the commands of docs/operations.md for a laptop, in the folder of the README's
-// commands, which they continue. All others are recipes.
-func onALaptop(t *testing.T, root, dir string) {
+// runLaptopCommands runs the commands of docs/operations.md for a laptop, in the folder of the
+// README's commands, which they continue. All others are recipes.
+func runLaptopCommands(t *testing.T, root, dir string) {
 	t.Helper()
 	nodes, list := map[string]*process{}, ""
 	for _, line := range typed(
@@ -19,7 +19,7 @@ func onALaptop(t *testing.T, root, dir string) {
 		switch {
 		case strings.HasPrefix(line, "make run"):
 			dev := startDev(t, root, line)
-			if said := dev.said(t); !strings.Contains(said, "a block every 20s") ||
+			if said := dev.output(t); !strings.Contains(said, "a block every 20s") ||
 				!strings.Contains(said, "fencepost.yaml") {
 				t.Errorf("%s:\n%s", line, said)
 			}

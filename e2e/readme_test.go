@@ -51,15 +51,15 @@ func TestReadmeCommands(t *testing.T) {
 			inOrder(t, line, bash(t, root, line), "QUEUED", "CONFIRMED")
 		}
 	}
-	if strings.Contains(again.said(t), "resetting chain and ledger") {
-		t.Errorf("after a kill:\n%s", again.said(t))
+	if strings.Contains(again.output(t), "resetting chain and ledger") {
+		t.Errorf("after a kill:\n%s", again.output(t))
 	}
 	again.interrupt(t)
 	dir := t.TempDir()
 	for _, line := range useIt(t, root, dir, commands) {
 		run[line] = true
 	}
-	onALaptop(t, root, dir)
+	runLaptopCommands(t, root, dir)
 	for _, line := range commands {
 		if !run[line] {
 			t.Errorf("the README has a command that this test does not run: %s", line)
@@ -112,10 +112,10 @@ func startDev(t *testing.T, root, command string) *dev {
 	eventually(t, 5*time.Minute, command+" prints its guide", func() error {
 		select {
 		case <-d.done:
-			t.Fatalf("%s ended:\n%s", command, d.said(t))
+			t.Fatalf("%s ended:\n%s", command, d.output(t))
 		default:
 		}
-		if !strings.Contains(d.said(t), "Press Ctrl-C to stop") {
+		if !strings.Contains(d.output(t), "Press Ctrl-C to stop") {
 			return errNotYet
 		}
 		return nil
@@ -123,7 +123,7 @@ func startDev(t *testing.T, root, command string) *dev {
 	return d
 }
 
-func (d *dev) said(t *testing.T) string {
+func (d *dev) output(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(d.log)
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *dev) said(t *testing.T) string {
 func (d *dev) pasted(t *testing.T) []string {
 	t.Helper()
 	var lines []string
-	for _, line := range strings.Split(d.said(t), "\n") {
+	for _, line := range strings.Split(d.output(t), "\n") {
 		if line = strings.TrimSpace(line); strings.Contains(line, "fencepost.v1.") ||
 			strings.HasPrefix(line, "bin/fencepost ") {
 			lines = append(lines, line)
@@ -157,9 +157,9 @@ func (d *dev) interrupt(t *testing.T) {
 	select {
 	case <-d.done:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("not down 30 s after Ctrl-C:\n%s", d.said(t))
+		t.Fatalf("not down 30 s after Ctrl-C:\n%s", d.output(t))
 	}
-	if said := d.said(t); !strings.Contains(said, "Stopping the node") ||
+	if said := d.output(t); !strings.Contains(said, "Stopping the node") ||
 		strings.Contains(said, "stop failed") {
 		t.Errorf("after Ctrl-C:\n%s", said)
 	}

@@ -105,12 +105,12 @@ func (cl *cluster) retryingClient(t *testing.T) fencepostv1.TxServiceClient {
 func (cl *cluster) reportOrphans(t *testing.T, since time.Time, limit time.Duration) {
 	t.Helper()
 	var spans []time.Duration
-	for _, history := range readChronicle(t, cl.pool) {
+	for _, history := range readLeaseHistory(t, cl.pool) {
 		for _, a := range history {
 			if a.At.Before(since) || a.WorkSince == nil {
 				continue
 			}
-			span := a.orphaned()
+			span := a.timeWithoutOwner()
 			spans = append(spans, span)
 			if span > limit {
 				t.Errorf(

@@ -24,8 +24,9 @@ type acquisition struct {
 	WorkSince *time.Time // oldest transaction that is not final; nil: none
 }
 
-// keepChronicle makes the database write it, and makes looking for the hash of an attempt quick.
-func keepChronicle(t *testing.T, pool *pgxpool.Pool) {
+// recordLeaseHistory makes the database write it, and makes looking for the hash of an attempt
+// quick.
+func recordLeaseHistory(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	if _, err := pool.Exec(t.Context(), `
 		CREATE SCHEMA chronicle;
@@ -75,10 +76,10 @@ func (cl *cluster) verifyFence(t *testing.T) {
 	}
 }
 
-// chronicle is every acquisition so far, by submitter and then in order.
-type chronicle map[int][]acquisition
+// leaseHistory is every acquisition so far, by submitter and then in order.
+type leaseHistory map[int][]acquisition
 
-func readChronicle(t *testing.T, pool *pgxpool.Pool) chronicle {
+func readLeaseHistory(t *testing.T, pool *pgxpool.Pool) leaseHistory {
 	t.Helper()
 	rows, err := pool.Query(context.Background(),
 		"SELECT submitter, owner, token, at, before, ended, released, work_since FROM "+
@@ -90,15 +91,15 @@ func readChronicle(t *testing.T, pool *pgxpool.Pool) chronicle {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := chronicle{}
+	c := leaseHistory{}
 	for _, a := range list {
 		c[a.Submitter] = append(c[a.Submitter], a)
 	}
 	return c
 }
 
-// orphaned is how long a submitter had work and no owner before an acquisition.
-func (a acquisition) orphaned() time.Duration {
+// timeWithoutOwner is how long a submitter had work and no owner before an acquisition.
+func (a acquisition) timeWithoutOwner() time.Duration {
 	if a.WorkSince == nil {
 		return 0
 	}
@@ -116,7 +117,7 @@ type takeover struct {
 }
 
 // takeovers returns the takeovers of submitters with work that the named node owned at a moment.
-func (c chronicle) takeovers(name string, at time.Time) (list []takeover) {
+func (c leaseHistory) takeovers(name string, at time.Time) (list []takeover) {
 	for _, history := range c {
 		next := slices.IndexFunc(history, func(a acquisition) bool { return a.At.After(at) })
 		if next < 1 {

@@ -163,14 +163,14 @@ func (f *frozen) failLost(other *member) {
 			f.decision(fencepostv1.StuckDecision_STUCK_DECISION_FAIL))
 		return err
 	})
-	f.leave(other, 1)
+	f.exitProtection(other, 1)
 }
 
 // haveForeign queues a transaction under a protection and uses the next nonce elsewhere.
 func (f *frozen) haveForeign(m *member) {
 	f.t.Helper()
 	f.haveSecond(m)
-	f.guard(m)
+	f.protectAndAwait(m)
 	f.mine()
 	f.await("the first is in a block", "bool_or(sub_state = 'INCLUDED')")
 	if _, err := f.cl.chain.spend(f.key, 1); err != nil {
@@ -237,8 +237,8 @@ func (f *frozen) isProtected() error {
 		"SELECT protect_reason IS NOT NULL FROM submitter_nonce_cursor WHERE submitter_id = $1")
 }
 
-// guard has a node protect the submitter.
-func (f *frozen) guard(through *member) {
+// protectAndAwait has a node protect the submitter.
+func (f *frozen) protectAndAwait(through *member) {
 	f.t.Helper()
 	f.must(func(ctx context.Context) error {
 		_, err := through.ProtectSubmitter(ctx, f.protection())
@@ -246,8 +246,8 @@ func (f *frozen) guard(through *member) {
 	})
 }
 
-// leave ends a protection.
-func (f *frozen) leave(through *member, id int64) {
+// exitProtection ends a protection.
+func (f *frozen) exitProtection(through *member, id int64) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second, "the protection is ended", func() error {
 		_, err := through.ExitProtect(f.t.Context(),
@@ -256,19 +256,19 @@ func (f *frozen) leave(through *member, id int64) {
 	})
 }
 
-func (f *frozen) leaveFirst(through *member)  { f.leave(through, 1) }
-func (f *frozen) leaveSecond(through *member) { f.leave(through, 2) }
+func (f *frozen) exitFirstProtection(through *member)  { f.exitProtection(through, 1) }
+func (f *frozen) exitSecondProtection(through *member) { f.exitProtection(through, 2) }
 
-func (f *frozen) leaveAgain(other *member) {
+func (f *frozen) exitProtectionAgain(other *member) {
 	f.t.Helper()
 	f.awaitProtection()
-	f.leave(other, 1)
+	f.exitProtection(other, 1)
 }
 
-func (f *frozen) guardAgain(other *member) {
+func (f *frozen) protectAgain(other *member) {
 	f.t.Helper()
-	f.leave(other, 1) // once more: while blocks were made the decision may have been refused
-	f.guard(other)
+	f.exitProtection(other, 1) // new blocks may have refused the first
+	f.protectAndAwait(other)
 }
 
 // must retries only while no node is available.
@@ -284,7 +284,7 @@ func (f *frozen) must(call func(context.Context) error) {
 }
 
 func (f *frozen) cancel() {
-	f.ask(
+	f.call(
 		func(ctx context.Context, m *member) {
 			_,
 				_ = m.CancelTx(ctx, &fencepostv1.CancelTxRequest{TxId: f.tx})
@@ -292,7 +292,7 @@ func (f *frozen) cancel() {
 }
 
 func (f *frozen) speedUp() {
-	f.ask(func(ctx context.Context, m *member) {
+	f.call(func(ctx context.Context, m *member) {
 		_, _ = m.SpeedUpTx(ctx, &fencepostv1.SpeedUpTxRequest{TxId: f.tx})
 	})
 }
@@ -301,7 +301,7 @@ func (f *frozen) retry()   { f.resolve(fencepostv1.StuckDecision_STUCK_DECISION_
 func (f *frozen) requeue() { f.resolve(fencepostv1.StuckDecision_STUCK_DECISION_REQUEUE) }
 
 func (f *frozen) resolve(how fencepostv1.StuckDecision) {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.ResolveStuck(ctx, f.decision(how)) })
+	f.call(func(ctx context.Context, m *member) { _, _ = m.ResolveStuck(ctx, f.decision(how)) })
 }
 
 func (f *frozen) decision(how fencepostv1.StuckDecision) *fencepostv1.ResolveStuckRequest {
@@ -314,7 +314,7 @@ func (f *frozen) decision(how fencepostv1.StuckDecision) *fencepostv1.ResolveStu
 }
 
 func (f *frozen) update() {
-	f.ask(func(ctx context.Context, m *member) {
+	f.call(func(ctx context.Context, m *member) {
 		_, _ = m.UpdateSubmitter(
 			ctx,
 			&fencepostv1.UpdateSubmitterRequest{
@@ -327,19 +327,19 @@ func (f *frozen) update() {
 }
 
 func (f *frozen) pause() {
-	f.ask(func(ctx context.Context, m *member) {
+	f.call(func(ctx context.Context, m *member) {
 		_, _ = m.PauseSubmitter(ctx, &fencepostv1.PauseSubmitterRequest{Submitter: f.submitter})
 	})
 }
 
 func (f *frozen) resume() {
-	f.ask(func(ctx context.Context, m *member) {
+	f.call(func(ctx context.Context, m *member) {
 		_, _ = m.ResumeSubmitter(ctx, &fencepostv1.ResumeSubmitterRequest{Submitter: f.submitter})
 	})
 }
 
 func (f *frozen) protect() {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.ProtectSubmitter(ctx, f.protection()) })
+	f.call(func(ctx context.Context, m *member) { _, _ = m.ProtectSubmitter(ctx, f.protection()) })
 }
 
 func (f *frozen) exitProtect() {
@@ -350,7 +350,7 @@ func (f *frozen) align() {
 }
 
 func (f *frozen) decideProtection(how fencepostv1.ProtectionDecision) {
-	f.ask(func(ctx context.Context, m *member) { _, _ = m.ExitProtect(ctx, f.ending(1, how)) })
+	f.call(func(ctx context.Context, m *member) { _, _ = m.ExitProtect(ctx, f.ending(1, how)) })
 }
 
 func (f *frozen) protection() *fencepostv1.ProtectSubmitterRequest {

@@ -63,14 +63,14 @@ func (d *driven) neverSent(t *testing.T, submitter int, reason, says string,
 		return d.atLeast("terminal_at IS NOT NULL AND tx_id = '"+s.id+"'", 1)
 	})
 	tx, events := d.finished(t, s)
-	d.endsUnsent(t, tx, reason, says)
+	d.finalUnsent(t, tx, reason, says)
 	if got := kinds(events); got != "QUEUED DELAYED FAILED" {
 		t.Errorf("events: %s", got)
 	}
 	d.follows(t, submitter, behind)
 }
 
-func (d *driven) endsUnsent(t *testing.T, tx *fencepostv1.Tx, reason, says string) {
+func (d *driven) finalUnsent(t *testing.T, tx *fencepostv1.Tx, reason, says string) {
 	t.Helper()
 	if tx.GetState() != fencepostv1.TxState_TX_STATE_FAILED_FINAL ||
 		tx.GetExecuted() != fencepostv1.Executed_EXECUTED_NO ||
@@ -88,7 +88,7 @@ func (d *driven) follows(t *testing.T, submitter int, stories ...*story) {
 	t.Helper()
 	var hashes []string
 	for _, s := range stories {
-		d.toTheEnd(t, s.id)
+		d.finishAll(t, s.id)
 		tx, _ := d.finished(t, s)
 		if tx.GetState() != fencepostv1.TxState_TX_STATE_CONFIRMED {
 			t.Errorf("%s ended as %v", tx.GetRequestId(), tx)
@@ -139,7 +139,7 @@ func (d *driven) keyLater(t *testing.T) {
 	}
 	for _, request := range []string{"head", "as little"} {
 		tx, events := d.finished(t, d.begin(t, submitter, request, transfer))
-		d.endsUnsent(t, tx, "SIGNER_KEY_NOT_FOUND", "no key")
+		d.finalUnsent(t, tx, "SIGNER_KEY_NOT_FOUND", "no key")
 		if got := kinds(events); got != "QUEUED FAILED" {
 			t.Errorf("events: %s", got)
 		}

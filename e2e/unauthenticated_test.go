@@ -18,9 +18,9 @@ import (
 // memoryBound is how much the memory of a node may grow under an attack without credentials.
 const memoryBound = 30 << 20
 
-// TestStrangers_MemoryBounded attacks a node that requires tokens with connections that have none,
-// and bounds the memory of its process.
-func TestStrangers_MemoryBounded(t *testing.T) {
+// TestUnauthenticated_MemoryBounded attacks a node that requires tokens with connections that have
+// none, and bounds the memory of its process.
+func TestUnauthenticated_MemoryBounded(t *testing.T) {
 	for name, attack := range map[string]func(*testing.T, *node){
 		"rejected calls with a zero window": zeroWindow(3, 10_000),
 		"many connections, zero window":     zeroWindow(20, 250),

@@ -194,8 +194,8 @@ func (d *driven) raw(t *testing.T, id string, form int) (bytes []byte) {
 	return bytes
 }
 
-// toTheEnd mines the pool until all of these transactions are final.
-func (d *driven) toTheEnd(t *testing.T, ids ...string) {
+// finishAll mines the pool until all of these transactions are final.
+func (d *driven) finishAll(t *testing.T, ids ...string) {
 	t.Helper()
 	eventually(t, time.Minute, "everything is final", func() error {
 		d.b.extend(d.b.fromPool())
