@@ -250,9 +250,9 @@ func newCountingStore(s Store, pageEvents int) countingStore {
 	}
 }
 
-func (c countingStore) FeedHead(ctx context.Context) (int64, string, error) {
+func (c countingStore) Head(ctx context.Context) (store.Head, error) {
 	c.heads.Add(1)
-	return c.Store.FeedHead(ctx)
+	return c.Store.Head(ctx)
 }
 
 func (c countingStore) EventsSince(ctx context.Context, page []store.EventInfo, since, until string,

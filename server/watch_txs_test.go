@@ -388,6 +388,19 @@ func TestWatchTxs_InvalidIDs_Named(t *testing.T) {
 		feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{txID(t, gone)})},
 			store.Position{Epoch: 99, Seen: "1:1:"})
 	received(restored, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+	head, err := h.store.Head(h.ctx)
+	h.must(err)
+	for name, at := range map[string]store.Position{
+		"future": {Epoch: head.Epoch, Timeline: head.Timeline,
+			Seen: fmt.Sprintf("%[1]d:%[1]d:", head.Next+1_000_000)},
+		"lost timeline": {Epoch: head.Epoch, Timeline: head.Timeline + 1, Seen: "100:100:"},
+	} {
+		ask := watchIDs(mine)
+		ask.ResumeToken =
+			feed.MultiToken(feed.Target{Txs: feed.NewIDSet([]txn.TxID{txID(t, mine)})}, at)
+		t.Log(name)
+		received(ask, codes.OutOfRange, "RESUME_TOKEN_EXPIRED")
+	}
 }
 
 // severalRefusals are the refusals of a watch of several transactions.

@@ -11,11 +11,10 @@ import (
 	"github.com/fencepost/fencepost/txn"
 )
 
-// head is the newest head of the feed whose snapshot outlives a crash of the database.
-type head struct {
-	mu       turn
-	epoch    int64
-	snapshot string // empty: none yet
+// settledHead is the newest head of the feed whose snapshot outlives a crash of the database.
+type settledHead struct {
+	mu turn
+	Head
 }
 
 // Feed reads the events of the ledger over one pool of connections.
@@ -31,10 +30,14 @@ func (s *Store) Feed() Feed { return Feed{s, s.api} }
 // wait for it, so it must not queue for a connection behind API calls.
 func (s *Store) TailFeed() Feed { return Feed{s, s.tail} }
 
-// FeedHead is [Feed.FeedHead] of [Store.Feed].
+// FeedHead returns epoch and snapshot of [Feed.Head] of [Store.Feed].
 func (s *Store) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
-	return s.Feed().FeedHead(ctx)
+	head, err := s.Head(ctx)
+	return head.Epoch, head.Snapshot, err
 }
+
+// Head is [Feed.Head] of [Store.Feed].
+func (s *Store) Head(ctx context.Context) (Head, error) { return s.Feed().Head(ctx) }
 
 // EventsSince is [Feed.EventsSince] of [Store.Feed].
 func (s *Store) EventsSince(ctx context.Context, page []EventInfo, since, until string,
@@ -50,34 +53,41 @@ func (s *Store) EventsSinceOf(ctx context.Context, since, until string, after Ev
 
 func (f Feed) queries() *db.Queries { return db.New(f.pool) }
 
-// FeedHead is where the feed ends now: the epoch of the ledger, and a snapshot that says of every
-// event whether it is within. It stays where it was while there are no events above it. A new one
-// is given out only once all that it sees has outlived the next crash: see Settle in
+// Head returns the present end of the feed. It stays where it was while there are no events above
+// it. A new one is returned only once all that it sees has outlived the next crash: see Settle in
 // queries/open/event.sql.
-func (f Feed) FeedHead(ctx context.Context) (epoch int64, snapshot string, err error) {
+func (f Feed) Head(ctx context.Context) (Head, error) {
 	const verb = "read the head of the feed"
-	if err := f.store.settled.mu.LockUntil(ctx); err != nil { // others may wait for the database
-		return 0, "", f.store.failed(ctx, verb, err)
+	last := &f.store.settled
+	if err := last.mu.LockUntil(ctx); err != nil { // others may wait for the database
+		return Head{}, f.store.failed(ctx, verb, err)
 	}
-	defer f.store.settled.mu.Unlock()
-	before := f.store.settled.snapshot
+	defer last.mu.Unlock()
+	before := last.Snapshot
 	if before == "" {
 		before = "1:1:" // sees nothing
 	}
-	now, err := f.queries().FeedHead(ctx, before)
+	row, err := f.queries().FeedHead(ctx, before)
 	if err != nil {
-		return 0, "", f.store.failed(ctx, verb, err)
+		return Head{}, f.store.failed(ctx, verb, err)
 	}
-	if f.store.settled.snapshot != "" && now.FeedEpoch == f.store.settled.epoch && !now.News {
-		return f.store.settled.epoch, f.store.settled.snapshot, nil
+	now := Head{
+		Epoch: row.FeedEpoch, Timeline: row.Timeline, Snapshot: row.Snapshot,
+		Next:   snapshotEnd(row.Snapshot),
+		Before: row.TimelineBefore, Begin: uint64(row.TimelineXid),
 	}
-	if !now.Settled {
+	if last.Snapshot != "" && !row.News && now.Timeline == last.Timeline &&
+		now.Holds(Position{Epoch: last.Epoch, Timeline: last.Timeline, Seen: last.Snapshot}) {
+		now.Snapshot = last.Snapshot
+		return now, nil
+	}
+	if !row.Settled {
 		if err := f.queries().Settle(ctx); err != nil {
-			return 0, "", f.store.failed(ctx, verb, err)
+			return Head{}, f.store.failed(ctx, verb, err)
 		}
 	}
-	f.store.settled.epoch, f.store.settled.snapshot = now.FeedEpoch, now.Snapshot
-	return now.FeedEpoch, now.Snapshot, nil
+	last.Head = now
+	return now, nil
 }
 
 // EventsSince reads the events that snapshot until sees and snapshot since does not, in an order

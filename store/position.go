@@ -30,14 +30,50 @@ func (e EventInfo) Key() EventKey { return EventKey{e.Xid, e.Event.Submitter, e.
 // later. A snapshot does: whatever a newer snapshot sees and the reader's last one did not is new
 // to it, whenever it began. Within the events between two snapshots the reader stands behind After.
 type Position struct {
-	Epoch int64  // of the ledger; a restore raises it, and older positions mean nothing then
-	Seen  string // everything that this snapshot sees has been read
-	Until string // the snapshot that is being read up to; empty: none
-	After EventKey
+	Epoch int64 // of the ledger; a restore raises it, and older positions mean nothing then
+	// of the server, when the snapshots were taken; a fail-over that lost commits ends some positions
+	Timeline int64
+	Seen     string // everything that this snapshot sees has been read
+	Until    string // the snapshot that is being read up to; empty: none
+	After    EventKey
+}
+
+// Head is the end of the feed, and which positions lie before it.
+type Head struct {
+	Epoch    int64
+	Timeline int64  // of the server
+	Snapshot string // says of every event whether it is within
+	// no event has a number (xid) from here on yet; may be above the end of Snapshot
+	Next uint64
+	// of the last fail-over since the last recovery; zero: none
+	Before int64  // the timeline before
+	Begin  uint64 // events since then have no lower number
+}
+
+// Holds reports whether a position is one of this feed. One of another ledger or of before a
+// recovery is not; nor is one of the future, which comes from a ledger that went back; nor is one
+// from the part that a fail-over lost, whose numbers other events have now.
+func (h Head) Holds(p Position) bool {
+	end := max(snapshotEnd(p.Seen), snapshotEnd(p.Until))
+	switch {
+	case p.Epoch != h.Epoch || end > h.Next:
+		return false
+	case p.Timeline == h.Timeline:
+		return true
+	}
+	return h.Before != 0 && p.Timeline == h.Before && end <= h.Begin
+}
+
+// snapshotEnd returns the number from which on a snapshot sees nothing; 0 for no snapshot.
+func snapshotEnd(snapshot string) uint64 {
+	_, rest, _ := strings.Cut(snapshot, ":")
+	end, _, _ := strings.Cut(rest, ":")
+	n, _ := strconv.ParseUint(end, 10, 64) // made by PostgreSQL, or checked by ParsePosition
+	return n
 }
 
 const (
-	positionVersion   = 1
+	positionVersion   = 2
 	maxPositionLength = 16 << 10
 	usualPosition     = 128  // bytes: with a few transactions under way
 	usualNumbers      = 16   // of a snapshot
@@ -54,6 +90,7 @@ func (p Position) String() string { return string(p.AppendTo(nil)) }
 func (p Position) AppendTo(text []byte) []byte {
 	b := append(make([]byte, 0, usualPosition), positionVersion)
 	b = binary.AppendUvarint(b, uint64(p.Epoch))
+	b = binary.AppendUvarint(b, uint64(p.Timeline))
 	b = appendSnapshot(b, p.Seen)
 	b = appendSnapshot(b, p.Until)
 	var xid uint64 // none is 0
@@ -86,7 +123,10 @@ func ParsePosition(token string) (Position, error) {
 		return Position{}, errPosition
 	}
 	r := reader{rest: body[1:]}
-	p := Position{Epoch: int64(r.number(math.MaxInt64)), Seen: r.snapshot(), Until: r.snapshot()}
+	p := Position{
+		Epoch: int64(r.number(math.MaxInt64)), Timeline: int64(r.number(math.MaxInt64)),
+		Seen: r.snapshot(), Until: r.snapshot(),
+	}
 	if xid := r.number(math.MaxInt64); xid != 0 {
 		p.After.Xid = strconv.FormatUint(xid, 10)
 	}

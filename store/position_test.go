@@ -36,9 +36,10 @@ func TestPositionText(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		p := Position{
-			Epoch: rapid.Int64Range(0, 1<<60).Draw(t, "epoch"),
-			Seen:  snapshot.Draw(t, "seen"),
-			Until: snapshot.Draw(t, "until"),
+			Epoch:    rapid.Int64Range(0, 1<<60).Draw(t, "epoch"),
+			Timeline: rapid.Int64Range(0, 1<<31).Draw(t, "timeline"),
+			Seen:     snapshot.Draw(t, "seen"),
+			Until:    snapshot.Draw(t, "until"),
 		}
 		if rapid.Bool().Draw(t, "within") {
 			p.After = EventKey{
@@ -97,5 +98,31 @@ func TestPosition_TextIsShort(t *testing.T) {
 	got, err := ParsePosition(p.String())
 	if err != nil || got != p || len(p.String()) > 2000 {
 		t.Fatalf("%d characters, %v", len(p.String()), err)
+	}
+}
+
+func TestHead_Holds(t *testing.T) {
+	t.Parallel()
+	h := Head{Epoch: 7, Timeline: 3, Next: 200, Before: 2, Begin: 150}
+	for name, c := range map[string]struct {
+		at   Position
+		want bool
+	}{
+		"now":                       {Position{Epoch: 7, Timeline: 3, Seen: "190:200:"}, true},
+		"another ledger":            {Position{Epoch: 8, Timeline: 3, Seen: "190:200:"}, false},
+		"the future":                {Position{Epoch: 7, Timeline: 3, Seen: "190:201:"}, false},
+		"a batch of the future":     {Position{7, 3, "190:200:", "200:300:", EventKey{}}, false},
+		"before the fail-over":      {Position{Epoch: 7, Timeline: 2, Seen: "140:150:"}, true},
+		"lost by the fail-over":     {Position{Epoch: 7, Timeline: 2, Seen: "140:151:"}, false},
+		"a batch lost by it":        {Position{7, 2, "140:150:", "150:151:", EventKey{}}, false},
+		"before an older fail-over": {Position{Epoch: 7, Timeline: 1, Seen: "1:1:"}, false},
+	} {
+		if got := h.Holds(c.at); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	h.Before, h.Begin = 0, 0
+	if h.Holds(Position{Epoch: 7, Seen: "1:1:"}) {
+		t.Error("a position of an unknown timeline is held without a fail-over")
 	}
 }

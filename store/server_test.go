@@ -100,6 +100,13 @@ func TestServer_CopiedLedger_RefusedUntilMoved(t *testing.T) {
 	if p, err := ParsePosition(before.token); err != nil || p.Epoch == report.FeedEpoch {
 		t.Errorf("position %+v, %v; the feed has epoch %d", p, err, report.FeedEpoch)
 	}
+	idle, err := s.Head(k.ctx)
+	k.must(err)
+	k.spendXids(k.nextXid() + 10)
+	if now, err := s.Head(k.ctx); err != nil || now.Snapshot != idle.Snapshot {
+		t.Errorf("an idle feed goes from %s to %s and reads events (%v)", idle.Snapshot,
+			now.Snapshot, err)
+	}
 	f := k.follow(s, 10)
 	f.read()
 	slow := k.begin(id, "slow") // keeps a hole below the numbers of the old server

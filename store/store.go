@@ -179,7 +179,7 @@ type Store struct {
 	wakes   *wakes
 	notices *notices
 	lookups lookups
-	settled head
+	settled settledHead
 	same    sameServer
 
 	cappedAt atomic.Int64 // local time of the last capLeases, in ns; 0: never
@@ -196,7 +196,7 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 		log:     cfg.Logger,
 		clock:   cfg.Clock,
 		wakes:   newWakes(),
-		settled: head{mu: make(turn, 1)},
+		settled: settledHead{mu: make(turn, 1)},
 	}
 	s.nodes, _, _ = strings.Cut(cfg.Node, "/")
 	if err := s.connect(); err != nil {

@@ -11,6 +11,9 @@
 -- open transaction anywhere in the cluster keeps xmin back.
 -- name: FeedHead :one
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
+       coalesce(l.timeline, 0)::BIGINT AS timeline,
+       coalesce(l.timeline_before, 0)::BIGINT AS timeline_before,
+       coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid,
        EXISTS (SELECT FROM tx_event n WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT AS XID8)) AS settled,
        coalesce((SELECT TRUE FROM tx_event e
                   WHERE e.xid >= pg_snapshot_xmax(CAST(@since::TEXT AS PG_SNAPSHOT))

@@ -17,7 +17,7 @@ import (
 
 // Reader reads the events between two snapshots.
 type Reader interface {
-	FeedHead(ctx context.Context) (epoch int64, snapshot string, err error)
+	Head(ctx context.Context) (store.Head, error)
 	// EventsSince appends to page the events that until sees and since does not.
 	EventsSince(ctx context.Context, page []store.EventInfo, since, until string,
 		after store.EventKey, submitter txn.SubmitterID, limit int) ([]store.EventInfo, error)
@@ -77,11 +77,12 @@ type Feed struct {
 	mu            sync.Mutex
 	ring          ring
 	subscriptions registry
-	epoch         int64
-	boundary      string // snapshot that ends the newest complete batch; empty while the feed idles
-	edge          uint64 // index of the first event after it
-	started       uint64 // number of reads started
-	finished      uint64 // number of the newest read that succeeded
+	head          store.Head // of the newest read that succeeded
+	run           uint64     // number of the first read without a gap to this one
+	boundary      string     // snapshot that ends the newest complete batch; empty while the feed idles
+	edge          uint64     // index of the first event after it
+	started       uint64     // number of reads started
+	finished      uint64     // number of the newest read that succeeded
 	advanced      chan struct{}
 	failing       bool // the last read failed
 	down          bool // reads have failed for longer than Limits.Outage
@@ -185,18 +186,20 @@ func (f *Feed) read(ctx context.Context) error {
 	number := f.started
 	f.mu.Unlock()
 	f.metrics.reads.Add(ctx, 1)
-	epoch, head, err := f.head(ctx)
+	head, err := f.readHead(ctx)
 	if err != nil {
 		return fmt.Errorf("server: read the head of the feed: %w", err)
 	}
-	if f.at.Seen == "" || f.at.Epoch != epoch {
-		f.begin(epoch, head)
+	if f.at.Seen == "" || !head.Holds(f.at) {
+		f.begin(head)
 	}
-	if err := f.readUpTo(ctx, head); err != nil {
+	f.at.Timeline = head.Timeline
+	if err := f.readUpTo(ctx, head.Snapshot); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.head = head
 	f.boundary = f.at.Seen
 	f.edge = f.ring.end
 	f.finished = number
@@ -211,10 +214,17 @@ func (f *Feed) broadcastAdvance() {
 	f.advanced = make(chan struct{})
 }
 
-func (f *Feed) head(ctx context.Context) (epoch int64, snapshot string, err error) {
+func (f *Feed) readHead(ctx context.Context) (store.Head, error) {
 	ctx, cancel := f.bound(ctx)
 	defer cancel()
-	return f.tail.FeedHead(ctx)
+	return f.tail.Head(ctx)
+}
+
+// holds reports whether a position is one of the feed.
+func (f *Feed) holds(p store.Position) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.head.Holds(p)
 }
 
 // bound limits the time of a read. A read that times out is treated as a database that is down.
@@ -222,13 +232,15 @@ func (f *Feed) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeoutCause(ctx, f.limits.ReadTimeout, store.ErrUnavailable)
 }
 
-// begin starts at a snapshot. Positions of another epoch belong to a ledger that was restored since
-// then; the streams that hold them end.
-func (f *Feed) begin(epoch int64, head string) {
+// begin starts at a snapshot. The feed has a gap there: the ledger was restored, or went back. The
+// streams from before it end.
+func (f *Feed) begin(head store.Head) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reset()
-	f.at, f.epoch = store.Position{Epoch: epoch, Seen: head}, epoch
+	f.at = store.Position{Epoch: head.Epoch, Timeline: head.Timeline, Seen: head.Snapshot}
+	f.run = f.started
+	f.head = head
 	f.subscriptions.wakeAll()
 }
 
@@ -269,13 +281,14 @@ func readPage(ctx context.Context, s Reader, page []store.EventInfo, at store.Po
 		return nil, at, fmt.Errorf("server: read events: %w", err)
 	}
 	if len(events) < limit {
-		return events, store.Position{Epoch: at.Epoch, Seen: until}, nil
+		return events, store.Position{Epoch: at.Epoch, Timeline: at.Timeline, Seen: until}, nil
 	}
 	return events, store.Position{
-		Epoch: at.Epoch,
-		Seen:  at.Seen,
-		Until: until,
-		After: events[len(events)-1].Key(),
+		Epoch:    at.Epoch,
+		Timeline: at.Timeline,
+		Seen:     at.Seen,
+		Until:    until,
+		After:    events[len(events)-1].Key(),
 	}, nil
 }
 

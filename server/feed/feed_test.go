@@ -472,3 +472,57 @@ func TestRegistry_Event_WakesMatchingStreams(t *testing.T) {
 		t.Errorf("of streams that left there remains %v", f.subscriptions.index)
 	}
 }
+
+// TestFeed_FailOver promotes a standby that has everything, or lacks the newest part, while one
+// stream waits and another reads the ledger from a token.
+func TestFeed_FailOver(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]uint64{"nothing lost": 0, "commits lost": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			m := newModel()
+			f, err := New(Options{
+				Store: m, Tail: m, Clock: clock.Real{}, Logger: slog.New(slog.DiscardHandler),
+				Limits: Limits{RingEvents: 10, PageEvents: 3, Poll: time.Second,
+					MinGap: time.Second, Outage: time.Second, ReadTimeout: time.Minute},
+				MeterProvider: noopmetric.NewMeterProvider(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func() {
+				t.Helper()
+				if err := f.read(ctx); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.end(m.begin(), true)
+			read()
+			streams := map[string]*subscription{}
+			for _, of := range []string{"waits", "reads"} {
+				streams[of] = &subscription{feed: f, wake: make(chan struct{}, 1)}
+				if err := streams[of].enter(ctx, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			token := streams["reads"].position()
+			streams["reads"].resumeAt(token)
+			m.nextXid -= lost
+			m.timeline, m.promoted = m.timeline+1, m.nextXid
+			for range lost + 2 { // the numbers are given out again
+				m.end(m.begin(), true)
+			}
+			read()
+			if f.holds(token) != (lost == 0) {
+				t.Errorf("the feed holds the position: %v", f.holds(token))
+			}
+			for of, s := range streams {
+				_, _, err := s.take()
+				if expired := errors.Is(err, store.ErrTokenExpired); expired != (lost > 0) {
+					t.Errorf("the stream that %s: %v", of, err)
+				}
+			}
+		})
+	}
+}

@@ -27,6 +27,8 @@ type model struct {
 	spared    int // reads that still work
 	failures  int // reads that fail then
 	epoch     int64
+	timeline  int64
+	promoted  uint64 // first number of the timeline
 }
 
 func newModel() *model {
@@ -34,7 +36,7 @@ func newModel() *model {
 		nextXid: 100,
 		open:    map[uint64][]store.EventInfo{},
 		told:    make(chan struct{}, 1),
-		epoch:   1,
+		epoch:   1, timeline: 5,
 	}
 }
 
@@ -78,10 +80,13 @@ func (m *model) snapshot() string {
 	return fmt.Sprintf("%d:%d:%s", xmin, m.nextXid, strings.Join(xip, ","))
 }
 
-func (m *model) FeedHead(context.Context) (int64, string, error) {
+func (m *model) Head(context.Context) (store.Head, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.epoch, m.snapshot(), m.fails()
+	return store.Head{
+		Epoch: m.epoch, Timeline: m.timeline, Snapshot: m.snapshot(), Next: m.nextXid,
+		Before: m.timeline - 1, Begin: m.promoted,
+	}, m.fails()
 }
 
 func visible(xid, snapshot string) bool {

@@ -38,7 +38,7 @@ func (m *multi) start() error {
 		m.rejected = m.readProgress()
 	}
 	switch {
-	case m.Token.given && m.Token.epoch != m.subscription.epoch:
+	case m.Token.given && !m.feed.holds(m.Token.position):
 		return store.ErrTokenExpired
 	case m.rejected != nil:
 		return m.rejected

@@ -34,10 +34,11 @@ func (c *chunk) position(i int) store.Position {
 		return c.after
 	}
 	return store.Position{
-		Epoch: c.before.Epoch,
-		Seen:  c.before.Seen,
-		Until: c.until,
-		After: c.events[i].Key(),
+		Epoch:    c.before.Epoch,
+		Timeline: c.before.Timeline,
+		Seen:     c.before.Seen,
+		Until:    c.until,
+		After:    c.events[i].Key(),
 	}
 }
 

@@ -15,6 +15,7 @@ type subscription struct {
 	labels   map[string]string // of the target
 	names    []string          // sorted submitters that the caller may see; nil: all
 	epoch    int64
+	run      uint64        // of the feed, when it joined
 	wake     chan struct{} // there may be events; capacity 1
 	progress *progress     // of the named transactions that the stream ends with; nil: none
 
@@ -73,10 +74,15 @@ func (f *Feed) join(ctx context.Context, t Target, names []string,
 func (s *subscription) enter(ctx context.Context, minRead uint64) error {
 	f := s.feed
 	return f.awaitRead(ctx, minRead, func() {
-		s.epoch, s.next = f.epoch, f.edge
-		s.from = store.Position{Epoch: f.epoch, Seen: f.boundary}
+		s.epoch, s.run, s.next = f.head.Epoch, f.run, f.edge
+		s.from = f.end()
 		f.subscriptions.add(s)
 	})
+}
+
+// end returns the position after the newest complete batch. The caller holds the lock.
+func (f *Feed) end() store.Position {
+	return store.Position{Epoch: f.head.Epoch, Timeline: f.head.Timeline, Seen: f.boundary}
 }
 
 func (s *subscription) leave() {
@@ -126,7 +132,7 @@ func (s *subscription) peek() (chunks []chunk, behind bool, err error) {
 	switch {
 	case f.down:
 		return nil, false, store.ErrUnavailable
-	case s.epoch != f.epoch:
+	case s.run != f.run, s.behind && !f.continues(&s.from):
 		return nil, false, store.ErrTokenExpired
 	case s.caughtUp:
 		return nil, false, nil
@@ -134,6 +140,7 @@ func (s *subscription) peek() (chunks []chunk, behind bool, err error) {
 		if !s.behind {
 			// The position may be inside the batch that the feed is reading right now.
 			s.behind, s.minRead = true, f.started
+			s.from.Timeline = f.head.Timeline // the ring is of one run
 		}
 		return nil, true, nil
 	case s.next == f.ring.end:
@@ -141,6 +148,18 @@ func (s *subscription) peek() (chunks []chunk, behind bool, err error) {
 		return nil, false, nil
 	}
 	return f.ring.from(s.next, maxChunks), false, nil
+}
+
+// continues reports whether reading on from a position is possible after a fail-over, and moves the
+// position to the present timeline. The caller holds the lock.
+func (f *Feed) continues(p *store.Position) bool {
+	if p.Timeline != f.head.Timeline {
+		if !f.head.Holds(*p) {
+			return false
+		}
+		p.Timeline = f.head.Timeline
+	}
+	return true
 }
 
 // pick returns the matching events of the chunks and advances past all that it examined.
@@ -227,7 +246,7 @@ func (s *subscription) position() store.Position {
 	case !s.caughtUp:
 		return s.from
 	case f.edge == f.ring.end:
-		return store.Position{Epoch: f.epoch, Seen: f.boundary}
+		return f.end()
 	default:
 		return f.ring.chunks[last].after // inside the batch that the feed is reading
 	}

@@ -356,6 +356,9 @@ func (q *Queries) EventsSinceOf(ctx context.Context, arg EventsSinceOfParams) ([
 const feedHead = `-- name: FeedHead :one
 
 SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
+       coalesce(l.timeline, 0)::BIGINT AS timeline,
+       coalesce(l.timeline_before, 0)::BIGINT AS timeline_before,
+       coalesce(l.timeline_xid, '0')::TEXT::BIGINT AS timeline_xid,
        EXISTS (SELECT FROM tx_event n WHERE n.xid = CAST((pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT - 1)::TEXT AS XID8)) AS settled,
        coalesce((SELECT TRUE FROM tx_event e
                   WHERE e.xid >= pg_snapshot_xmax(CAST($1::TEXT AS PG_SNAPSHOT))
@@ -369,10 +372,13 @@ SELECT l.feed_epoch, pg_current_snapshot()::TEXT AS snapshot,
 `
 
 type FeedHeadRow struct {
-	FeedEpoch int64
-	Snapshot  string
-	Settled   bool
-	News      bool
+	FeedEpoch      int64
+	Snapshot       string
+	Timeline       int64
+	TimelineBefore int64
+	TimelineXid    int64
+	Settled        bool
+	News           bool
 }
 
 // The feed of events. Commits finish out of order, so "after the last id" would skip rows. A
@@ -391,6 +397,9 @@ func (q *Queries) FeedHead(ctx context.Context, since string) (FeedHeadRow, erro
 	err := row.Scan(
 		&i.FeedEpoch,
 		&i.Snapshot,
+		&i.Timeline,
+		&i.TimelineBefore,
+		&i.TimelineXid,
 		&i.Settled,
 		&i.News,
 	)
