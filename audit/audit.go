@@ -19,7 +19,7 @@ import (
 )
 
 // Laws are the laws that an audit can find broken.
-var Laws = []string{"L1", "L2", "L3", "L4", "L5", "L6", "L8", "L10"}
+var Laws = []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L10"}
 
 // Chain reads what an audit compares the ledger with. Errors that are txn.ErrUnavailable prove
 // nothing.

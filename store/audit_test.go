@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/fencepost/fencepost/internal/dbtest"
 	"github.com/fencepost/fencepost/txn"
 )
@@ -189,6 +191,53 @@ func violates(found []Violation, key string) bool {
 		}
 	}
 	return false
+}
+
+// TestDuplicateRequests_IndexBroken_Found lets a request id in twice, as an index that was built in
+// another order of the language does.
+func TestDuplicateRequests_IndexBroken_Found(t *testing.T) {
+	t.Parallel()
+	k := newKit(t)
+	s := k.open("a")
+	id, other := k.submitter(s, "alice"), k.submitter(s, "bob")
+	first := k.queue(s, id, "r1")
+	k.queue(s, other, "r1") // of another account
+	second := k.queue(s, id, "r2")
+	k.exec("ALTER TABLE managed_tx DROP CONSTRAINT managed_tx_request")
+	// The index still tells them apart, and not the rows.
+	k.exec("CREATE UNIQUE INDEX managed_tx_request ON managed_tx (submitter_id, request_id) " +
+		"WHERE request_id <> 'r1' OR submitter_id <> 1")
+	k.exec("ALTER TABLE managed_tx DISABLE TRIGGER ALL")
+	k.exec("UPDATE managed_tx SET request_id = 'r1' WHERE tx_id = $1", uuid.UUID(second.ID))
+	found, err := s.DuplicateRequests(k.ctx)
+	k.must(err)
+	if len(found) != 1 || len(found[id]) != 1 {
+		t.Fatalf("found %+v", found)
+	}
+	v := found[id][0]
+	if v.Law != "L7" || *v.Tx != second.ID || v.Values[0] != "r1" ||
+		v.Values[2] != uuid.UUID(first.ID) {
+		t.Errorf("found %+v", v)
+	}
+}
+
+// TestCollationChange_OtherVersion_Reported needs its own server: the version is of the database.
+func TestCollationChange_OtherVersion_Reported(t *testing.T) {
+	t.Parallel()
+	k := privateKit(t, startServer(t, "", nil).URL("postgres"))
+	_, err := Migrate(k.ctx, k.db.URL, k.db.Schema)
+	k.must(err)
+	if value[int](k, "SELECT current_setting('server_version_num')::INT") < 150000 {
+		return // an older server records none
+	}
+	s := k.open("a")
+	if change, err := s.CollationChange(k.ctx); change != "" || err != nil {
+		t.Errorf("of a new database: %q, %v", change, err)
+	}
+	k.exec("UPDATE pg_database SET datcollversion = '1' WHERE datname = current_database()")
+	if change, err := s.CollationChange(k.ctx); change == "" || err != nil {
+		t.Errorf("after a change: %q, %v", change, err)
+	}
 }
 
 // TestAudit_OwnerAtWork_NoViolation: an owner at work, and takeovers, are no violations.

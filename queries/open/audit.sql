@@ -147,3 +147,21 @@ SELECT a.tx_id, a.kind, a.nonce, a.tx_hash
   FROM tx_attempt a
  WHERE a.submitter_id = @submitter_id AND a.tx_id = ANY(@tx_ids::UUID[])
  ORDER BY a.tx_id, a.attempt_no;
+
+-- WithoutIndexes makes the statements of this transaction read tables as a whole.
+-- name: WithoutIndexes :exec
+SELECT set_config('enable_indexscan', 'off', TRUE), set_config('enable_indexonlyscan', 'off', TRUE),
+       set_config('enable_bitmapscan', 'off', TRUE);
+
+-- DuplicateRequests finds request ids that name several transactions. It does not rest on the index
+-- that forbids them: one that was built in another order of the language lets them in, and hides
+-- them. The other collation keeps its order from being used.
+-- name: DuplicateRequests :many
+SELECT t.submitter_id, (t.request_id COLLATE "POSIX")::TEXT AS request_id, count(*) AS transactions,
+       ((array_agg(t.tx_id ORDER BY t.queue_seq))[1])::UUID AS first_tx,
+       ((array_agg(t.tx_id ORDER BY t.queue_seq))[2])::UUID AS second_tx
+  FROM managed_tx t
+ GROUP BY t.submitter_id, t.request_id COLLATE "POSIX"
+HAVING count(*) > 1
+ ORDER BY t.submitter_id, min(t.queue_seq)
+ LIMIT @max_rows::INT;

@@ -19,6 +19,8 @@ import (
 type Books struct {
 	store  *store.Store
 	chains []*boundChain
+	// request ids with several transactions; nil: not read yet
+	duplicates map[txn.SubmitterID][]store.Violation
 }
 
 // OpenBooks opens ledger and chains. The ledger must respond and have the schema of this program.
@@ -103,6 +105,10 @@ func (b *Books) Audit(ctx context.Context, s store.SubmitterInfo,
 		o.Chain, compared = c, true
 	}
 	report, err = audit.Run(ctx, o)
+	if err == nil && b.duplicates == nil { // one query for the whole ledger
+		b.duplicates, err = b.store.DuplicateRequests(ctx)
+	}
+	report.Violations = append(report.Violations, b.duplicates[s.ID]...)
 	return report, compared, err
 }
 

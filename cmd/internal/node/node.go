@@ -141,8 +141,21 @@ func (n *Node) work(ctx context.Context) error {
 	if err := n.registerAll(ctx, settle); err != nil {
 		return err
 	}
+	n.warnOfCollation(ctx)
 	settle()
 	return n.engine.Run(ctx)
+}
+
+// warnOfCollation warns of a database whose collation has changed.
+func (n *Node) warnOfCollation(ctx context.Context) {
+	change, err := n.store.CollationChange(ctx)
+	if err != nil {
+		n.log.Warn("collation check failed", "error", err)
+	} else if change != "" {
+		n.log.Warn("collation of the database changed; rebuild text indexes (REINDEX), run "+
+			"\"fencepost audit\", then ALTER DATABASE ... REFRESH COLLATION VERSION",
+			"change", change)
+	}
 }
 
 // findLedger waits for the database. A login refused on the first try is a configuration error and

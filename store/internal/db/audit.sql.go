@@ -393,6 +393,54 @@ func (q *Queries) AuditSubmitter(ctx context.Context, submitterID int32) (AuditS
 	return i, err
 }
 
+const duplicateRequests = `-- name: DuplicateRequests :many
+SELECT t.submitter_id, (t.request_id COLLATE "POSIX")::TEXT AS request_id, count(*) AS transactions,
+       ((array_agg(t.tx_id ORDER BY t.queue_seq))[1])::UUID AS first_tx,
+       ((array_agg(t.tx_id ORDER BY t.queue_seq))[2])::UUID AS second_tx
+  FROM managed_tx t
+ GROUP BY t.submitter_id, t.request_id COLLATE "POSIX"
+HAVING count(*) > 1
+ ORDER BY t.submitter_id, min(t.queue_seq)
+ LIMIT $1::INT
+`
+
+type DuplicateRequestsRow struct {
+	SubmitterID  int32
+	RequestID    string
+	Transactions int64
+	FirstTx      uuid.UUID
+	SecondTx     uuid.UUID
+}
+
+// DuplicateRequests finds request ids that name several transactions. It does not rest on the index
+// that forbids them: one that was built in another order of the language lets them in, and hides
+// them. The other collation keeps its order from being used.
+func (q *Queries) DuplicateRequests(ctx context.Context, maxRows int32) ([]DuplicateRequestsRow, error) {
+	rows, err := q.db.Query(ctx, duplicateRequests, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DuplicateRequestsRow
+	for rows.Next() {
+		var i DuplicateRequestsRow
+		if err := rows.Scan(
+			&i.SubmitterID,
+			&i.RequestID,
+			&i.Transactions,
+			&i.FirstTx,
+			&i.SecondTx,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const finalTxs = `-- name: FinalTxs :many
 SELECT t.tx_id, t.nonce::BIGINT AS nonce, t.state, t.executed, t.receipt_tx_hash, t.receipt_block, t.receipt_block_hash, t.receipt_success, t.receipt_gas_used, t.receipt_gas_price
   FROM managed_tx t
@@ -492,4 +540,15 @@ func (q *Queries) RequeuedTxs(ctx context.Context, arg RequeuedTxsParams) ([]Req
 		return nil, err
 	}
 	return items, nil
+}
+
+const withoutIndexes = `-- name: WithoutIndexes :exec
+SELECT set_config('enable_indexscan', 'off', TRUE), set_config('enable_indexonlyscan', 'off', TRUE),
+       set_config('enable_bitmapscan', 'off', TRUE)
+`
+
+// WithoutIndexes makes the statements of this transaction read tables as a whole.
+func (q *Queries) WithoutIndexes(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, withoutIndexes)
+	return err
 }
