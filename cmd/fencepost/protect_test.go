@@ -94,7 +94,7 @@ func TestSubmitterProtectAndExit(t *testing.T) {
 	l := newLedger(t)
 	l.own()
 	end := l.deciding(0)
-	protect := []string{"submitter", "protect", "alice", "--reason", "key may\nhave leaked"}
+	protect := []string{"submitter", "protect", "alice", "--reason", "key may have leaked"}
 	for range 2 {
 		out := l.good(protect...)
 		if !strings.HasPrefix(out,
