@@ -20,76 +20,70 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// errUnpacked is said of a body that is small only while it is packed.
-var errUnpacked = asConnect(status.RequestTooLarge("the body exceeds the limit once it is " +
-	"unpacked"))
+// errDecompressed rejects a body that exceeds the limit once decompressed.
+var errDecompressed = asConnect(
+	status.RequestTooLarge("the decompressed body exceeds the limit"))
 
-// inflater bounds what a packed body becomes. The transcoder bounds what comes over the wire alone,
-// and unpacks all of it before anything else is looked at.
+// inflater limits the size of a decompressed body. The transcoder limits only the bytes on the
+// wire, and decompresses all of them before any other check.
 type inflater struct {
 	gzip.Reader
 	most int64 // bytes
 	left int64
 }
 
-// Reset begins another body.
+// Reset starts another body.
 func (i *inflater) Reset(r io.Reader) error {
 	i.left = i.most
-	return asPacked(i.Reader.Reset(r))
+	return gzipError(i.Reader.Reset(r))
 }
 
-// Read unpacks, up to the limit.
+// Read decompresses, up to the limit.
 func (i *inflater) Read(p []byte) (int, error) {
 	n, err := i.Reader.Read(p)
 	if i.left -= int64(n); i.left < 0 {
-		return 0, errUnpacked
+		return 0, errDecompressed
 	}
-	return n, asPacked(err)
+	return n, gzipError(err)
 }
 
-// asPacked says of a body that it is not packed as it says.
-func asPacked(err error) error {
+// gzipError rejects a body that is not complete gzip.
+func gzipError(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return asConnect(
-		status.From(
-			status.InvalidField("request",
-				"is not gzip, as its Content-Encoding says, or not all of it (%v); pack it anew, "+
-					"or send it as it is",
-				err),
-			"",
-		),
-	)
+	bad := status.InvalidField("request",
+		"is not gzip, or incomplete (%v); compress it again, or omit the Content-Encoding", err)
+	return asConnect(status.From(bad, ""))
 }
 
 func newDeflater() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// setDeadlines gives the body of a request the time that its head has, and the response, unless it
-// is a stream, the time of a whole call: a client that does not read it would keep its slot for as
-// long as the connection stands. A connection keeps its deadlines, so each request sets them.
-// net/http drops the deadline of the body once it is there, since the response may be a stream.
+// setDeadlines limits the time of the body, and of the response unless it is a stream: a client
+// that does not read it would keep its slot for the life of the connection. A connection keeps its
+// deadlines, so each request sets them. net/http removes the deadline of the body once it has
+// arrived, since the response may be a stream.
 func (f *Gateway) setDeadlines(w http.ResponseWriter, r *http.Request) {
 	now, c := clock.Real{}.Now(), http.NewResponseController(w) // deadlines of sockets
 	var end time.Time                                           // none
 	if !rpc.IsEndless(methodOf(r)) {
 		end = now.Add(f.Limits.CallTimeout)
 	}
-	_ = c.SetWriteDeadline(end) // a connection that broke shows when something is written
+	_ = c.SetWriteDeadline(end) // a broken connection fails on the next write
 	if r.ContentLength != 0 {
-		_ = c.SetReadDeadline(now.Add(f.Limits.ReadTimeout)) // and when something is read
+		_ = c.SetReadDeadline(now.Add(f.Limits.ReadTimeout)) // and on the next read
 	}
 }
 
-// bodyError refuses a request for its body, before there is a call. Over HTTP it has a code of its
-// own.
+// bodyError rejects a request because of its body, before there is a call. It has its own HTTP
+// status.
 type bodyError struct {
-	http int
-	told *grpcstatus.Status
+	http   int
+	status *grpcstatus.Status
 }
 
-func (b *bodyError) Error() string                  { return b.told.Message() }
-func (b *bodyError) GRPCStatus() *grpcstatus.Status { return b.told }
+func (b *bodyError) Error() string                  { return b.status.Message() }
+func (b *bodyError) GRPCStatus() *grpcstatus.Status { return b.status }
 
 func bodyTooLarge(most int64) error {
 	return &bodyError{
@@ -102,14 +96,15 @@ func bodyTooLate(limit time.Duration) error {
 	return &bodyError{http.StatusRequestTimeout, status.BodyLate(limit)}
 }
 
-func brokenBody(says string) error {
-	return &bodyError{http.StatusBadRequest, status.From(status.InvalidField("request", "%s", says),
-		"")}
+func brokenBody(message string) error {
+	return &bodyError{http.StatusBadRequest,
+		status.From(status.InvalidField("request", "%s", message), "")}
 }
 
-// gather reads the body of a request, of most bytes. The transcoder would read it as a whole as
-// well; but what it or the inner server make of one that is too large or too late has no reason.
-func (f *Gateway) gather(w http.ResponseWriter, r *http.Request, most int) (*http.Request, error) {
+// readBody reads the body of a request, of at most that many bytes. The transcoder would buffer it
+// as well, but its errors for a large or late body have no reason.
+func (f *Gateway) readBody(w http.ResponseWriter, r *http.Request,
+	most int) (*http.Request, error) {
 	if r.ContentLength > int64(most) {
 		return r, bodyTooLarge(int64(most))
 	}
@@ -126,34 +121,31 @@ func (f *Gateway) gather(w http.ResponseWriter, r *http.Request, most int) (*htt
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return r, bodyTooLate(f.Limits.ReadTimeout)
 	case err != nil && r.Context().Err() != nil:
-		return r, context.Canceled // nobody reads the answer
+		return r, context.Canceled // no client reads the response
 	case err != nil:
 		return r, brokenBody(
-			"broke off, or is not as its Content-Length or Transfer-Encoding says; send it whole")
+			"is incomplete, or contradicts its Content-Length or Transfer-Encoding; send all of it")
 	case len(text) > 0 && r.Method == http.MethodGet:
 		return r, brokenBody(
-			"has a body, which none has that only asks; put what is asked for into the path and " +
-				"the query")
+			"must not have a body with GET; use the path and the query instead")
 	case len(text) == 0 && isJSON(r.Header.Get("Content-Type")) &&
 		!strings.HasPrefix(r.URL.Path, pathPrefix):
-		return r, brokenBody("is empty, which is no JSON; an empty message is {}")
+		return r, brokenBody("is empty, but must be JSON; send {} for an empty message")
 	}
 	r = r.WithContext(r.Context())
-	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(
-		&gathered{*bytes.NewBuffer(text)}), int64(
-		len(text),
-	), nil
+	r.Body = io.NopCloser(&bufferedBody{*bytes.NewBuffer(text)})
+	r.ContentLength, r.TransferEncoding = int64(len(text)), nil
 	return r, checkBody(r, text, most)
 }
 
-// gathered is a body that is there. What was read of it is not kept.
-type gathered struct{ bytes.Buffer }
+// bufferedBody is a received body. It frees its memory once it is read.
+type bufferedBody struct{ bytes.Buffer }
 
-// Read reads on.
-func (g *gathered) Read(p []byte) (int, error) {
-	n, err := g.Buffer.Read(p)
-	if g.Len() == 0 {
-		g.Buffer = bytes.Buffer{}
+// Read reads the next bytes.
+func (b *bufferedBody) Read(p []byte) (int, error) {
+	n, err := b.Buffer.Read(p)
+	if b.Len() == 0 {
+		b.Buffer = bytes.Buffer{}
 	}
 	return n, err
 }

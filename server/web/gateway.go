@@ -2,11 +2,10 @@
 // gRPC-Web, over HTTP/1.1 and HTTP/2.
 //
 // A [Gateway] authenticates a request and takes a slot for it before it reads the body. Then a
-// transcoder calls an inner grpc.Server, which has the same services and interceptors as that of
-// gRPC itself. The transcoder has no JSON streams, so the stream of WatchTx is written here
-// (watch.go). Browsers may call from the allowed origins only (origins.go). JSON bodies are checked
-// before protojson reads them (json.go), because it accepts hex as base64 and names no field in its
-// errors.
+// transcoder calls an inner grpc.Server with the same services and interceptors as native gRPC. The
+// transcoder has no JSON streams, so the stream of WatchTx is written here (watch.go). Browsers may
+// call from the allowed origins only (origins.go). JSON bodies are checked before protojson reads
+// them (json.go), because it accepts hex as base64 and names no field in its errors.
 //
 // The package knows nothing of the server: it calls the functions in [Options].
 package web
@@ -44,7 +43,7 @@ type Limits struct {
 	// LightBody and HeavyBody are the most bytes of a body, compressed or not. Heavy is for
 	// BatchCreateTx.
 	LightBody, HeavyBody int
-	// ReadTimeout is the time in which the body must arrive; CallTimeout is that of the whole call.
+	// ReadTimeout limits the time of the body; CallTimeout the time of the whole call.
 	ReadTimeout, CallTimeout time.Duration
 }
 
@@ -55,7 +54,7 @@ type Options struct {
 	Limits         Limits
 	// Cutoff ends when a stopping node waits no longer for the bodies of requests.
 	Cutoff context.Context
-	// Serves reports whether a path is that of a gRPC method.
+	// Serves reports whether a path is the full name of a gRPC method.
 	Serves func(path string) bool
 	// Authenticate returns the context of an authenticated call.
 	Authenticate func(ctx context.Context, method string) (context.Context, error)
@@ -128,7 +127,7 @@ func NewJSONCodec(r vanguard.TypeResolver) vanguard.Codec {
 	}}
 }
 
-// requestCodec says of what it cannot read that the request is at fault.
+// requestCodec reports malformed bodies as errors of the request.
 type requestCodec struct{ *vanguard.JSONCodec }
 
 // Unmarshal reads a message.
@@ -155,7 +154,7 @@ func asRequestError(err error) error {
 		return nil
 	}
 	bad := status.InvalidField("request",
-		"is not the JSON of its message: %v; docs/openapi.yaml says how that is written", err)
+		"is not the JSON of its message: %v; see docs/openapi.yaml", err)
 	if name := unknownJSON.FindStringSubmatch(err.Error()); name != nil {
 		bad = status.UnknownField(status.Violation{
 			Field: name[1], Message: "this server knows no such field there; remove it, or " +
@@ -165,7 +164,7 @@ func asRequestError(err error) error {
 	return asConnect(status.From(bad, ""))
 }
 
-// asConnect is a status as the transcoder has it.
+// asConnect converts a status to an error of the transcoder.
 func asConnect(s *grpcstatus.Status) *connect.Error {
 	told := connect.NewError(connect.Code(s.Code()), errors.New(s.Message()))
 	for _, detail := range s.Proto().GetDetails() {
@@ -181,12 +180,13 @@ func toJSON(m proto.Message) []byte {
 	text, err := protojson.MarshalOptions{EmitDefaultValues: true}.Marshal(m)
 	if err != nil { // a detail of a type that is not linked here
 		return []byte(
-			`{"code":13,"message":"call: its answer cannot be written as JSON","details":[]}`)
+			`{"code":13,"message":"call: the response has no JSON form","details":[]}`)
 	}
 	return text
 }
 
-// ConnContext notes in the context of an HTTP connection what its handshake gave, as gRPC does.
+// ConnContext adds the peer of an HTTP connection, with its TLS state, to its context, as gRPC
+// does.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	from := &peer.Peer{Addr: conn.RemoteAddr()}
 	if received, ok := conn.(*port.Conn); ok {
@@ -195,7 +195,7 @@ func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	return peer.NewContext(limit.WithConn(ctx, conn), from)
 }
 
-// withTLS tells the inner server what the handshake of the connection gave: it looks for it there.
+// withTLS sets the TLS state of the request, where the inner server reads it.
 func withTLS(r *http.Request) *http.Request {
 	if from, ok := peer.FromContext(r.Context()); ok {
 		if shown, isTLS := from.AuthInfo.(credentials.TLSInfo); isTLS {
@@ -206,7 +206,7 @@ func withTLS(r *http.Request) *http.Request {
 	return r
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withTLS(r)
 	f.setDeadlines(w, r)
@@ -229,7 +229,7 @@ func (f *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.serve(w, r)
 }
 
-// serve answers a request that has a slot.
+// serve serves a request that has a slot.
 func (f *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, pathPrefix) {
 		if err := checkParameters(r.Method, r.URL); err != nil {
@@ -238,7 +238,7 @@ func (f *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	most, transcode := f.weigh(methodOf(r))
-	r, err := f.gather(w, r, most)
+	r, err := f.readBody(w, r, most)
 	if err != nil {
 		f.refuseHTTP(w, r, err)
 		return
@@ -251,16 +251,16 @@ func (f *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 		transcode.ServeHTTP(w, f.asConnectCall(r))
 		return
 	}
-	rest := &restWriter{ResponseWriter: w, asked: r.Method + " " + r.URL.Path}
+	rest := &restWriter{ResponseWriter: w, request: r.Method + " " + r.URL.Path}
 	transcode.ServeHTTP(rest, asTranscoded(r))
 	rest.end()
 }
 
-// HealthBytes is the most of a request of health over HTTP. Whoever asks for that is not known, and
-// the transcoder holds all that has come.
+// HealthBytes is the size limit of a health request over HTTP: its client is not authenticated, and
+// the transcoder buffers the body.
 const HealthBytes = 4 << 10
 
-// methodOf is the method of a request over HTTP, as far as the limiter tells methods apart.
+// methodOf returns the gRPC method of an HTTP request, as far as the limiter distinguishes methods.
 func methodOf(r *http.Request) string {
 	switch {
 	case watched(r.URL) != nil && r.Method == http.MethodGet:
@@ -273,7 +273,7 @@ func methodOf(r *http.Request) string {
 	return r.URL.Path
 }
 
-// weigh gives how large the body of a call may be, and who transcodes it.
+// weigh returns the size limit of the body of a call, and its transcoder.
 func (f *Gateway) weigh(method string) (most int, by http.Handler) {
 	switch {
 	case rpc.IsHealth(method):
@@ -284,8 +284,8 @@ func (f *Gateway) weigh(method string) (most int, by http.Handler) {
 	return f.Limits.LightBody, f.light
 }
 
-// asConnectCall takes a plain POST to a method for a call of Connect, whose header some clients
-// leave out; without it the transcoder looks for another path.
+// asConnectCall adds the header of Connect to a plain POST to a method, since some clients omit it;
+// without it the transcoder does not find the method.
 func (f *Gateway) asConnectCall(r *http.Request) *http.Request {
 	if r.Method != http.MethodPost || r.Header.Get(connectHeader) != "" || !f.Serves(r.URL.Path) {
 		return r
@@ -312,16 +312,16 @@ func (f *Gateway) admitHTTP(r *http.Request) (*http.Request, error) {
 	return r.WithContext(ctx), err
 }
 
-// refuseHTTP refuses a request in its own tongue, before there is a call.
+// refuseHTTP rejects a request in its own protocol, before there is a call.
 func (f *Gateway) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		w.Header().Set("Connection",
 			"close") // else net/http reads the body before it sends the answer
 	}
 	s, _ := grpcstatus.FromError(f.Reject(r.Context(), err))
-	if tongues := connect.NewErrorWriter(); tongues.IsSupported(r) &&
+	if writer := connect.NewErrorWriter(); writer.IsSupported(r) &&
 		!strings.HasPrefix(r.URL.Path, pathPrefix) {
-		_ = tongues.Write(w, r, asConnect(s)) // the caller has gone, or will see
+		_ = writer.Write(w, r, asConnect(s)) // fails only if the client has gone
 		return
 	}
 	code := httpCodes[s.Code()]
@@ -332,16 +332,15 @@ func (f *Gateway) refuseHTTP(w http.ResponseWriter, r *http.Request, err error) 
 	refuse(w, code, s)
 }
 
-// unknown answers what is neither a path of the JSON API nor a call of a method.
+// unknown responds to a request that is neither a path of the JSON API nor a call of a method.
 func (f *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
 	if f.Serves(r.URL.Path) {
 		http.Error(
 			w,
 			fmt.Sprintf(
-				"this is no call of %s (%s, Content-Type %q); send a POST with Content-Type "+
-					"application/json or application/proto, for Connect 1, or "+
-					"application/grpc-web, "+
-					"whose text form (grpc-web-text) is not spoken here",
+				"unsupported call of %s (%s, Content-Type %q); send a POST with Content-Type "+
+					"application/json or application/proto (Connect 1), or application/grpc-web "+
+					"(not grpc-web-text)",
 				r.URL.Path,
 				r.Method,
 				r.Header.Get("Content-Type"),
@@ -357,14 +356,13 @@ func (f *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
 	http.Error(
 		w,
 		fmt.Sprintf(
-			"there is nothing at %s %s; the JSON API is below /api/v1, as docs/openapi.yaml "+
-				"describes it",
+			"unknown path %s %s; the JSON API is below /api/v1, see docs/openapi.yaml",
 			r.Method, r.URL.Path),
 		http.StatusNotFound,
 	)
 }
 
-// createdHeader tells restWriter that the answer is of a transaction that is new.
+// createdHeader marks the response of a new transaction for restWriter.
 const createdHeader = "Fencepost-Created"
 
 // MarkCreated is the innermost interceptor of the inner server.
@@ -373,7 +371,7 @@ func MarkCreated(ctx context.Context, request any, _ *grpc.UnaryServerInfo,
 	response, err := handler(ctx, request)
 	if r, ok := response.(*pb.CreateTxResponse); ok && err == nil && r.GetCreated() {
 		if err := grpc.SetHeader(ctx, metadata.Pairs(createdHeader, "true")); err != nil {
-			return nil, fmt.Errorf("server: mark the answer: %w", err)
+			return nil, fmt.Errorf("server: mark the response: %w", err)
 		}
 	}
 	return response, err

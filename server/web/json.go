@@ -21,25 +21,23 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// checkJSON refuses what protojson takes for something else than its caller means, and says of what
-// is of another type than its field which field that is, which protojson does not. Above all: hex
-// is base64 to it, with bits left over that it drops, so it would send other call data than the
-// caller has.
+// checkJSON rejects values that protojson would misread, and names the field of a value of the
+// wrong type, which protojson does not. Above all, protojson accepts hex as base64 and drops the
+// remaining bits, so other call data would be sent than the client intended.
 //
-// It says nothing of all else that is wrong, for protojson to say. It looks into no more than the
-// contract describes, so it is no deeper than that.
+// All other mistakes are left to protojson. Its depth is bounded by the depth of the contract.
 func checkJSON(text []byte, of protoreflect.MessageDescriptor) error {
 	r := newJSONReader(text)
 	return r.refusal(r.message(of, ""))
 }
 
-// checkJSONField is checkJSON for what is in one field.
+// checkJSONField is checkJSON for one field.
 func checkJSONField(text []byte, field protoreflect.FieldDescriptor) error {
 	r := newJSONReader(text)
 	return r.refusal(r.field(field, string(field.Name())))
 }
 
-// jsonReader walks JSON along the contract, once, and stops at the first mistake.
+// jsonReader walks JSON along the contract and stops at the first mistake.
 type jsonReader struct {
 	*json.Decoder
 	text []byte
@@ -51,8 +49,8 @@ func newJSONReader(text []byte) jsonReader {
 	return r
 }
 
-// errNotMine ends the walk where it cannot go on: protojson finds out why.
-var errNotMine = errors.New("server: JSON of another form")
+// errMalformed ends the walk at malformed JSON, which protojson reports.
+var errMalformed = errors.New("server: malformed JSON")
 
 func (jsonReader) refusal(err error) error {
 	var bad *status.InvalidError
@@ -62,7 +60,7 @@ func (jsonReader) refusal(err error) error {
 	return nil
 }
 
-// opens reads the beginning of an object or a list. A null stands for none.
+// opens reads the start of an object or a list, and reports whether there is one. A null is none.
 func (r jsonReader) opens(with json.Delim, path string) (bool, error) {
 	token, err := r.Token()
 	switch {
@@ -72,8 +70,8 @@ func (r jsonReader) opens(with json.Delim, path string) (bool, error) {
 		return true, nil
 	case token == nil:
 		return false, nil
-	case path == "": // all of it
-		return false, errNotMine
+	case path == "": // the whole request
+		return false, errMalformed
 	case with == '[':
 		return false, status.InvalidField(path, "must be a list; write it in [ and ]")
 	}
@@ -94,7 +92,7 @@ func (r jsonReader) message(of protoreflect.MessageDescriptor, path string) erro
 	}, r.field)
 }
 
-// object reads an object, of whose names it is told what they are.
+// object reads an object. Known returns the field of a name, value reads its value.
 func (r jsonReader) object(path string,
 	known func(string) (protoreflect.FieldDescriptor, string, error),
 	value func(protoreflect.FieldDescriptor, string) error) error {
@@ -109,7 +107,7 @@ func (r jsonReader) object(path string,
 		}
 		name, isText := token.(string)
 		if !isText {
-			return errNotMine
+			return errMalformed
 		}
 		field, at, err := known(name)
 		if err != nil {
@@ -142,7 +140,7 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 	}
 	for i := 0; r.More(); i++ {
 		if i == contract.MaxBatchItems &&
-			field.FullName() == contract.BatchRequests { // more would become much in memory
+			field.FullName() == contract.BatchRequests { // bounds the memory of the message
 			return status.InvalidField(path, "must contain no more than %d item(s)",
 				contract.MaxBatchItems)
 		}
@@ -154,11 +152,11 @@ func (r jsonReader) list(field protoreflect.FieldDescriptor, path string) error 
 	return err
 }
 
-// item is a value of a list or a map, which can be left out, but not be null.
+// item reads a value of a list or a map, which must not be null.
 func (r jsonReader) item(field protoreflect.FieldDescriptor, path string) error {
 	if next := bytes.TrimLeft(r.text[r.InputOffset():], " \t\r\n,:"); bytes.HasPrefix(next,
 		[]byte("null")) {
-		return status.InvalidField(path, "must not be null; give it a value, or leave it out")
+		return status.InvalidField(path, "must not be null; set a value, or omit it")
 	}
 	return r.value(field, path)
 }
@@ -187,7 +185,7 @@ func (r jsonReader) value(field protoreflect.FieldDescriptor, path string) error
 	return status.InvalidField(path, "%s", wanted(field))
 }
 
-// fits tells whether what has no parts is a value of a field.
+// fits reports whether a scalar is a value of a field.
 func fits(field protoreflect.FieldDescriptor, token json.Token) bool {
 	text, isText := token.(string)
 	number, isNumber := token.(json.Number)
@@ -204,17 +202,17 @@ func fits(field protoreflect.FieldDescriptor, token json.Token) bool {
 	}
 	into := readable(field)
 	if into == nil {
-		return true // for protojson to say
+		return true // left to protojson
 	}
 	written := []byte(number)
 	if isText {
-		written, _ = json.Marshal(text) // a text always can be
+		written, _ = json.Marshal(text) // strings can always be marshalled
 	}
 	return protojson.Unmarshal(written, into) == nil
 }
 
-// readable is a message that protojson reads just as a value of a field, so that what is judged
-// here is what it takes: a number may be in quotes, and be 2e4.
+// readable returns a message with the JSON form of a field, so that this check accepts exactly the
+// values of protojson: a number may be in quotes, or 2e4.
 func readable(field protoreflect.FieldDescriptor) proto.Message {
 	switch field.Kind() {
 	case protoreflect.Int32Kind, protoreflect.EnumKind:
@@ -228,20 +226,21 @@ func readable(field protoreflect.FieldDescriptor) proto.Message {
 	case protoreflect.BytesKind:
 		return &wrapperspb.BytesValue{}
 	case protoreflect.MessageKind:
-		if kind, err := protoregistry.GlobalTypes.FindMessageByName(field.Message().FullName()); err == nil {
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(field.Message().FullName())
+		if err == nil {
 			return kind.New().Interface()
 		}
 	}
 	return nil
 }
 
-// wanted says what belongs where there is something else.
+// wanted describes the values of a field.
 func wanted(field protoreflect.FieldDescriptor) string {
 	switch field.Kind() {
 	case protoreflect.BoolKind:
 		return "must be true or false, without quotes"
 	case protoreflect.BytesKind:
-		return "bytes are base64, which is a string; write it in quotes"
+		return "must be base64 in quotes"
 	case protoreflect.Int32Kind:
 		return fmt.Sprintf("must be a whole number, %d at most", math.MaxInt32)
 	case protoreflect.Int64Kind:
@@ -254,31 +253,30 @@ func wanted(field protoreflect.FieldDescriptor) string {
 		return wantedKnown[field.Message().Name()]
 	}
 	if field.Name() == "max_fee" || field.FullName() == "fencepost.v1.Payload.value" {
-		return `is a decimal string of wei: a whole number in quotes, for example "1000000000000000000" for one ether`
+		return `must be a decimal string of wei: a whole number in quotes, ` +
+			`for example "1000000000000000000" for one ether`
 	}
-	return "is a string; write it in quotes"
+	return "must be a string, in quotes"
 }
 
-// wantedKnown are the messages that are strings in JSON.
+// wantedKnown describes the messages that are strings in JSON.
 var wantedKnown = map[protoreflect.Name]string{
 	"Timestamp": "must be a time like 2026-01-02T15:04:05Z, in quotes",
 	"Duration":  "must be a time in seconds like 15s or 0.5s, in quotes",
 	"FieldMask": "must be one string; " + contract.MaskRemedy,
 }
 
-// hexText is what nobody means as base64. What base64 pads is never taken for it, nor is what has
-// any other letter. Base64 of 32 letters that happens to have none but those that libraries write
-// hex with, without its "0x", does not come about: its zeros are capital letters, and of other
-// bytes it would be one in 2^64.
+// hexText matches strings that are meant as hex. Padded base64 never matches. Base64 of 32 letters
+// that are all lower-case hex digits does not occur: its zero bytes are capital letters, and other
+// bytes have a chance of one in 2^64.
 var hexText = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9a-f]{32,})$`)
 
-// checkBase64 takes standard and URL-safe base64, with padding or without, as the JSON of protobuf
-// has it, but only as an encoder writes it: without bits that no byte is made of.
+// checkBase64 accepts standard and URL-safe base64, with or without padding, like protojson, but
+// rejects the left-over bits that no encoder writes.
 func checkBase64(text, path string) error {
 	if hexText.MatchString(text) {
 		return status.InvalidField(path,
-			"bytes are base64; this looks like hex: convert it, as with `xxd -r -p | base64 -w0` "+
-				"without the \"0x\"")
+			"must be base64, but looks like hex; convert it: xxd -r -p | base64 -w0 (without 0x)")
 	}
 	encoding := base64.StdEncoding
 	if strings.ContainsAny(text, "-_") {
@@ -289,18 +287,17 @@ func checkBase64(text, path string) error {
 	}
 	if _, err := encoding.Strict().DecodeString(text); err != nil {
 		return status.InvalidField(path,
-			"bytes are base64, and this is none that an encoder writes (%v); encode the bytes "+
-				"anew, hex as with `xxd -r -p | base64 -w0`",
-			err)
+			"must be base64 as an encoder writes it (%v); encode the bytes again", err)
 	}
 	return nil
 }
 
-// unknownName says of a name what unknownField says of a number.
+// unknownName describes an unknown field by its name, like contract.UnknownField by its number.
 func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Violation {
 	if of.ReservedNames().Has(protoreflect.Name(name)) {
-		for number, reserved := range map[protoreflect.FieldNumber]string{contract.PayloadFrom: "from",
-			contract.PayloadNonce: "nonce"} {
+		for number, reserved := range map[protoreflect.FieldNumber]string{
+			contract.PayloadFrom: "from", contract.PayloadNonce: "nonce",
+		} {
 			if reserved == name {
 				return contract.UnknownField(of, number, path)
 			}
@@ -316,8 +313,8 @@ func unknownName(of protoreflect.MessageDescriptor, name, path string) status.Vi
 	}
 }
 
-// nearest is the field whose name differs from one by a slip of the hand: up to two letters, and
-// fewer than half of them; empty if there is none.
+// nearest returns the field whose name differs by a typo: by at most two letters, and fewer than
+// half of them; empty if there is none.
 func nearest(of protoreflect.MessageDescriptor, name string) string {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	names := map[string]string{}

@@ -17,18 +17,18 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// wantFault checks that a status has a violation of the field whose text contains says.
-func wantFault(t testing.TB, s *grpcstatus.Status, field, says string) {
+// wantFault checks that a status has a violation of a field whose text contains message.
+func wantFault(t testing.TB, s *grpcstatus.Status, field, message string) {
 	t.Helper()
 	for _, d := range s.Details() {
 		b, ok := d.(*errdetails.BadRequest)
 		for _, v := range b.GetFieldViolations() {
-			if ok && v.GetField() == field && strings.Contains(v.GetDescription(), says) {
+			if ok && v.GetField() == field && strings.Contains(v.GetDescription(), message) {
 				return
 			}
 		}
 	}
-	t.Errorf("%v: no violation of %s with %q", s.Proto(), field, says)
+	t.Errorf("%v: no violation of %s with %q", s.Proto(), field, message)
 }
 
 func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
@@ -43,9 +43,9 @@ func newMessage(t testing.TB, of protoreflect.MessageDescriptor) proto.Message {
 func TestCheckJSON_HexInAnyBytesField_Rejected(t *testing.T) {
 	t.Parallel()
 	found := []string{}
-	var look func(protoreflect.MessageDescriptor, func(string) string, string,
+	var check func(protoreflect.MessageDescriptor, func(string) string, string,
 		protoreflect.MessageDescriptor)
-	look = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string,
+	check = func(of protoreflect.MessageDescriptor, wrap func(string) string, path string,
 		top protoreflect.MessageDescriptor) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
@@ -70,13 +70,13 @@ func TestCheckJSON_HexInAnyBytesField_Rejected(t *testing.T) {
 				rejected := status.From(checkJSON([]byte(inside(`"0xabcd"`)), top), "")
 				wantFault(t, rejected, at, "hex")
 			case field.Message() != nil:
-				look(field.Message(), inside, at, top)
+				check(field.Message(), inside, at, top)
 			}
 		}
 	}
 	for _, request := range contract.Requests() {
 		of := request.ProtoReflect().Descriptor()
-		look(of, func(value string) string { return value }, "", of)
+		check(of, func(value string) string { return value }, "", of)
 	}
 	for _, known := range []string{"CreateTxRequest.payload.data",
 		"BatchCreateTxRequest.requests[0].payload.data"} {
@@ -89,26 +89,31 @@ func TestCheckJSON_HexInAnyBytesField_Rejected(t *testing.T) {
 func TestCheckJSON_Value_AcceptedIfProtojsonAccepts(t *testing.T) {
 	t.Parallel()
 	values := []string{
-		`null`, `true`, `"true"`, `0`, `-0`, `1`, `-1`, `1.0`, `1.5`, `2e4`, `"2e4"`, `"1"`, `" 1"`, `"1 "`, `""`, `"x"`, `2147483647`, `2147483648`, `-2147483648`, `4294967295`, `4294967296`,
-		`9223372036854775808`, `"18446744073709551615"`, `18446744073709551616`, `1e400`, `"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05+02:00"`, `"2026-01-02 15:04:05Z"`,
-		`"0000-01-02T15:04:05Z"`, `"1s"`, `"0.5s"`, `"1m"`, `"1"`, `"maxFee"`, `"max_fee"`, `"AQI="`, `{}`, `[]`, `"TX_STATE_STUCK"`, `"TX_VIEW_BASIC"`, `"SPEED_FAST"`, `99`,
+		`null`, `true`, `"true"`, `0`, `-0`, `1`, `-1`, `1.0`, `1.5`, `2e4`, `"2e4"`, `"1"`, `" 1"`,
+		`"1 "`, `""`, `"x"`, `2147483647`, `2147483648`, `-2147483648`, `4294967295`, `4294967296`,
+		`9223372036854775808`, `"18446744073709551615"`, `18446744073709551616`, `1e400`,
+		`"2026-01-02T15:04:05Z"`, `"2026-01-02T15:04:05+02:00"`, `"2026-01-02 15:04:05Z"`,
+		`"0000-01-02T15:04:05Z"`, `"1s"`, `"0.5s"`, `"1m"`, `"1"`, `"maxFee"`, `"max_fee"`,
+		`"AQI="`, `{}`, `[]`, `"TX_STATE_STUCK"`, `"TX_VIEW_BASIC"`, `"SPEED_FAST"`, `99`,
 	}
-	looked := 0
-	var look func(of, top protoreflect.MessageDescriptor, wrap func(string) string)
-	look = func(of, top protoreflect.MessageDescriptor, wrap func(string) string) {
+	checked := 0
+	var check func(of, top protoreflect.MessageDescriptor, wrap func(string) string)
+	check = func(of, top protoreflect.MessageDescriptor, wrap func(string) string) {
 		for i := range of.Fields().Len() {
 			field := of.Fields().Get(i)
-			inside := func(value string) string { return wrap(`{"` + field.JSONName() + `":` + value + "}") }
+			inside := func(value string) string {
+				return wrap(`{"` + field.JSONName() + `":` + value + "}")
+			}
 			if field.IsList() || field.IsMap() {
 				continue
 			}
 			if field.Message() != nil &&
 				field.Message().ParentFile().Package() != "google.protobuf" {
-				look(field.Message(), top, inside)
+				check(field.Message(), top, inside)
 				continue
 			}
 			for _, value := range values {
-				if looked++; field.Kind() == protoreflect.BytesKind &&
+				if checked++; field.Kind() == protoreflect.BytesKind &&
 					strings.HasPrefix(value, `"`) {
 					continue // checkBase64 rejects more than protojson
 				}
@@ -122,10 +127,10 @@ func TestCheckJSON_Value_AcceptedIfProtojsonAccepts(t *testing.T) {
 	}
 	for _, request := range contract.Requests() {
 		of := request.ProtoReflect().Descriptor()
-		look(of, of, func(value string) string { return value })
+		check(of, of, func(value string) string { return value })
 	}
-	if looked < 1000 {
-		t.Errorf("only %d values looked at", looked)
+	if checked < 1000 {
+		t.Errorf("only %d values checked", checked)
 	}
 }
 

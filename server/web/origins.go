@@ -13,8 +13,8 @@ import (
 
 // origins are the web sites whose pages may call from a browser; "*" is any.
 //
-// A page of any other site is refused, and not just kept from reading the answer: whoever can reach
-// the port may send, so a page that a browser within reach happens to show must not.
+// A page of any other site is rejected, not only kept from reading the response: the call itself
+// could cause a write.
 type origins []string
 
 // check returns the response to the page of a site that is not allowed, and to the preflight of a

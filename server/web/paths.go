@@ -13,23 +13,23 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// What a path names is not named again. The transcoder would believe a parameter over the path, and
-// drop what a body says, without a word: a script that mixes up two transactions would cancel one
-// and take it for the other.
+// A request must not contradict its path. The transcoder would silently prefer a parameter to the
+// path, and ignore the body: a script that confuses two transactions would cancel the wrong one.
 
-// pathName is what a path names: the field of the request, what else would name it, and its value.
+// pathName is the resource that a path names: the field of the request, its alternative, and the
+// value.
 type pathName struct {
 	field string
 	other string
 	value string
 }
 
-// partsOf are the parts of a path below the prefix of the JSON API, none for another path. It is
-// taken apart before it is unescaped: a name may hold slashes, and end like a path.
+// partsOf returns the segments of a path below the prefix of the JSON API; nil for another path. It
+// splits before it unescapes: a name may contain slashes.
 func partsOf(u *url.URL) []string {
 	parts := strings.Split(u.EscapedPath(), "/")
 	for i, part := range parts {
-		if text, err := url.PathUnescape(part); err == nil { // else it would be no path
+		if text, err := url.PathUnescape(part); err == nil { // always: net/url has parsed the path
 			parts[i] = text
 		}
 	}
@@ -39,7 +39,7 @@ func partsOf(u *url.URL) []string {
 	return parts[3:]
 }
 
-// nameIn is what is named by the path of a URL; the zero value for one that names nothing.
+// nameIn returns the resource that the path of a URL names; the zero value if it names none.
 func nameIn(u *url.URL) pathName {
 	parts := partsOf(u)
 	if len(parts) < 2 {
@@ -59,8 +59,8 @@ func nameIn(u *url.URL) pathName {
 	}
 }
 
-// checkParameters refuses parameters that would say what the path says, and those of a request with
-// a body, which has all else. That no path takes another method is for the transcoder to say.
+// checkParameters rejects parameters that name the resource of the path again, and all parameters
+// of a request with a body. The transcoder rejects wrong methods.
 func checkParameters(method string, u *url.URL) error {
 	if err := checkURL(u); err != nil {
 		return err
@@ -71,8 +71,7 @@ func checkParameters(method string, u *url.URL) error {
 		switch {
 		case method == http.MethodPost, method == http.MethodPatch:
 			return status.InvalidField(name,
-				"is in the query of a %s, which has none; put it into the body, or send a GET if "+
-					"that is what was meant",
+				"is in the query of a %s request; move it to the body, or send a GET request",
 				method)
 		case method == http.MethodGet && field != "" &&
 			(field == named.field || field == named.other):
@@ -82,19 +81,19 @@ func checkParameters(method string, u *url.URL) error {
 	return nil
 }
 
-// checkBody refuses a body that names another than the path. What cannot be read is for the
-// transcoder to say.
+// checkBody rejects a body that names another resource than the path. The transcoder rejects
+// malformed bodies.
 func checkBody(r *http.Request, text []byte, most int) error {
 	named := nameIn(r.URL)
 	if named.field == "" {
 		return nil
 	}
 	if r.Header.Get("Content-Encoding") == "gzip" {
-		packed := &inflater{most: int64(most)}
-		if packed.Reset(bytes.NewReader(text)) != nil {
+		compressed := &inflater{most: int64(most)}
+		if compressed.Reset(bytes.NewReader(text)) != nil {
 			return nil
 		}
-		text, _ = io.ReadAll(packed)
+		text, _ = io.ReadAll(compressed)
 	}
 	var body struct {
 		TxID      string `json:"txId"`
@@ -108,8 +107,7 @@ func checkBody(r *http.Request, text []byte, most int) error {
 		"submitter": {body.Submitter}}[named.field] {
 		if other != "" && other != named.value {
 			return status.InvalidField(named.field,
-				"is %q in the path and %q in the body; leave it out of the body, or correct "+
-					"the path",
+				"is %q in the path and %q in the body; omit it from the body, or correct the path",
 				status.Clip(named.value, status.MaxFieldBytes),
 				status.Clip(other, status.MaxFieldBytes))
 		}

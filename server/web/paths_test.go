@@ -82,7 +82,8 @@ func TestCheckURL_RepeatedParameter_OnlyLists(t *testing.T) {
 		}
 	}
 	for _, m := range methods() {
-		if rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule); rule.GetGet() != "" {
+		rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+		if rule.GetGet() != "" {
 			look(m.Input(), "")
 		}
 	}

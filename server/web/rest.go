@@ -29,19 +29,16 @@ import (
 
 const pathByRequest = "/api/v1/tx/by-request"
 
-// asTranscoded writes a request as the transcoder reads it. It takes what follows a colon for a
-// part of the route, and account ids have colons; and it unescapes a path that is not escaped any
-// more.
+// asTranscoded adapts a request to the transcoder, which treats the text after a colon as a part of
+// the route, although account ids have colons, and unescapes a path twice.
 func asTranscoded(r *http.Request) *http.Request {
 	escaped := r.URL.EscapedPath()
 	r = r.Clone(r.Context())
-	r.Header.Del(connectHeader) // it would be looked for among the methods
+	r.Header.Del(connectHeader) // otherwise the transcoder expects a method name in the path
 	if isJSON(r.Header.Get("Content-Type")) {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if r.ContentLength == 0 &&
-		// nothing to say is no mistake: what is missing is told by its name
-		r.Method != http.MethodGet {
+	if r.ContentLength == 0 && r.Method != http.MethodGet { // an empty message
 		r.Header.Del("Content-Encoding")
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
 	}
@@ -52,8 +49,8 @@ func asTranscoded(r *http.Request) *http.Request {
 	return r
 }
 
-// isJSON tells the type of JSON in any of its spellings, of which the transcoder knows two. JSON
-// has no other charset.
+// isJSON reports whether a content type is JSON in UTF-8, in any spelling; the transcoder knows
+// two.
 func isJSON(contentType string) bool {
 	kind, parameters, err := mime.ParseMediaType(contentType)
 	charset := parameters["charset"]
@@ -61,23 +58,23 @@ func isJSON(contentType string) bool {
 		(charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// checkURL refuses a path or a query that is not text, which no message can hold; a query of which
-// a part would be dropped, since then another question would be answered; and one that names a
-// parameter twice, in either spelling, of which one would be dropped as well.
+// checkURL rejects a path or query that is not UTF-8, which no message can hold. It also rejects a
+// malformed query, or one that repeats a parameter in either spelling: the transcoder would drop a
+// part of it, and the meaning would change.
 func checkURL(u *url.URL) error {
 	if !utf8.ValidString(u.Path) {
-		return status.InvalidField("path", "must be UTF-8 once it is unescaped")
+		return status.InvalidField("path", "must be UTF-8 after unescaping")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return status.InvalidField("query",
-			`cannot be read (%v); separate parameters by "&", and escape what is in them, "%%" as "%%25" and ";" as "%%3B"`,
-			err)
+			`cannot be read (%v); separate parameters by "&", and escape "%%" as "%%25" and `+
+				`";" as "%%3B"`, err)
 	}
 	for name, values := range query {
 		if !utf8.ValidString(name) || !utf8.ValidString(strings.Join(values, "")) {
 			return status.InvalidField(strings.ToValidUTF8(name, "\uFFFD"),
-				"must be UTF-8 once it is unescaped")
+				"must be UTF-8 after unescaping")
 		}
 	}
 	if strings.HasPrefix(u.Path, pathByRequest) {
@@ -86,11 +83,10 @@ func checkURL(u *url.URL) error {
 	return checkOnce(query)
 }
 
-// listParameters may be given more than once, be they named alone or with the field that they are
-// in.
+// listParameters may be repeated, with or without the name of their message.
 var listParameters = listParametersOf(contract.Requests()...)
 
-// listParametersOf are the names of lists, of requests and of the messages in them.
+// listParametersOf returns the names of the lists in requests and their messages.
 func listParametersOf(all ...proto.Message) map[string]bool {
 	names := map[string]bool{}
 	var collect func(protoreflect.MessageDescriptor)
@@ -112,7 +108,7 @@ func listParametersOf(all ...proto.Message) map[string]bool {
 	return names
 }
 
-// checkOnce refuses a parameter that is given twice, unless it is one of a list.
+// checkOnce rejects a repeated parameter that is not a list.
 func checkOnce(query url.Values) error {
 	given := map[string]int{}
 	for name, values := range query {
@@ -126,7 +122,7 @@ func checkOnce(query url.Values) error {
 	return nil
 }
 
-// snakeCase is a name as the contract spells it.
+// snakeCase returns a name in the spelling of the contract.
 func snakeCase(name string) string {
 	return upperCase.ReplaceAllStringFunc(name,
 		func(letter string) string { return "_" + strings.ToLower(letter) })
@@ -134,7 +130,7 @@ func snakeCase(name string) string {
 
 var upperCase = regexp.MustCompile(`[A-Z]`)
 
-// byRequest gives the parameters of a look-up by request the names that the contract has for them.
+// byRequest renames the parameters of a lookup by request to the names of the contract.
 func byRequest(query url.Values) url.Values {
 	full, names := url.Values{}, map[string]string{
 		"submitter":         "request.submitter",
@@ -151,18 +147,17 @@ func byRequest(query url.Values) url.Values {
 	return full
 }
 
-// restWriter gives an answer in JSON what HTTP has a place for: 202 for a transaction that is
-// queued just now, and Retry-After. It sees to it that an error is a google.rpc.Status with a
-// reason, also where the transcoder made it.
+// restWriter adapts a JSON response to HTTP: status 202 for a new transaction, and Retry-After. It
+// makes every error a google.rpc.Status with a reason, also errors of the transcoder.
 type restWriter struct {
 	http.ResponseWriter
-	asked string // method and path
-	code  int
-	line  bool         // the answer lacks its newline
-	error bytes.Buffer // held back until the end
+	request string // method and path
+	code    int
+	line    bool         // the response needs a newline
+	error   bytes.Buffer // written by end
 }
 
-// WriteHeader holds an error back.
+// WriteHeader delays the header of an error until end.
 func (w *restWriter) WriteHeader(code int) {
 	if w.code != 0 {
 		return
@@ -179,8 +174,7 @@ func (w *restWriter) WriteHeader(code int) {
 	}
 }
 
-// endLine makes room for the newline that an answer ends with, so that those of a terminal do not
-// run together. What is packed is left as it is.
+// endLine counts a newline after the response, for terminals, unless it is compressed.
 func (w *restWriter) endLine() {
 	length, err := strconv.Atoi(w.Header().Get("Content-Length"))
 	if w.line = err == nil && isJSON(w.Header().Get("Content-Type")) &&
@@ -198,100 +192,100 @@ func (w *restWriter) Write(p []byte) (int, error) {
 	return w.error.Write(p)
 }
 
-// Flush sends what there is, but for an error.
+// Flush sends the written bytes, unless they are an error.
 func (w *restWriter) Flush() {
 	if w.code != 0 && w.code < http.StatusBadRequest {
-		_ = http.NewResponseController(
-			w.ResponseWriter).Flush() // a connection that broke shows when something is written
+		// A broken connection fails on the next write.
+		_ = http.NewResponseController(w.ResponseWriter).Flush()
 	}
 }
 
 // Unwrap is for http.ResponseController.
 func (w *restWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end ends an answer, or tells the error if there was one.
+// end completes the response, or writes the error if there was one.
 func (w *restWriter) end() {
 	if w.code < http.StatusBadRequest {
 		if w.line {
-			_, _ = w.ResponseWriter.Write([]byte{'\n'}) // the caller has gone, or will see
+			_, _ = w.ResponseWriter.Write([]byte{'\n'}) // fails only if the client has gone
 		}
 		return
 	}
-	var told statuspb.Status
-	if protojson.Unmarshal(w.error.Bytes(), &told) != nil || told.GetCode() == 0 {
-		told = statuspb.Status{
+	var outcome statuspb.Status
+	if protojson.Unmarshal(w.error.Bytes(), &outcome) != nil || outcome.GetCode() == 0 {
+		outcome = statuspb.Status{
 			Code:    int32(codeOf(w.code)),
 			Message: string(bytes.TrimSpace(w.error.Bytes())),
 		}
 	}
 	switch {
 	// once unpacked
-	case strings.HasPrefix(told.GetMessage(), status.RequestTooLargePrefix) &&
-		status.ReasonOf(grpcstatus.FromProto(&told)) != "":
+	case strings.HasPrefix(outcome.GetMessage(), status.RequestTooLargePrefix) &&
+		status.ReasonOf(grpcstatus.FromProto(&outcome)) != "":
 		w.code = http.StatusRequestEntityTooLarge
 	case w.code == http.StatusUnsupportedMediaType:
-		refuse(w.ResponseWriter, w.code, status.From(notSpoken(told.GetMessage()), ""))
+		refuse(w.ResponseWriter, w.code, status.From(unsupportedType(outcome.GetMessage()), ""))
 		return
 	case w.code == http.StatusMethodNotAllowed:
-		told.Message = w.notAllowed()
-	case told.GetCode() == int32(codes.ResourceExhausted) &&
-		status.ReasonOf(grpcstatus.FromProto(&told)) == "":
+		outcome.Message = w.notAllowed()
+	case outcome.GetCode() == int32(codes.ResourceExhausted) &&
+		status.ReasonOf(grpcstatus.FromProto(&outcome)) == "":
 		refuse(w.ResponseWriter, http.StatusRequestEntityTooLarge,
-			status.RequestTooLarge(told.GetMessage()))
+			status.RequestTooLarge(outcome.GetMessage()))
 		return
 	}
-	if name := badParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
-		told.GetCode() == int32(codes.InvalidArgument) &&
-		status.ReasonOf(grpcstatus.FromProto(&told)) == "" {
+	if name := badParameter.FindStringSubmatch(outcome.GetMessage()); name != nil &&
+		outcome.GetCode() == int32(codes.InvalidArgument) &&
+		status.ReasonOf(grpcstatus.FromProto(&outcome)) == "" {
 		refuse(w.ResponseWriter, http.StatusBadRequest,
 			status.From(noSuchValue(name[1], name[2]), ""))
 		return
 	}
-	if name := unknownParameter.FindStringSubmatch(told.GetMessage()); name != nil &&
-		told.GetCode() == int32(codes.Unknown) {
+	if name := unknownParameter.FindStringSubmatch(outcome.GetMessage()); name != nil &&
+		outcome.GetCode() == int32(codes.Unknown) {
 		refuse(w.ResponseWriter, http.StatusBadRequest, status.From(noSuchParameter(name[1]), ""))
 		return
 	}
-	refuse(w.ResponseWriter, w.code, grpcstatus.FromProto(&told))
+	refuse(w.ResponseWriter, w.code, grpcstatus.FromProto(&outcome))
 }
 
-// notAllowed names the methods that the path has, which the transcoder gives in any order.
+// notAllowed lists the methods of the path, which the transcoder returns in any order.
 func (w *restWriter) notAllowed() string {
 	methods := strings.FieldsFunc(w.Header().Get("Allow"),
 		func(r rune) bool { return r == ',' || r == ' ' })
 	slices.Sort(methods)
 	w.Header().Set("Allow", strings.Join(methods, ", "))
-	return status.Clip(w.asked, status.MaxFieldBytes) + ": this path takes " +
+	return status.Clip(w.request, status.MaxFieldBytes) + ": this path takes " +
 		strings.Join(methods, " or ")
 }
 
-// notSpoken refuses a body for the form that it is in.
-func notSpoken(says string) error {
+// unsupportedType rejects the content type or encoding of a body.
+func unsupportedType(message string) error {
 	field := "Content-Type"
-	if !unsupported.MatchString(says) {
+	if !unsupported.MatchString(message) {
 		field = "Content-Encoding"
 	}
 	return status.InvalidField(field,
-		"%s; send Content-Type: application/json, in UTF-8, and no Content-Encoding but gzip",
-		unsupported.ReplaceAllString(says, `"$1" is not supported`))
+		"%s; send Content-Type: application/json, in UTF-8, with no Content-Encoding or gzip",
+		unsupported.ReplaceAllString(message, `"$1" is not supported`))
 }
 
-// unsupported is what the transcoder says of a body in a form that it does not know.
+// unsupported matches the transcoder's error for an unknown content type.
 var unsupported = regexp.MustCompile(`^"([^"]*?)\??" sub-format not supported`)
 
-// unknownParameter is what the transcoder says of a parameter that it does not know.
+// unknownParameter matches the transcoder's error for an unknown parameter.
 var unknownParameter = regexp.MustCompile(`^unknown field in field path "([^"]*)"`)
 
 func noSuchParameter(name string) error {
 	return status.UnknownField(
-		status.Violation{Field: name, Message: "this path knows no such parameter; remove it"})
+		status.Violation{Field: name, Message: "unknown parameter of this path; remove it"})
 }
 
-// badParameter is what the transcoder says of a value that is none of its parameter.
+// badParameter matches the transcoder's error for an invalid value of a parameter.
 var badParameter = regexp.MustCompile(
 	`(?s)^invalid parameter "([^"]*)"(?: value for type "([^"]*)")?: `)
 
-// noSuchValue says of a parameter what it may be, as far as that is known.
+// noSuchValue describes the values of a parameter, as far as they are known.
 func noSuchValue(name, kind string) error {
 	for _, request := range contract.Requests() {
 		field := request.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(name))
@@ -306,23 +300,23 @@ func noSuchValue(name, kind string) error {
 	}
 	if kind == "" || kind == "message" {
 		return status.InvalidField(name,
-			"is no value of this parameter; docs/api.md says how it is written")
+			"is not a value of this parameter; see docs/api.md")
 	}
 	return status.InvalidField(name, "must be a value of the type %s", kind)
 }
 
-// noSuchName names those of an enum that can be asked for.
+// noSuchName lists the values of an enum.
 func noSuchName(path string, field protoreflect.FieldDescriptor) error {
 	again := ""
 	if field.IsList() {
-		again = "; name each by itself"
+		again = "; repeat the parameter for each"
 	}
 	return status.InvalidField(path, "must be one of %s%s",
 		strings.Join(namesOf(field.Enum()), ", "),
 		again)
 }
 
-// namesOf leaves out the first, which stands for none.
+// namesOf returns the names of an enum without UNSPECIFIED.
 func namesOf(of protoreflect.EnumDescriptor) (names []string) {
 	for i := 1; i < of.Values().Len(); i++ {
 		names = append(names, string(of.Values().Get(i).Name()))
@@ -330,7 +324,7 @@ func namesOf(of protoreflect.EnumDescriptor) (names []string) {
 	return names
 }
 
-// codeOf is the code of an answer that was not made by a service.
+// codeOf returns the gRPC code of an HTTP status that no service set.
 func codeOf(code int) codes.Code {
 	switch code {
 	case http.StatusNotFound, http.StatusMethodNotAllowed:
@@ -363,7 +357,7 @@ func refuse(w http.ResponseWriter, code int, s *grpcstatus.Status) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// of an answer that is none
+	// headers of the replaced response
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Trailer", "Grpc-Status",
 		"Grpc-Message", "Grpc-Status-Details-Bin"} {
 		w.Header().Del(name)
@@ -377,7 +371,7 @@ func refuse(w http.ResponseWriter, code int, s *grpcstatus.Status) {
 // HTTPStatus returns the HTTP status of a gRPC code in the JSON API.
 func HTTPStatus(c codes.Code) int { return httpCodes[c] }
 
-// httpCodes are the same as those of the transcoder.
+// httpCodes agree with the transcoder.
 var httpCodes = map[codes.Code]int{
 	codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400,
 	codes.DeadlineExceeded: 504, codes.NotFound: 404, codes.AlreadyExists: 409,

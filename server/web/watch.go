@@ -20,14 +20,14 @@ import (
 	"github.com/fencepost/fencepost/server/status"
 )
 
-// WatchTx over HTTP is a stream of JSON: an object a line, or server-sent events for whoever
-// accepts those. It is the same service behind the same interceptor; only what goes over the wire
-// differs. The transcoder has no such thing.
+// WatchTx over HTTP is a stream of JSON: one object per line, or server-sent events for clients
+// that accept them. It uses the same service and interceptor; only the encoding differs. The
+// transcoder has no JSON streams.
 //
-// Server-sent events carry the resume token as their id, so that a browser resumes by itself with
-// Last-Event-ID. A stream that has nothing to tell any more answers 204, which ends that.
+// Server-sent events carry the resume token as their id, so that a browser resumes automatically
+// with Last-Event-ID. A complete stream returns 204, which stops the browser.
 
-// watched is what a path names; nil for a path of something else.
+// watched returns the request of a watch path; nil for another path.
 func watched(u *url.URL) *pb.WatchTxRequest {
 	parts := partsOf(u)
 	if len(parts) == 0 || parts[len(parts)-1] != "events" {
@@ -51,7 +51,7 @@ func watched(u *url.URL) *pb.WatchTxRequest {
 	return &pb.WatchTxRequest{Target: &pb.WatchTxRequest_TxId{TxId: of[1]}}
 }
 
-// watch answers with a stream.
+// watch responds with a stream.
 func (f *Gateway) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxRequest) {
 	if err := parameters(ask, r.URL.Query()); err != nil {
 		refuse(w, http.StatusBadRequest, status.From(err, ""))
@@ -69,7 +69,8 @@ func (f *Gateway) watch(w http.ResponseWriter, r *http.Request, ask *pb.WatchTxR
 	stream.end(f.Watch(stream))
 }
 
-// parameters puts the query into the request. Names are those of the contract, in either spelling.
+// parameters sets the fields of the request from the query. Names have either spelling of the
+// contract.
 func parameters(ask *pb.WatchTxRequest, query url.Values) error {
 	for name, values := range query {
 		value := values[0]
@@ -128,7 +129,7 @@ func heartbeat(text string) (*durationpb.Duration, error) {
 	return durationpb.New(d), nil
 }
 
-// accepts tells whether a type is named among those that the caller wants.
+// accepts reports whether the Accept header allows a type.
 func accepts(r *http.Request, want string) bool {
 	for _, header := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(header, ",") {
@@ -142,41 +143,41 @@ func accepts(r *http.Request, want string) bool {
 	return false
 }
 
-// jsonStream is the caller of WatchTx as gRPC's code sees it.
+// jsonStream is the server's side of a WatchTx stream over HTTP.
 type jsonStream struct {
 	ctx    context.Context
 	writer http.ResponseWriter
 	ask    *pb.WatchTxRequest
-	asked  bool
+	read   bool // RecvMsg has returned the request
 	events bool // server-sent events
 	sent   bool
 }
 
-// Context is the caller's.
+// Context returns the context of the request.
 func (s *jsonStream) Context() context.Context { return s.ctx }
 
 // SetHeader does nothing: WatchTx has no metadata.
 func (s *jsonStream) SetHeader(metadata.MD) error { return nil }
 
-// SendHeader likewise.
+// SendHeader does nothing.
 func (s *jsonStream) SendHeader(metadata.MD) error { return nil }
 
-// SetTrailer likewise.
+// SetTrailer does nothing.
 func (s *jsonStream) SetTrailer(metadata.MD) {}
 
-// RecvMsg gives the request, once.
+// RecvMsg returns the request, once.
 func (s *jsonStream) RecvMsg(m any) error {
 	into, ok := m.(*pb.WatchTxRequest)
-	if !ok || s.asked {
+	if !ok || s.read {
 		return io.EOF
 	}
-	s.asked = true
+	s.read = true
 	proto.Merge(into, s.ask)
 	return nil
 }
 
-// SendMsg writes one message, and does not return before it is on its way: a slow caller slows the
-// stream down, and costs no memory.
+// SendMsg writes one message, and returns once it is sent: a slow client slows the stream down, and
+// costs no memory.
 func (s *jsonStream) SendMsg(m any) error {
 	message, ok := m.(*pb.WatchTxResponse)
 	if !ok {
@@ -204,7 +205,7 @@ func (s *jsonStream) write(kind, token string, text []byte) error {
 			s.writer.Header().Set("Content-Type", "text/event-stream")
 		}
 		s.writer.Header().Set("Cache-Control", "no-cache")
-		s.writer.Header().Set("X-Accel-Buffering", "no") // proxies would wait for more
+		s.writer.Header().Set("X-Accel-Buffering", "no") // otherwise proxies buffer
 		s.writer.WriteHeader(http.StatusOK)
 	}
 	if s.events {
@@ -220,21 +221,21 @@ func (s *jsonStream) write(kind, token string, text []byte) error {
 	return http.NewResponseController(s.writer).Flush()
 }
 
-// end tells how it ended: before the first message as any answer, later as the last line, whose
-// only field is the error.
+// end writes the outcome: before the first message as a normal response, later as the last line,
+// whose only field is the error.
 func (s *jsonStream) end(err error) {
-	told, _ := grpcstatus.FromError(err)
+	outcome, _ := grpcstatus.FromError(err)
 	switch {
 	case err == nil && !s.sent:
 		s.writer.WriteHeader(http.StatusNoContent)
 	case err == nil:
 	case !s.sent:
-		refuse(s.writer, httpCodes[told.Code()], told)
+		refuse(s.writer, httpCodes[outcome.Code()], outcome)
 	default:
-		text := toJSON(told.Proto())
+		text := toJSON(outcome.Proto())
 		if !s.events {
 			text = fmt.Appendf(nil, `{"error":%s}`, text)
 		}
-		_ = s.write("error", "", text) // the caller has gone, or will see
+		_ = s.write("error", "", text) // fails only if the client has gone
 	}
 }
